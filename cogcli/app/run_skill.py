@@ -130,9 +130,9 @@ def _trace_exporter(settings: Settings) -> Callable[[Path], str] | None:
     """Return the function that sends finished runs to a collector; None without a collector."""
     if not settings.value("export.otlp"):
         return None
-    from cogcli.app.trace_push import pusher_of  # most runs have no collector
+    from cogcli.app.trace_push import trace_exporter  # most runs have no collector
 
-    return pusher_of(settings)
+    return trace_exporter(settings)
 
 
 def agent_of(

@@ -1,4 +1,5 @@
-"""The documents of an episode: `state.json`, the projection of its events, what its specs declare."""
+"""The documents of an episode: `state.json`, the projection of its events, and the declarations of
+its specs."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _STATE_LIMIT: Final = 1 << 30
 
 
 def read_stored_state(directory: Path) -> bytes | None:
-    """The bytes of `state.json`; None where there is none. Raises EnvironmentRefusal."""
+    """Return the bytes of `state.json`; None if it does not exist. Raise EnvironmentRefusal."""
     with open_episode(directory) as folder:
         try:
             return folder.read(STATE, limit=_STATE_LIMIT)
@@ -38,15 +39,15 @@ def read_stored_state(directory: Path) -> bytes | None:
 
 
 def project_state(directory: Path, warn: Warn | None = None) -> bytes:
-    """The projection of the events of an episode, as the bytes of `state.json`."""
+    """Return the projection of the events of an episode, as the bytes of `state.json`."""
     with paused_collection():
         data: bytes = _projecting().project_bytes(iterate_events(directory, warn))
         return data
 
 
 def find_snapshot(directory: Path, stored: bytes) -> int:
-    """How many events `state.json` holds, if its run is not sealed and it is the snapshot that the log announced last;
-    else 0."""
+    """Return how many events `state.json` holds, if it is the last announced snapshot of a run that
+    is not sealed; else 0."""
     if (directory / MANIFEST).exists():
         return 0
     held, data = _projecting().snapshot_bytes(iterate_events(directory))
@@ -60,7 +61,7 @@ def _projecting() -> ModuleType:
 
 
 def is_foreign(directory: Path) -> bool:
-    """Whether the log of an episode is another tool's; False where there is none."""
+    """Whether another tool wrote the log of an episode; False without a log."""
     from cogcli.episode.verify.foreign import is_foreign as tells_so
 
     with open_episode(directory) as folder:
@@ -71,7 +72,8 @@ def is_foreign(directory: Path) -> bool:
 
 
 def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
-    """As `iterate_events`; without a log, the events that can be derived from `state.json`, with a warning."""
+    """Yield the events of the log. Without a log, yield those derived from `state.json`, with a
+    warning."""
     from cogcli.episode.foreign_log import events_of_state
 
     with open_episode(directory) as folder:
@@ -89,7 +91,8 @@ def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[
 
 
 def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
-    """The object of `state.json`, parsed strictly. Raises EnvironmentRefusal `episode.unreadable`."""
+    """Return the object of `state.json`, parsed strictly. Raise EnvironmentRefusal
+    `episode.unreadable`."""
     try:
         value = parse(data.rstrip(b"\n"))
     except JsonRefused as error:
@@ -100,14 +103,15 @@ def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
 
 
 def expand_references(document: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """The document with the value of each blob reference in its place; a reference without its blob stays."""
+    """Return the document with the values of its blob references. A reference without its blob
+    stays."""
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
         whole: dict[str, Any] = BlobReader(kept.get).expand_document(document)
     return whole
 
 
 def warn_of_renamed_folder(document: dict[str, Any], directory: Path, warn: Warn) -> None:
-    """Warn if the name of the folder is the id of another episode than its document."""
+    """Warn if the name of the folder is another episode's id than the document's."""
     episode = document.get("episode")
     id = episode.get("id") if isinstance(episode, dict) else None
     if is_renamed(directory.name, id):
@@ -115,13 +119,14 @@ def warn_of_renamed_folder(document: dict[str, Any], directory: Path, warn: Warn
 
 
 def first_difference(left: Any, right: Any) -> str | None:
-    """The dotted path of the first difference, `.` for the whole; None where they are equal, types included."""
+    """Return the dotted path of the first difference, `.` for the whole; None if they are equal,
+    types included."""
     found = differences(left, right, SAME_TYPES)
     return (found[0].path or ".") if found else None
 
 
 def declared_specs(directory: Path | None, events: Iterable[Event]) -> DeclaredPlaces:
-    """What the skill of an episode declares, as far as the episode keeps its specs."""
+    """Return the declarations of an episode's skill, as far as the episode keeps its specs."""
     from cogcli.report.lineage import NOTHING, declared_places
 
     started = next(iter(events), None)
@@ -138,7 +143,8 @@ def declared_specs(directory: Path | None, events: Iterable[Event]) -> DeclaredP
 
 
 def file_marks(directory: Path) -> list[FileStatus]:
-    """The marks of the files of an episode beside `state.json`. Raises EnvironmentRefusal `episode.unreadable`."""
+    """Return the marks of the files of an episode next to `state.json`. Raise EnvironmentRefusal
+    `episode.unreadable`."""
     from cogcli.episode.manifest import file_statuses
 
     with open_episode(directory) as folder:

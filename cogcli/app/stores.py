@@ -1,8 +1,7 @@
-"""Where the stores are, whether there are any, and who gets none.
+"""The places of stores, their existence, and their refusal to untrusted projects.
 
-A project that is not trusted has no store: its own is neither read nor written, and that of the user, which counts
-instead, is for what the user brings (docs/reference/service.md#stores).
-"""
+A project that is not trusted has no store: its own is neither read nor written, and the user's
+store serves only the user's own specs (docs/reference/service.md#stores)."""
 
 from __future__ import annotations
 
@@ -16,18 +15,18 @@ from cogcli.base.links import is_below
 
 
 def store_directory(settings: Settings) -> Path:
-    """Where the stores of the project are if it is trusted, else those of the user."""
+    """Return the folder of the project's stores if it is trusted, else of the user's."""
     return Path(settings.store_dir)
 
 
 def has_store(settings: Settings, file: str) -> bool:
-    """Whether anything is where a store of this name is, damaged or not."""
+    """Whether a file of this store exists, damaged or not."""
     return os.path.lexists(store_directory(settings) / file)
 
 
 def is_of_project(settings: Settings, file: str) -> bool:
-    """Whether a spec's file is of a project that is not trusted: it lies there, and below no root that the user
-    trusts."""
+    """Whether a spec's file belongs to a project that is not trusted, and is below no root that the
+    user trusts."""
     if not settings.bound:
         return False
     named = os.path.abspath(os.path.join(settings.base, file))
@@ -39,7 +38,7 @@ def is_of_project(settings: Settings, file: str) -> bool:
 
 
 def store_refusal(text: str) -> ServiceResolutionError:
-    """The error for what would bring something of a project that is not trusted together with a store."""
+    """Return the error for an action that would give an untrusted project access to a store."""
     error = ServiceResolutionError(
         "service.untrusted",
         f"the project is not trusted, so {text}",

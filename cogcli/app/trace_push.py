@@ -21,13 +21,15 @@ from cogcli.report.otlp import otlp
 from cogcli.report.trace_export import trace_spans
 
 _SECONDS: Final = 5.0
-"""What a collector may take."""
+"""Seconds that a collector may take."""
 _PATH: Final = "/v1/traces"
 
 
-def pusher_of(settings: Settings) -> Callable[[Path], str] | None:
-    """What sends each finished run, and gives the reason where it could not; None where no collector is set. Raises
-    EnvironmentRefusal `config.key`."""
+def trace_exporter(settings: Settings) -> Callable[[Path], str] | None:
+    """Return the function that sends each finished run and returns the reason of a failure; None
+    without a collector.
+
+    Raise EnvironmentRefusal `config.key`."""
     url = settings.value("export.otlp")
     return partial(_push, settings, str(url)) if url else None
 
@@ -41,11 +43,11 @@ def _push(settings: Settings, url: str, directory: Path) -> str:
 
 
 def push_trace(settings: Settings, directory: Path, url: str) -> None:
-    """Send the trace of an episode to the collector at an address; `/v1/traces` is added where it is missing.
+    """Send the trace of an episode to the collector at an address; `/v1/traces` is appended if it
+    is missing.
 
-    Inputs and outputs are not sent. Raises UsageError `usage.value` for what is no address; TransportError for a status
-    that is not a success, else as `Http.send`.
-    """
+    Inputs and outputs are not sent. Raise UsageError `usage.value` for an invalid address,
+    TransportError for a status that is no success, and the errors of `Http.send`."""
     address = KEYS["export.otlp"].type
     if not address.accepts(url):
         raise UsageError("usage.value", "`--push`: found another text", expected=address.expected)

@@ -46,24 +46,25 @@ class VerifiedEpisode(NamedTuple):
 
 
 def trusted_of(settings: Settings, *, key: str | None = None, signature: bool = False) -> Trusted:
-    """What the user trusts: the key of the user's own episodes, the key that the user signs with, and `key`.
+    """Return the keys that the user trusts: of the user's own episodes, of the user's signatures,
+    and `key`.
 
-    Raises EnvironmentRefusal `signing.key` for a signing key that cannot be used, `env.extra`.
-    """
+    Raise EnvironmentRefusal `signing.key` for an unusable signing key, or `env.extra`."""
     own = variable(settings.environ, SIGNING_KEY)
     own_keys = frozenset((public_key(own),)) if own else frozenset[str]()
     return Trusted(key, None, find_key(settings.environ), own_keys, signature)
 
 
 def verify_episode(directory: Path, trusted: Trusted = NO_TRUST) -> VerifiedEpisode:
-    """Verify an episode. Raises EnvironmentRefusal if there is no log to open."""
+    """Verify an episode. Raise EnvironmentRefusal if it has no log."""
     with paused_collection():
         findings = verify(directory, trusted)
     return VerifiedEpisode(findings, level_of(findings))
 
 
 class VerifyResult(NamedTuple):
-    """The result for one episode. `findings` as in the envelope; `level` is empty where nothing could be read."""
+    """The result for one episode. `findings` are as in the envelope; `level` is empty for an
+    unreadable episode."""
 
     name: str
     findings: tuple[dict[str, Any], ...]
@@ -76,7 +77,7 @@ class VerifyResult(NamedTuple):
 
     @property
     def proves(self) -> str:
-        """The level in words."""
+        """Return the level in words."""
         return LEVELS.get(self.level, "")
 
     @property
@@ -99,11 +100,10 @@ def place_of(finding: dict[str, Any]) -> str:
 
 
 class EpisodeVerifier(NamedTuple):
-    """How episodes are verified.
+    """The verification of several episodes.
 
-    `anchor`: the heads that were recorded elsewhere, by episode. `repair`: each is repaired before; if that is
-    impossible, `warn` gets the reason.
-    """
+    `anchor`: the heads that were recorded elsewhere, by episode. `repair`: each episode is repaired
+    first; if that is impossible, `warn` gets the reason."""
 
     settings: Settings
     trusted: Trusted
@@ -112,7 +112,8 @@ class EpisodeVerifier(NamedTuple):
     warn: Callable[[CogcliError], None]
 
     def verify(self, directories: list[Path]) -> Iterator[VerifyResult]:
-        """The result for each. Raises CogcliError for the only one that cannot be read; of several it is a finding."""
+        """Yield the result for each. Raise CogcliError if the only one cannot be read; among
+        several it becomes a finding."""
         seals: dict[str, tuple[Path, str]] = {}
         for directory in directories:
             try:
@@ -135,12 +136,12 @@ class EpisodeVerifier(NamedTuple):
             yield VerifyResult(name, _payloads(name, [missing]), "missing")
 
     def _trusted(self, name: str) -> Trusted:
-        """What is known of one episode."""
+        """Return the trusted keys and heads for one episode."""
         anchored = self.anchor.get(name)
         return self.trusted._replace(head=anchored.head) if anchored else self.trusted
 
     def _repair(self, directory: Path) -> bool:
-        """Repair the episode; False where nothing was to do, or it is impossible."""
+        """Repair the episode; return False if there was nothing to repair, or if it is impossible."""
         try:
             return repair(self.settings, directory)
         except CogcliError as error:
@@ -158,8 +159,8 @@ def _payloads(name: str, findings: Iterable[Finding]) -> tuple[dict[str, Any], .
 def _add_duplicate(
     one: VerifyResult, directory: Path, seals: dict[str, tuple[Path, str]]
 ) -> VerifyResult:
-    """The result, with a finding `episode.twice` where an earlier episode of this command is sealed under the same
-    id."""
+    """Return the result, with a finding `episode.twice` if an earlier episode of this command has
+    the same sealed id."""
     seal = read_seal(directory)
     if seal is None:
         return one
@@ -176,10 +177,10 @@ def _add_duplicate(
 
 
 def repair(settings: Settings, directory: Path) -> bool:
-    """Repair an unsealed episode; False where nothing was to do. Other damage is left as it is.
+    """Repair an unsealed episode; return False if there was nothing to repair. Other damage stays.
 
-    Raises EnvironmentRefusal `episode.busy`, `env.disk`, and `episode.unreadable` for damage that cannot be repaired.
-    """
+    Raise EnvironmentRefusal `episode.busy` or `env.disk`, and `episode.unreadable` for damage that
+    cannot be repaired."""
     damaged = _is_damaged(directory)
     if not damaged and not _only_unsealed(directory):
         return False
@@ -199,7 +200,7 @@ def repair(settings: Settings, directory: Path) -> bool:
     return True
 
 
-def is_mendable(directory: Path) -> bool:
+def is_repairable(directory: Path) -> bool:
     """Whether `--repair` can mend the newest line of an unfinished log."""
     with open_episode(directory) as folder:
         try:
@@ -215,7 +216,7 @@ def _is_damaged(directory: Path) -> bool:
         try:
             return MANIFEST not in folder.entries() and damage_of(folder) is not None
         except FileRefused:
-            return False  # `verify` says why
+            return False  # `verify` reports the reason
 
 
 def _only_unsealed(directory: Path) -> bool:
@@ -232,7 +233,7 @@ def _only_unsealed(directory: Path) -> bool:
 
 
 def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckReport:
-    """`verify`: a case per episode; warnings and information are notes."""
+    """Return the report of `verify`: a case per episode; warnings and information are notes."""
 
     def case(result: VerifyResult) -> ReportCase:
         texts = [

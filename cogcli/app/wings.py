@@ -1,7 +1,7 @@
-"""What the wings add to use cases of the core: functions by name, imported when one is first used.
+"""The functions that wings add to use cases of the core, by name; each is imported on first use.
 
-The core imports no wing (docs/architecture.md#floors), so a run pays for none that it does not need.
-"""
+The core imports no wing (docs/architecture.md#floors), so a run pays for none that it does not
+need."""
 
 from __future__ import annotations
 

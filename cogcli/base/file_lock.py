@@ -23,7 +23,7 @@ if sys.platform == "win32":
                     raise BlockingIOError(error.errno, error.strerror) from error
 
     def is_free(fd: int) -> bool:
-        """Whether nobody else holds the lock; if so, nobody takes it before the descriptor is closed."""
+        """Whether no other process holds the lock; if so, none takes it before the descriptor is closed."""
         try:
             lock(fd, wait=False)
         except OSError:
@@ -46,7 +46,7 @@ else:
         fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def is_free(fd: int) -> bool:
-        """Whether nobody else holds the lock; if so, nobody takes it before the descriptor is closed."""
+        """Whether no other process holds the lock; if so, none takes it before the descriptor is closed."""
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:

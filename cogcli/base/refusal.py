@@ -8,9 +8,11 @@ Reason = Literal["bad-data", "too-large", "unsupported", "no-evidence", "needs-m
 
 
 class Refused(Exception):
-    """A function's answer that it does not do this, with the reason: the input is what it cannot take, too large, of a
-    kind it does not know, holds nothing to go by, or asks for what only a language model can do. Asking again cannot
-    help: a run makes it `call.rejected`, which is neither repeated nor tried with another binding."""
+    """A function's refusal of its input, with the reason.
+
+    The input may be invalid, too large, of an unknown kind or empty, or it may need a language
+    model. A retry cannot help: a run turns it into `call.rejected`, which is neither repeated nor
+    tried with another binding."""
 
     def __init__(self, reason: Reason, message: str, hint: str = "") -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Folders of temporary files: no end of the process leaves one behind, but for those that nothing can catch."""
+"""Folders of temporary files, which are removed at every end of the process that can be caught."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ _TRIES = 20
 
 @contextmanager
 def scratch_folder(purpose: str, *, keep: bool = False) -> Iterator[str]:
-    """The real path of a new folder, removed at the end; with `keep` only if it is empty, unless a signal ends the
-    process.
+    """Return the real path of a new folder, removed at the end.
 
-    Raises EnvironmentRefusal `env.disk` where there can be none.
-    """
+    With `keep` it is removed only if it is empty, unless a signal ends the process. Raise
+    EnvironmentRefusal `env.disk` if none can be created."""
     try:
         folder = os.path.realpath(tempfile.mkdtemp(prefix=f"cogcli-{purpose}-"))
     except OSError as error:
@@ -40,7 +39,8 @@ def scratch_folder(purpose: str, *, keep: bool = False) -> Iterator[str]:
 
 
 def remove_scratch_folders() -> None:
-    """Remove the folders in use, from a process that ends now, whatever its threads still write there."""
+    """Remove the folders in use, from a process that ends now, even while its threads still write
+    there."""
     for folder in [folder for folder, process in list(_OPEN.items()) if process == os.getpid()]:
         for _ in range(_TRIES):
             shutil.rmtree(folder, ignore_errors=True)

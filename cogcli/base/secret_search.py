@@ -1,13 +1,12 @@
-"""Finding secrets in a text, echoed in whatever form (docs/reference/episode.md#secret-forms).
+"""Search for secrets in a text, in any encoded form (docs/reference/episode.md#secret-forms).
 
-1. Encodings that change every character (base64, base32, hex, reversed) are enumerated once per set of secrets, and
-   one automaton searches a text for all of them.
-2. Escapes may stand for any character of a secret, so that they cannot be enumerated: they are decoded in the text,
-   which is then searched again. So are line breaks that wrap a value.
+1. Encodings that change every character (base64, base32, hex, reversed) are enumerated once per set
+   of secrets, and one automaton searches a text for all of them.
+2. Escapes may stand for any character of a secret, so that they cannot be enumerated: they are
+   decoded in the text, which is then searched again. So are line breaks that wrap a value.
 3. Case does not count: forms and texts are folded.
 
-Time is linear in the length of a text, whatever it holds.
-"""
+Time is linear in the length of any text."""
 
 from __future__ import annotations
 
@@ -85,7 +84,7 @@ class SecretSearch:
         )
 
     def mask(self, text: str) -> str:
-        """The text with every form of a secret masked; the same text where there is none."""
+        """Return the text with every form of a secret masked; the same text if there is none."""
         if not self.is_in(text):
             return text
         spans: list[tuple[int, int]] = []
@@ -118,7 +117,7 @@ def _mask_spans(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 class _View:
-    """A text as rewritten from another, and where each part of it came from."""
+    """A text rewritten from another, with the origin of each part."""
 
     def __init__(
         self, text: str, source: _View | None, changes: Callable[[], Iterable[Change]] = lambda: ()
@@ -129,20 +128,20 @@ class _View:
         self._places: tuple[list[int], list[Change]] | None = None
 
     def fold(self) -> _View:
-        """This view without difference of case."""
+        """Return this view without difference of case."""
         text = self.text.casefold()
         if len(text) == len(self.text):
             return _View(text, self)
         return _View(text, self, lambda: _find_foldings(self.text))
 
     def decode(self, escape: re.Pattern[str]) -> _View:
-        """This view with these escapes decoded once."""
+        """Return this view with these escapes decoded once."""
         return _View(
             escape.sub(_decode_match, self.text), self, lambda: _find_escapes(self.text, escape)
         )
 
     def unwrap(self) -> _View:
-        """This view with its lines joined, space around their ends left out."""
+        """Return this view with its lines joined, without the space around their ends."""
         return _View(
             "".join(map(str.strip, self.text.split("\n"))), self, lambda: _find_wrappings(self.text)
         )
@@ -184,7 +183,7 @@ def _place_changes(changes: Iterable[Change]) -> tuple[list[int], list[Change]]:
 
 
 def _list_views(text: str) -> Iterator[_View]:
-    """The views of a text in which a secret may be found that is not found in the text."""
+    """Yield the views of a text that may reveal secrets which the text itself hides."""
     first = _View(text, None)
     if "\n" in text:
         yield first.unwrap()
@@ -237,7 +236,7 @@ def _find_escapes(text: str, escape: re.Pattern[str]) -> Iterator[Change]:
 
 
 class _Decoded(dict[str, str]):
-    """What each escape stands for, by the escape: the latest that were met."""
+    """The decoded text of each recently met escape."""
 
     def __missing__(self, escape: str) -> str:
         if len(self) >= _MOST_KEPT:
@@ -285,7 +284,7 @@ def _decode_bytes(data: bytes) -> str:
 
 
 def find_forms(value: str) -> set[str]:
-    """The folded forms under which a value is looked for, those of under 8 characters left out."""
+    """Return the folded forms of a value to search for, without those of under 8 characters."""
     import unicodedata
 
     texts = {value, _settle(value), "".join(map(str.strip, value.split("\n")))}
@@ -337,7 +336,7 @@ def _encode_base32(raw: bytes) -> set[str]:
 def _encode_inside(
     encode: Callable[[bytes], bytes], raw: bytes, *, bits: int, offsets: int
 ) -> Iterator[str]:
-    """The characters that depend on the value alone, wherever it stands in what is encoded."""
+    """Yield the characters that depend on the value alone, at any position in the encoded data."""
     for shift in range(offsets):
         text = encode(b"\0" * shift + raw).decode()
         first = (shift * 8 + bits - 1) // bits

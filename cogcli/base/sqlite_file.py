@@ -1,9 +1,9 @@
-"""SQLite files that may come from a stranger: what is checked before and after one is opened.
+"""Checks of possibly foreign SQLite files, before and after opening.
 
-A file decides more than its rows. Its journal may name a file that SQLite deletes. Its schema may compute: a generated
-column, a view, a trigger or an index over an expression runs inside the next statement. So a file is used only if its
-schema equals one that its store writes (docs/reference/pack.md#stores).
-"""
+A file decides more than its rows. Its journal may name a file that SQLite deletes. Its schema may
+compute: a generated column, a view, a trigger or an index over an expression runs inside the next
+statement. So a file is used only if its schema equals one that its store writes
+(docs/reference/pack.md#stores)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def journal_deletes_file(path: str | os.PathLike[str]) -> bool:
 
 
 def bound_connection(connection: sqlite3.Connection) -> None:
-    """Bound what the schema and the rows of a file may do, and let a signal through in the middle of a statement."""
+    """Limit what the schema and the rows of a file may do, and let signals interrupt a statement."""
     import sqlite3
 
     connection.execute("PRAGMA trusted_schema = OFF")
@@ -91,7 +91,7 @@ def schema_from_rows(rows: Iterable[Sequence[object]]) -> list[SchemaEntry]:
 
 def find_schema_fault(found: Sequence[SchemaEntry], expected: Sequence[SchemaEntry]) -> str:
     """Return what differs first between a schema and the expected one, in words; empty if they are equal."""
-    if foreign := _first(found, expected):
+    if foreign := _first_missing(found, expected):
         same = any(entry[:2] == foreign[:2] for entry in expected)
         kind = _kind(foreign)
         return (
@@ -99,7 +99,7 @@ def find_schema_fault(found: Sequence[SchemaEntry], expected: Sequence[SchemaEnt
             if same
             else f"it has the {kind}, which cogcli never makes"
         )
-    if missing := _first(expected, found):
+    if missing := _first_missing(expected, found):
         return f"it lacks the {_kind(missing)}"
     return ""
 
@@ -129,14 +129,17 @@ def _plain_entry(statement: str) -> SchemaEntry | None:
     return (kind.lower(), name, table or name, _normalize(statement))
 
 
-def _first(entries: Iterable[SchemaEntry], others: Iterable[SchemaEntry]) -> SchemaEntry | None:
+def _first_missing(
+    entries: Iterable[SchemaEntry], others: Iterable[SchemaEntry]
+) -> SchemaEntry | None:
     return min(
         Counter(entries) - Counter(others), default=None, key=lambda entry: (_rank(entry), entry)
     )
 
 
 def _rank(entry: SchemaEntry) -> int:
-    """What explains most comes first: an index goes with its table."""
+    """Return the sort key of a difference, the most explanatory first: an index comes after its
+    table."""
     kinds = ("trigger", "view", "table", "index")
     return kinds.index(entry[0]) if entry[0] in kinds else -1
 

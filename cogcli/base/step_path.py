@@ -19,8 +19,10 @@ _SEPARATOR: Final = re.compile(r"[/#@]")
 
 
 class StepPath(str):
-    """A step path to ask. Make one for a question and let it go: as a key, a subclass of `str` slows a dict down,
-    so the answers, the new paths among them, are plain texts."""
+    """A step path with questions about its parts.
+
+    Create one for a question and drop it: as a key, a subclass of `str` slows a dict down. So the
+    answers, including new paths, are plain texts."""
 
     __slots__ = ()
 

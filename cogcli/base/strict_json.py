@@ -2,15 +2,15 @@
 
 Rules (docs/reference/spec-files.md#json):
 
-1. UTF-8, one leading byte order mark tolerated; one value; not a character after it but white space.
+1. UTF-8, one leading byte order mark tolerated; one value; not a character after it but white
+   space.
 2. No NaN, no Infinity, no float beyond the range of a double, no integer beyond 2^53-1 either way.
 3. No key twice in an object, no lone surrogate.
 4. At most `max_bytes` bytes, `max_depth` nested containers, `max_nodes` values (keys not counted).
 
-orjson reads what is plainly in order. Whatever it refuses, and whatever it takes but may have softened
-(it lets repeated keys pass and turns long integers into floats), is read again by `base/json_parser`, which
-alone decides and alone names causes and places.
-"""
+orjson reads plainly valid texts. Texts that it refuses, or may have read too leniently (it accepts
+repeated keys and turns long integers into floats), are read again by `base/json_parser`. That
+parser decides, and names causes and places."""
 
 from __future__ import annotations
 
@@ -90,8 +90,10 @@ def _encoded(data: bytes | str) -> bytes:
 
 
 def _is_plain(value: Any, raw: bytes, max_depth: int) -> bool:
-    """Whether orjson's value is beyond doubt. Every key of the text ends in a quote and a colon, so as many distinct
-    keys as such endings means that none was repeated; a string that holds such an ending only causes a second look."""
+    """Whether orjson's value is certainly exact.
+
+    Every key of the text ends in a quote and a colon. If there are as many distinct keys as such
+    endings, none was repeated. A string with such an ending only causes a second parse."""
     keys = depth = 0
     level: list[Any] = [value]
     while level:

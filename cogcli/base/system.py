@@ -1,4 +1,4 @@
-"""The two things a run takes from outside besides its services, time and identity: their ports, real and fake."""
+"""The ports for time and identity, real and fake: the only inputs of a run besides its services."""
 
 from __future__ import annotations
 

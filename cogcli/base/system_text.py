@@ -1,8 +1,7 @@
-"""Text that the system hands over: arguments, environment variables, names of directories.
+"""Text from the system: arguments, environment variables, names of directories.
 
-Python keeps bytes that are no UTF-8 as lone surrogates. No log, no document and no database can hold those, so they
-are refused where they enter, before anything is begun.
-"""
+Python keeps bytes that are no UTF-8 as lone surrogates. No log, no document and no database can
+hold those, so they are refused where they enter, before anything is begun."""
 
 from __future__ import annotations
 
@@ -16,7 +15,8 @@ _LONGEST = 40
 
 
 def bad_byte(text: str) -> str:
-    """What is not UTF-8 in a text, as `byte 0xFF at 3`; empty where all is."""
+    """Return the first byte of a text that is not UTF-8, as `byte 0xFF at 3`; empty if there is
+    none."""
     if text.isascii():
         return ""
     try:
@@ -29,14 +29,14 @@ def bad_byte(text: str) -> str:
 
 
 def require_text(text: str, what: str, hint: str = "write it in UTF-8") -> str:
-    """The text itself. Raises UsageError `input.encoding` where it is not UTF-8; `what` names what it is."""
+    """Return the text. Raise UsageError `input.encoding` if it is not UTF-8; `what` names it."""
     if found := bad_byte(text):
         raise UsageError("input.encoding", f"{what} is not UTF-8: {found}", hint=hint)
     return text
 
 
 def require_argument(argv: list[str], number: int) -> None:
-    """Judge one word of a command line. Raises UsageError `input.encoding`."""
+    """Check one word of a command line. Raise UsageError `input.encoding`."""
     word, before = argv[number], argv[number - 1] if number else ""
     name = word.partition("=")[0]
     if name.startswith("--") and not bad_byte(name):
@@ -49,11 +49,11 @@ def require_argument(argv: list[str], number: int) -> None:
 
 
 def variable(environ: Mapping[str, str], name: str) -> str:
-    """An environment variable, empty where it is not set. Raises UsageError `input.encoding`."""
+    """Return an environment variable, empty if it is not set. Raise UsageError `input.encoding`."""
     text = environ.get(name, "")
     return text if text.isascii() else require_text(text, f"environment variable `{name}`")
 
 
 def parse_whole_number(text: str, digits: int = 18) -> int | None:
-    """The number that ASCII digits stand for; None for anything else, and for more digits than anybody needs."""
+    """Return the number that ASCII digits spell; None for any other text, and for too many digits."""
     return int(text) if len(text) <= digits and text.isascii() and text.isdigit() else None

@@ -31,22 +31,23 @@ _JSON = {code: _json_escape(code) for code in _HIDDEN if code >= 0x7F}
 
 
 def is_plain_name(text: str) -> bool:
-    """Whether a text can stand for somebody: not empty, no space around it, nothing that is not seen."""
+    """Whether a text can name a user: not empty, without outer spaces or invisible characters."""
     return bool(text) and text.isprintable() and text.strip() == text
 
 
 def visible(text: str) -> str:
-    """One line of text: line ends and tabs are escaped as well."""
+    """Return one line of text, with line ends and tabs escaped as well."""
     return text if text.isascii() and text.isprintable() else _whole(text.translate(_LINE))
 
 
 def visible_block(text: str) -> str:
-    """Text of several lines: line ends and tabs are kept."""
+    """Return text of several lines; line ends and tabs are kept."""
     return _whole(text.translate(_BLOCK))
 
 
 def visible_json(text: str) -> str:
-    """JSON text that reads the same to a program and hides nothing from a person."""
+    """Return JSON text with the same meaning to programs, in which invisible characters are
+    escaped."""
     return text if text.isascii() else text.translate(_JSON)
 
 
@@ -56,7 +57,7 @@ def _whole(text: str) -> str:
 
 
 def cells(text: str) -> int:
-    """How many columns a terminal gives to a text without control characters."""
+    """Return how many columns a terminal uses for a text without control characters."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -65,12 +66,14 @@ def cells(text: str) -> int:
 
 
 def truncate(text: str, width: int) -> str:
-    """The text's beginning in at most `width` columns; an ellipsis ends a text that was cut."""
+    """Return the beginning of the text in at most `width` columns; an ellipsis ends a text that was
+    cut."""
     return text if cells(text) <= width else f"{_head(text, width - 1)}…" if width > 0 else ""
 
 
 def shorten_middle(text: str, width: int) -> str:
-    """The text in at most `width` columns, its middle left out: names differ at both ends."""
+    """Return the text in at most `width` columns without its middle, because names differ at both
+    ends."""
     if cells(text) <= width:
         return text
     if width < 4:
@@ -94,7 +97,8 @@ LONGEST_SHOWN = 4096
 
 
 def truncate_bytes(text: str, most: int | None) -> tuple[str, str]:
-    """The first `most` bytes of a text, and what says how many more there are; all of it and nothing for None."""
+    """Return the first `most` bytes of a text, and a note about the remaining ones; the whole text
+    for None."""
     if most is None or len(text) * 4 <= most:
         return text, ""
     data = text.encode("utf-8", "backslashreplace")
@@ -105,5 +109,5 @@ def truncate_bytes(text: str, most: int | None) -> tuple[str, str]:
 
 
 def pad(text: str, width: int) -> str:
-    """The text filled with spaces up to `width` columns."""
+    """Return the text filled with spaces up to `width` columns."""
     return text + " " * (width - cells(text))

@@ -1,4 +1,4 @@
-"""Starting threads, and what it means that the system gives none."""
+"""Starting threads, and the error if the system has none left."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SAID: Final = "can't start new thread"
 
 
 class NoThread(Exception):
-    """The system gave no thread: what it was for has not begun."""
+    """The system has no thread left: the work has not begun."""
 
 
 def start(work: Callable[..., None], *arguments: Any, name: str) -> None:
@@ -22,5 +22,5 @@ def start(work: Callable[..., None], *arguments: Any, name: str) -> None:
 
 
 def is_lacking(error: BaseException) -> bool:
-    """Whether an error says that there was no thread, whoever asked for one."""
+    """Whether an error reports that no thread could be started."""
     return isinstance(error, NoThread) or (isinstance(error, RuntimeError) and _SAID in str(error))

@@ -1,5 +1,6 @@
-"""Listing what lies below a root: every entry is counted, and a directory that contains itself by a link is entered
-once."""
+"""Listing of the entries below a root.
+
+Every entry is counted, and a directory that contains itself through a link is entered once."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MOST_ENTRIES = 100_000
-"""How many entries below one root are listed before the walk ends with an error."""
+"""The most entries below one root before the walk ends with an error."""
 
 Mark = tuple[int, int]
 """Device and inode of a directory."""
@@ -28,10 +29,9 @@ class Walk:
         self._left = most
 
     def entries(self, folder: str) -> list[os.DirEntry[str]]:
-        """The entries of a folder, sorted by name; none where it cannot be listed.
+        """Return the entries of a folder, sorted by name; empty if it cannot be listed.
 
-        Raises EnvironmentRefusal `registry.size`.
-        """
+        Raise EnvironmentRefusal `registry.size`."""
         found: list[os.DirEntry[str]] = []
         try:
             with os.scandir(folder) as entries:
@@ -80,7 +80,7 @@ class Walk:
 
 
 def directory_mark(path: str) -> Mark | None:
-    """What identifies a directory, links followed; None for what is not a directory."""
+    """Return the identity of a directory, links followed; None for anything else."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):

@@ -1,8 +1,8 @@
-"""Commands, flags and arguments: how one is declared, and those that several commands have, each declared once
+"""Declarations of commands, flags and arguments, and the flags that several commands share
 (docs/reference/command-line.md#flags).
 
-typer reads the annotations, so they are values here and no text: this file has no `from __future__ import annotations`.
-"""
+typer reads the annotations, so they are values here and no text: this file has no `from __future__
+import annotations`."""
 
 from collections.abc import Callable, Mapping
 from inspect import get_annotations
@@ -23,18 +23,20 @@ PANELS = (INPUT, EXECUTION, SAFETY, OUTPUT, OPTIONS)
 LIST_FORMATS = ("text", "jsonl", "tsv", "csv", "md")
 
 Completes = str | tuple[str, ...]
-"""What completion offers for a value: these words, or what `cli/completion_values.py` finds under that name."""
+"""The completions of a value: these words, or the name of a function in `cli/completion_values.py`.
+"""
 
 
 def argument(metavar: str, completes: Completes = ()) -> Any:
-    """A positional word; `metavar` as help shows it, in brackets or empty where it may be left out."""
+    """Declare a positional word; `metavar` is its text in help, in brackets or empty if it is
+    optional."""
     info = typer.Argument(None if metavar.startswith("[") or not metavar else ..., metavar=metavar)
     info.completes = completes
     return info
 
 
 def switch(*names: str, help: str, panel: str = OPTIONS) -> Any:
-    """A flag without a value."""
+    """Declare a flag without a value."""
     info = typer.Option(False, *names, help=help, rich_help_panel=panel, show_default=False)
     info.completes = ()
     return info
@@ -44,8 +46,9 @@ def text(
     name: str, metavar: str, help: str, panel: str = OPTIONS, *, default: str = "", completes: Completes = (),
     parse: Callable[[Any], Any] | None = None,
 ) -> Any:  # fmt: skip
-    """A flag with a text, or what `parse` makes of it; with `list[str]` a repeatable one. `default` is what help
-    shows."""
+    """Declare a flag with a text, or with the result of `parse`; with `list[str]` a repeatable one.
+
+    `default` is the text in help."""
     info = typer.Option(
         None,
         name,
@@ -60,12 +63,12 @@ def text(
 
 
 def wrong_flag(message: str, hint: str = "") -> UsageError:
-    """The error for a flag that does not fit its command or the other flags."""
+    """Return the error for a flag that does not fit its command or the other flags."""
     return UsageError("usage.flag", message, hint=hint)
 
 
 def wrong_value(message: str, hint: str = "", expected: str = "") -> UsageError:
-    """The error for a value that its flag or argument does not take."""
+    """Return the error for a value that its flag or argument does not take."""
     return UsageError("usage.value", message, hint=hint, expected=expected)
 
 
@@ -79,7 +82,7 @@ def typed(
     default: str = "",
     completes: Completes = (),
 ) -> Any:
-    """A flag with a value of this type."""
+    """Declare a flag with a value of this type."""
     words = type.words if isinstance(type, WordChoice) else ()
 
     def parse(raw: Any) -> Any:
@@ -107,7 +110,7 @@ def choice(
     *,
     default: str = "",
 ) -> Any:
-    """A flag with one of these words."""
+    """Declare a flag with one of these words."""
     return typed(
         name, metavar, WordChoice(*words), help or ", ".join(words), panel, default=default
     )
@@ -123,12 +126,12 @@ def integer(
     metavar: str = "N",
     default: str = "",
 ) -> Any:
-    """A flag with a whole number from `least` to `most`."""
+    """Declare a flag with a whole number from `least` to `most`."""
     return typed(name, metavar, WholeNumber(least, most), help, panel, default=default)
 
 
 def seconds(name: str, help: str, panel: str = OPTIONS, *, default: str = "") -> Any:
-    """A flag with a number of seconds, more than none and at most a year."""
+    """Declare a flag with a number of seconds, above zero and at most a year."""
     return typed(name, "S", PositiveNumber(), help, panel, default=default)
 
 
@@ -137,10 +140,11 @@ Declared = tuple[str, Any, Any]
 
 
 class Flags:
-    """Flags that are declared together and handed on as one value; a flag that was not given is None, False or []."""
+    """Flags that are declared together and passed as one value. A flag that was not typed is None,
+    False or []."""
 
     left_out: ClassVar[frozenset[str]] = frozenset()
-    """Flags of the classes above that the command line of this class does not have."""
+    """Inherited flags that this class does not have."""
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
         self.__dict__.update({name: absent(kind) for name, kind, _ in self.all_flags()})
@@ -148,12 +152,13 @@ class Flags:
 
     @classmethod
     def declared(cls) -> list[Declared]:
-        """Each flag that the command line has, in the order of help."""
+        """Return each flag of the command line, in the order of help."""
         return [flag for flag in cls.all_flags() if flag[0] not in cls.left_out]
 
     @classmethod
     def all_flags(cls) -> list[Declared]:
-        """Each flag; those of the classes above first. A flag that a class declares again moves to its own."""
+        """Return each flag, inherited ones first. A flag that a class declares again moves to its
+        own."""
         flags: dict[str, Declared] = {}
         for base in reversed(cls.__mro__):
             for name, kind in get_annotations(base, eval_str=True).items():
@@ -164,21 +169,22 @@ class Flags:
 
 
 def unwrap(kind: Any, default: Any = None) -> tuple[Any, Any]:
-    """Type and declaration of a parameter: out of `Annotated[TYPE, DECLARATION]`, or of `name: TYPE = DECLARATION`."""
+    """Return type and declaration of a parameter, from `Annotated[TYPE, DECLARATION]` or `name:
+    TYPE = DECLARATION`."""
     if hasattr(kind, "__metadata__"):
         return kind.__origin__, kind.__metadata__[0]
     return kind, default
 
 
 def absent(kind: Any) -> Any:
-    """The value of a flag of this type that was not given."""
+    """Return the value of a flag of this type that was not typed."""
     if kind is bool:
         return False
     return [] if getattr(kind, "__origin__", None) is list else None
 
 
 class GlobalFlags(Flags):
-    """What every command takes, before its name or after it."""
+    """The flags of every command, before its name or after it."""
 
     directory: str | None = text("-C", "DIR", "run as if started in DIR", default=".")
     registry: list[str] = text(
@@ -197,7 +203,7 @@ class GlobalFlags(Flags):
 Skill = Annotated[str, argument("SKILL", "skills")]
 Episode = Annotated[str, argument("EP", "episodes")]
 NewestEpisode = Annotated[str | None, argument("[EP]", "episodes")]
-"""An episode; None stands for the newest."""
+"""An episode; None means the newest."""
 Progress = Annotated[
     str | None, choice("--progress", "WORD", run_options.PROGRESS, panel=OUTPUT, default="auto")
 ]
@@ -237,14 +243,14 @@ Header = Annotated[
 
 
 class ListFlags(Flags):
-    """How a list is written."""
+    """The flags for the format of a list."""
 
     format: str | None = choice("--format", "WORD", LIST_FORMATS, panel=OUTPUT, default="text")
     header: Header
 
 
 class SpecFilter(Flags):
-    """Which specs a list has."""
+    """The flags that filter a list of specs."""
 
     domain: str | None = text("--domain", "WORD", "only this domain")
     channel: str | None = text("--channel", "WORD", "only this channel")
@@ -253,14 +259,14 @@ class SpecFilter(Flags):
 
 
 Examples = tuple[tuple[str, str], ...]
-"""Command lines with what they are for."""
+"""Command lines with their purposes."""
 
 
 class Call(NamedTuple):
-    """What a command line asks for: an action, which takes a CommandContext; where it is None, a text.
+    """A parsed command line: an action that takes a CommandContext, or a text if the action is
+    None.
 
-    `given` holds the flags that were typed, by the names of parameters and settings.
-    """
+    `given` holds the typed flags, by the names of parameters and settings."""
 
     argv: list[str]
     command: str = ""
@@ -270,10 +276,10 @@ class Call(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command: its function takes a CommandContext and the parsed values, and returns the exit code.
+    """A command: its function takes a CommandContext and the parsed values, and returns the exit
+    code.
 
-    `examples` may depend on the name under which the command is called. `most` bounds the words of a list.
-    """
+    `examples` may depend on the name of the command. `most` limits the words of a list."""
 
     function: Callable[..., int]
     examples: Examples | Callable[[str], Examples]
@@ -281,7 +287,7 @@ class Command(NamedTuple):
     most: int
 
     def examples_of(self, name: str) -> Examples:
-        """The examples of the command under this name."""
+        """Return the examples of the command under this name."""
         return self.examples(name) if callable(self.examples) else self.examples
 
 

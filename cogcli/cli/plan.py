@@ -18,7 +18,7 @@ PlanRow = tuple[str, ...]
 
 
 def show_plan(context: CommandContext, given: GivenRun) -> int:
-    """Write the plan of a run. Raises as `plan_given`."""
+    """Write the plan of a run. Raise the errors of `plan_given`."""
 
     def write(plan: dict[str, Any]) -> None:
         context.own["plan"] = plan
@@ -51,7 +51,8 @@ def _align(rows: list[PlanRow]) -> Iterator[str]:
 def _rows(
     plan: dict[str, Any], skills: dict[str, Any], glyphs: Glyphs, depth: int, expanded: set[str]
 ) -> Iterator[PlanRow]:
-    """The steps of a skill by waves; below a step its targets; a nested skill only at its first call."""
+    """Yield the steps of a skill by waves; below a step its targets; a nested skill only at its
+    first call."""
     steps: list[dict[str, Any]] = plan["steps"]
     indent = "  " * depth
     for wave in range(1, plan["waves"] + 1):
@@ -81,7 +82,7 @@ def _target_cells(entry: dict[str, Any]) -> tuple[str, str]:
 
 
 def _needs(needs: dict[str, Any], glyphs: Glyphs, width: int | None) -> list[StyledLine]:
-    """All needs in one line, or a line per need where that is too wide."""
+    """Return all needs in one line, or a line per need if that is too wide."""
     parts = [visible(part) for part in _parts(needs, glyphs)]
     whole = f"needs  {'   '.join(parts)}"
     if width is None or cells(whole) <= width:

@@ -1,4 +1,4 @@
-"""Decisions on the screen: why each was made, and which of them another pack would make otherwise."""
+"""Decisions on the screen: their reasons, and those that another pack would decide differently."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 
 def explanation_lines(call: Mapping[str, Any]) -> Iterator[str]:
-    """One governed call: its verdict, the stages in order, what was read, and what decided."""
+    """Yield the lines of one governed call: its verdict, the stages in order, the values read, and
+    the deciding comparisons."""
     caused = ", after an answer" if call["caused_by"] else ""
     yield f"{call['step_id']}  {call['capability']}  {verdict_text(call)}{caused}"
     for stage in call["stages"]:
@@ -30,20 +31,22 @@ def explanation_lines(call: Mapping[str, Any]) -> Iterator[str]:
     for path in call["missing"]:
         yield f"  {'missing':<11} {path}"
     for each in call["compared"]:
-        yield f"  {'decided by':<11} {each['text']}{_flip_of(each, call['flips'])}"
+        yield f"  {'decided by':<11} {each['text']}{_nearest_counterfactual(each, call['flips'])}"
     if why := call.get("why"):
         yield f"  {'decided by':<11} cannot be told: {why}"
 
 
 def verdict_text(said: Mapping[str, Any]) -> str:
-    """A verdict with its gate, and the rule or the word that gave it."""
+    """Return a verdict with its gate, and the rule or the word that gave it."""
     gate = f" {said['gate']}" if said.get("gate") else ""
     reason = said.get("rule") if said.get("reason") != "approved" else "approved"
     return f"{said['verdict']}{gate} ({reason or said.get('reason')})"
 
 
-def _flip_of(comparison: Mapping[str, Any], flips: Sequence[Mapping[str, Any]]) -> str:
-    """The nearest number that would decide otherwise there."""
+def _nearest_counterfactual(
+    comparison: Mapping[str, Any], flips: Sequence[Mapping[str, Any]]
+) -> str:
+    """Return the nearest number that would change the decision."""
     path = comparison["path"]
     own = next(
         (each for each in flips if each["path"] == path and each["rule"] == comparison["rule"]),
@@ -53,7 +56,7 @@ def _flip_of(comparison: Mapping[str, Any], flips: Sequence[Mapping[str, Any]]) 
 
 
 def change_lines(changes: Sequence[PolicyChange]) -> Iterator[str]:
-    """What differs between two policies, a line for each part and each of its members."""
+    """Yield the differences between two policies, a line for each part and each of its members."""
     for change in changes:
         yield f"{_SIGNS[change.change]} {change.kind} {change.id}"
         if change.change == "changed":
@@ -62,7 +65,7 @@ def change_lines(changes: Sequence[PolicyChange]) -> Iterator[str]:
 
 
 def decision_line(change: DecisionChange) -> str:
-    """A recorded decision that changes, or that nobody can tell."""
+    """Return the line of a recorded decision that changes, or that cannot be compared."""
     where = f"{change.episode_id}  {change.event.step_id}  {change.event.payload.get('capability')}"
     if change.before is None or change.after is None:
         return f"? {where}  {change.why}"

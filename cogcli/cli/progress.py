@@ -15,7 +15,8 @@ from cogcli.report.event_lines import EventLines
 
 
 def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
-    """The display for a word of `--progress`; `auto` depends on the terminal, `CI`, `-q` and `-v`."""
+    """Return the display for a word of `--progress`; `auto` depends on the terminal, `CI`, `-q` and
+    `-v`."""
     if word == "auto":
         live = screen.err.tty and not screen.ci and not verbose
         word = "none" if screen.quiet else "live" if live else "lines"

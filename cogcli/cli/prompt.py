@@ -1,5 +1,5 @@
-"""Standard input: questions at a terminal (docs/reference/command-line.md#prompts), and all of it, read only where `-`
-asks for it (docs/reference/command-line.md#stdin)."""
+"""Standard input: prompts at a terminal (docs/reference/command-line.md#prompts), and its whole
+content for `-` (docs/reference/command-line.md#stdin)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def can_ask(context: CommandContext) -> bool:
 
 
 def ask(context: CommandContext, question: str) -> str | None:
-    """The line typed after a question, stripped, in lower case; None at the end of input."""
+    """Prompt for a line and return it, stripped, in lower case; None at the end of input."""
     context.screen.notify(terminal_safe(context, f"{question} › "))
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
@@ -36,12 +36,13 @@ _PLAIN = {0x203A: ">", 0x2026: "..."}
 
 
 def terminal_safe(context: CommandContext, text: str) -> str:
-    """The text with its non-ASCII signs replaced, where the terminal cannot show them."""
+    """Return the text with its non-ASCII signs replaced, if the terminal cannot show them."""
     return text.translate(_PLAIN) if context.screen.err.glyphs is ASCII else text
 
 
 def read_stdin(screen: Screen, limit: int) -> bytes:
-    """All of stdin, at most `limit` + 1 bytes. At a terminal a message says how to end. Raises UsageError."""
+    """Return all of stdin, at most `limit` + 1 bytes. At a terminal a message explains how to end.
+    Raise UsageError."""
     if sys.stdin is None:
         raise UsageError("input.empty", "stdin is closed")
     if sys.stdin.isatty() and not screen.quiet:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cogcli.cli.code_frame import Sources
 
 _SECRETIVE = ("secret.literal", "service.url")
-"""Problems about what must not stand in a file: only their place is shown."""
+"""Problems about forbidden content of a file: only their place is shown."""
 
 _LOOK = {
     "skill.not-found": "cogcli skills ls",
@@ -33,15 +33,17 @@ _LOOK = {
     "config.key": "cogcli config show --origin",
     "path.absent": "",
 }
-"""By code; every other error has its page. An absent path has said all there is."""
+"""The command that shows more, by code. Other errors have a page; an absent path needs none."""
 
 
 def error_lines(
     error: dict[str, Any], *, base: str = "", width: int | None = None, verbose: bool = False,
     typed: Mapping[str, bytes] | None = None,
 ) -> list[StyledLine]:  # fmt: skip
-    """An error of the envelope as lines for stderr, all but its next commands; with `verbose` each cause, too. `typed`
-    is that of the CogcliError."""
+    """Return an error of the envelope as lines for stderr, without its next commands; with
+    `verbose` including each cause.
+
+    `typed` is that of the CogcliError."""
     message, hint = visible(str(error["message"])), str(error.get("hint") or "")
     rows = _rows_about(error)
     if hint.startswith("did you mean") and not rows and not error.get("file"):
@@ -58,7 +60,8 @@ def error_lines(
 
 
 def _rows_about(error: dict[str, Any]) -> list[tuple[str, str]]:
-    """What an error says beside its message, by name: the call, what was tried, the value."""
+    """Return the details of an error besides its message, by name: the call, the attempts, the
+    value."""
     chain = [str(error[name]) for name in _CALL if error.get(name)]
     rows = [("step" if error.get("step") else "call", " → ".join(chain))]
     for number, text in enumerate(error.get("tried") or ()):
@@ -79,7 +82,7 @@ def _text_of(value: Any) -> str:
 def _framed_place(
     error: dict[str, Any], base: str, width: int | None, typed: Mapping[str, bytes] | None
 ) -> list[StyledLine]:
-    """The place of an error with the lines around it."""
+    """Return the place of an error with the lines around it."""
     from cogcli.cli.code_frame import Sources, frame
 
     file, line, column = (error.get(name) for name in ("file", "line", "column"))
@@ -90,7 +93,7 @@ def _framed_place(
 
 
 def next_lines(commands: tuple[str, ...] | list[str]) -> list[StyledLine]:
-    """A line per command, the first with `next:` in front."""
+    """Return a line per command, the first with `next:` in front."""
     heads = ["next: ", *["      "] * (len(commands) - 1)]
     return [
         [(head, "dim"), (visible(text), "")] for head, text in zip(heads, commands, strict=False)
@@ -101,7 +104,8 @@ def problem_lines(
     problem: Problem, *, base: str = "", width: int | None = None, as_error: bool = True,
     sources: Sources | None = None, typed: Mapping[str, bytes] | None = None, fixable: bool = False,
 ) -> list[StyledLine]:  # fmt: skip
-    """A problem of a check: severity, code, sentence, framed place, help. `typed` is that of the CogcliError."""
+    """Return the lines of a problem: severity, code, sentence, framed place, help. `typed` is that
+    of the CogcliError."""
     word = severity_word(problem, as_error=as_error)
     lines: list[StyledLine] = [
         [(f"{word}[{problem.code}]", word), (f": {visible(problem.message)}", "bold")]
@@ -127,7 +131,7 @@ def _is_secretive(problem: Problem) -> bool:
 
 
 def help_rows(hint: str) -> list[tuple[str, str]]:
-    """The lines of a hint, the first one named."""
+    """Return the lines of a hint, with a name for the first."""
     return [
         ("" if number else "help", text)
         for number, text in enumerate(hint.split("\n") if hint else ())
@@ -138,8 +142,9 @@ def problems_lines(
     problems: list[Problem], next: tuple[str, ...], base: str, width: int | None,
     typed: Mapping[str, bytes] | None = None,
 ) -> list[StyledLine]:  # fmt: skip
-    """The problems that keep a command from starting, how many errors they are, and the next commands. `typed` is that
-    of the CogcliError."""
+    """Return the problems that keep a command from starting, their number, and the next commands.
+
+    `typed` is that of the CogcliError."""
     lines: list[StyledLine] = []
     for problem in problems:
         lines += [*problem_lines(problem, base=base, width=width, typed=typed), [("", "")]]
@@ -148,10 +153,10 @@ def problems_lines(
 
 
 def next_steps(error: CogcliError, command: str, argv: list[str], again: str = "") -> list[str]:
-    """The corrected command, else the commands that the error names, else a command that shows more.
+    """Return the corrected command, else the commands that the error suggests, else a command that
+    shows more.
 
-    `again` holds the flags for the same episodes and specs.
-    """
+    `again` holds the flags for the same episodes and specs."""
     fixed = _corrected(error, argv)
     if not fixed and not error.next:
         look = _LOOK.get(error.code, f"cogcli explain {error.code}")
@@ -164,20 +169,21 @@ def next_steps(error: CogcliError, command: str, argv: list[str], again: str = "
 
 
 def redirect_command(command: str, again: str) -> str:
-    """The command with the flags `again` added, where it reads episodes or specs."""
+    """Return the command with the flags `again`, if it reads episodes or specs."""
     tool, _, rest = command.partition(" ")
     is_text = rest.startswith(("help", "explain")) or rest.endswith("--help")
     return command if tool != "cogcli" or is_text or again in command else f"{command}{again}"
 
 
 def redirect_hint(problem: Problem, again: str) -> Problem:
-    """The problem with the flags `again` added to the commands of its hint."""
+    """Return the problem with the flags `again` in the commands of its hint."""
     lines = (redirect_command(line, again) for line in problem.hint.split("\n"))
     return problem._replace(hint="\n".join(lines)) if again and problem.hint else problem
 
 
 def _corrected(error: CogcliError, argv: list[str]) -> str:
-    """The typed command with all that was wrong put right; empty where that is ambiguous or a secret may be in it."""
+    """Return the typed command with all corrections; empty if that is ambiguous or may contain a
+    secret."""
     from shlex import join
 
     from cogcli.base.redact import names_secret
@@ -204,7 +210,7 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
 def _without_problem(
     one: CogcliError | Problem, argv: list[str], samples: dict[str, str]
 ) -> list[str] | None:
-    """The words with one problem put right; None where that is ambiguous."""
+    """Return the words with one problem corrected; None if that is ambiguous."""
     if one.code == "input.missing":
         return _completed(argv, samples, str(getattr(one, "path", "")).rpartition("/")[2])
     if hosts := _ALLOWED_HOSTS.search(one.hint):
@@ -220,8 +226,9 @@ _OTHER_BINDING = re.compile(r"^for one run: --bind (\S+=\S+)$", re.MULTILINE)
 
 
 def _with_binding(argv: list[str], choice: str) -> list[str] | None:
-    """The words with `--bind CAP=BINDING`, instead of another choice for that capability; None for a command that takes
-    no such flag or has one that cannot be replaced."""
+    """Return the words with `--bind CAP=BINDING`, instead of another choice for that capability.
+
+    None for a command without this flag, or with one that cannot be replaced."""
     capability = choice.partition("=")[0]
     kept: list[str] = []
     for word in argv:
@@ -237,8 +244,9 @@ def _with_binding(argv: list[str], choice: str) -> list[str] | None:
 def _respelt(
     error: CogcliError | Problem, argv: list[str], samples: Mapping[str, str]
 ) -> list[str] | None:
-    """The words with the wrong one replaced by what was meant; None where nothing tells which, or by what. `samples`
-    tells which inputs take JSON: text of another one does not fit there."""
+    """Return the words with the wrong one corrected; None if the word or its correction is unknown.
+
+    `samples` shows which inputs take JSON: text of another one does not fit there."""
     meant = re.match(r"did you mean `([^`]+)`", error.hint)
     quoted = re.findall(r"`([^`]+)`", error.message)
     if meant is None or not quoted:
@@ -270,8 +278,10 @@ def _respelt_in_json(argv: list[str], wrong: str, right: str) -> list[str] | Non
 
 
 def _completed(argv: list[str], samples: dict[str, str], name: str) -> list[str] | None:
-    """The words with a value for the input of this name, unless they have one; None where no value is known, and where
-    the command reads stdin, which another one would not find again."""
+    """Return the words with a value for the input of this name, unless they have one.
+
+    None without a known value, and for a command that reads stdin, which a second run would not
+    find again."""
     from shlex import split
 
     if any(_name_of(word) == name for word in argv if "=" in word):
@@ -283,7 +293,7 @@ def _completed(argv: list[str], samples: dict[str, str], name: str) -> list[str]
 
 
 def _name_of(word: str) -> str:
-    """The name in `name=text` and `name:=JSON`."""
+    """Return the name in `name=text` and `name:=JSON`."""
     return word.partition("=")[0].rstrip(":")
 
 

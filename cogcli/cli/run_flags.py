@@ -30,7 +30,7 @@ VIEWS = ("tree", "timeline", "table", "lineage", "events", "layers")
 
 
 def flag_of(option: Option) -> tuple[Any, Any]:
-    """Type and declaration of the flag of an option of a run."""
+    """Return type and declaration of the flag of an option of a run."""
     kind = option.type
     if isinstance(kind, TrueOrFalse):
         return bool, switch(option.flag, help=option.help, panel=option.group)
@@ -43,7 +43,7 @@ def flag_of(option: Option) -> tuple[Any, Any]:
 
 
 OPTIONS_HERE: Any = object()
-"""Stands in a class of flags where help lists those of the options."""
+"""The place in a class of flags where help lists the options."""
 
 
 def _is_typed(value: Any) -> bool:
@@ -51,7 +51,7 @@ def _is_typed(value: Any) -> bool:
 
 
 class OptionFlags(Flags):
-    """The flags of a command that takes options of a run (`declarations/options.py`)."""
+    """The flags of a command with options of a run (`declarations/options.py`)."""
 
     command: ClassVar[str] = ""
     """The command; empty for one that takes all options."""
@@ -78,7 +78,7 @@ class OptionFlags(Flags):
 
 
 class RunFlags(OptionFlags):
-    """What a run takes beside its skill."""
+    """The flags of a run, without its skill."""
 
     input: str | None = text(
         "--input", "JSON|@FILE|-", "inputs as JSON, from a file or from stdin", INPUT, default="{}"
@@ -103,20 +103,20 @@ class RunFlags(OptionFlags):
 
 
 class ServeFlags(OptionFlags):
-    """Those of a run that also make sense for many runs of one server."""
+    """The flags of a run that also apply to the many runs of a server."""
 
     command = SERVE
 
 
 class RerunFlags(RunFlags):
-    """Those of a run that also make sense for a run that is repeated."""
+    """The flags of a run that also apply to a repeated run."""
 
     command = RERUN
     left_out = frozenset(("input", "input_file"))
 
 
 class AgentFlags(OptionFlags):
-    """Those of a run that an agent's run has, and what is asked of the agent."""
+    """The flags of an agent's run and of its request."""
 
     command = AGENT
     progress: Progress
@@ -139,13 +139,13 @@ class AgentFlags(OptionFlags):
 
 
 class ChatFlags(AgentFlags):
-    """Those of a conversation."""
+    """The flags of a conversation."""
 
     left_out = frozenset(("message", "dry_run", "no_memory", "trace_id", "progress"))
 
 
 class TraceFlags(Flags):
-    """What of an episode is shown, and how."""
+    """The flags that select and format the view of an episode."""
 
     view: str | None = choice("--view", "WORD", VIEWS, panel=OUTPUT, default="tree")
     step: str | None = text(
@@ -168,5 +168,5 @@ class TraceFlags(Flags):
 
     @property
     def most_bytes(self) -> int | None:
-        """How many bytes of one value are written; None (all) in a file."""
+        """Return how many bytes of one value are written; None (all) in a file."""
         return None if self.o is not None else LONGEST_SHOWN

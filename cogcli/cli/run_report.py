@@ -24,8 +24,9 @@ _COUNTED = ("done", "failed", "skipped", "vetoed")
 def error_of(
     result: RunResult, again: str = "", *, rerun: str | None = None, here: bool = False
 ) -> dict[str, Any] | None:
-    """The `error` object of the envelope, with commands in `next`; `rerun` as `rerun_flags` gives it, `here` names the
-    episode `@last`."""
+    """Return the `error` object of the envelope, with commands in `next`.
+
+    `rerun` is the result of `rerun_flags`; `here` names the episode `@last`."""
     if result.error is None:
         return None
     error = dict(result.error)
@@ -37,14 +38,17 @@ def error_of(
 
 
 def rerun_flags(context: CommandContext, result: RunResult) -> str | None:
-    """The flags of the `rerun` that goes on where a run failed or was stopped, with the permissions of the command,
-    and with `--plan` where effects have to be decided about. None where it could not."""
+    """Return the flags of the `rerun` that continues a failed or stopped run, with the permissions
+    of the command.
+
+    They include `--plan` if effects need a decision. None if no rerun is possible."""
     given = context.call.given
     return flags_of(result.rerun, given.get("trust_level") or "", given.get("confirm") or ())
 
 
 def flags_of(point: RerunPoint | None, trust_level: str, confirmed: Iterable[str]) -> str | None:
-    """The flags of the `rerun` that goes on at a point, with these permissions. None if there is no such point."""
+    """Return the flags of the `rerun` that continues at a point, with these permissions. None if
+    there is no such point."""
     if point is None:
         return None
     words = ["--failed-items"] if point.items else ["--from", point.first] if point.first else []
@@ -74,8 +78,10 @@ def _next(result: RunResult, again: str, rerun: str | None, *, here: bool) -> li
 def failure_commands(
     episode: str, error: Mapping[str, Any], point: RerunPoint | None, flags: str
 ) -> Iterator[str]:
-    """The commands after a failed run, without the tool's name: the calls of the failed step, and a rerun if earlier
-    steps are kept or the service may answer next time; `flags` are those of `rerun`."""
+    """Yield the commands after a failed run, without the tool's name.
+
+    They show the calls of the failed step, and a rerun if earlier steps are kept or the service may
+    answer next time; `flags` are those of `rerun`."""
     step = error.get("step")
     yield (
         f"trace {episode} --step {step} --io"
@@ -101,11 +107,10 @@ def final_lines(
     decided_later: bool = False,
     rerun: str | None = None,
 ) -> list[StyledLine]:
-    """The lines after the answer: error, outcome, next commands.
+    """Return the lines after the answer: error, outcome, next commands.
 
-    With `-q`, and after a display that wrote the outcome (`brief`), only the error. None is told to somebody who was
-    asked and `decided_later`.
-    """
+    With `-q`, and after a display that wrote the outcome (`brief`), only the error. Nothing is
+    shown if the user was prompted and `decided_later`."""
     screen = context.screen
     failed, here = result.status != "aborted", screen.err.tty and not screen.ci
     error = error_of(result, context.again, rerun=rerun, here=here) if failed else None
@@ -135,7 +140,7 @@ def final_lines(
 
 
 def _looks(context: CommandContext) -> list[StyledLine]:
-    """After a run that went well: the two ways to look at it, in one line."""
+    """Return one line with the two ways to inspect a successful run."""
     looks = [f"cogcli {words}{context.again}" for words in ("trace @last", "report @last --open")]
     return next_lines([f"   {context.screen.err.glyphs.dot}   ".join(looks)])
 

@@ -1,4 +1,4 @@
-"""A skill as `run SKILL` and `trace SKILL` run it: checked, run, its outputs on stdout
+"""Runs of skills for `run SKILL` and `trace SKILL`, with outputs on stdout
 (docs/reference/command-line.md#streams, docs/reference/command-line.md#inputs)."""
 
 from __future__ import annotations
@@ -37,10 +37,9 @@ def run_skill(
     context: CommandContext, skill_id: str, flags: RunFlags, *, display: Display | None = None, answer: bool = True,
     after: Callable[[RunResult], None] | None = None,
 ) -> int:  # fmt: skip
-    """Run a skill and report the result; returns its exit code.
+    """Run a skill, report the result, and return its exit code.
 
-    `trace SKILL` gives its own `display`, and `after`, which is called before the last lines.
-    """
+    `trace SKILL` passes its own `display`, and `after`, which is called before the last lines."""
     given = _read_given(context, skill_id, flags)
     warn_of_distrust(context, "skill", skill_id)
     if flags.plan:
@@ -62,14 +61,15 @@ def run_skill(
 
 
 def warn_of_distrust(context: CommandContext, kind: str, id: str) -> None:
-    """Warn where a run of a skill or a pack leaves out what a project holds that is not trusted."""
+    """Warn if a run of a skill or a pack leaves out parts of an untrusted project."""
     if (warning := untrusted_warning(context.settings, kind, id)) is not None:
         context.warn(warning)
 
 
 def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> GivenRun:
-    """What the command line asks for, with the problems of reading it. Raises SkillNotFoundError for a path instead of
-    an id, and what settings do."""
+    """Return the run of a command line, with the problems of reading it.
+
+    Raise SkillNotFoundError for a path instead of an id, and the errors of the settings."""
     if "/" in skill_id or skill_id.endswith((".yaml", ".yml")):
         raise SkillNotFoundError(
             "skill.not-found",
@@ -90,7 +90,7 @@ def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> Give
 
 
 def _skills_of_file(settings: Settings, path: str) -> list[str]:
-    """The ids of the skills that a file holds."""
+    """Return the ids of the skills in a file."""
     registry, wanted = open_registry(settings), os.path.realpath(os.path.join(settings.base, path))
     files = (
         (id, os.path.realpath(file))
@@ -101,7 +101,7 @@ def _skills_of_file(settings: Settings, path: str) -> list[str]:
 
 
 def trace_run(context: CommandContext, skill_id: str, flags: TraceFlags, run: RunFlags) -> int:
-    """Run a skill; returns the exit code of the run."""
+    """Run a skill and return the exit code of the run."""
     jsonl = flags.format == "jsonl" and not context.json
     display = LiveEvents(context.screen, jsonl=jsonl)
     context.note(f"running {visible(skill_id)} (to inspect, name an episode)")

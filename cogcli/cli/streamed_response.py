@@ -7,14 +7,14 @@ from cogcli.cli.streams import Screen
 
 
 class StreamedResponse:
-    """Writes what can be read of a response to stderr while it grows."""
+    """Writes the readable part of a growing response to stderr."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._shown = ""
 
     def __call__(self, response: str) -> None:
-        """The response so far; an empty one begins another reply, below what was a draft."""
+        """Show the response so far. An empty one begins another reply, below an earlier draft."""
         if self._shown and not response:
             self.close("")
         if len(response) > len(self._shown) and response.startswith(self._shown):
@@ -22,7 +22,7 @@ class StreamedResponse:
             self._shown = response
 
     def close(self, response: str) -> bool:
-        """End the line; whether the whole response stands there."""
+        """End the line, and return whether the whole response is shown."""
         shown, self._shown = self._shown, ""
         if shown:
             self._screen.notify("\n")

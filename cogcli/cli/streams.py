@@ -37,7 +37,8 @@ _PLAIN_SIGNS = {0x2026: "~", 0x2192: ">"}
 
 
 class OutputStream:
-    """One stream, with what its terminal can show. `width` in columns; None means: never fold or cut."""
+    """One stream, with the abilities of its terminal. `width` is in columns; None means: never fold
+    or cut."""
 
     def __init__(self, file: TextIO | None, environ: Mapping[str, str], color: str) -> None:
         self.file = file
@@ -51,16 +52,16 @@ class OutputStream:
             file.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
 
     def write(self, text: str) -> None:
-        """Write and flush. Raises BrokenPipeError when the reader is gone, OSError when the disk is full."""
+        """Write and flush. Raise BrokenPipeError if the reader closed the pipe, OSError if the disk
+        is full."""
         if self.file is not None:
             self.file.write(text)
             self.file.flush()
 
     def line(self, line: StyledLine) -> str:
-        """A rendered line as text with its newline; control characters in it are made visible.
+        """Return a rendered line as text with its newline, with visible control characters.
 
-        A terminal that is too narrow for it gets several lines, without a broken word.
-        """
+        On a terminal that is too narrow it wraps between words."""
         if not all(text.isprintable() for text, _ in line):
             line = [(visible_block(text).replace("\n", "\\n"), style) for text, style in line]
         lines = [line] if self.width is None or not line else fold_prose(line, self.width)
@@ -93,8 +94,8 @@ class Screen:
         )
 
     def claim_stdout(self) -> None:
-        """Write answers to a copy of descriptor 1 from now on, and lead descriptor 1 itself to the null device (rule
-        4)."""
+        """Write answers to a copy of descriptor 1 from now on, and redirect descriptor 1 itself to
+        the null device (rule 4)."""
         try:
             if self.out.file is None or self.out.file.fileno() != 1:
                 return
@@ -108,7 +109,7 @@ class Screen:
         silence_stdout()
 
     def release_stdout(self) -> None:
-        """Undo `claim_stdout`: no skill runs any more, and a person is to type."""
+        """Undo `claim_stdout`, because no skill runs any more and the user has to type."""
         if self._claimed is not None:
             with suppress(OSError, ValueError):
                 os.dup2(self._claimed.fileno(), 1)
@@ -154,7 +155,8 @@ class Screen:
 
 
 def silence_stdout() -> None:
-    """Lead descriptor 1 to the null device: after a closed pipe, Python's flush at exit would fail on it."""
+    """Redirect descriptor 1 to the null device: after a closed pipe, Python's flush at exit would
+    fail on it."""
     try:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
@@ -164,7 +166,7 @@ def silence_stdout() -> None:
 
 
 def _shows_colours(file: TextIO | None) -> bool:
-    """Whether the terminal obeys the codes for colours; a console of Windows is told to."""
+    """Whether the terminal interprets color codes. On a Windows console this enables them."""
     if sys.platform == "win32":
         return file is not None and enable_codes(file.fileno())
     return True

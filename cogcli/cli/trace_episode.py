@@ -1,4 +1,5 @@
-"""`trace EP`: an episode read, and shown in one of its views (docs/reference/command-line.md#views)."""
+"""`trace EP`: reads an episode, and shows it in one of its views
+(docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ from cogcli.report.unfinished_runs import unfinished_state
 def find_episode(
     context: CommandContext, name: str | None, trace_id: str | None
 ) -> tuple[Path, str]:
-    """The directory of the episode, and a note where its trace has other episodes. Raises UsageError."""
+    """Return the directory of the episode, and a note if its trace has other episodes. Raise
+    UsageError."""
     if trace_id is None:
         return episodes.find(context.settings, name), ""
     if name is None:
@@ -52,7 +54,7 @@ def find_episode(
 
 
 def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFlags) -> int:
-    """Show an episode in the view of its flags. Raises UsageError where flags exclude each other."""
+    """Show an episode in the view of its flags. Raise UsageError if flags exclude each other."""
     view, output = view_of(flags), _output(flags)
     if flags.follow:
         events = _follow(context, directory, view, flags)
@@ -92,13 +94,13 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
 
 
 def _step_of(event: Event) -> str:
-    """The step of an event; an event of another tool has it in its payload only."""
+    """Return the step of an event; another tool's event has it only in its payload."""
     in_payload = event.payload.get("step_id") if isinstance(event.payload, dict) else None
     return event.step_id or (in_payload if isinstance(in_payload, str) else "")
 
 
 def view_of(flags: TraceFlags) -> str:
-    """The view of the flags. Raises UsageError where format and view exclude each other."""
+    """Return the view of the flags. Raise UsageError if format and view exclude each other."""
     view, format = flags.view, flags.format or "text"
     if flags.why is not None:
         if view is not None or format != "text":
@@ -115,7 +117,7 @@ def view_of(flags: TraceFlags) -> str:
 
 
 _VIEW_OF_FORMAT: Final = {**dict.fromkeys(LISTED, "table"), "jsonl": "events"}
-"""The view that a format shows if no other view is asked for."""
+"""The view of a format, unless flags select another."""
 
 
 def _require_matching(format: str, view: str | None, step: str | None) -> None:
@@ -132,7 +134,7 @@ def _require_matching(format: str, view: str | None, step: str | None) -> None:
 
 
 def _output(flags: TraceFlags) -> str | None:
-    """The file of `-o`, checked before anything is read; None without one. Raises UsageError."""
+    """Return the file of `-o`, checked before anything is read; None without one. Raise UsageError."""
     path = flags.o
     if path is None:
         return None
@@ -166,10 +168,9 @@ def _writer(view: str) -> Callable[[CommandContext, TracedEpisode], None]:
 
 
 def _into_file(context: CommandContext, view: str, shown: TracedEpisode, path: str) -> None:
-    """Write a view to a new file, without colour and cut lines.
+    """Write a view to a new file, without color and cut lines.
 
-    Raises UsageError `output.exists`, EnvironmentRefusal `env.disk`.
-    """
+    Raise UsageError `output.exists` or EnvironmentRefusal `env.disk`."""
     screen, before, whole = context.screen, context.screen.out, StringIO()
     try:
         screen.out = OutputStream(whole, {}, "never")
@@ -195,7 +196,7 @@ def _file_exists(path: str) -> UsageError:
 
 
 def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) -> dict[str, Any]:
-    """`trace` of the envelope, with the rows or the object of the view."""
+    """Return `trace` of the envelope, with the rows or the object of the view."""
     from cogcli.cli.trace_views import OBJECTS
     from cogcli.report.table import rows
 
@@ -218,8 +219,8 @@ def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) ->
 
 
 def _follow(context: CommandContext, directory: Path, view: str, flags: TraceFlags) -> list[Event]:
-    """All events, after the run has ended. Each is written as it comes: to stdout in the view `events`, else to
-    stderr."""
+    """Return all events after the run has ended, and write each as it comes: to stdout in the view
+    `events`, else to stderr."""
     from cogcli.cli.progress import display_for
     from cogcli.cli.trace_views import EventPrinter
 

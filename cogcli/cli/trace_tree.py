@@ -1,5 +1,5 @@
-"""An episode as `trace` takes it: its tree (docs/reference/command-line.md#views), what its run waits for, and the
-commands that continue it."""
+"""The tree of an episode for `trace` (docs/reference/command-line.md#views), the open requests of
+its run, and the commands that continue it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TracedEpisode(NamedTuple):
     note: str = ""
     events: tuple[Event, ...] = ()
     log: tuple[Event, ...] = ()
-    """All events, whatever the view shows of them."""
+    """All events, including those outside the view."""
     directory: Path | None = None
     unfinished: UnfinishedState = UnfinishedState()
     unsealed: bool = False
@@ -46,7 +46,7 @@ class TracedEpisode(NamedTuple):
 
     @property
     def status_text(self) -> str:
-        """The status in words."""
+        """Return the status in words."""
         if self.stalled:
             return "stalled, no sign of life"
         if self.fault_status:
@@ -68,10 +68,10 @@ class TracedEpisode(NamedTuple):
 def waiting_lines(
     context: CommandContext, shown: TracedEpisode, *, width: int | None, in_tree: bool
 ) -> list[StyledLine]:
-    """A line per open request, call in doubt and other reason why the run has not ended.
+    """Return a line per open request, call in doubt and other reason why the run has not ended.
 
-    Times are relative where there is a width. The error of the run is left out with `in_tree`: the tree has it.
-    """
+    Times are relative if there is a width. With `in_tree` the error of the run is left out, because
+    the tree shows it."""
     now = context.settings.clock.now()
     rows = [("error", error)] if (error := run_error(shown.fold)) and not in_tree else []
     rows += describe(shown.unfinished, now, lambda at: at if width is None else fuzzy_time(at, now))
@@ -83,7 +83,8 @@ def waiting_lines(
 
 
 def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
-    """The commands that continue the run, or those that it failed with; empty for one that ended well or is running."""
+    """Return the commands that continue the run, or those after its failure; empty for a successful
+    or running one."""
     directory = shown.directory
     if directory is None or not shown.fold.chained:
         return []
@@ -96,7 +97,7 @@ def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
 
 
 def _after_failure(context: CommandContext, shown: TracedEpisode, episode: str) -> list[str]:
-    """The commands that the failed run itself ended with, but for the one that is being answered."""
+    """Return the commands after the failure of the run, without the current command."""
     root = shown.fold.root
     if root is None or root.error is None or shown.status not in ("error", "vetoed", "partial"):
         return []
@@ -112,7 +113,8 @@ def _after_failure(context: CommandContext, shown: TracedEpisode, episode: str) 
 
 
 def continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
-    """The commands that continue a run, without the tool's name; `now` decides which requests are open."""
+    """Yield the commands that continue a run, without the tool's name. `now` decides which requests
+    are open."""
     if shown.fault_status == "altered":
         yield f"verify {episode}"
     elif shown.unsealed:
@@ -124,14 +126,15 @@ def continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]
 
 
 def _from_first_undone(shown: TracedEpisode) -> str:
-    """The flag of a rerun that begins at the first step which is not done; empty for the first of all."""
+    """Return the flag of a rerun that begins at the first unfinished step; empty for the first step
+    of all."""
     steps = shown.fold.root.own if shown.fold.root else []
     undone = next((step.id for step in steps if step.status != "done"), "")
     return f" --from {quote(undone)}" if undone and undone != steps[0].id else ""
 
 
 def _resumptions(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
-    """The commands that answer what a run waits for, or that resume it."""
+    """Yield the commands that answer the open requests of a run, or that resume it."""
     open_asks = [ask for ask in shown.unfinished.asks if not is_expired(ask, now)]
     names = [ask.name for ask in open_asks]
     for ask in open_asks:
@@ -152,7 +155,7 @@ def _resumptions(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
 def tree_lines(
     context: CommandContext, shown: TracedEpisode, *, on_stderr: bool = False
 ) -> list[StyledLine]:
-    """Head line, tree and totals; for stdout, or for stderr during `trace SKILL`."""
+    """Return head line, tree and totals; for stdout, or for stderr during `trace SKILL`."""
     stream = context.screen.err if on_stderr else context.screen.out
     now = context.settings.clock.now()
     width, glyphs, fold = stream.width, stream.glyphs, shown.fold
@@ -166,7 +169,7 @@ def tree_lines(
 
 
 def show_tree(context: CommandContext, shown: TracedEpisode) -> None:
-    """Write the tree, what the run waits for, and with `--io` the values of steps."""
+    """Write the tree, the open requests, and with `--io` the values of steps."""
     waiting = waiting_lines(context, shown, width=context.screen.out.width, in_tree=True)
     out, lines = context.screen.out, tree_lines(context, shown)
     if out.width is None:
@@ -177,7 +180,7 @@ def show_tree(context: CommandContext, shown: TracedEpisode) -> None:
 
 
 def _io(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
-    """With `--io`, the input, attempts and output of each step."""
+    """Return, with `--io`, the input, attempts and output of each step."""
     lines: list[StyledLine] = []
     if shown.flags.io:
         for run in shown.fold.runs.values():

@@ -1,13 +1,14 @@
-"""The command line on typer: argv parsed into a Call, typer's errors as ours (docs/reference/command-line.md#flags).
+"""The command line on typer: argv parsed into a Call, typer's errors as ours
+(docs/reference/command-line.md#flags).
 
 1. A command's module is imported when its name was read.
-2. Global flags stand before a command and after it: each level of the command line has the parameters of the root.
+2. Global flags may come before or after a command: each level of the command line has the
+   parameters of the root.
 3. A value flag takes the next word, whatever it is, unless that word is a flag known there.
-4. Nothing is guessed: a near miss is an error that names what may have been meant.
+4. Nothing is guessed: a near miss is an error with suggestions.
 
-Only this module touches what typer does not document: `UsageError`, which it does not export (its BadParameter is one),
-and the methods of its commands that parse.
-"""
+Only this module touches what typer does not document: `UsageError`, which it does not export (its
+BadParameter is one), and the methods of its commands that parse."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def parse(argv: list[str]) -> Call:
 
 
 class Parser:
-    """Parses one argv; after an error `command` is the command or group, as far as it was read."""
+    """Parses one argv. After an error `command` is the command or group, as far as it was read."""
 
     def __init__(self, argv: list[str]) -> None:
         self.argv = argv
@@ -64,7 +65,7 @@ class Parser:
         self.given: dict[str, Any] = {}
 
     def parse(self) -> Call:
-        """The Call. Raises UsageError."""
+        """Return the call. Raise UsageError."""
         command = root()
         answer = command.invoke(command.make_context("cogcli", list(self.argv), obj=self))
         asked = None if _TEXTS & self.flags.keys() else answer
@@ -74,7 +75,8 @@ class Parser:
 
 
 class _Level:
-    """What the root, a group and a command have in common: the global flags, and errors as ours."""
+    """The common part of the root, groups and commands: the global flags, and the conversion of
+    errors."""
 
     words = ""
     """The words up to here: `state show`."""
@@ -87,7 +89,7 @@ class _Level:
         return [*own, *top.params] if self.words else own
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words of this level; the rest is for the next. Raises UsageError."""
+        """Parse the words of this level, and leave the others for the next. Raise UsageError."""
         if ctx.resilient_parsing:  # completion
             rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
             return rest
@@ -100,7 +102,7 @@ class _Level:
         typed, mistake = self._judge_flags(ctx, read.found)
         if not is_group and _TEXTS & (typed | parser.flags.keys()):
             parser.flags.update(dict.fromkeys(_TEXTS & typed, True))
-            return []  # whatever else is typed: help is there for those who do not know yet
+            return []  # help wins over any other mistake
         if mistake:
             raise mistake
         try:
@@ -114,8 +116,9 @@ class _Level:
     def _judge_flags(
         self, ctx: typer.Context, found: list[FlagWord]
     ) -> tuple[set[str], UsageError | None]:
-        """The names of the typed flags, and the first mistake; after it only flags that are answered with a text
-        count."""
+        """Return the names of the typed flags, and the first mistake.
+
+        After a mistake only flags that print a text count."""
         typed: set[str] = set()
         mistake: UsageError | None = None
         for each in found:
@@ -129,7 +132,7 @@ class _Level:
         return typed, mistake
 
     def _mistake(self, ctx: typer.Context, typed: FlagWord) -> UsageError | None:
-        """What is wrong with the flags in a word."""
+        """Return the error about the flags in a word."""
         flag = typed.flags[-1]
         if flag is None:
             return self._no_flag(ctx, typed.name)
@@ -145,7 +148,7 @@ class _Level:
         return None
 
     def _twice(self, typed: FlagWord, before: set[str]) -> UsageError | None:
-        """What is wrong where a flag of this level was typed before."""
+        """Return the error if a flag of this level was already typed."""
         own = self.params if self.words else ()  # type: ignore[attr-defined]
         for flag in typed.flags:
             if flag is not None and flag.name in before and flag in own and not flag.multiple:
@@ -167,7 +170,7 @@ class _Level:
                 parser.flags[name] = [*before, *value] if param.multiple else value
 
     def _refusal(self, error: Any) -> UsageError:
-        """An error of typer as one of ours."""
+        """Convert an error of typer."""
         if getattr(error, "param", None) is None:
             return UsageError("usage.value", str(error))
         arguments = usage(self)
@@ -202,7 +205,7 @@ def _spellings(words: str) -> list[str]:
 
 
 class LazyCommand(_Level, TyperCommand):
-    """A command, built when its name was read."""
+    """A command that is built when its name was read."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse flags and words. Raises UsageError."""
@@ -227,7 +230,7 @@ class LazyCommand(_Level, TyperCommand):
 
 
 class LazyGroup(_Level, TyperGroup):
-    """The root, or a group of commands; what is in it is imported when it is named."""
+    """The root, or a group of commands. Its members are imported when they are named."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names that may come next."""
@@ -261,7 +264,7 @@ class LazyGroup(_Level, TyperGroup):
 
 
 def usage(command: Any) -> str:
-    """The positional words of a command as help shows them: `CAP BINDING`."""
+    """Return the positional words of a command as in help: `CAP BINDING`."""
     return " ".join(
         p.metavar for p in command.params if p.param_type_name == "argument" and p.metavar
     )
@@ -272,13 +275,13 @@ Completer = Callable[[Completes, Any, str], list[tuple[str, str]]]
 
 
 def root(completer: Completer | None = None) -> Any:
-    """The whole command line as a command of typer."""
+    """Return the whole command line as a command of typer."""
     return group("", completer)
 
 
 @cache  # several command lines in one process: help, tests
 def group(words: str, completer: Completer | None = None) -> Any:
-    """The root (no words), or a group."""
+    """Return the root (no words), or a group."""
     app = typer.Typer(**_PLAIN)
     app.callback(cls=LazyGroup, invoke_without_command=True, add_help_option=False)(
         _callback(_group if words else _root, completer)
@@ -290,7 +293,7 @@ def group(words: str, completer: Completer | None = None) -> Any:
 
 @cache
 def load(words: str, completer: Completer | None = None) -> Any:
-    """A command of `COMMANDS` by its words; its module is imported."""
+    """Return a command of `COMMANDS` by its words, after importing its module."""
     target, summary = COMMANDS[words]
     module, _, name = target.partition(":")
     declared: Command = getattr(import_module(f"cogcli.cli.commands.{module}"), name)
@@ -322,11 +325,11 @@ def _group(context: object) -> int:
 
 
 def _callback(function: Callable[..., int], completer: Completer | None) -> Callable[..., Any]:
-    """What typer calls with the parsed values: it returns the function bound to them, without its context.
+    """Return the function that typer calls with the parsed values; it binds them to the command's
+    function.
 
-    Typer sees a parameter per flag, also of each Flags. A value that was not given is the default of the function's
-    parameter, else None, False or [].
-    """
+    Typer sees a parameter per flag, also of each Flags. A value that was not typed is the default
+    of the function's parameter, else None, False or []."""
     groups: dict[str, type[Flags]] = {}
     declared: list[Declared] = []
     defaults: dict[str, Any] = {}

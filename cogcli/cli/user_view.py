@@ -1,4 +1,4 @@
-"""What is kept of a user as lines (docs/reference/user-memory.md)."""
+"""Lines for the stored data of a user (docs/reference/user-memory.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHOWN: Final = 3
 
 
 def profile_lines(found: dict[str, Any]) -> Iterator[str]:
-    """A profile: what is counted, then a line for each entry."""
+    """Yield the lines of a profile: the counts, then a line for each entry."""
     count = found["interaction_count"]
     if count:
         times = f"from {found['created_at']} to {found['last_updated']}"
@@ -32,7 +32,7 @@ def profile_lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def session_lines(found: dict[str, Any]) -> Iterator[str]:
-    """A session: its goal, then its messages."""
+    """Yield the lines of a session: its goal, then its messages."""
     failed = ", its last run failed" if found["last_run_failed"] else ""
     yield visible(
         f"{found['session_id']} of {found['user_id']}: mode {found['mode'] or 'none'}{failed}"
@@ -47,14 +47,14 @@ def session_lines(found: dict[str, Any]) -> Iterator[str]:
 
 
 def forgotten_line(found: dict[str, Any]) -> str:
-    """What was deleted."""
+    """Return the line about the deleted data."""
     deleted = {name: count for name, count in found["deleted"].items() if count}
     what = ", ".join(count_of(count, name) for name, count in deleted.items()) or "nothing was held"
     return visible(f"forgot {found['user_id']} in {found['tenant_id']}: {what}")
 
 
 def export_lines(found: dict[str, Any]) -> Iterator[str]:
-    """All that is held, as Markdown: a heading for each table, a block of JSON for each row."""
+    """Yield all stored data as Markdown: a heading for each table, a block of JSON for each row."""
     yield visible(f"# What is held of {found['user_id']} in {found['tenant_id']}")
     for name, rows in {"profile": [found["profile"]], **found["tables"]}.items():
         yield from ("", f"## {name}")

@@ -1,5 +1,5 @@
-"""Verdicts on a screen: a line each, then what failed with its checks and the place in the reply
-(docs/reference/protocols.md#scenarios)."""
+"""Check results on a screen: a line each, then the failed ones with their checks and the place in
+the reply (docs/reference/protocols.md#scenarios)."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def _details_text(verdict: CheckResult) -> str:
 def details(
     out: OutputStream, verdict: CheckResult, *, again: str = "", more: Mapping[str, str] = NOTHING
 ) -> list[StyledLine]:
-    """The lines of one verdict: each check with its place, what `more` names, the request, the command that repeats
-    it."""
+    """Return the lines of one result: each check with its place, the details in `more`, the
+    request, the command that repeats it."""
     sign, dot = out.glyphs.sign(_SIGN[verdict.status]), out.glyphs.dot
     title = f" {verdict.id} {dot} {verdict.subject}" if verdict.subject else f" {verdict.id}"
     lines: list[StyledLine] = [[(sign, style_of(_SIGN[verdict.status])), (visible(title), "bold")]]
@@ -89,7 +89,7 @@ def _frame(out: OutputStream, frame: Frame) -> Iterable[StyledLine]:
 
 
 def sums(verdicts: Sequence[CheckResult], seconds: float) -> str:
-    """`6 passed, 1 failed, 1 skipped in 0.31s`."""
+    """Return `6 passed, 1 failed, 1 skipped in 0.31s`."""
     counts = {
         status: sum(v.status == status for v in verdicts) for status in (PASSED, FAILED, SKIPPED)
     }

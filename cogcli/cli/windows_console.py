@@ -1,4 +1,4 @@
-"""Consoles of Windows: they show colours and move the cursor once they are told to read codes (VT mode)."""
+"""Consoles of Windows: colors and cursor movement need VT mode, which makes them interpret codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _READ_CODES = 0x0004
 
 
 def enable_codes(fd: int) -> bool:
-    """Whether the console behind a descriptor reads codes from now on; false for a console that cannot."""
+    """Make the console behind a descriptor interpret codes; return False if it cannot."""
     import ctypes
     import msvcrt
 

@@ -1,7 +1,6 @@
-"""The errors for commands and flags that do not exist, with the command line that may be meant.
+"""The errors for unknown commands and flags, with the likely intended command line.
 
-Nothing is guessed: a command is only proposed, and only if it parses.
-"""
+Nothing is guessed: a command is only proposed, and only if it parses."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from cogcli.cli.options import wrong_flag
 
 
 class CommandLine(NamedTuple):
-    """A command line with something wrong in it."""
+    """A command line with an error."""
 
     argv: list[str]
     words: str
@@ -33,7 +32,8 @@ class CommandLine(NamedTuple):
     """Parses a command line. Raises UsageError."""
 
     def first_that_parses(self, lines: Iterable[list[str]]) -> tuple[str, ...]:
-        """The first of these command lines that parses and repeats no secret, as text; none without one."""
+        """Return the first of these command lines that parses and repeats no secret, as text; empty
+        without one."""
         for words in lines:
             if any(_names_secret(word) for word in words):
                 continue
@@ -54,12 +54,12 @@ def _names_secret(word: str) -> bool:
 
 
 def unknown_command(line: CommandLine, args: list[str]) -> UsageError:
-    """The error for a first word that is no command: of another tool, out of habit, or misspelt."""
+    """Return the error for an unknown first word: of another tool, or misspelled."""
     return _command_of_other_tool(line, args) or _habit(line, args) or _no_command(line, args[0])
 
 
 def _command_of_other_tool(line: CommandLine, args: list[str]) -> UsageError | None:
-    """The error for a word of agent-skills, with our command; None for any other word."""
+    """Return the error for a word of agent-skills, with our command; None for any other word."""
     word = args[0]
     own = f"{line.words} {VERBS.get(word, '')}" if line.words else translate_word(args)
     if own not in COMMANDS:
@@ -70,7 +70,7 @@ def _command_of_other_tool(line: CommandLine, args: list[str]) -> UsageError | N
 
 
 def _habit(line: CommandLine, args: list[str]) -> UsageError | None:
-    """The error for a word that other tools have, with our command; None for any other word."""
+    """Return the error for a word of other tools, with our command; None for any other word."""
     if line.words or line.words_only:
         return None
     before = line.argv[: len(line.argv) - len(args)]
@@ -104,10 +104,10 @@ def _without(line: CommandLine, word: str) -> str:
 
 
 def flag_before_command(name: str, flags_of: Callable[[str], Iterable[str]]) -> UsageError | None:
-    """The error for a flag of a command that stands before it; None if no command has the flag.
+    """Return the error for a command's flag in front of the command; None if no command has the
+    flag.
 
-    `flags_of` gives the spellings of the flags of a command.
-    """
+    `flags_of` returns the spellings of the flags of a command."""
     owner = next((words for words in COMMANDS if name in flags_of(words)), "")
     if not owner:
         return None
@@ -116,7 +116,7 @@ def flag_before_command(name: str, flags_of: Callable[[str], Iterable[str]]) -> 
 
 
 def unknown_flag(line: CommandLine, name: str, *, at_group: bool) -> UsageError:
-    """The error for a flag that is not known: of another tool, out of habit, an input, or misspelt."""
+    """Return the error for an unknown flag: of another tool, an input, or misspelled."""
     if name in FLAGS:
         hint = f"use `{FLAGS[name]}`, {MEANS[FLAGS[name]]}"
         proposed = line.first_that_parses(translate_line(line.argv))
@@ -140,7 +140,8 @@ def _flag_of_habit(line: CommandLine, name: str, what: str) -> UsageError | None
 
 
 def _input_as_flag(line: CommandLine, name: str, what: str) -> UsageError | None:
-    """The error for an input written as a flag; None for a near miss, and where there are no inputs."""
+    """Return the error for an input written as a flag; None for a near miss, and for commands
+    without inputs."""
     if not _may_be_input(name, line.known) or _near_flags(name, line.known):
         return None
     proposed = line.first_that_parses(_as_inputs(line.argv, line.known))
@@ -155,7 +156,8 @@ def _may_be_input(name: str, known: Mapping[str, object]) -> bool:
 
 
 def _near_flags(name: str, known: Mapping[str, object]) -> list[str]:
-    """The flags that may be meant. If the command takes inputs, only near misses: any other word may be an input."""
+    """Return the similar flags. If the command takes inputs, only near misses: any other word may
+    be an input."""
     if not _may_be_input(name, known):
         return did_you_mean(name, list(known))
     from difflib import get_close_matches
@@ -165,7 +167,8 @@ def _near_flags(name: str, known: Mapping[str, object]) -> list[str]:
 
 
 def _as_inputs(argv: list[str], known: KnownFlags) -> Iterator[list[str]]:
-    """The command line with each unknown `--name value` as `-p name=value`; none where a flag has no value."""
+    """Yield the command line with each unknown `--name value` as `-p name=value`; nothing if a flag
+    has no value."""
     words: list[str] = []
     rest = iter(argv)
     for word in rest:

@@ -1,7 +1,8 @@
-"""Trust in a project (docs/reference/service.md#trust): every file that decides as it was accepted, or the folder.
+"""Trust in a project (docs/reference/service.md#trust): a project is accepted by the digests of its
+deciding files, or as a folder.
 
-The store is in the directory of the user's configuration, never in the project: no file of a project can widen trust.
-"""
+The store is in the directory of the user's configuration, never in the project: no file of a
+project can widen trust."""
 
 from __future__ import annotations
 
@@ -30,9 +31,9 @@ _OLDER: Final = ("cogcli.trust/1", "cogcli.trust/2")
 VARIABLE: Final = "COGCLI_TRUST_PROJECT"
 _LIMIT: Final = 64 * 1024 * 1024
 _MOST_NAMED: Final = 10
-"""How many changed files an error names; `config show` lists all."""
+"""The most changed files that an error names; `config show` lists all."""
 _SETTLED: Final = 2_000_000_000
-"""How many nanoseconds ago a file must have changed for its times to show its next change."""
+"""Nanoseconds since a file's last change after which its times reliably show the next change."""
 
 
 WORDS: Final = {
@@ -68,8 +69,8 @@ class Trust:
         return self.state in ("accepted", "folder", "environment")
 
     def covers(self, root: str) -> bool:
-        """Whether a registry root shares the trust: its files were accepted with the project, or it is in the folder
-        that is trusted."""
+        """Whether a registry root shares the trust: it was accepted with the project, or is in the
+        trusted folder."""
         if not self:
             return False
         place, roots = (
@@ -81,7 +82,7 @@ class Trust:
 
     @property
     def distrust(self) -> str:
-        """Why the project is not trusted, if there is more to say than that it is not."""
+        """Return why the project is not trusted; empty if there is no special reason."""
         if self.state == "outdated":
             return "the project was accepted by an earlier version, which looked at fewer files"
         if self.state != "changed":
@@ -93,19 +94,21 @@ class Trust:
 
 
 def store_path(environ: Mapping[str, str]) -> str:
-    """The store: a file with the trusted projects and their digests."""
+    """Return the store: a file with the trusted projects and their digests."""
     return os.path.join(config_home(environ), "trust.json")
 
 
 def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
-    """The registry roots that share a project's trust, each directory once."""
+    """Return the registry roots that share a project's trust, each directory once."""
     return distinct(roots_of(project, file))
 
 
 def roots_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
-    """The registry roots that share a project's trust under every name that they have: its own, its host overrides,
-    those that its file names, and the registries of its scenarios. One may be missing: its appearance is a change, as
-    is another target of a link that leads to a root with another name."""
+    """Return the registry roots that share a project's trust, under all their names.
+
+    They are its own, its host overrides, those that its file names, and the registries of its
+    scenarios. A root may be missing: its appearance is a change, as is a new target of a link to a
+    root."""
     from cogcli.protocols import PROTOCOLS
     from cogcli.specs.scenario_folders import REGISTRY, directory_of
 
@@ -125,13 +128,13 @@ def roots_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
 
 
 def settings_of(project: str) -> ConfigFile:
-    """The configuration of a project."""
+    """Return the configuration of a project."""
     path = os.path.join(os.path.abspath(project), PROJECT_FILE)
     return ConfigFile(path, path, project=True)
 
 
 def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None = None) -> Trust:
-    """The present trust in a project. `file` is its configuration, if that has been read."""
+    """Return the present trust in a project. `file` is its configuration, if that has been read."""
 
     def layers() -> list[Layer]:
         return layers_of(project, file)
@@ -146,7 +149,7 @@ def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None =
     if entry.get("folder") is True:
         return Trust("folder", layers=layers)
     try:
-        accepted, changes = _compared(project, entry, file, environ)
+        accepted, changes = _compare_with_accepted(project, entry, file, environ)
     except (KeyError, TypeError, ValueError):
         return Trust("changed", [("changed", "the record of what was accepted")])
     except EnvironmentRefusal as error:
@@ -154,11 +157,12 @@ def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None =
     return Trust("changed" if changes else "accepted", changes, layers=layers, count=len(accepted))
 
 
-def _compared(
+def _compare_with_accepted(
     project: str, entry: dict[str, Any], file: ConfigFile | None, environ: Mapping[str, str]
 ) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """The accepted digests, and the changes since. Raises KeyError, TypeError, ValueError for a damaged entry,
-    EnvironmentRefusal `trust.size`."""
+    """Return the accepted digests, and the changes since.
+
+    Raise KeyError, TypeError or ValueError for a damaged entry, EnvironmentRefusal `trust.size`."""
     accepted = dict(entry["accepted"])
     begun = time.time_ns()
     if not entry["programs"] and _is_remembered(project, accepted, None, environ):
@@ -180,7 +184,7 @@ def _compared(
 
 
 def changes_between(before: Mapping[str, str], after: Mapping[str, str]) -> list[tuple[str, str]]:
-    """What was added, changed and removed, by name."""
+    """Return the added, changed and removed names."""
     changes = [("removed", name) for name in before.keys() - after.keys()]
     changes += [("added", name) for name in after.keys() - before.keys()]
     changes += [
@@ -239,7 +243,8 @@ def _identity(watched: set[str], programs: DecidingFiles | None) -> tuple[str, i
 
 
 def _key_of(identity: str, accepted: dict[str, str], programs: DecidingFiles | None) -> str:
-    """A digest of the identity of the files, the places of the programs and the accepted digests."""
+    """Return a digest of the identity of the files, the places of the programs and the accepted
+    digests."""
     facts = sorted(programs.facts.items()) if programs is not None else []
     content = repr((identity, facts, sorted(accepted.items()))).encode("utf-8", "surrogateescape")
     return sha256(content).hexdigest()
@@ -253,16 +258,16 @@ def memory_path(project: str, environ: Mapping[str, str]) -> str:
 
 
 def key_of(project: str) -> str:
-    """The real path of a project, as text that is unique for this path."""
+    """Return the real path of a project, as unique text."""
     path = os.path.realpath(project)
     return path if path.isprintable() and "\\" not in path else ascii(path)
 
 
 def read_store(environ: Mapping[str, str]) -> dict[str, Any]:
-    """The trusted projects; the entry of an older schema is a text. A damaged store trusts nothing.
+    """Return the trusted projects. The entry of an older schema is a text, and a damaged store
+    trusts nothing.
 
-    An older entry for a folder still holds: it never depended on the files.
-    """
+    An older entry for a folder still holds: it never depended on the files."""
     try:
         body = orjson.loads(read_regular(store_path(environ), limit=_LIMIT))
     except (FileRefused, ValueError):
@@ -280,7 +285,7 @@ def read_store(environ: Mapping[str, str]) -> dict[str, Any]:
 def change_store(
     environ: Mapping[str, str], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Change the store under a lock; returns its content before."""
+    """Change the store under a lock, and return its content before."""
 
     path = store_path(environ)
     folder = os.path.dirname(path)

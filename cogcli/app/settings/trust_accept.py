@@ -29,9 +29,10 @@ from cogcli.app.settings.trust_needs import (
 )
 
 
-class Look:
-    """A project at one moment: the digest of each file that decides, the needs of its services, and the contents of
-    files that have no accepted copy. `before`: the digests that were accepted, None for the first time."""
+class ProjectSnapshot:
+    """The state of a project at one moment: the digest of each deciding file, the needs of its
+    services, and the contents of files without an accepted copy. `before`: the digests that were
+    accepted, None for the first time."""
 
     def __init__(
         self,
@@ -49,18 +50,18 @@ class Look:
 
     @property
     def changes(self) -> list[tuple[str, str]]:
-        """The changes since the project was accepted; none for the first time."""
+        """Return the changes since the project was accepted; none for the first time."""
         return [] if self.before is None else changes_between(self.before, self.digests)
 
     @property
     def outside_links(self) -> dict[str, str]:
-        """By name the target of each link that leaves the project."""
+        """Return the target of each link that leaves the project, by name."""
         targets = ((name, digest.partition("link to ")[2]) for name, digest in self.digests.items())
         return {name: target for name, target in targets if os.path.isabs(target.strip("'"))}
 
 
-def look_at(project: str, environ: Mapping[str, str]) -> Look:
-    """A project as it is now. Raises EnvironmentRefusal `trust.size`."""
+def take_project_snapshot(project: str, environ: Mapping[str, str]) -> ProjectSnapshot:
+    """Return the present state of a project. Raise EnvironmentRefusal `trust.size`."""
     root = os.path.abspath(project)
     settings = settings_of(root)
     layers = layers_of(root, settings)
@@ -75,7 +76,7 @@ def look_at(project: str, environ: Mapping[str, str]) -> Look:
         if not copies.has(digest):
             contents[digest] = data
 
-    return Look(root, digests(found, keep), needs, contents, before)
+    return ProjectSnapshot(root, digests(found, keep), needs, contents, before)
 
 
 def _accepted_before(project: str, environ: Mapping[str, str]) -> dict[str, str] | None:
@@ -86,11 +87,11 @@ def _accepted_before(project: str, environ: Mapping[str, str]) -> dict[str, str]
     return {str(name): str(digest) for name, digest in accepted.items()}
 
 
-def accept(look: Look, environ: Mapping[str, str]) -> None:
-    """Trust a project as it was at a look. A file that has changed since then is a change.
+def accept(look: ProjectSnapshot, environ: Mapping[str, str]) -> None:
+    """Trust a project in the state of a snapshot. A file that changed since then counts as a
+    change.
 
-    Raises EnvironmentRefusal `env.disk`.
-    """
+    Raise EnvironmentRefusal `env.disk`."""
     copies = Copies(look.project, environ)
     copies.keep(look.contents)
     entry = {"accepted": look.digests, **look.needs._asdict()}
@@ -99,10 +100,10 @@ def accept(look: Look, environ: Mapping[str, str]) -> None:
 
 
 def accept_written(project: str, environ: Mapping[str, str], written: Mapping[str, bytes]) -> None:
-    """Accept files with the content that a command of the user has written, and nothing else that changed.
+    """Accept files with the content that a command of the user has written, and no other changes.
 
-    A project that is not accepted by digest stays as it is. Raises EnvironmentRefusal `env.disk`, `trust.size`.
-    """
+    A project that is not accepted by digest stays unchanged. Raise EnvironmentRefusal `env.disk` or
+    `trust.size`."""
     root = os.path.abspath(project)
     layers = layers_of(root)
     located = {_location(path): data for path, data in written.items()}
@@ -136,18 +137,19 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
 
 
 def _location(path: str) -> str:
-    """A path without links on its way; its last part may be one."""
+    """Return a path whose folders are no links; its last part may be one."""
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
 def accept_folder(project: str, environ: Mapping[str, str]) -> None:
-    """Trust a project whatever it holds. Raises EnvironmentRefusal `env.disk`."""
+    """Trust a project with any content. Raise EnvironmentRefusal `env.disk`."""
     change_store(environ, lambda projects: {**projects, key_of(project): {"folder": True}})
     _forget(project, environ)
 
 
 def revoke(project: str, environ: Mapping[str, str]) -> bool:
-    """End the trust and remove the accepted copies; False if there was none. Raises EnvironmentRefusal `env.disk`."""
+    """End the trust and remove the accepted copies; return False if there was none. Raise
+    EnvironmentRefusal `env.disk`."""
     before = change_store(
         environ,
         lambda projects: {

@@ -1,8 +1,7 @@
 """Copies of accepted files in the user's state directory, by digest: they show what a change means
 (docs/reference/service.md#trust).
 
-The directory has mode 0700, each copy 0600. A copy is believed only if its content has its digest.
-"""
+The directory has mode 0700, each copy 0600. A copy counts only if its content has its digest."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ class Copies:
         self._folder = os.path.join(state_home(environ), "trust", folder_name(project))
 
     def keep(self, contents: Mapping[str, bytes]) -> None:
-        """Keep contents by their digests. Raises EnvironmentRefusal `env.disk`."""
+        """Keep contents by their digests. Raise EnvironmentRefusal `env.disk`."""
         try:
             os.makedirs(os.path.dirname(self._folder), mode=0o700, exist_ok=True)
             with suppress(FileExistsError):
@@ -49,7 +48,7 @@ class Copies:
             file.write(data)
 
     def read(self, digest: str) -> bytes | None:
-        """The content with a digest, None if no copy of it exists."""
+        """Return the content with a digest, None if no copy of it exists."""
         try:
             data = read_regular(self.path_of(digest), limit=MAX_BYTES)
         except FileRefused:
@@ -61,7 +60,7 @@ class Copies:
         return os.path.isfile(self.path_of(digest))
 
     def keep_only(self, accepted: Mapping[str, str]) -> None:
-        """Remove the copies of what is no longer accepted."""
+        """Remove copies that are no longer accepted."""
         names = {
             os.path.basename(self.path_of(digest.partition(" ")[0])) for digest in accepted.values()
         }
@@ -75,5 +74,5 @@ class Copies:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def path_of(self, digest: str) -> str:
-        """Where the copy of the content with a digest is, if there is one."""
+        """Return the path of the copy of the content with a digest."""
         return os.path.join(self._folder, os.path.basename(digest.partition(":")[2]) or "none")

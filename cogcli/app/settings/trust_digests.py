@@ -22,14 +22,18 @@ MAX_BYTES: Final = 256 * 1024 * 1024
 BYTECODE: Final = "__pycache__"
 """The folder of compiled Python, which no command reads from a project."""
 _INSTALLED: Final = "pyvenv.cfg"
-"""The file that marks a virtual environment: its packages are installed and are no part of the project."""
+"""The file that marks a virtual environment: its packages are installed and not part of the
+project."""
 _ENVIRONMENT: Final = frozenset(("bin", "etc", "include", "lib", "lib64", "scripts", "share"))
-"""The folders of a virtual environment. Anything else in it could be imported as a part of the project."""
+"""The folders of a virtual environment. Anything else in it could be imported as part of the
+project."""
 
 
 class DecidingFiles:
-    """Files of a project by name. `facts`: by name the target of each link and the place of each program. `folders`:
-    every path whose change can add a file."""
+    """The deciding files of a project, by name.
+
+    `facts` are the target of each link and the place of each program. `folders` are all paths whose
+    change can add a file."""
 
     def __init__(self, project: str) -> None:
         self.files: dict[str, str] = {}
@@ -121,15 +125,17 @@ class DecidingFiles:
         self.facts[self._name(path)] = f"link to {_as_text(target)}"
 
     def _name(self, path: str) -> str:
-        """A path relative to the project, as text that is unique for this path."""
+        """Return a path relative to the project, as unique text."""
         return _as_text(os.path.relpath(path, self._project))
 
 
 def digests(
     found: DecidingFiles, keep: Callable[[str, bytes], None] | None = None
 ) -> dict[str, str]:
-    """By name the digest of each file with the target of a link, and each fact. `keep` is called with
-    the digest and the content of each file. Raises EnvironmentRefusal `trust.size`."""
+    """Return the digest of each file with the target of a link, and of each fact, by name.
+
+    `keep` is called with the digest and the content of each file. Raise EnvironmentRefusal
+    `trust.size`."""
     left, by_name = MAX_BYTES, dict(found.facts)
     for name, path in found.files.items():
         try:
@@ -148,20 +154,20 @@ def digests(
 
 
 def folder_name(project: str) -> str:
-    """The name under which the user's directories keep something for a project."""
+    """Return the folder name of a project in the user's directories."""
     return sha256(os.fsencode(os.path.realpath(project))).hexdigest()[:32]
 
 
 def digest_of_bytes(data: bytes) -> str:
-    """The digest of a file's content."""
+    """Return the digest of a file's content."""
     return f"sha256:{sha256(data).hexdigest()}"
 
 
 def identity_of(paths: Iterable[str]) -> tuple[str, int]:
-    """A digest over the `stat` of each path, and the time of the newest change in nanoseconds.
+    """Return a digest over the `stat` of each path, and the time of the newest change in
+    nanoseconds.
 
-    The digest is empty on Windows, which keeps no time of the last change.
-    """
+    The digest is empty on Windows, which keeps no time of the last change."""
     if sys.platform == "win32":
         return "", 0
     newest = 0
@@ -181,8 +187,10 @@ def identity_of(paths: Iterable[str]) -> tuple[str, int]:
 
 
 def _entries(folder: str) -> list[tuple[str, bool, bool]]:
-    """The names in a folder in order, each with whether it is or leads to a folder, and whether it is a link; none if
-    the folder cannot be read."""
+    """Return the sorted names in a folder, each with whether it is (or leads to) a folder, and
+    whether it is a link.
+
+    Empty if the folder cannot be read."""
     try:
         with os.scandir(folder) as found:
             return sorted((entry.name, _is_folder(entry), entry.is_symlink()) for entry in found)

@@ -1,9 +1,9 @@
-"""What the changes of an accepted project mean: what they let happen that did not happen before
+"""The meaning of changes in an accepted project: the new actions that they allow
 (docs/reference/service.md#trust).
 
-Each changed file is read twice, as it was accepted and as it is, for the declarations that guard or reach something.
-Two declarations of the same thing are compared, wherever their files are: a renamed file means nothing by itself.
-"""
+Each changed file is read in its accepted and its present form, for the declarations that guard or
+reach something. Two declarations of the same thing are compared, wherever their files are: a
+renamed file means nothing by itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from cogcli.app.settings.config import PROJECT_FILE
-from cogcli.app.settings.trust_accept import Look
+from cogcli.app.settings.trust_accept import ProjectSnapshot
 from cogcli.app.settings.trust_copies import Copies
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.jsonvalue import list_of, object_of
@@ -43,15 +43,17 @@ _MOST_LINES: Final = 2000
 _LARGEST_DIFF: Final = 512 * 1024
 
 _ISOLATIONS: Final = ("thread", "process", "sandbox")
-"""Where a function may run, the least apart first."""
+"""The isolations of functions, the weakest first."""
 
 Declarations = dict[tuple[str, str], dict[str, Any]]
 """By kind and subject what each file declares, by the name of the file."""
 
 
 class Meaning(NamedTuple):
-    """What a change lets happen, and how grave that is: 0 a guard is lost, 1 something new is reached or started, 2
-    something else is called or chosen, 3 a setting, 4 all else."""
+    """An action that a change allows, and its severity.
+
+    0: a guard is lost; 1: something new is reached or started; 2: something else is called or
+    chosen; 3: a setting; 4: all else."""
 
     severity: int
     text: str
@@ -70,18 +72,19 @@ class FileChange(NamedTuple):
     after: bytes | None
     meaning: tuple[Meaning, ...]
     copy: str = ""
-    """Where the copy of the accepted file is; empty without one."""
+    """The path of the copy of the accepted file; empty without one."""
 
     @property
     def severity(self) -> int:
-        """That of its gravest meaning. A file without a meaning comes after those with one, code before specs."""
+        """Return the severity of its gravest meaning. Files without a meaning come last, code
+        before specs."""
         if self.meaning:
             return self.meaning[0].severity
         return _SPEC_ALONE if _is_spec(self.name) else _CODE_ALONE
 
     def diff(self) -> str:
-        """The changed text as a unified diff, with secrets hidden. Where something is not shown, a line says how to
-        see it."""
+        """Return the changed text as a unified diff, with secrets hidden. For hidden parts a line
+        shows the command that prints them."""
         if max(len(self.before or b""), len(self.after or b"")) > _LARGEST_DIFF:
             return f"{self.name}: too large to be shown{self._see}\n"
         try:
@@ -98,13 +101,13 @@ class FileChange(NamedTuple):
 
     @property
     def _see(self) -> str:
-        """The command that shows all of the change."""
+        """Return the command that shows all of the change."""
         if self.copy and self.after is not None:
             return f"; all: diff -u {quote(self.copy)} {quote(self.name)}"
         return f"; all: less {quote(self.copy or self.name)}"
 
     def to_payload(self) -> dict[str, Any]:
-        """The change as a JSON object, without contents."""
+        """Return the change as a JSON object, without contents."""
         return {
             "change": self.change,
             "name": self.name,
@@ -112,9 +115,11 @@ class FileChange(NamedTuple):
         }
 
 
-def changes_of(look: Look, environ: Mapping[str, str]) -> list[FileChange]:
-    """The changes of a project since it was accepted, each with its meaning, the gravest first; none for the first
-    time."""
+def changes_of(look: ProjectSnapshot, environ: Mapping[str, str]) -> list[FileChange]:
+    """Return the changes of a project since it was accepted, each with its meaning, the gravest
+    first.
+
+    Empty for the first time."""
     copies, accepted = Copies(look.project, environ), look.before or {}
 
     def content(digest: str) -> bytes | None:
@@ -135,7 +140,9 @@ def changes_of(look: Look, environ: Mapping[str, str]) -> list[FileChange]:
     for key in sorted(old.keys() | new.keys()):
         for name, one, other in _pairs(old.get(key, {}), new.get(key, {})):
             severity = _severity_of(key)
-            meant[name] += (Meaning(severity, _masked(text)) for text in _compared(key, one, other))
+            meant[name] += (
+                Meaning(severity, _masked(text)) for text in _find_new_actions(key, one, other)
+            )
     changes = []
     for change, name in look.changes:
         before, after = contents[name]
@@ -168,8 +175,10 @@ _REACHES: Final = frozenset(
 
 
 def _severity_of(key: tuple[str, str]) -> int:
-    """How grave a change of a declaration is, as in `Meaning`. A skill may name hosts in any text, and a project may
-    hold any number of `x-` settings: they are no reason to look less at the others."""
+    """Return the severity of a changed declaration, as in `Meaning`.
+
+    A skill may name hosts in any text, and a project may have many `x-` settings. These must not
+    hide other changes."""
     kind, subject = key
     if kind in _LOST_GUARDS or (kind == "setting" and "@" in subject):
         return 0
@@ -185,8 +194,9 @@ _MISSING: Final = object()
 
 
 def _pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """The values of one declaration to compare, with the file to name: those of the same file, and those of a file
-    that is gone with those of a new one."""
+    """Yield the values of one declaration to compare, with the file to name.
+
+    They are those of the same file, and those of a removed file with those of a new one."""
     gone = {name: value for name, value in before.items() if name not in after}
     for name, value in after.items():
         if name in before:
@@ -198,14 +208,15 @@ def _pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _masked(text: str) -> str:
-    """A text without credentials, not longer than a line."""
+    """Return a text without credentials, at most one line long."""
     return _USER.sub("://***@", hide_secrets(text[: 10 * _LONGEST_LINE]))[:_LONGEST_LINE]
 
 
 def _about_file(
     name: str, accepted: str, now: str, before: bytes | None, after: bytes | None
 ) -> Iterator[Meaning]:
-    """The target of a link, the place of a program, and why the meaning of a change is not known."""
+    """Yield the changed target of a link or place of a program, and why the meaning of a change is
+    unknown."""
     link, was_link = now.partition("link to ")[2], accepted.partition("link to ")[2]
     if link != was_link:
         yield Meaning(1, f"leads to {link}" if link else "is not a link any more")
@@ -227,7 +238,7 @@ def _is_spec(name: str) -> bool:
 
 
 def _value_of(name: str, data: bytes) -> dict[str, Any] | None:
-    """The mapping in a file, None for one that cannot be read."""
+    """Return the mapping in a file, None if it cannot be read."""
     if name.endswith(".toml"):
         return _toml_of(data)
     return parse(data, file=name, limits=DOCUMENT).value
@@ -395,7 +406,7 @@ def _hosts_in(value: Any, pattern: re.Pattern[str] = _HOST) -> set[str]:
 
 
 def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
-    """A service whose addresses have the defaults of its variables."""
+    """Return a service whose addresses have the defaults of its variables."""
     defaults = {
         name: object_of(each).get("default")
         for name, each in object_of(raw.get("variables")).items()
@@ -434,7 +445,7 @@ def _all_texts(value: Any) -> Iterator[str]:
 
 
 def _members(value: Any, name: str) -> Iterator[str]:
-    """The texts under a key, at any depth."""
+    """Yield the texts under a key, at any depth."""
     if isinstance(value, dict):
         for key, member in value.items():
             if key == name and isinstance(member, str):
@@ -460,8 +471,8 @@ class _Change(NamedTuple):
     was_declared: bool
 
 
-def _compared(key: tuple[str, str], before: Any, after: Any) -> Iterator[str]:
-    """What a changed declaration lets happen that did not happen before."""
+def _find_new_actions(key: tuple[str, str], before: Any, after: Any) -> Iterator[str]:
+    """Yield the new actions that a changed declaration allows."""
     kind, subject = key
     if kind == "safety":
         return _weaker_safety(subject, before, after)
@@ -570,7 +581,7 @@ _COMPARISONS: Final[dict[str, Callable[[_Change], Iterator[str]]]] = {
     "network": _opened_network,
     "setting": _changed_setting,
 }
-"""By kind of declaration, but `safety`, what a change of it lets happen."""
+"""The function that finds the new actions, by kind of declaration, except `safety`."""
 
 
 def _changed(what: str, before: Any, after: Any) -> str:
@@ -578,14 +589,15 @@ def _changed(what: str, before: Any, after: Any) -> str:
 
 
 def _shown(key: str, value: Any) -> str | None:
-    """A setting as text; one that could hold a secret is hidden."""
+    """Return a setting as text, hidden if it could hold a secret."""
     if value is None:
         return "not set"
     return _masked(f"{key.rpartition('.')[2]} = {value}").partition(" = ")[2]
 
 
 def _weaker_safety(id: str, before: Any, after: Any) -> Iterator[str]:
-    """What the safety block of a capability no longer demands. A shipped capability stands in for a missing one."""
+    """Yield the demands that the safety block of a capability drops. A shipped capability counts as
+    the earlier one of a new override."""
     capability = f"capability {id}"
     old = object_of(_shipped_safety(id) if before is _MISSING else before)
     if after is _MISSING:
@@ -628,7 +640,7 @@ def _wider_scope(capability: str, old: dict[str, Any], new: dict[str, Any]) -> I
 
 
 def _gates_in(safety: dict[str, Any], phase: str) -> Iterator[dict[str, Any]]:
-    """The gates of a phase; one may be written as a name."""
+    """Yield the gates of a phase; one may be written as a name."""
     for gate in list_of(safety.get(phase)):
         yield {"capability": gate} if isinstance(gate, str) else object_of(gate)
 
@@ -669,7 +681,7 @@ def _rank(words: tuple[str, ...], word: str) -> int:
 
 
 def _shipped_safety(id: str) -> Any:
-    """The safety block of a shipped capability, which a project's own replaces."""
+    """Return the safety block of a shipped capability that a project's own replaces."""
     path = os.path.join(builtin_root(), "capabilities", f"{os.path.basename(id)}.yaml")
     try:
         data = read_regular(path, limit=DOCUMENT.bytes)

@@ -1,9 +1,8 @@
-"""The services of a project and what they start or read: modules, programs and documents
+"""The needs of a project's services: the modules, programs and documents that they start or read
 (docs/reference/service.md#trust).
 
-The needs are read when the project is accepted and kept with the digests. As long as the service files are those that
-were accepted, their needs are the same.
-"""
+The needs are read when the project is accepted and kept with the digests. While the service files
+are unchanged, their needs are the same."""
 
 from __future__ import annotations
 
@@ -38,16 +37,18 @@ _RUN: Final = (
 )  # fmt: skip
 """Endings of the files that programs load from folders that their variables name."""
 _CODE: Final = re.compile("-[bBdEiIOPqsSuvx]*[mc]")
-"""The beginning of an argument that has Python run a module or a text: it imports from the working directory then."""
+"""The beginning of an argument that makes Python run a module or a text; then it imports from the
+working directory."""
 _LAUNCHERS: Final = frozenset(
     (
         "bun cargo composer deno dotnet go gradle hatch just make mvn npm pdm pipenv pixi pnpm poetry rake rye task"
         " tox uv yarn"
     ).split()
 )
-"""Programs that start what a file of the working directory says."""
+"""Programs that start what a file of the working directory declares."""
 _FETCHERS: Final = frozenset("bunx docker docker-compose nix npx pipx pnpx podman uvx".split())
-"""Programs that fetch what they start. Files of the working directory say from where, and in what place of it."""
+"""Programs that download what they start. Files of the working directory declare the source, or a
+replacement."""
 _MANIFESTS: Final = frozenset(
     (
         "package.json package-lock.json npm-shrinkwrap.json pnpm-lock.yaml pnpm-workspace.yaml yarn.lock .npmrc .yarnrc"
@@ -59,16 +60,17 @@ _MANIFESTS: Final = frozenset(
         " Containerfile flake.nix flake.lock"
     ).split()
 )
-"""Files that say what these programs start, and from where they fetch it."""
+"""Files that declare what these programs start, and where they download it."""
 _STARTED: Final = ("__main__.py", "package.json", "index.js")
-"""Files of a folder that is started as a program."""
+"""Files of a folder that can be started as a program."""
 _SEPARATORS: Final = ("\\s+", re.escape(os.pathsep), "[\\s:;,=]+")
 """Separators of file names in one text: blanks, the separator of `PATH`, and all of these."""
 _LONGEST: Final = 4096
 
 
 Program: TypeAlias = tuple[str, str, str, tuple[str, ...], str, str, tuple[str, ...]]
-"""Root, service, command, arguments, working directory, `PATH` of its own, values of its variables as written."""
+"""Root, service, command, arguments, working directory, its own `PATH`, and the values of its
+variables as written."""
 
 
 class Needs(NamedTuple):
@@ -81,7 +83,8 @@ class Needs(NamedTuple):
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> Needs:
-        """The needs in an entry of the store. Raises KeyError, TypeError, ValueError for a damaged one."""
+        """Return the needs in an entry of the store. Raise KeyError, TypeError or ValueError for a
+        damaged one."""
         return cls(
             tuple((root, module) for root, module in entry["modules"]),
             tuple(
@@ -92,7 +95,7 @@ class Needs(NamedTuple):
         )
 
     def joined(self, other: Needs) -> Needs:
-        """The needs of both."""
+        """Return the needs of both."""
         return Needs(
             tuple(sorted({*self.modules, *other.modules})),
             tuple(sorted({*self.programs, *other.programs})),
@@ -101,7 +104,7 @@ class Needs(NamedTuple):
 
 
 def service_files(layers: Iterable[Layer]) -> list[str]:
-    """The paths of the files that describe services; those that the registry reads, no others."""
+    """Return the paths of the files that describe services: exactly those that the registry reads."""
     return [path for layer in layers for path in _service_files(layer)]
 
 
@@ -113,7 +116,8 @@ def _service_files(layer: Layer) -> Iterator[str]:
 
 
 def needs_of(project: str, layers: Iterable[Layer], only: Iterable[str] | None = None) -> Needs:
-    """The needs of the service files of a project, of those in `only` if it is given; an unreadable file has none."""
+    """Return the needs of the service files of a project, or of those in `only`. An unreadable file
+    has none."""
     modules: set[tuple[str, str]] = set()
     programs: set[Program] = set()
     documents: set[tuple[str, str]] = set()
@@ -140,7 +144,7 @@ def needs_of(project: str, layers: Iterable[Layer], only: Iterable[str] | None =
 
 
 def model_needs(settings: ConfigFile) -> Needs:
-    """The file whose answers a project's model gives, as a document of the project."""
+    """Return the file with the answers of a project's model, as a document of the project."""
     adapter, name = settings.values.get("model.adapter"), settings.values.get("model.name")
     if adapter in MODELS and MODELS[adapter].reads_file and isinstance(name, str):
         return Needs(documents=((".", os.path.normpath(name)),))
@@ -171,7 +175,7 @@ def _started_with(service: dict[str, Any]) -> tuple[tuple[str, ...], str, str, t
 
 
 def find_files(project: str, layers: Sequence[Layer], needs: Needs) -> DecidingFiles:
-    """The files that decide in a project as they exist now, without those of programs."""
+    """Return the deciding files of a project as they exist now, without those of programs."""
     found = DecidingFiles(project)
     found.add_file(os.path.join(project, PROJECT_FILE))
     for layer in layers:
@@ -198,7 +202,7 @@ def find_files(project: str, layers: Sequence[Layer], needs: Needs) -> DecidingF
 
 
 def _add_document(found: DecidingFiles, root: str, path: str) -> None:
-    """Add a document, if it exists in its root: no other one is read."""
+    """Add a document, if it exists in its root; others are never read."""
     found.folders.add(path)
     inside = os.path.realpath(root).rstrip(os.sep) + os.sep
     if os.path.isfile(path) and os.path.realpath(path).startswith(inside):
@@ -212,7 +216,7 @@ def _add_package(found: DecidingFiles, package: str) -> None:
 
 
 def find_programs(project: str, needs: Needs, environ: Mapping[str, str]) -> DecidingFiles:
-    """The places of the programs of a project, and the files of the project that they run or load."""
+    """Return the places of a project's programs, and the project files that they run or load."""
     found = DecidingFiles(project)
     for program in needs.programs:
         root, service, command, _, cwd, own, _ = program
@@ -224,7 +228,8 @@ def find_programs(project: str, needs: Needs, environ: Mapping[str, str]) -> Dec
 
 
 class _StartPlace(NamedTuple):
-    """Where a program of a service is started: the project, the root of its service, and the working directory."""
+    """The place where a program of a service starts: project, root of the service, and working
+    directory."""
 
     project: str
     home: str
@@ -271,7 +276,8 @@ def _add_program_files(
 def _add_named_paths(
     found: DecidingFiles, start: _StartPlace, given: list[str], set_to: list[str]
 ) -> None:
-    """Add what a command names in its words (`given`) and its variables (`set_to`), also without its ending."""
+    """Add the paths that a command names in its words (`given`) and variables (`set_to`), also
+    without their ending."""
     named = [*given, *set_to]
     short = [each for each in named[1:] if _is_short(each, start.folder)]
     for each in (*named, *(each + ending for each in short for ending in _RUN)):
@@ -285,8 +291,9 @@ def _add_named_paths(
 def _add_script_folders(
     found: DecidingFiles, start: _StartPlace, scripts: list[str], counts: Callable[[str], bool]
 ) -> None:
-    """Add the files that `counts` of the folders that a program loads from: its script's, its working directory, and
-    where a link leads."""
+    """Add the files that `counts` accepts in the folders from which a program loads.
+
+    They are the folder of its script, its working directory, and the targets of links."""
     folders = {start.home, start.folder}
     for script in scripts:
         folders |= {os.path.dirname(script), os.path.dirname(os.path.realpath(script))}
@@ -323,7 +330,7 @@ def _is_manifest(path: str) -> bool:
 
 
 def _package_folders(program: str) -> Iterator[str]:
-    """The folders of installed packages of the virtual environment that a program lies in, if it lies in one."""
+    """Yield the folders of installed packages of the virtual environment that contains a program."""
     environment = os.path.dirname(os.path.dirname(program))
     if program and os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
         for library in ("lib/python*", "lib64/python*", "Lib"):
@@ -354,7 +361,7 @@ def _holds(root: str, module: str) -> bool:
 
 
 def _can_be_run(path: str) -> bool:
-    """Whether a program may load or start a file: by its ending, or since it may be executed."""
+    """Whether a program may load or start a file: by its ending, or because it is executable."""
     if path.endswith(_RUN) or ".so." in os.path.basename(path):
         return True
     try:
@@ -364,7 +371,7 @@ def _can_be_run(path: str) -> bool:
 
 
 def _program(command: str, place: str, own_path: str, environ: Mapping[str, str]) -> str:
-    """The path of a program; empty if it is not found."""
+    """Return the path of a program; empty if it is not found."""
     import shutil
 
     search = _expanded(own_path, environ)
@@ -373,7 +380,8 @@ def _program(command: str, place: str, own_path: str, environ: Mapping[str, str]
 
 
 def _modules_run(args: Sequence[str]) -> Iterator[str]:
-    """The packages that `-m NAME` and `-mNAME` name, where the program is one that takes these as Python does."""
+    """Yield the packages that `-m NAME` and `-mNAME` name, if the program takes these as Python
+    does."""
     for number, argument in enumerate(args):
         if argument == "-m":
             yield from (name.partition(".")[0] for name in args[number + 1 : number + 2])
@@ -386,8 +394,10 @@ def _expanded(text: str, environ: Mapping[str, str]) -> str:
 
 
 def _names_in(text: str) -> set[str]:
-    """What of an argument or a variable may name a file: all of it, and each part between blanks, in a list of
-    folders, after `=`; of these also without quotes, `file://` and the letter of an option."""
+    """Return the parts of an argument or a variable that may name a file.
+
+    They are all of it, and each part between blanks, in a list of folders, and after `=`, also
+    without quotes, `file://` and the letter of an option."""
     parts = {text, *(part for separator in _SEPARATORS for part in re.split(separator, text))}
     parts |= {part.strip("'\"") for part in parts}
     parts |= {part.partition("=")[2] for part in parts}
@@ -397,12 +407,12 @@ def _names_in(text: str) -> set[str]:
 
 
 def _is_short(path: str, place: str) -> bool:
-    """Whether a loader may add an ending: what leads on from a place (`./hook`) and has none."""
+    """Whether a loader may add an ending: a path below a place (`./hook`) without one."""
     return not os.path.splitext(path)[1] and "/" in path[len(place) + 1 :]
 
 
 def _is_of(path: str, project: str, root: str, is_kind: Callable[[int], bool]) -> bool:
-    """Whether a path leads to a file of this kind, and lies in the project or in the root of its service."""
+    """Whether a path leads to a file of this kind in the project or in the root of its service."""
     try:
         if not is_kind(os.stat(path).st_mode):
             return False

@@ -14,29 +14,30 @@ if TYPE_CHECKING:
 
 
 def config_home(environ: Mapping[str, str]) -> str:
-    """The directory of the user's configuration."""
+    """Return the directory of the user's configuration."""
     return _home(environ, "XDG_CONFIG_HOME", "APPDATA", "Library/Application Support", ".config")
 
 
 def state_home(environ: Mapping[str, str]) -> str:
-    """The directory of files that are no cache: episodes of runs outside projects, crash reports."""
+    """Return the directory of persistent files: episodes of runs outside projects, crash reports."""
     return _home(
         environ, "XDG_STATE_HOME", "LOCALAPPDATA", "Library/Application Support", ".local/state"
     )
 
 
 def store_home(project: str | None, environ: Mapping[str, str]) -> str:
-    """The directory of the stores of a project, of those of the user without one."""
+    """Return the directory of a project's stores, or of the user's without a project."""
     return os.path.join(project, ".cogcli") if project else state_home(environ)
 
 
 def cache_home(environ: Mapping[str, str]) -> str:
-    """The directory of what can be deleted at any time."""
+    """Return the directory of files that can be deleted at any time."""
     return _home(environ, "XDG_CACHE_HOME", "LOCALAPPDATA", "Library/Caches", ".cache")
 
 
 def _home(environ: Mapping[str, str], xdg: str, windows: str, mac: str, other: str) -> str:
-    """The directory for this platform. A relative XDG path is ignored, as the XDG specification requires."""
+    """Return the directory for this platform. A relative XDG path is ignored, as the XDG
+    specification requires."""
     if os.path.isabs(named := variable(environ, xdg)):
         return os.path.join(named, "cogcli")
     if sys.platform == "win32" and (named := variable(environ, windows)):
@@ -46,7 +47,8 @@ def _home(environ: Mapping[str, str], xdg: str, windows: str, mac: str, other: s
 
 
 def _own_home() -> str:
-    """The home of this user as the system knows it: an empty `HOME` would lead to the root directory."""
+    """Return the home of this user as the system knows it: an empty `HOME` would mean the root
+    directory."""
     if sys.platform == "win32":
         return os.path.expanduser("~")
     import pwd
@@ -58,7 +60,8 @@ def _own_home() -> str:
 
 
 def working_directory() -> str:
-    """The working directory. Raises EnvironmentRefusal where it was removed, UsageError where its name is not UTF-8."""
+    """Return the working directory. Raise EnvironmentRefusal if it was removed, UsageError if its
+    name is not UTF-8."""
     try:
         return require_text(os.getcwd(), "the name of the working directory", "rename it")
     except OSError as error:
@@ -70,7 +73,8 @@ def working_directory() -> str:
 
 
 def display_path(path: str, base: str) -> str:
-    """The displayed form of a path: relative to `base` if inside, else absolute; always with `/`."""
+    """Return the displayed form of a path: relative to `base` if inside, else absolute; always with
+    `/`."""
     path = os.path.abspath(path)
     inside = path == base or path.startswith(base.rstrip(os.sep) + os.sep)
     return (os.path.relpath(path, base) if inside else path).replace(os.sep, "/")
@@ -80,7 +84,8 @@ PROJECT_MARKS = ("cogcli.toml", "skills", "capabilities")
 
 
 def find_project(start: str) -> str | None:
-    """The real path of the nearest directory upwards holding `cogcli.toml`, `skills/` or `capabilities/`."""
+    """Return the real path of the nearest directory upwards with `cogcli.toml`, `skills/` or
+    `capabilities/`."""
     folder = os.path.realpath(start)
     while True:
         if os.path.isfile(os.path.join(folder, PROJECT_MARKS[0])) or any(

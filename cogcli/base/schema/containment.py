@@ -43,7 +43,7 @@ UNKNOWN: Final = Cover("unknown")
 
 
 def covers(wide: Any, narrow: Any) -> Cover:
-    """Whether every value that fits `narrow` fits `wide`."""
+    """Return whether every value that fits `narrow` fits `wide`, with a counterexample if known."""
     pair = _normalized_pair(wide, narrow)
     if pair is None:
         bare = wide is True or (isinstance(wide, dict) and wide.keys() <= {"type"})
@@ -117,7 +117,7 @@ def _simple_cover(pair: _Pair, wide: Any, narrow: Any) -> Cover | None:
 
 
 def _alternatives(schema: Any) -> list[Any]:
-    """The schemas of which a value has to fit one; none where more is asserted."""
+    """Return the schemas one of which a value has to fit; empty if the schema asserts more."""
     if not isinstance(schema, dict) or schema.keys() - DEFINITIONS != {"anyOf"}:
         return []
     shared = {key: value for key, value in schema.items() if key in DEFINITIONS}
@@ -125,7 +125,7 @@ def _alternatives(schema: Any) -> list[Any]:
 
 
 def _choices(schema: Any) -> list[Any] | None:
-    """The values of `const` or `enum`, None without one."""
+    """Return the values of `const` or `enum`, None without one."""
     if isinstance(schema, dict) and "const" in schema:
         return [schema["const"]]
     return (

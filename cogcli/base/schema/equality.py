@@ -40,7 +40,7 @@ def _followed(schema: Any, root: Any) -> Any:
 
 
 def _inner(key: str, one: Any, other: Any) -> Iterator[tuple[Any, Any] | None]:
-    """The pairs of subschemas of a keyword; None where it says something else."""
+    """Return the pairs of subschemas of a keyword; None if the keyword differs otherwise."""
     if key in SINGLE:
         yield one, other
     elif key in MAPS:

@@ -23,7 +23,7 @@ class Members(NamedTuple):
 
 
 def members(schema: Any) -> Members:
-    """The members by a schema, its `$ref` and `allOf`; alternatives are not visited."""
+    """Return the members by a schema, its `$ref` and `allOf`; alternatives are not visited."""
     properties: dict[str, Any] = {}
     required: set[str] = set()
     closed, plain = False, True
@@ -86,7 +86,7 @@ class FoundSchema(NamedTuple):
 
 
 def schema_at(schema: Any, path: Iterable[str], depth: int = _DEPTH) -> FoundSchema | None:
-    """The schema at a path of keys and indices, None where no value can be."""
+    """Return the schema at a path of keys and indices, None if no value can be there."""
     found, left = FoundSchema(schema), [_MAX_STEPS]
     for segment in path:
         inner = _step(found.schema, segment, depth, left)
@@ -99,8 +99,10 @@ def schema_at(schema: Any, path: Iterable[str], depth: int = _DEPTH) -> FoundSch
 
 
 def _step(schema: Any, segment: str, depth: int, left: list[int]) -> FoundSchema | None:
-    """The schema one key or index further, by all parts that apply; the unrestricted schema once no step is `left` of
-    the whole search: alternatives of alternatives multiply at each segment."""
+    """Return the schema one key or index further, by all parts that apply.
+
+    It is unrestricted once no step is `left` of the whole search, because alternatives of
+    alternatives multiply at each segment."""
     left[0] -= 1
     if not depth or left[0] < 0:
         return FoundSchema(True)
@@ -126,7 +128,8 @@ _UNSPECIFIED: Final = FoundSchema(True, maybe=True)
 def _step_into_choices(
     root: Any, choices: list[Any], segment: str, depth: int, left: list[int]
 ) -> FoundSchema | None:
-    """One step into alternatives: the union of those that have the segment, None where none has."""
+    """Return one step into alternatives: the union of those that have the segment, None if none
+    has."""
     if len(choices) > left[0]:
         return FoundSchema(True, maybe=True)
     steps = [_step(with_definitions(root, each), segment, depth - 1, left) for each in choices]

@@ -38,7 +38,7 @@ class NoSample(Exception):
 
 
 def sample(schema: Any) -> Any:
-    """A value that fits a schema of 2020-12 whose references stay inside it. Raises NoSample."""
+    """Return a value that fits a schema of 2020-12 whose references stay inside it. Raise NoSample."""
     found = next(_Search(schema, 0, [_MOST_LOOKS]).fitting(), _NOTHING)
     if found is _NOTHING:
         raise NoSample("no value was found that fits the schema")
@@ -151,7 +151,7 @@ class _Search:
             yield made
 
     def _distinct(self, taken: list[Any]) -> Any:
-        """A value that fits and is not taken, None where none is found."""
+        """Return a value that fits and is not taken, None if none is found."""
         first = self._root.get("minimum", 0)
         numbers = range(first, first + len(taken) + 2) if isinstance(first, int) else ()
         texts = (f"a{n}" for n in range(len(taken) + 2))
@@ -278,8 +278,10 @@ class _NoText(Exception):
 
 
 def sample_text(pattern: str, *, repeats: int = 0) -> str | None:
-    """A text that the pattern matches, each repetition `repeats` times more often than its minimum; None where none is
-    made."""
+    """Return a text that the pattern matches, each repetition `repeats` times more often than its
+    minimum.
+
+    None if none can be made."""
     if refusal(pattern):
         return None
     try:

@@ -35,10 +35,11 @@ _MAX_WORK_FOR_ALL: Final = 50_000
 
 
 def errors(schema: Any, value: Any) -> list[tuple[str, str]]:
-    """The breaches of a schema by a value, as (slash path, message); at most 20, empty if it fits.
+    """Return the breaches of a schema by a value, as (slash path, message); at most 20, empty if it
+    fits.
 
-    A schema that cannot be applied gives `UNUSABLE` for every value, a check that would take too long `TOO_MUCH`.
-    """
+    A schema that cannot be applied gives `UNUSABLE` for every value, a check that would take too
+    long `TOO_MUCH`."""
     ready = _compiled(orjson.dumps(schema), engine())
     if ready is None:
         return [("", UNUSABLE)]
@@ -60,7 +61,8 @@ def errors(schema: Any, value: Any) -> list[tuple[str, str]]:
 
 
 def refused_patterns(schema: Any) -> tuple[str, ...]:
-    """A message per pattern that cannot be run in bounded time; no check applies these patterns."""
+    """Return a message per pattern that cannot run in bounded time. No check applies these
+    patterns."""
     ready = _normalized(orjson.dumps(schema), engine())
     return tuple(map(_refusal_text, ready.refused_patterns)) if ready is not None else ()
 
@@ -84,7 +86,8 @@ def fits(schema: Any, value: Any) -> bool:
 
 
 def invalid(schema: Any) -> list[tuple[tuple[str | int, ...], str]]:
-    """The breaches of the meta-schema of 2020-12 by a schema, as (path, message); at most 20, empty if it is valid."""
+    """Return the breaches of the meta-schema of 2020-12 by a schema, as (path, message); at most
+    20, empty if it is valid."""
     found = _compiled_meta(engine()).breaches(schema, False)
     messages = {
         (b.place, text_of(b, _value_at(schema, b.place))) for b in islice(found, _MAX_BREACHES)

@@ -45,14 +45,14 @@ _SCRATCH_FILES, _SCRATCH_BYTES = 4096, 16 * MIB
 
 
 class WallState(NamedTuple):
-    """The sandbox for processes that this machine has; None, and the reason, if it has none."""
+    """The sandbox of this machine; None, and the reason, if it has none."""
 
     wall: Wall | None
     missing: str = ""
 
 
 class ProgramEnd(NamedTuple):
-    """How a program ended: its exit code or minus the signal, whether its time was over, and what it wrote."""
+    """How a program ended: its exit code or minus the signal, whether it timed out, and its output."""
 
     code: int
     timed_out: bool
@@ -64,7 +64,7 @@ class ProgramEnd(NamedTuple):
 
 @cache
 def wall_state() -> WallState:
-    """Which wall this machine has. A process goes behind it to find out, once; nothing is taken for granted."""
+    """Return the wall of this machine. A process enters it once, as a test."""
     task = {"function": "", "wall": "required", "read": python_files()}
     try:
         end = _run(task, b"", _PROBE)
@@ -85,12 +85,12 @@ def call_function(
     about: str = "",
     read: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The result of `module:name`, called with the bytes and the arguments in a confined process; `about` begins the
-    messages. It reads the files and folders `read`.
+    """Call `module:name` with the bytes and the arguments in a confined process, and return its
+    result.
 
-    Raises Refused as the function does, `bad-data` if the process breaks, `too-large` if it passes a limit, and
-    ModuleNotFoundError for a library that is not installed.
-    """
+    Messages begin with `about`. The process can read the files and folders `read`. Raise Refused as
+    the function does, `bad-data` if the process breaks, `too-large` if it passes a limit, and
+    ModuleNotFoundError for a library that is not installed."""
     if content is not None and len(content) > limits.input_bytes:
         raise Refused(
             "too-large", f"{about}{len(content):,} bytes, at most {limits.input_bytes:,} are read"
@@ -126,10 +126,10 @@ def run_program(
     environ: Mapping[str, str] | None = None,
     required: bool = False,
 ) -> ProgramEnd:
-    """How a program ended that ran behind the wall, with the bytes as its standard input, none for an empty one.
+    """Run a program behind the wall with the bytes as its standard input, and return how it ended.
 
-    `required`: raise Refused `unsupported` where this machine has no wall, instead of running with limits alone.
-    """
+    With `required`, raise Refused `unsupported` on a machine without a wall, instead of running
+    with limits alone."""
     task = {
         "command": list(command),
         "has_content": content is not None,
@@ -150,7 +150,7 @@ def run_program(
 
 
 def _result(answer: Any, about: str) -> dict[str, Any]:
-    """The result in an answer. The process may have written anything: nothing of it is taken for granted."""
+    """Return the result in an answer. The process is not trusted: its answer is checked fully."""
     if type(answer) is not dict:
         raise Refused("bad-data", f"{about}reading it broke off")
     if type(answer.get("result")) is dict:

@@ -33,11 +33,12 @@ _SYSTEM: Final = (
 
 
 class NoWall(Exception):
-    """This machine has no wall. The text says what is missing."""
+    """This machine has no wall. The text names the missing part."""
 
 
 class Wall(NamedTuple):
-    """What the wall is made of: the version of Landlock, 0 without it, and whether name spaces are used."""
+    """The parts of the wall: the version of Landlock, 0 without it, and whether name spaces are
+    used."""
 
     landlock: int
     name_spaces: bool
@@ -52,7 +53,7 @@ class Wall(NamedTuple):
 
     @property
     def absent(self) -> str:
-        """The part that this machine does not have, empty if it has all."""
+        """Return the part that this machine lacks, empty if it has all."""
         return (
             ""
             if self.landlock and self.name_spaces

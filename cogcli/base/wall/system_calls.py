@@ -146,7 +146,7 @@ fcntl 72 25
 _NEWER_THAN: Final = 424
 _NEWER: Final = {"close_range": 436, "faccessat2": 439, "epoll_pwait2": 441, "futex_waitv": 449,
                  "map_shadow_stack": 453, "mseal": 462}  # fmt: skip
-"""What is allowed from 424 on, where the numbers of all machines are the same."""
+"""The allowed calls from 424 on, whose numbers are the same on all machines."""
 
 _EPERM, _ENOSYS = 1, 38
 _KILL, _ERRNO, _ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
@@ -177,8 +177,10 @@ KEYCTL: Final = {"x86_64": 250, "aarch64": 219}
 
 
 def filter_program(machine: Machine, *, signals: bool, programs: bool) -> bytes:
-    """The filter as the kernel takes it. `signals`: whether signals may be sent, since something else keeps them
-    inside; `programs`: whether the process may replace itself by a program."""
+    """Return the filter in the kernel's format.
+
+    `signals`: whether signals may be sent, because another part of the wall confines them.
+    `programs`: whether the process may replace itself by a program."""
     lines = [*_head(machine)]
     refused = _numbers(_REFUSED, machine)
     refused |= {} if signals else _numbers(_SIGNALS, machine)
@@ -197,7 +199,7 @@ def filter_program(machine: Machine, *, signals: bool, programs: bool) -> bytes:
 
 
 Line = tuple[int, int, int, int]
-"""An instruction: what it does, lines to skip where it holds, where it does not, and a number."""
+"""An instruction: its operation, the lines to skip if it holds and if it does not, and a number."""
 
 
 def _head(machine: Machine) -> Iterator[Line]:

@@ -1,9 +1,9 @@
 """Writing YAML that people keep: a text with other values at some paths, and values as a new text.
 
-1. Whatever is not changed keeps its bytes: comments, order, quotes, blank lines. A comment inside a value that is
-   replaced goes with it.
-2. What is written reads back, by the rules of docs/reference/spec-files.md#yaml, as exactly what was to be written.
-"""
+1. Unchanged parts keep their bytes: comments, order, quotes, blank lines. A comment inside a value
+   that is replaced goes with it.
+2. The written text reads back, by the rules of docs/reference/spec-files.md#yaml, as exactly the
+   intended value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class UneditableYaml(ValueError):
 
 
 def replace_values(text: str, changes: Mapping[KeyPath, Any]) -> str:
-    """The text with these values at their paths, each of which it must have. Raises UneditableYaml."""
+    """Return the text with these values at their paths, all of which must exist. Raise
+    UneditableYaml."""
     parsed = parse(text.encode(), file="")
     if parsed.value is None:
         raise UneditableYaml("the text cannot be read")
@@ -43,7 +44,8 @@ def replace_values(text: str, changes: Mapping[KeyPath, Any]) -> str:
 
 
 def rename_key(text: str, path: KeyPath, name: str) -> str:
-    """The text with another name for the last key of a path, which it must have. Raises UneditableYaml."""
+    """Return the text with another name for the last key of a path, which must exist. Raise
+    UneditableYaml."""
     parsed = parse(text.encode(), file="")
     start, end = _offsets(parsed.places.key(path), _line_starts(text))
     spliced = f"{text[:start]}{flow(name)}{text[end:]}"
@@ -55,13 +57,13 @@ def rename_key(text: str, path: KeyPath, name: str) -> str:
 
 
 def source_of(text: str, span: Span) -> str:
-    """What stands in a text at a span."""
+    """Return the text at a span."""
     start, end = _offsets(span, _line_starts(text))
     return text[start:end]
 
 
 def to_yaml(value: Mapping[str, Any]) -> str:
-    """A mapping as a text. Raises UneditableYaml for a value that no file may hold."""
+    """Return a mapping as YAML text. Raise UneditableYaml for a value that no file may hold."""
     text = "".join(f"{line}\n" for line in block(value, ""))
     parsed = parse(text.encode(), file="")
     if not _same(parsed.value, value):

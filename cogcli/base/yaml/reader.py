@@ -19,7 +19,7 @@ from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.yaml.builder import Limits, ValueBuilder
 from cogcli.base.yaml.parsers import event_streams
 from cogcli.base.yaml.positions import Places
-from cogcli.base.yaml.strictness import SUSPECT, first_slip
+from cogcli.base.yaml.strictness import SUSPECT, find_first_breach
 from cogcli.base.yaml.text_faults import LONE_RETURN, clean_text, line_column, syntax_problem
 
 MAX_BYTES: Final = 256 * 1024
@@ -135,7 +135,7 @@ def _build(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
         try:
             value = builder.document()
             if builder.whole and (builder.spans or SUSPECT.search(text)):
-                slip = first_slip(text, begin())
+                slip = find_first_breach(text, begin())
                 if slip is not None:
                     at = line_column(text, slip.offset)
                     problems.append(

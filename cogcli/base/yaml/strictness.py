@@ -26,7 +26,7 @@ _USE_SPACES: Final = "indent and separate with spaces"
 _BLANK: Final = "a blank is missing before `#`"
 
 
-class Slip(NamedTuple):
+class StyleBreach(NamedTuple):
     """A breach of a rule: its offset in the text, a message, a hint."""
 
     offset: int
@@ -34,21 +34,21 @@ class Slip(NamedTuple):
     hint: str
 
 
-def first_slip(text: str, take: Callable[[], Any]) -> Slip | None:
-    """The first breach of a rule, None without one; `take` gives the next event of the text's only document.
+def find_first_breach(text: str, take: Callable[[], Any]) -> StyleBreach | None:
+    """Return the first breach of a rule, None without one. `take` returns the next event of the
+    text's only document.
 
-    Raises what the parser raises.
-    """
+    Raise the errors of the parser."""
     lines = _Lines(text)
     nodes = list(_nodes(take, lines))
-    found = [*_slips_between(nodes, text)]
+    found = [*_faults_between(nodes, text)]
     for node in nodes:
         if node.style in _BLOCK:
-            found += _block_slips(node, text)
+            found += _block_faults(node, text)
         elif not node.style:
-            found += _plain_slips(node, text[node.start : node.end])
+            found += _plain_faults(node, text[node.start : node.end])
         elif not node.inside:  # what is in a bracket is reported with the outermost one
-            found += _indentation_slips(node, lines)
+            found += _indentation_faults(node, lines)
     return min(found, default=None)
 
 
@@ -119,18 +119,18 @@ def _node(lines: _Lines, start: Any, end: Any, style: str, around: tuple[Any, st
     return _Node(lines.offset(start), lines.offset(end), style, around[2], around[1])
 
 
-def _plain_slips(node: _Node, text: str) -> Iterator[Slip]:
+def _plain_faults(node: _Node, text: str) -> Iterator[StyleBreach]:
     tab = text.find("\t")
     if tab >= 0:
-        yield Slip(node.start + tab, _TAB, _USE_SPACES)
+        yield StyleBreach(node.start + tab, _TAB, _USE_SPACES)
     if node.inside and text.endswith(":"):
         message = "text in brackets cannot end with `:`"
-        yield Slip(node.start, message, "quote the text, or write a value behind it")
+        yield StyleBreach(node.start, message, "quote the text, or write a value behind it")
     if node.inside and text == "-":
-        yield Slip(node.start, "`- ` is not expected here", "quote the text")
+        yield StyleBreach(node.start, "`- ` is not expected here", "quote the text")
 
 
-def _indentation_slips(node: _Node, lines: _Lines) -> Iterator[Slip]:
+def _indentation_faults(node: _Node, lines: _Lines) -> Iterator[StyleBreach]:
     """Lines with too little indentation. A closing bracket may be in any column: its meaning does not change."""
     for start, line in lines.further_lines(node):
         rest = line.lstrip(" ")
@@ -142,34 +142,34 @@ def _indentation_slips(node: _Node, lines: _Lines) -> Iterator[Slip]:
         ):
             what = "quoted text" if node.style in _QUOTED else "what stands in brackets"
             message = f"a line of {what} begins too far left"
-            yield Slip(
+            yield StyleBreach(
                 start + column, message, "indent it deeper than the key or the `- ` before it"
             )
             return
 
 
-def _block_slips(node: _Node, text: str) -> Iterator[Slip]:
+def _block_faults(node: _Node, text: str) -> Iterator[StyleBreach]:
     """Breaches in the header of a block, and blank lines before its text with deeper indentation."""
     header, *rest = text[node.start :].split("\n")
     marks = len(header) - len(header[1:].lstrip("-+0123456789"))
     after = header[marks:]
     if after.startswith("#"):
         message = "`|` or `>` must end its line"
-        yield Slip(node.start + marks, message, "put the text on the next line, indented")
+        yield StyleBreach(node.start + marks, message, "put the text on the next line, indented")
     if "\t" in after.partition("#")[0]:
-        yield Slip(node.start + header.index("\t"), _TAB, _USE_SPACES)
+        yield StyleBreach(node.start + header.index("\t"), _TAB, _USE_SPACES)
     deepest = 0
     for line in () if any(map(str.isdigit, header[:marks])) else rest:
         column = len(line) - len(line.lstrip(" "))
         if line.strip(" \r"):
             if deepest > column > node.beyond:
                 message = "a blank line before the text is indented deeper than it"
-                yield Slip(node.start, message, "empty the line")
+                yield StyleBreach(node.start, message, "empty the line")
             return
         deepest = max(deepest, column)
 
 
-def _slips_between(nodes: list[_Node], text: str) -> Iterator[Slip]:
+def _faults_between(nodes: list[_Node], text: str) -> Iterator[StyleBreach]:
     """Breaches in the text around the scalars: indicators, blanks, comments."""
     brackets = sorted(node for node in nodes if node.style in _BRACKETS)
     scalars = [node for node in nodes if node.style not in _BRACKETS]
@@ -183,17 +183,17 @@ def _slips_between(nodes: list[_Node], text: str) -> Iterator[Slip]:
 _MARKS: Final = re.compile(r"(?P<comment>#[^\n]*)|[\t?:]")
 
 
-def _mark(match: re.Match[str], brackets: list[_Node]) -> Iterator[Slip]:
+def _mark(match: re.Match[str], brackets: list[_Node]) -> Iterator[StyleBreach]:
     at, text = match.start(), match.string
     if match["comment"]:
         if at and not text[at - 1].isspace():
-            yield Slip(at, _BLANK, "write one, or quote the text")
+            yield StyleBreach(at, _BLANK, "write one, or quote the text")
         return
     inside = next((node.style for node in reversed(brackets) if node.start < at < node.end), "")
     char, follows = text[at], text[at + 1 : at + 2]
     if char == "\t" and not inside:
-        yield Slip(at, _TAB, _USE_SPACES)
+        yield StyleBreach(at, _TAB, _USE_SPACES)
     elif char == "?" and inside and follows.strip() and follows not in ",]}":
-        yield Slip(at, "text in brackets cannot start with `?`", "quote the text")
+        yield StyleBreach(at, "text in brackets cannot start with `?`", "quote the text")
     elif char == ":" and inside == "[" and follows.strip() and follows not in ",[]{}":
-        yield Slip(at, "a blank is missing after `:`", "write one, or quote the text")
+        yield StyleBreach(at, "a blank is missing after `:`", "write one, or quote the text")

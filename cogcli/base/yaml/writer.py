@@ -48,7 +48,8 @@ def block(value: Any, indent: str) -> Iterator[str]:
 
 
 def below_head(head: str, value: Any, indent: str) -> list[str] | None:
-    """What follows a key or dash, and the lines below it; None for a value that stands in its line."""
+    """Return the rest of the line after a key or dash, and the lines below it; None for a value in
+    that line."""
     if isinstance(value, str):
         return _literal(value, indent) if is_block_text(value) else None
     if not value or not isinstance(value, dict | list):
@@ -59,7 +60,7 @@ def below_head(head: str, value: Any, indent: str) -> list[str] | None:
 
 
 def is_block_text(value: str) -> bool:
-    """Whether a text has several lines, and a block holds it as it is."""
+    """Whether a text has several lines, and a YAML block can hold it verbatim."""
     lines = value.split("\n")
     return (
         len(lines) > 1

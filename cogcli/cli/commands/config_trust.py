@@ -87,7 +87,7 @@ def _accept(
 
     Raises UsageError `usage.flag` for a change that nobody can be asked about, EnvironmentRefusal.
     """
-    look = trust_accept.look_at(project, context.environ)
+    look = trust_accept.take_project_snapshot(project, context.environ)
     changes = changes_of(look, context.environ)
     for name, target in sorted(look.outside_links.items()):
         context.note(visible(f"leaves the project: {name} leads to {target}"))

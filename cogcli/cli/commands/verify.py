@@ -15,7 +15,7 @@ from cogcli.app.verify_episodes import (
     EpisodeVerifier,
     VerifyResult,
     episodes_report,
-    is_mendable,
+    is_repairable,
     place_of,
     trusted_of,
 )
@@ -143,7 +143,7 @@ def _next_commands(context: CommandContext, result: VerifyResult) -> list[str]:
     episode = short_episode(directory.name) if is_here else quote(str(directory))
     if any(finding["code"] != "episode.unsealed" for finding in result.errors):
         return (
-            [f"cogcli verify {episode} --repair{context.again}"] if is_mendable(directory) else []
+            [f"cogcli verify {episode} --repair{context.again}"] if is_repairable(directory) else []
         )
     events = tuple(for_reports(iterate_shown_events(directory)).events)
     folded, row = history_of(events), read_row(directory)

@@ -55,7 +55,7 @@ class Place:
 
 
 def accept(root: Path | str, environ: dict[str, str]) -> None:
-    trust_accept.accept(trust_accept.look_at(str(root), environ), environ)
+    trust_accept.accept(trust_accept.take_project_snapshot(str(root), environ), environ)
 
 
 @pytest.fixture
@@ -329,7 +329,7 @@ def test_every_document_of_a_service_counts(place: Place, address: str) -> None:
 def test_a_document_outside_of_the_root_of_its_service_is_never_read(place: Place) -> None:
     place.write("services/one.yaml", f"{PLAIN}spec_ref: ../../outside.json\n")
     place.write("../outside.json", "canary")
-    look = trust_accept.look_at(str(place.root), place.environ)
+    look = trust_accept.take_project_snapshot(str(place.root), place.environ)
     assert not any("outside" in name for name in look.digests)
     assert b"canary" not in look.contents.values()
 
