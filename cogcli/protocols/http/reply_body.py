@@ -11,6 +11,8 @@ from cogcli.base.errors import ResponseMappingError
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
@@ -137,11 +139,22 @@ def content_indices(response: Json) -> list[int]:
     return sorted({int(match[1]) for text in texts if (match := _CONTENT_JSON.fullmatch(text))})
 
 
+class ChatReply(Record):
+    """A reply of a language model."""
+
+    choices: list[Any]
+
+
+class ChatChoice(Record):
+    """One of its answers."""
+
+    message: Json | None = None
+
+
 def message_of(body: Any, index: int) -> Json | None:
-    choices = body.get("choices") if isinstance(body, dict) else None
-    choice = choices[index] if isinstance(choices, list) and index < len(choices) else None
-    message = choice.get("message") if isinstance(choice, dict) else None
-    return message if isinstance(message, dict) else None
+    """Return the message of a choice in a body, None without one."""
+    choices = read_record(ChatReply, body).choices
+    return read_record(ChatChoice, choices[index]).message if index < len(choices) else None
 
 
 def _strip_fence(text: str) -> str:
