@@ -228,8 +228,8 @@ BUGS = (
     Bug(
         "proposals stored again by who goes on",
         "agent/use_cases/runs.py",
-        "                consent=user.consent,\n                run_id=run_id,\n",
-        "                consent=user.consent,\n                run_id=f\"{run_id}-{__import__('time').time_ns()}\",\n",
+        '{"run_id": turn.run_id, "at"',
+        """{"run_id": f"{turn.run_id}-{__import__('time').time_ns()}", "at\"""",
         flow="agent-lanes",
         kills=(149, 148),
     ),

@@ -14,8 +14,15 @@ from crash_points import Point, Range
 from crash_verdicts import Tell
 from crash_zygote import Zygotes
 from seeded_bugs import BUGS, Bug, planted
+from support.sources import PACKAGE
 
 TESTS = Path(__file__).resolve().parents[1]
+
+
+def test_each_bug_has_its_place() -> None:
+    """A bug whose place has changed is never planted, and few runs draw it."""
+    sources = {bug: (PACKAGE / bug.file).read_text(encoding="utf-8") for bug in BUGS}
+    assert [bug.name for bug, source in sources.items() if source.count(bug.good) != 1] == []
 
 
 @pytest.mark.sampled(12)
