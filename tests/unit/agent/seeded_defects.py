@@ -58,8 +58,8 @@ DEFECTS = (
         "test_inv_03",
         "calls are left pending at the end",
         _UPDATE,
-        "_replace(stop_reason=reason, pending_calls=())",
-        "_replace(stop_reason=reason)",
+        "_with_execution(state, stop_reason=reason, pending_calls=())",
+        "_with_execution(state, stop_reason=reason)",
     ),
     Defect(
         "test_inv_04",
@@ -72,8 +72,8 @@ DEFECTS = (
         "test_inv_04",
         "the goal is whatever the reply says",
         "agent/update.py",
-        '        if text:\n            state = _reasoning(state, **{name: bounded',
-        '        if True:\n            state = _reasoning(state, **{name: bounded',
+        '        if text:\n            state = _with_reasoning(',
+        '        if True:\n            state = _with_reasoning(',
     ),
     Defect(
         "test_inv_05",

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import HypothesisException
-from seeded_defects import DEFECTS, TESTS, Defect, planted
+from seeded_defects import DEFECTS, PACKAGE, TESTS, Defect, planted
 
 _ALWAYS = settings(
     max_examples=60,
@@ -31,6 +31,12 @@ def same_examples() -> Iterator[None]:
     settings.load_profile("seeded")
     yield
     settings.load_profile(before)
+
+
+def test_each_defect_has_its_place() -> None:
+    """A defect whose place has changed is never planted, and few runs draw it."""
+    sources = [(defect, (PACKAGE / defect.file).read_text(encoding="utf-8")) for defect in DEFECTS]
+    assert [each.what for each, source in sources if source.count(each.good) != 1] == []
 
 
 @pytest.mark.sampled(4)
