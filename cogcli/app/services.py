@@ -81,7 +81,7 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
     described = PROTOCOLS[service.kind].document
     if described is not None:
         return _refresh_document(settings, service, described(), accept=accept)
-    _require_server(service)
+    _require_declared_server(service)
     before = read_locked(service.root, service.id)
     invoker = Mcp(_invoker_context(settings))
     try:
@@ -167,7 +167,8 @@ def _find_service(settings: Settings, service_id: str) -> Service:
     )
 
 
-def _require_server(service: Service) -> None:
+def _require_declared_server(service: Service) -> None:
+    """Raise UsageError for a service whose tools are not read from a server that the user declares."""
     if PROTOCOLS[service.kind].described_by(service) == LOCK:
         return
     what = (

@@ -57,7 +57,7 @@ def parse_host(text: str) -> str:
         raise ValueError(
             "expected a host name, perhaps with a port: api.example.org or api.example.org:8443"
         )
-    if refusal := _literal_refusal(host):
+    if refusal := _refuse_literal_address(host):
         raise ValueError(f"{host} {refusal}")
     return f"{host}:{port}" if port else host
 
@@ -98,10 +98,10 @@ def _hosts_in(value: Any) -> Iterator[str]:
 
 def is_private_host(named: str) -> bool:
     """Whether a `HOST` or `HOST:PORT` is known not to be public before any look-up."""
-    return bool(_literal_refusal(_split_port(named)[0]))
+    return bool(_refuse_literal_address(_split_port(named)[0]))
 
 
-def _literal_refusal(host: str) -> str:
+def _refuse_literal_address(host: str) -> str:
     from cogcli.base.addresses import literal_refusal  # loads what only calls over a network need
 
     return literal_refusal(host, "public")

@@ -26,7 +26,7 @@ _CREDENTIAL_ENDINGS = (
     ".env", ".pem", ".key", ".p12", ".pfx", ".kdbx", ".keystore", ".tfstate", ".tfstate.backup",
 )  # fmt: skip
 _CREDENTIAL_STARTS = ("id_rsa", "id_ed25519", "id_ecdsa", "id_dsa", ".env.")
-_USER_FOLDERS = frozenset((".git", ".hg", ".svn", ".cogcli"))
+_REPOSITORY_FOLDERS = frozenset((".git", ".hg", ".svn", ".cogcli"))
 _SHORT_NAMES = frozenset(("git", "hg", "svn", "cogcli"))
 _IGNORED = dict.fromkeys(
     (
@@ -70,18 +70,18 @@ def credential_error(path: str, reason: str) -> SafetyScopeError:
     )
 
 
-def is_user_folder(name: str) -> bool:
+def is_repository_folder(name: str) -> bool:
     """Whether a name is a spelling of `.git`, `.hg`, `.svn` or `.cogcli`."""
     plain = _normalize_name(name)
-    if plain in _USER_FOLDERS:
+    if plain in _REPOSITORY_FOLDERS:
         return True
     short, tilde, number = plain.partition("~")
     return bool(tilde) and short in _SHORT_NAMES and number.isdecimal()
 
 
-def has_user_folder(names: Iterable[str]) -> bool:
-    """Whether one of these parts of a path is a user folder (`is_user_folder`)."""
-    return any(map(is_user_folder, names))
+def has_repository_folder(names: Iterable[str]) -> bool:
+    """Whether one of these parts of a path is such a folder (`is_repository_folder`)."""
+    return any(map(is_repository_folder, names))
 
 
 def _normalize_name(name: str) -> str:

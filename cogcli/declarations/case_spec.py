@@ -189,7 +189,7 @@ class CaseSpec(Spec):
 
 
 class SkillCaseFile(CaseSpec):
-    """A file: the keys of its one case, or a list of several."""
+    """The file of test cases: it holds the keys of one case, or a list of several cases."""
 
     cases: Annotated[tuple[CaseSpec, ...], SpecLimits(least=1)] = ()
     """A list of cases, instead of the keys of one.

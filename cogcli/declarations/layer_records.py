@@ -120,7 +120,7 @@ class CompiledPrompt(Record):
 
 
 class ContextOmission(Record):
-    """Something that is not in the context. Its name is called by what it is."""
+    """A candidate that the compiler left out of the context, or reduced. Exactly one of the ids names it."""
 
     block_id: str | None = None
     capability: str | None = None
@@ -130,7 +130,7 @@ class ContextOmission(Record):
 
     @property
     def name(self) -> str:
-        """Its name, whatever that is called."""
+        """The one id that it has."""
         return self.block_id or self.capability or self.ref or self.id or ""
 
 

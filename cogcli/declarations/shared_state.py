@@ -31,7 +31,7 @@ class Part(Record):
 
 
 class SeedEpisode(Part):
-    """Which run this is."""
+    """The `episode` block of the state: the id of the run and how it was started."""
 
     id: str
     seed: Number | None = None
@@ -42,7 +42,7 @@ class SeedEpisode(Part):
 
 
 class SeedGoal(Part):
-    """What was asked."""
+    """The `goal` block of the state: the task that the caller gave."""
 
     task: str
     type: str | None = None

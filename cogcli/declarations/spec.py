@@ -276,7 +276,7 @@ def _converter(hint: Any) -> Converter | None:
 
 
 def _union_converter(options: list[Any]) -> Converter | None:
-    """Each option by the kind of JSON that it takes."""
+    """Return a converter that chooses an option by the JSON type of the value, or None if no option converts."""
     by_type = {}
     for option in options:
         if convert := _converter(option):

@@ -162,7 +162,7 @@ def targets(fold: History, flow: Lineage, declared: DeclaredPlaces = NOTHING) ->
 
     order = {step.id: n for n, step in enumerate(fold.root.own)} if fold.root else {}
     placed = [(writes[0].step, target(name, writes, "")) for name, writes in found.items()]
-    placed += [(id, target(name, [], _explain_never(fold, id))) for name, id in never.items()]
+    placed += [(id, target(name, [], _explain_unwritten(fold, id))) for name, id in never.items()]
     return [one for _, one in sorted(placed, key=lambda entry: order.get(entry[0], len(order)))]
 
 
@@ -173,7 +173,7 @@ _NEVER: Final = {
 }  # fmt: skip
 
 
-def _explain_never(fold: History, step_id: str) -> str:
+def _explain_unwritten(fold: History, step_id: str) -> str:
     if not step_id:
         return "never written: no step wrote it"
     step = fold.root.steps.get(step_id) if fold.root else None

@@ -11,7 +11,7 @@ from cogcli.base.jsonvalue import deep_copy, kind_of
 from cogcli.base.refs import MISSING, Reference
 from cogcli.declarations.field_spec import Fields
 from cogcli.state.inputs import Scope
-from cogcli.state.namespaces import look_through, members_of, suggest_present, walk
+from cogcli.state.namespaces import look_through, members_of, suggest_existing_path, walk
 
 # The expression language is imported on use: most runs have no expression, and start-up counts.
 
@@ -75,7 +75,7 @@ def _suggest_near(reference: Reference, scope: Scope) -> str:
     """Return a hint with existing names for a reference without a value, or an empty string."""
     name = reference.namespace
     root = scope.loop[name] if name in scope.loop else members_of(scope.state, name)
-    return suggest_present((name, *reference.segments), {name: root})
+    return suggest_existing_path((name, *reference.segments), {name: root})
 
 
 def holds(expression: Any, scope: Scope, inputs: Fields, reads: dict[str, None]) -> bool:

@@ -12,7 +12,7 @@ from cogcli.base.jsonvalue import deep_copy
 from cogcli.base.refs import MISSING, Reference, parse, parse_loop
 from cogcli.specs.step_values import TEXT, TextSlot, is_text, parse_text
 from cogcli.state.execution import ExecutionState
-from cogcli.state.namespaces import look_up, read_reference, suggest_present, walk
+from cogcli.state.namespaces import look_up, read_reference, suggest_existing_path, walk
 
 
 class Scope(NamedTuple):
@@ -70,7 +70,7 @@ def _read_item(reference: Reference, scope: Scope) -> Any:
     value = walk(scope.loop[reference.namespace], reference.segments)
     if value is MISSING:
         path = (reference.namespace, *reference.segments)
-        hint = suggest_present(path, {reference.namespace: scope.loop[reference.namespace]})
+        hint = suggest_existing_path(path, {reference.namespace: scope.loop[reference.namespace]})
         raise ReferenceResolutionError(
             "input.reference", f"`{reference.text}`: not in this item", hint=hint
         )

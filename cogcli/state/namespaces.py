@@ -118,7 +118,7 @@ def _explain_missing(state: ExecutionState, reference: Reference) -> tuple[str, 
                 present = ", ".join(sorted(value)[:10]) or "nothing"
             elif isinstance(value, list):
                 present = f"{len(value)} item{'' if len(value) == 1 else 's'}"
-            hint = suggest_present(
+            hint = suggest_existing_path(
                 (reference.namespace, *reference.segments), {reference.namespace: root}
             )
             return f"`{reference.text}`: no `{segment}`, present: {present}", hint
@@ -132,8 +132,11 @@ def members_of(state: ExecutionState, namespace: str) -> Any:
     return {name: getattr(block, name) for name in NAMESPACES[namespace].attributes} or block
 
 
-def suggest_present(path: Sequence[str], value: Any) -> str:
-    """Return a hint with whole paths into a value that replace the first missing segment, or an empty string."""
+def suggest_existing_path(path: Sequence[str], value: Any) -> str:
+    """Return a hint with paths that exist in `value` and differ from `path` in its first missing segment.
+
+    Return an empty string if no segment is missing or no similar one exists.
+    """
     for failed, segment in enumerate(path):
         below = _member(value, segment)
         if below is MISSING:

@@ -10,7 +10,7 @@ from cogcli.base.jsonvalue import deep_copy, kind_of, preview
 from cogcli.base.merge import require_mergeable
 from cogcli.base.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, parse_target
 from cogcli.state.execution import ExecutionState
-from cogcli.state.namespaces import read_reference, suggest_present, walk
+from cogcli.state.namespaces import read_reference, suggest_existing_path, walk
 from cogcli.state.reducer import Write, present_kind, write_value
 
 
@@ -81,7 +81,7 @@ def _find_value(rule: OutputRule, produced: dict[str, Any], state: ExecutionStat
     if value is MISSING and rest:
         text = f"`{rule.left}`: not in what was produced, found {preview(produced[head])}"
         raise OutputMappingError(
-            "output.missing", text, hint=suggest_present(rule.segments, produced)
+            "output.missing", text, hint=suggest_existing_path(rule.segments, produced)
         )
     return value
 

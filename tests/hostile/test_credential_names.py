@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.project import Project
 from support.raw_server import Conversation, serving
 
-from cogcli.base.credential_names import credential_reason, is_user_folder
+from cogcli.base.credential_names import credential_reason, is_repository_folder
 from cogcli.official.files import off_limits
 
 GIT = [
@@ -46,19 +46,19 @@ def tmp_path(ordinary_path: Path) -> Path:
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", GIT)
 def test_each_spelling_of_git_belongs_to_the_user(name: str) -> None:
-    assert is_user_folder(name)
+    assert is_repository_folder(name)
 
 
 @pytest.mark.parametrize("name", [".hg", ".SVN", "SVN~1", ".cogcli.", "COGCLI~1", ".\u2060hg"])
 def test_so_do_the_other_folders(name: str) -> None:
-    assert is_user_folder(name)
+    assert is_repository_folder(name)
 
 
 @pytest.mark.parametrize(
     "name", ["git", ".github", ".gitignore", ".gitattributes", "git~x", "git~", "x.git", "~1"]
 )
 def test_other_names_do_not(name: str) -> None:
-    assert not is_user_folder(name)
+    assert not is_repository_folder(name)
 
 
 @given(st.text(max_size=6), st.text(". ", max_size=4), st.sampled_from(["", ":", "::$DATA"]))
@@ -66,7 +66,7 @@ def test_what_a_file_system_ignores_does_not_change_a_name(
     mark: str, end: str, stream: str
 ) -> None:
     ignored = "".join(char for char in mark if char in "\u200b\u200c\u200d\u2060\ufeff\u202e")
-    assert is_user_folder(f".g{ignored}IT{ignored}{end}{stream}")
+    assert is_repository_folder(f".g{ignored}IT{ignored}{end}{stream}")
     assert credential_reason(f"/a/.e{ignored}NV{ignored}{end}{stream}")
 
 

@@ -50,7 +50,10 @@ class KnowledgeQuery(NamedTuple):
 
 
 def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[str]) -> Evidence:
-    """The evidence about the entities of the slots. Edges are in the order of their writing."""
+    """Return the evidence about the entities of the slots.
+
+    `edges` are in the order in which they were written. The result is ordered by distance.
+    """
     visible = [edge for edge in edges if not hidden_by(edge, query)]
     by_subject: dict[str, list[Edge]] = defaultdict(list)
     for edge in visible:

@@ -66,7 +66,11 @@ def resolve_policy(given: CompileInput, intent: IntentResult) -> PolicyResult:
 
 
 def surface_tools(given: CompileInput, intent: IntentResult, facts: Json) -> Surface:
-    """The capabilities of the intent that every check permits, and those that only wait for facts of another one."""
+    """Return the tools of an intent: capabilities that every check permits.
+
+    A capability that only lacks facts which another tool can supply is included. The rest are redactions with
+    their reasons.
+    """
     tools, redactions, waiting = [], [], []
     listed = _listed(given, intent)
     for id in listed:

@@ -86,16 +86,16 @@ class ProviderApi(NamedTuple):
     """The API of one kind of provider."""
 
     path: str
-    """Below the base address."""
+    """The path of the endpoint, relative to the base address."""
     base_url: str
-    """The provider's own address, unless another is set."""
+    """The provider's address. It is used unless the settings name another one."""
     auth_ref: str
     """The reference to the key for that address."""
     features: tuple[str, ...]
     optional: dict[str, str]
-    """Members of a body that are left out for a server that refuses them, each with the words of refusals."""
+    """Optional members of a request body. Each maps to the words by which a server's error says that it refuses it."""
     headers: Callable[[str], dict[str, str]]
-    """The further headers for a key, which may be empty."""
+    """Return the additional headers for a key. The key may be empty."""
     body: Callable[[Outgoing], Json]
     reply: Callable[[Any], ProviderReply | None]
     """The reply in a body; None for a body of an unknown form."""

@@ -110,7 +110,10 @@ def _read(text: str) -> dict[str, Any]:
 def _expected_document(
     document: dict[str, Any], environment: str, id: str, version: str | None
 ) -> dict[str, Any]:
-    """Return the document with this pin, which the changed text must parse to."""
+    """Set a pin in the document, or remove it without a version, and return the document.
+
+    The changed text must parse to the same value.
+    """
     table = document
     for name in ("packs", "env", environment) if environment else ("packs", "pins"):
         if version is None and name not in table:

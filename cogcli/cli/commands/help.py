@@ -23,7 +23,7 @@ from cogcli.cli.options import argument, command
 def help(
     context: CommandContext, topic: Annotated[list[str], argument("[TOPIC]", "topics")]
 ) -> int:
-    """Print the text of what was named, the home screen without a name."""
+    """Print the help of a command or topic. Without a name, print the home screen."""
     text = _text(" ".join(topic))
     context.own["explanation"] = text
     context.answer(text)

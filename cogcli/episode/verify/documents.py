@@ -210,7 +210,7 @@ class DocumentCheck:
             yield error_finding("manifest.files", MANIFEST, 1, "lists no files")
             return
         for item in listed:
-            if not _has_name(item):
+            if not _is_file_entry(item):
                 message = "lists something that is not a file of an episode"
                 yield error_finding("manifest.files", MANIFEST, 1, message)
                 return
@@ -284,7 +284,8 @@ class DocumentCheck:
             yield _differs(MANIFEST, data, whole, "is not what the log and the files say")
 
 
-def _has_name(item: Any) -> bool:
+def _is_file_entry(item: Any) -> bool:
+    """Whether a manifest's entry names a file that an episode may have, other than the manifest itself."""
     if type(item) is not dict or type(item.get("name")) is not str:
         return False
     folder, _, blob = item["name"].rpartition("/")

@@ -78,7 +78,7 @@ def error_from_reply(
 
 
 def _explanation(reply: HttpReply, body: Any, secrets: Masking) -> str:
-    """Return the words of a reply behind a colon; empty without any."""
+    """Return a colon and the text of an error reply, or an empty string if the reply has no text."""
     words = _sentence(body) or reply.fault or reply.body.decode("utf-8", "replace")
     words = quote(words, secrets)
     return f": {words}" if words else ""

@@ -20,7 +20,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from cogcli.base.credential_names import credential_error, credential_reason, has_user_folder
+from cogcli.base.credential_names import credential_error, credential_reason, has_repository_folder
 from cogcli.base.errors import RejectedError, ServiceResolutionError
 from cogcli.base.file_roots import Roots, is_below, is_within, outside_text
 from cogcli.base.files import irregular
@@ -102,7 +102,7 @@ class Reads(NamedTuple):
             return real or path
         if is_below(real, self.folder):
             within = os.path.relpath(real, self.folder).split(os.sep)
-            is_named, is_readable = False, not has_user_folder(within)
+            is_named, is_readable = False, not has_repository_folder(within)
         else:
             is_readable = is_named = self._is_named(real)
         if is_named and not os.path.isdir(real) and (fault := irregular(path)):
