@@ -50,7 +50,8 @@ def read_agent_log(directory: Path) -> AgentLog:
     a damaged one."""
     events = list(iterate_events(directory, whole=True))
     start = read_record(RunStarted, events[0].payload)
-    if not start.agent or events[0].seq is None:
+    # A malformed `agent` belongs to a damaged log of an agent, not to another skill's.
+    if not start.json.get("agent") or events[0].seq is None:
         skill = start.skill.id
         raise UsageError(
             "usage.value",
