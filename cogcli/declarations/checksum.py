@@ -18,6 +18,9 @@ _SIZE: Final = len(_MEMBER % 0)
 _FRAME: Final = [(place, byte) for place, byte in enumerate(_MEMBER % 0) if byte != ord("0")]
 _ANYWHERE: Final = re.compile(rb',"sum":"([0-9a-f]{8})"\}')
 
+_WRONG: Final = ("sum.wrong", "does not match its own checksum: it was damaged")
+_MISSING: Final = ("sum.missing", "has no checksum, as the lines before it have")
+
 
 def line_with_sum(text: bytes) -> bytes:
     """The line, newline included, of an object's JSON."""
@@ -53,19 +56,15 @@ class Checksums:
         self._begun = False
 
     def problem(self, raw: bytes, line: dict[str, Any]) -> tuple[str, str] | None:
-        """Code and message for a line of a log of ours that does not fit its checksum, or lacks one."""
-        if "sum" not in line:
-            return (
-                ("sum.missing", "has no checksum, as the lines before it have")
-                if self._begun
-                else None
-            )
-        if "seq" not in line and "prev" not in line:
-            return None
-        self._begun = True
-        return (
-            None if holds(raw) else ("sum.wrong", "does not match its own checksum: it was damaged")
-        )
+        """Code and message for a line of a log of ours that does not fit its checksum, or lacks one.
+
+        A line that ends with a checksum whose key was damaged has one, also as the first line of its log.
+        """
+        is_ours = "seq" in line or "prev" in line
+        if is_ours and ("sum" in line or is_like_whole(raw)):
+            self._begun = True
+            return None if holds(raw) else _WRONG
+        return _MISSING if self._begun and "sum" not in line else None
 
 
 # -- what a damaged line was -------------------------------------------------------------------------------------------

@@ -76,6 +76,17 @@ def test_no_altered_bit_of_an_unfinished_log_is_taken_for_truth(begun: Path) -> 
         assert not is_clean(verify(begun)), place
 
 
+@pytest.mark.parametrize("bit", range(8))
+@pytest.mark.parametrize("letter", range(3))
+def test_a_first_line_whose_checksum_has_a_damaged_key_is_damaged(
+    begun: Path, letter: int, bit: int
+) -> None:
+    whole = log_of(begun)
+    place = whole.index(b'"sum"') + 1 + letter
+    write(begun, whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+    assert not list(EventLog(begun))
+
+
 def test_no_altered_bit_of_the_newest_line_is_taken_for_truth(begun: Path) -> None:
     whole = log_of(begun)
     for place, log in altered(whole, last_line(whole), len(whole), some=23):
