@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cogcli.base.expressions import Lookup
     from cogcli.base.wall.confined_call import ProgramEnd
     from cogcli.declarations.field_spec import Fields
-    from cogcli.protocols.http.fetch import Reply
+    from cogcli.protocols.http.fetch import FetchReply
     from cogcli.specs.registry import Registry
     from cogcli.stores.database import Database
 
@@ -116,7 +116,7 @@ def fetch(
     redirects: int = 0,
     most: int = 4 * 1024 * 1024,
     name: str = "",
-) -> Reply:
+) -> FetchReply:
     """Return the reply to a request, read whole, within 20 seconds and the time limit of the call.
 
     Each address, also of a redirect, is judged by the `network` setting of the function's service.
@@ -127,7 +127,7 @@ def fetch(
 
     limits = {"redirects": redirects, "most": most}
     sent = http.FetchRequest(url, method, headers, body, name)
-    reply: Reply = http.fetch(ACCESS.get(), sent, seconds_left(), **limits)
+    reply: FetchReply = http.fetch(ACCESS.get(), sent, seconds_left(), **limits)
     return reply
 
 

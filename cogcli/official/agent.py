@@ -32,7 +32,7 @@ _NUMBERED = re.compile(
 _STRATEGIES = ("best", "keyword", "lexical")
 
 
-class Choice(NamedTuple):
+class RouteOption(NamedTuple):
     """What a text may lead to: its id, the words of its name and tags, and what describes it."""
 
     id: str
@@ -160,9 +160,9 @@ def route_input(
     return answer | {"candidates": candidates, "method": "rules:shared-words"}
 
 
-def _agent(agent: object, number: int) -> Choice:
+def _agent(agent: object, number: int) -> RouteOption:
     if isinstance(agent, str):
-        return Choice(agent, "", "")
+        return RouteOption(agent, "", "")
     if not isinstance(agent, dict):
         raise Refused(
             "bad-data", f"agent {number}: expected text or an object, found {type(agent).__name__}"
@@ -177,13 +177,13 @@ def _agent(agent: object, number: int) -> Choice:
         for key in ("tags", "keywords", "skills", "name")
         for _, text in strings_in(agent.get(key))
     )
-    return Choice(name, tags, " ".join(text for _, text in strings_in(agent)))
+    return RouteOption(name, tags, " ".join(text for _, text in strings_in(agent)))
 
 
-def skill_choices() -> list[Choice]:
+def skill_choices() -> list[RouteOption]:
     """The skills of the registry of the run. Raises Refused `unsupported` where none is known."""
     return [
-        Choice(
+        RouteOption(
             item.id,
             f"{item.name} {' '.join(item.tags)}",
             " ".join((item.description, *item.use_cases)),
@@ -192,7 +192,7 @@ def skill_choices() -> list[Choice]:
     ]
 
 
-def rank(text: str, choices: list[Choice], least_worth: int = 1) -> list[Ranked]:
+def rank(text: str, choices: list[RouteOption], least_worth: int = 1) -> list[Ranked]:
     """The choices that share words worth so much with the text, best first; equal scores by id.
 
     A word of the id is worth three, one of name and tags two, one of the description one. The score is 1 if the id
@@ -222,7 +222,7 @@ def _nearness(shared: dict[str, int], words: dict[str, int]) -> float:
     return 0.9 + 0.1 * sum(worth == _ID_WORTH for worth in shared.values()) / (own or 1)
 
 
-def _worth(choice: Choice) -> dict[str, int]:
+def _worth(choice: RouteOption) -> dict[str, int]:
     """What each word of a choice counts: the most that any place of it gives."""
     places = ((choice.words, 1), (choice.names, 2), (choice.id, _ID_WORTH))
     return {word: worth for text, worth in places for word in _words(text)}
@@ -278,7 +278,7 @@ def generate_plan(
     return {"plan": plan, "step_count": len(steps), "method": "rules:shared-words"}
 
 
-def _by_context(ranked: list[Ranked], hints: str, choices: list[Choice]) -> Ranked | None:
+def _by_context(ranked: list[Ranked], hints: str, choices: list[RouteOption]) -> Ranked | None:
     tied = [one for one in ranked if one.score == ranked[0].score]
     nearest = unambiguous(
         rank(hints, [choice for choice in choices if choice.id in {one.id for one in tied}])

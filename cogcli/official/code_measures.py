@@ -31,7 +31,7 @@ _BRANCHES = (
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-class Function(NamedTuple):
+class FunctionMetrics(NamedTuple):
     """A function: its name, first line, lines, branches plus one, and arguments."""
 
     name: str
@@ -69,7 +69,7 @@ def measure(code: str, language: str) -> dict[str, object]:
     return {"metrics": metrics, "warnings": warnings[:_MAX_WARNINGS], "summary": summary}
 
 
-def _of_functions(functions: list[Function]) -> list[dict[str, Any]]:
+def _of_functions(functions: list[FunctionMetrics]) -> list[dict[str, Any]]:
     told = []
     for each in functions:
         if each.length > _LONG:
@@ -91,7 +91,7 @@ def _told(line: int, rule: str, message: str) -> dict[str, Any]:
     return {"line": line, "rule": rule, "message": message}
 
 
-def _of_python(code: str) -> tuple[list[Function], dict[str, Any], list[dict[str, Any]]]:
+def _of_python(code: str) -> tuple[list[FunctionMetrics], dict[str, Any], list[dict[str, Any]]]:
     try:
         tree = ast.parse(code)
     except SyntaxError as error:
@@ -109,7 +109,7 @@ def _of_python(code: str) -> tuple[list[Function], dict[str, Any], list[dict[str
     return functions, further, [told for node in nodes for told in _doubts(node)]
 
 
-def _python_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+def _python_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> FunctionMetrics:
     own, waiting = 1, list(ast.iter_child_nodes(node))
     while waiting:
         part = waiting.pop()
@@ -121,7 +121,7 @@ def _python_function(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
         waiting += ast.iter_child_nodes(part)
     taken = node.args
     count = len(taken.posonlyargs) + len(taken.args) + len(taken.kwonlyargs)
-    return Function(
+    return FunctionMetrics(
         node.name, node.lineno, (node.end_lineno or node.lineno) - node.lineno + 1, own, count
     )
 
@@ -164,12 +164,12 @@ def _doubts(node: ast.AST) -> list[dict[str, Any]]:
 
 def _of_lizard(
     code: str, suffix: str
-) -> tuple[list[Function], dict[str, Any], list[dict[str, Any]]]:
+) -> tuple[list[FunctionMetrics], dict[str, Any], list[dict[str, Any]]]:
     import lizard
 
     found = lizard.analyze_file.analyze_source_code(f"code.{suffix}", code)
     functions = [
-        Function(
+        FunctionMetrics(
             each.name,
             each.start_line,
             each.length,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _MAX_FINDINGS = 10_000
 
 
-class Finding(NamedTuple):
+class TextSpan(NamedTuple):
     """What was found, from `start` to before `end`; `detail` is a country or a kind of card."""
 
     start: int
@@ -21,9 +21,9 @@ class Finding(NamedTuple):
     detail: str = ""
 
 
-def apart(found: Iterable[Finding]) -> list[Finding]:
+def apart(found: Iterable[TextSpan]) -> list[TextSpan]:
     """Those that overlap no earlier one, in the order of the text. Raises Refused for more than 10,000."""
-    kept: list[Finding] = []
+    kept: list[TextSpan] = []
     taken: set[int] = set()
     for one in found:
         places = range(one.start, one.end)
@@ -35,7 +35,7 @@ def apart(found: Iterable[Finding]) -> list[Finding]:
     return sorted(kept)
 
 
-def placed(text: str, found: list[Finding]) -> list[dict[str, object]]:
+def placed(text: str, found: list[TextSpan]) -> list[dict[str, object]]:
     """`kind`, `start`, `end` and `line` of each."""
     lines = 1
     reached = 0

@@ -8,7 +8,7 @@ from typing import Any
 
 from cogcli.official.guards import as_lines
 from cogcli.official.passages import strings_in
-from cogcli.official.personal_data import Redaction, find_personal_data
+from cogcli.official.personal_data import Placeholders, find_personal_data
 from cogcli.official.secret_values import find_secrets
 from cogcli.official.sentences import ClaimSource, claims_in
 from cogcli.official.values import is_number, walk
@@ -67,7 +67,7 @@ class _Cleaner:
     def __init__(self, parts: set[str]) -> None:
         self.removals: list[dict[str, object]] = []
         self._parts = parts
-        self._redaction = Redaction()
+        self._placeholders = Placeholders()
 
     def clean(self, value: Any, key: str, path: str, depth: int) -> Any:
         """A copy of the value, cleaned inside; keys too, for they are shown as well."""
@@ -101,7 +101,7 @@ class _Cleaner:
             found = find_personal_data(text)
             for data in found:
                 self._tell(data.kind, path, 1)
-            text = self._redaction.replace(text, found) if found else text
+            text = self._placeholders.replace(text, found) if found else text
         return text
 
     def _without_secrets(self, text: str, key: str, path: str) -> str:
@@ -116,7 +116,10 @@ class _Cleaner:
             start, end = max(secret.start - shift, reached), min(secret.end - shift, len(text))
             if end <= start:
                 continue
-            parts += [text[reached:start], self._redaction.placeholder("secret", text[start:end])]
+            parts += [
+                text[reached:start],
+                self._placeholders.placeholder("secret", text[start:end]),
+            ]
             reached = end
             self._tell("secret", path, 1)
         return "".join([*parts, text[reached:]])

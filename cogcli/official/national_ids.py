@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogcli.official.findings import Finding
+from cogcli.official.findings import TextSpan
 from cogcli.sdk import Refused
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def bounded_matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[st
         yield match
 
 
-def find_national_ids(text: str) -> Iterator[Finding]:
+def find_national_ids(text: str) -> Iterator[TextSpan]:
     """Every valid number, by rule; those of two rules may overlap."""
     cues = {cue: [match.end() for match in cue.finditer(text)] for cue in (_CUE, _US_CUE)}
     if sum(map(len, cues.values())) > _MAX_CUES:
@@ -105,7 +105,7 @@ def find_national_ids(text: str) -> Iterator[Finding]:
     for rule in _RULES:
         for start, end in _matches(rule, text, cues[rule.cue] if rule.cue else None):
             if rule.is_valid(text[start:end]):
-                yield Finding(start, end, "national_id", rule.country)
+                yield TextSpan(start, end, "national_id", rule.country)
 
 
 def _matches(rule: _Rule, text: str, cues: list[int] | None) -> Iterator[tuple[int, int]]:

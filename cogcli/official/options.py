@@ -46,7 +46,7 @@ _HOLDS = {
 }
 
 
-class Option(NamedTuple):
+class DecisionOption(NamedTuple):
     """An option as given, with its name and its attributes by plain name."""
 
     id: str
@@ -72,7 +72,7 @@ class Criterion(NamedTuple):
         return {**self._asdict(), "weight": float(self.weight), "status": status}
 
 
-def read_options(options: list[object]) -> list[Option]:
+def read_options(options: list[object]) -> list[DecisionOption]:
     """The options by their names. Refused: none (`no-evidence`), too many, two of one name or none with content."""
     if not options:
         raise Refused("no-evidence", "there are no options")
@@ -87,9 +87,9 @@ def read_options(options: list[object]) -> list[Option]:
     return read
 
 
-def _read(option: object, position: int) -> Option:
+def _read(option: object, position: int) -> DecisionOption:
     if isinstance(option, str):
-        return Option(
+        return DecisionOption(
             option.partition(":")[0].strip() or f"option-{position}", option, numbers_in(option)
         )
     if not isinstance(option, dict):
@@ -99,7 +99,7 @@ def _read(option: object, position: int) -> Option:
     names = (str(option[key]) for key in _NAMES if isinstance(option.get(key), (str, int)))
     name = next(names, f"option-{position}")
     inner = option["option"] if isinstance(option.get("option"), dict) else {}
-    return Option(name, option, _attributes(inner) | _attributes(option))
+    return DecisionOption(name, option, _attributes(inner) | _attributes(option))
 
 
 def _attributes(option: dict[str, object]) -> dict[str, object]:
@@ -152,7 +152,7 @@ def analyze_options(
 
 
 def _analyzed(
-    option: Option,
+    option: DecisionOption,
     compared: dict[str, list[Fraction]],
     goal: str,
     constraints: dict[str, object],
@@ -220,7 +220,7 @@ def _start_of(name: str, before: str) -> int:
 
 
 def check_constraints(
-    option: Option, constraints: dict[str, object]
+    option: DecisionOption, constraints: dict[str, object]
 ) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
     """(broken, unchecked) of `{max_price: 5}`, `{price: {max: 5, min: 1, below: 6, above: 0}}`, `{kind: [a, b]}`,
     `{kind: a}`. Unchecked is what the option gives no such value for."""
@@ -297,7 +297,7 @@ def score_options(
 
 
 def _criteria(
-    given: list[object] | None, read: list[Option], goal: str, tolerance: str | None
+    given: list[object] | None, read: list[DecisionOption], goal: str, tolerance: str | None
 ) -> list[Criterion]:
     if tolerance is not None and tolerance not in _TOLERANCE:
         raise Refused(
@@ -349,7 +349,7 @@ def _part(own: Fraction, criterion: Criterion, numbers: list[Fraction]) -> Fract
 
 
 def _entry(
-    option: Option,
+    option: DecisionOption,
     scores: dict[str, Fraction],
     parts: dict[str, dict[str, Fraction]],
     missing: dict[str, list[str]],

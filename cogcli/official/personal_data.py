@@ -10,7 +10,7 @@ import re
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 
-from cogcli.official.findings import Finding, apart, placed
+from cogcli.official.findings import TextSpan, apart, placed
 from cogcli.official.national_ids import bounded_matches, find_national_ids
 from cogcli.official.sentences import require_size
 from cogcli.sdk import Refused
@@ -56,7 +56,7 @@ _NOBODY = re.compile(
 )
 
 
-def _emails(text: str) -> Iterator[Finding]:
+def _emails(text: str) -> Iterator[TextSpan]:
     if "@" not in text:
         return
     for match in bounded_matches(_EMAIL, text):
@@ -71,7 +71,7 @@ def _emails(text: str) -> Iterator[Finding]:
         ):
             continue
         if not _NOBODY.fullmatch(match[0].lower()):
-            yield Finding(match.start(), match.end(), "email")
+            yield TextSpan(match.start(), match.end(), "email")
 
 
 _IPV4 = re.compile(r"(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|[./]\d)")
@@ -90,7 +90,7 @@ _DOCUMENTED = tuple(
 )
 
 
-def _addresses(text: str) -> Iterator[Finding]:
+def _addresses(text: str) -> Iterator[TextSpan]:
     """Addresses that one computer has: not those that every network uses inside, and not versions."""
     for pattern in (_IPV4, _IPV6):
         for match in bounded_matches(pattern, text):
@@ -105,7 +105,7 @@ def _addresses(text: str) -> Iterator[Finding]:
                 text[max(0, match.start() - 24) : match.start()]
             ):
                 continue
-            yield Finding(match.start(), match.end(), "ip")
+            yield TextSpan(match.start(), match.end(), "ip")
 
 
 def _is_public(address: IPv4Address | IPv6Address) -> bool:
@@ -129,7 +129,7 @@ _ISSUERS = (
 )
 
 
-def _cards(text: str) -> Iterator[Finding]:
+def _cards(text: str) -> Iterator[TextSpan]:
     from stdnum.luhn import is_valid
 
     for match in bounded_matches(_CARD, text):
@@ -141,7 +141,7 @@ def _cards(text: str) -> Iterator[Finding]:
             and is_valid(digits)
             and not _behind_a_number(text, match.start())
         ):
-            yield Finding(match.start(), match.end(), "card", issuer)
+            yield TextSpan(match.start(), match.end(), "card", issuer)
 
 
 _IBAN = re.compile(r"(?<![\w-])([A-Z]{2}|[a-z]{2})\d\d(?=[ -]?[A-Za-z0-9]{4})")
@@ -154,7 +154,7 @@ _IBAN_LENGTHS = {
 }
 
 
-def _accounts(text: str) -> Iterator[Finding]:
+def _accounts(text: str) -> Iterator[TextSpan]:
     for match in bounded_matches(_IBAN, text):
         length = _IBAN_LENGTHS.get(match[1].upper(), 0)
         end, found = match.start(), ""
@@ -170,7 +170,7 @@ def _accounts(text: str) -> Iterator[Finding]:
             and not text[end : end + 1].isalnum()
             and _is_iban(found.upper())
         ):
-            yield Finding(match.start(), end, "iban", match[1].upper())
+            yield TextSpan(match.start(), end, "iban", match[1].upper())
 
 
 def _is_iban(iban: str) -> bool:
@@ -221,7 +221,7 @@ _REGIONS = (
 )
 
 
-def _phones(text: str) -> Iterator[Finding]:
+def _phones(text: str) -> Iterator[TextSpan]:
     """Numbers with a country code, in a usual form of their country, or behind a word for telephoning."""
     left = _MAX_NUMBERS
     for start, end, regions, lenient in _phone_places(text):
@@ -236,7 +236,7 @@ def _phones(text: str) -> Iterator[Finding]:
             continue
         country = _country(text[start:end], regions, lenient)
         if country:
-            yield Finding(start, end, "phone", country.strip("?"))
+            yield TextSpan(start, end, "phone", country.strip("?"))
 
 
 def _phone_places(text: str) -> Iterator[tuple[int, int, tuple[str, ...], bool]]:
@@ -273,12 +273,12 @@ def _country(number: str, regions: tuple[str, ...], lenient: bool) -> str:
     return "?" if lenient and possible and apart else ""
 
 
-def _identities(text: str) -> Iterator[Finding]:
+def _identities(text: str) -> Iterator[TextSpan]:
     return (found for found in find_national_ids(text) if not _behind_a_number(text, found.start))
 
 
 # Where two claim the same characters the earlier kind has them: its check is the stronger one.
-_FINDERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
+_FINDERS: tuple[Callable[[str], Iterator[TextSpan]], ...] = (
     _accounts,
     _emails,
     _cards,
@@ -288,7 +288,7 @@ _FINDERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
 )
 
 
-def find_personal_data(text: str) -> list[Finding]:
+def find_personal_data(text: str) -> list[TextSpan]:
     """All personal data, in the order of the text and without overlaps."""
     require_size(text, MAX_TEXT)
     opened = _OPAQUE.sub(lambda match: "\0" * len(match[0]), text)
@@ -320,14 +320,14 @@ def detect_personal_data(text: str) -> dict[str, object]:
 def redact_personal_data(text: str) -> dict[str, object]:
     """The text with `[EMAIL_1]` and the like in the place of personal data, equal values with equal numbers."""
     found = find_personal_data(text)
-    redaction = Redaction(text)
+    placeholders = Placeholders(text)
     findings = _told(text, found)
     for finding, data in zip(findings, found, strict=True):
-        finding["placeholder"] = redaction.placeholder(data.kind, text[data.start : data.end])
-    return {"redacted_text": redaction.replace(text, found), "findings": findings}
+        finding["placeholder"] = placeholders.placeholder(data.kind, text[data.start : data.end])
+    return {"redacted_text": placeholders.replace(text, found), "findings": findings}
 
 
-class Redaction:
+class Placeholders:
     """Placeholders by kind and value; those that the text has already are not given again."""
 
     def __init__(self, text: str = "") -> None:
@@ -345,7 +345,7 @@ class Redaction:
                 self._given[key] = name
         return self._given[key]
 
-    def replace(self, text: str, found: list[Finding]) -> str:
+    def replace(self, text: str, found: list[TextSpan]) -> str:
         """The text with placeholders."""
         parts, reached = [], 0
         for data in found:
@@ -357,7 +357,7 @@ class Redaction:
         return "".join([*parts, text[reached:]])
 
 
-def _told(text: str, found: list[Finding]) -> list[dict[str, object]]:
+def _told(text: str, found: list[TextSpan]) -> list[dict[str, object]]:
     told = placed(text, found)
     for entry, data in zip(told, found, strict=True):
         entry["masked"] = mask(text[data.start : data.end])

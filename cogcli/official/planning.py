@@ -6,7 +6,7 @@ import json
 import re
 from typing import NamedTuple
 
-from cogcli.official.agent import SKILL_WORTH, Choice, rank, unambiguous
+from cogcli.official.agent import SKILL_WORTH, RouteOption, rank, unambiguous
 from cogcli.official.analysis import clauses
 from cogcli.sdk import CatalogItem, Refused, capabilities, skill_problems
 
@@ -72,7 +72,9 @@ def create_plan(
 def _matched(intent: str) -> tuple[list[_Step], dict[str, str], list[dict[str, object]]]:
     """(steps, inputs of the skill with their types, clauses that lead to no capability)."""
     known = {item.id: item for item in capabilities()}
-    choices = [Choice(i.id, f"{i.name} {' '.join(i.tags)}", i.description) for i in known.values()]
+    choices = [
+        RouteOption(i.id, f"{i.name} {' '.join(i.tags)}", i.description) for i in known.values()
+    ]
     steps: list[_Step] = []
     given: dict[str, str] = {}
     unmatched: list[dict[str, object]] = []

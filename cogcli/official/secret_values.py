@@ -13,7 +13,7 @@ from base64 import urlsafe_b64decode
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from cogcli.official.findings import Finding, apart, placed
+from cogcli.official.findings import TextSpan, apart, placed
 from cogcli.official.sentences import require_size
 
 if TYPE_CHECKING:
@@ -102,12 +102,12 @@ def _stands_for_one(value: str) -> bool:
     return len(set(value)) < 6 or _PLACEHOLDER.search(value) is not None
 
 
-def _vendor_keys(text: str) -> Iterator[Finding]:
+def _vendor_keys(text: str) -> Iterator[TextSpan]:
     for form in _FORMS:
         if form.hint in text:
             for match in re.finditer(_ENDS.format(form.pattern), text):
                 if not _stands_for_one(match[0]):
-                    yield Finding(*match.span(), form.kind)
+                    yield TextSpan(*match.span(), form.kind)
 
 
 _PEM = re.compile(
@@ -116,7 +116,7 @@ _PEM = re.compile(
 )
 
 
-def _private_keys(text: str) -> Iterator[Finding]:
+def _private_keys(text: str) -> Iterator[TextSpan]:
     if "PRIVATE KEY" not in text:
         return
     for match in _PEM.finditer(text):
@@ -127,7 +127,7 @@ def _private_keys(text: str) -> Iterator[Finding]:
             and _begins_line(text, match.start())
         )
         if (len(body) > 40 and len(set(body)) > 15) or alone:
-            yield Finding(*match.span(), "private-key")
+            yield TextSpan(*match.span(), "private-key")
 
 
 def _begins_line(text: str, place: int) -> bool:
@@ -139,7 +139,7 @@ _JWT = re.compile(
 )
 
 
-def _web_tokens(text: str) -> Iterator[Finding]:
+def _web_tokens(text: str) -> Iterator[TextSpan]:
     for match in _JWT.finditer(text):
         head = match[0].partition(".")[0]
         try:
@@ -147,7 +147,7 @@ def _web_tokens(text: str) -> Iterator[Finding]:
         except ValueError:
             continue
         if isinstance(header, dict) and "alg" in header:
-            yield Finding(*match.span(), "json-web-token")
+            yield TextSpan(*match.span(), "json-web-token")
 
 
 _URL = re.compile(
@@ -158,7 +158,7 @@ _WEAK = frozenset(
 )
 
 
-def _url_passwords(text: str) -> Iterator[Finding]:
+def _url_passwords(text: str) -> Iterator[TextSpan]:
     for match in _URL.finditer(text):
         user, password = match[1], match[2]
         weak = password.lower() in _WEAK or password.lower() == user.lower()
@@ -167,7 +167,7 @@ def _url_passwords(text: str) -> Iterator[Finding]:
             or _REFERENCE.match(password)
             or (_PLACEHOLDER.search(password) or len(set(password)) < 3)
         ):
-            yield Finding(match.start(2), match.end(2), "url-password")
+            yield TextSpan(match.start(2), match.end(2), "url-password")
 
 
 _NAME = (
@@ -214,7 +214,7 @@ def entropy(value: str) -> float:
     return -sum(count / len(value) * math.log2(count / len(value)) for count in counts.values())
 
 
-def _settings(text: str) -> Iterator[Finding]:
+def _settings(text: str) -> Iterator[TextSpan]:
     if not _ANY_NAME.search(text):
         return
     for match in _SETTING.finditer(text):
@@ -229,30 +229,30 @@ def _settings(text: str) -> Iterator[Finding]:
         yield from _named(match[1], value, quoted, start)
 
 
-def _elements(text: str) -> Iterator[Finding]:
+def _elements(text: str) -> Iterator[TextSpan]:
     for match in _ELEMENT.finditer(text):
         if not _NO_NAME.search(match[1]):
             yield from _named(match[1], match[2], True, match.start(2))
 
 
-def _named(name: str, value: str, quoted: bool, start: int) -> Iterator[Finding]:
+def _named(name: str, value: str, quoted: bool, start: int) -> Iterator[TextSpan]:
     """The value of a setting that has the name of a secret, where it is one."""
     is_password = _PASS.search(name) is not None
     if _is_value(value, quoted) and (_is_password(value) if is_password else _is_random(value, 16)):
-        yield Finding(start, start + len(value), "password" if is_password else "secret")
+        yield TextSpan(start, start + len(value), "password" if is_password else "secret")
 
 
-def _flags(text: str) -> Iterator[Finding]:
+def _flags(text: str) -> Iterator[TextSpan]:
     for match in _FLAG.finditer(text):
         if _is_value(match[2], False) and (_is_password(match[2]) or _is_random(match[2], 16)):
-            yield Finding(*match.span(2), "secret" if _is_random(match[2], 16) else "password")
+            yield TextSpan(*match.span(2), "secret" if _is_random(match[2], 16) else "password")
 
 
-def _headers(text: str) -> Iterator[Finding]:
+def _headers(text: str) -> Iterator[TextSpan]:
     for match in _HEADER.finditer(text):
         group = 1 if match[1] else 2
         if _is_value(match[group], True) and _is_random(match[group], 16):
-            yield Finding(*match.span(group), "authorization")
+            yield TextSpan(*match.span(group), "authorization")
 
 
 def _is_value(value: str, quoted: bool) -> bool:
@@ -284,7 +284,7 @@ def _is_random(value: str, least: int) -> bool:
     )
 
 
-_FINDERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
+_FINDERS: tuple[Callable[[str], Iterator[TextSpan]], ...] = (
     _private_keys,
     _web_tokens,
     _vendor_keys,
@@ -296,7 +296,7 @@ _FINDERS: tuple[Callable[[str], Iterator[Finding]], ...] = (
 )
 
 
-def find_secrets(text: str) -> list[Finding]:
+def find_secrets(text: str) -> list[TextSpan]:
     """All credentials, in the order of the text and without overlaps; the more special kind wins."""
     require_size(text, MAX_TEXT)
     opened = _IMAGE.sub(lambda match: " " * len(match[0]), text)

@@ -25,7 +25,7 @@ class ReceivedRequest(NamedTuple):
     body: bytes
 
 
-class Reply(NamedTuple):
+class ServerReply(NamedTuple):
     """One reply. The body is sent in `chunks`, with `pause` seconds between them, after `delay`
     seconds.
 
@@ -41,19 +41,19 @@ class Reply(NamedTuple):
     raw: bytes | None = None
 
 
-Responder = Callable[[ReceivedRequest], Reply]
+Responder = Callable[[ReceivedRequest], ServerReply]
 """A function that returns a server's reply to a request."""
 
 
 def reply_in_turn(
-    replies: Sequence[Reply], fill: Callable[[str], str] = lambda value: value
+    replies: Sequence[ServerReply], fill: Callable[[str], str] = lambda value: value
 ) -> Responder:
     """Return a server function that sends these replies in turn, then repeats the last.
 
     `fill` changes the values of headers."""
     numbers = count()
 
-    def answering(seen: ReceivedRequest) -> Reply:
+    def answering(seen: ReceivedRequest) -> ServerReply:
         reply = replies[min(next(numbers), len(replies) - 1)]
         headers = {name: fill(value) for name, value in reply.headers.items()}
         return reply._replace(headers=headers)
@@ -61,10 +61,12 @@ def reply_in_turn(
     return answering
 
 
-def json_reply(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Reply:
+def json_reply(
+    value: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> ServerReply:
     """Return a value as a JSON reply."""
     given = {"Content-Type": "application/json", **(headers or {})}
-    return Reply(status, given, (orjson.dumps(value),))
+    return ServerReply(status, given, (orjson.dumps(value),))
 
 
 class ObservedExchange(NamedTuple):
@@ -79,7 +81,7 @@ class ObservedExchange(NamedTuple):
     whole: bool = True
 
 
-def exchange_from_mock(seen: ReceivedRequest, reply: Reply) -> ObservedExchange:
+def exchange_from_mock(seen: ReceivedRequest, reply: ServerReply) -> ObservedExchange:
     """Return the exchange of a request to a mock server."""
     media_type = next((v for n, v in reply.headers.items() if n.lower() == "content-type"), "")
     return ObservedExchange(seen, reply.status, media_type, b"".join(reply.chunks))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from cogcli.base.errors import CogcliError
-from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, Responder, ServerReply, json_reply
 
 PATIENT: Final = 10.0
 """Seconds by which a call with a timeout of a fraction of a second must end."""
@@ -80,7 +80,7 @@ class RuleRun(Protocol):
     def runs_dir(self) -> str: ...
 
 
-def succeed(seen: ReceivedRequest) -> Reply:
+def succeed(seen: ReceivedRequest) -> ServerReply:
     """Reply as a server that accepts every request."""
     return json_reply({"ok": True})
 
@@ -94,7 +94,7 @@ class RuleCase(NamedTuple):
     must equal `wanted`. `within` limits the seconds. No file contains `hidden`. `fault` returns any
     other fault, empty for none. No request may reach `elsewhere`."""
 
-    answering: Responder | Sequence[Reply] | None = succeed
+    answering: Responder | Sequence[ServerReply] | None = succeed
     call: RuleCall = RuleCall()
     path: str = ""
     error: str | tuple[str, ...] = ""

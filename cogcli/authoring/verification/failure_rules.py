@@ -34,7 +34,7 @@ from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import LimitsPolicy, Requester, RunPolicy
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, Responder, ServerReply, json_reply
 from cogcli.protocols.invoker_rule import UNIQUE, RuleCall, succeed
 from cogcli.protocols.mcp.rules import tool_call
 from cogcli.run.engine.ports import CallPolicy
@@ -50,7 +50,7 @@ _JSON: Final = "application/json"
 
 def _echo_reply(
     status: int, seen: ReceivedRequest, headers: Mapping[str, str] | None = None
-) -> Reply:
+) -> ServerReply:
     """Return a reply that echoes the secrets in the request."""
     body = {"ok": True, "echo": seen.headers.get("authorization"), "message": f"no, {CANARY}"}
     return json_reply(body, status, headers)
@@ -162,12 +162,12 @@ def _canary_faults(outcome: Outcome) -> Iterator[str]:
 
 
 def _reply_with(media_type: str, body: bytes) -> Responder:
-    return lambda seen: Reply(200, {"Content-Type": media_type}, (body,))
+    return lambda seen: ServerReply(200, {"Content-Type": media_type}, (body,))
 
 
 def _raw(data: bytes) -> Responder:
     """A server that sends these bytes, then closes the connection."""
-    return lambda seen: Reply(raw=data)
+    return lambda seen: ServerReply(raw=data)
 
 
 class _PlainServer(Loopback):
@@ -179,14 +179,14 @@ class _PlainServer(Loopback):
         return super().url.replace("http:", "https:")
 
 
-def _slow(seen: ReceivedRequest) -> Reply:
+def _slow(seen: ReceivedRequest) -> ServerReply:
     return _echo_reply(200, seen)._replace(delay=30.0)
 
 
 def _rpc(code: int, status: int = 200) -> Responder:
     """Return a server function that answers with a JSON-RPC error."""
 
-    def answering(seen: ReceivedRequest) -> Reply:
+    def answering(seen: ReceivedRequest) -> ServerReply:
         error = {"code": code, "message": f"no, {CANARY}"}
         id = json.loads(seen.body)["id"]
         return json_reply({"jsonrpc": "2.0", "id": id, "error": error}, status)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cogcli.declarations.scenario_spec import LOOPBACK
-from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder
+from cogcli.protocols.exchange import ReceivedRequest, Responder, ServerReply
 
 _LARGEST: Final = 64 * 1024 * 1024
 _IDLE: Final = 30.0
@@ -22,7 +22,7 @@ class Loopback:
     `faults` gets a message."""
 
     def __init__(self, answering: Responder, *, host: str = LOOPBACK[0], port: int = 0) -> None:
-        self.exchanges: list[tuple[ReceivedRequest, Reply]] = []
+        self.exchanges: list[tuple[ReceivedRequest, ServerReply]] = []
         self.faults: list[Exception] = []
         self._answering = answering
         self._host = host
@@ -55,13 +55,15 @@ class Loopback:
         self._server.server_close()
         self._thread.join()
 
-    def reply_to(self, seen: ReceivedRequest) -> Reply:
+    def reply_to(self, seen: ReceivedRequest) -> ServerReply:
         """Return the reply to a request."""
         try:
             reply = self._answering(seen)
         except Exception as error:  # the client needs a reply
             self.faults.append(error)
-            reply = Reply(500, {"Content-Type": "text/plain"}, (type(error).__name__.encode(),))
+            reply = ServerReply(
+                500, {"Content-Type": "text/plain"}, (type(error).__name__.encode(),)
+            )
         self.exchanges.append((seen, reply))
         return reply
 
@@ -144,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = answer
 
-    def _send(self, reply: Reply) -> None:
+    def _send(self, reply: ServerReply) -> None:
         self.send_response_only(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)

@@ -11,7 +11,13 @@ import orjson
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.scenario_spec import CannedReply
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_reply, reply_in_turn
+from cogcli.protocols.exchange import (
+    ReceivedRequest,
+    Responder,
+    ServerReply,
+    json_reply,
+    reply_in_turn,
+)
 
 _MOST_WORDS: Final = 20
 
@@ -87,7 +93,7 @@ def named_mock(type: str) -> Responder:
     """Return a server function of one of the types above, for every path."""
     made = STAND_INS[type]
 
-    def answering(seen: ReceivedRequest) -> Reply:
+    def answering(seen: ReceivedRequest) -> ServerReply:
         if seen.method != "POST":
             return json_reply({"error": f"{seen.method} is not allowed"}, 405, {"Allow": "POST"})
         try:
@@ -109,10 +115,10 @@ def canned_replies(replies: tuple[CannedReply, ...]) -> Responder:
     return reply_in_turn([_reply_from(reply) for reply in replies])
 
 
-def _reply_from(canned: CannedReply) -> Reply:
+def _reply_from(canned: CannedReply) -> ServerReply:
     delay = canned.delay_ms / 1000
     if canned.body is None:
-        return Reply(canned.status, canned.headers, (), delay)
+        return ServerReply(canned.status, canned.headers, (), delay)
     media_type = "application/json"
     if isinstance(canned.body, str):
         media_type, body = "text/plain; charset=utf-8", canned.body.encode()
@@ -120,4 +126,4 @@ def _reply_from(canned: CannedReply) -> Reply:
         body = orjson.dumps(canned.body)
     has_type = any(name.lower() == "content-type" for name in canned.headers)
     headers = canned.headers if has_type else {**canned.headers, "Content-Type": media_type}
-    return Reply(canned.status, headers, (body,), delay)
+    return ServerReply(canned.status, headers, (body,), delay)

@@ -20,7 +20,7 @@ _SHOWN: Final = 200
 _IN_PATH: Final = "%/:@!$&'()*+,;=~-._?"
 
 
-class Reply(NamedTuple):
+class FetchReply(NamedTuple):
     """A success reply, read whole. `url` is the address that sent it. `media_type` is in lower
     case, without parameters."""
 
@@ -43,7 +43,7 @@ class FetchRequest(NamedTuple):
 
 def fetch(
     access: HostAccess, sent: FetchRequest, seconds: float, *, redirects: int, most: int
-) -> Reply:
+) -> FetchReply:
     """Send a request within the access of a call and return its reply; see `cogcli.sdk.fetch`."""
     deadline = time.monotonic() + seconds
     http = Http(proxies=access.proxies)
@@ -64,7 +64,7 @@ def fetch(
         http.close()
 
 
-def _require_success(reply: HttpReply, sent: FetchRequest, access: HostAccess) -> Reply:
+def _require_success(reply: HttpReply, sent: FetchRequest, access: HostAccess) -> FetchReply:
     """Return a success reply; raise the error of any other status. An error page is not quoted."""
     media_type, _, parameters = reply.header("content-type").lower().partition(";")
     quoted = (
@@ -76,7 +76,7 @@ def _require_success(reply: HttpReply, sent: FetchRequest, access: HostAccess) -
     if error := error_from_reply(request, quoted, None, access, datetime.now(UTC).isoformat()):
         raise error
     named = dict(part.strip().partition("=")[::2] for part in parameters.split(";"))
-    return Reply(
+    return FetchReply(
         reply.status,
         sent.url,
         media_type.strip(),

@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, Responder, ServerReply, json_reply
 from cogcli.protocols.invoker_rule import ANY_ERROR, ELSEWHERE, SECRET, RuleCall, RuleCase
 
 SHORT: Final = 0.6
-_DRIP: Final = Reply(
+_DRIP: Final = ServerReply(
     200, {"Content-Type": "application/json"}, (b" ",) * 600 + (b"{}",), pause=0.05
 )
-_UNAVAILABLE: Final = (Reply(503),)
+_UNAVAILABLE: Final = (ServerReply(503),)
 
 
-def slow(seen: ReceivedRequest) -> Reply:
+def slow(seen: ReceivedRequest) -> ServerReply:
     """Reply as a server that stays silent for half a minute."""
     return json_reply({})._replace(delay=30.0)
 
 
-def drip(seen: ReceivedRequest) -> Reply:
+def drip(seen: ReceivedRequest) -> ServerReply:
     """Reply as a server that sends bytes slowly and without end."""
     return _DRIP
 
 
 def typed(media_type: str, *chunks: bytes, status: int = 200) -> Responder:
     """Return a server function that replies with these bytes."""
-    return lambda seen: Reply(status, {"Content-Type": media_type}, chunks)
+    return lambda seen: ServerReply(status, {"Content-Type": media_type}, chunks)
 
 
 def address_case(case: Callable[..., RuleCase], call: RuleCall) -> RuleCase:
@@ -46,7 +46,7 @@ def redirect_case(
     case: Callable[..., RuleCase], elsewhere: Responder, status: int, path: str
 ) -> RuleCase:
     """Return the case of a redirect to another server."""
-    reply = Reply(status, {"Location": f"{ELSEWHERE}{path}"})
+    reply = ServerReply(status, {"Location": f"{ELSEWHERE}{path}"})
     return case((reply,), error="call.rejected", says=path, wanted=1, elsewhere=elsewhere)
 
 

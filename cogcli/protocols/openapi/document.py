@@ -24,7 +24,7 @@ from cogcli.base.json_pointer import DocumentFault, find_at
 from cogcli.base.schema.sample import NoSample, sample
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.exchange import ReceivedRequest, Reply, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, ServerReply, json_reply
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest
 from cogcli.protocols.openapi.judge import (
@@ -50,7 +50,7 @@ class DocumentMock:
         self._document = OpenApiDocument(self._value)
         self._routes = routes_of(self._document)
 
-    def __call__(self, seen: ReceivedRequest) -> Reply:
+    def __call__(self, seen: ReceivedRequest) -> ServerReply:
         """Return the reply to a request."""
         inside = seen.path.startswith(f"{self._base}/")
         found = match_route(self._routes, seen.path.removeprefix(self._base)) if inside else None
@@ -66,7 +66,7 @@ class DocumentMock:
             return _problem(422, f"{faults[0].pointer}: {faults[0].message}", faults)
         return self._answer(operation, seen)
 
-    def _answer(self, operation: OpenApiOperation, seen: ReceivedRequest) -> Reply:
+    def _answer(self, operation: OpenApiOperation, seen: ReceivedRequest) -> ServerReply:
         wanted = _PREFER.search(seen.headers.get("prefer", ""))
         status = declared_status(operation, int(wanted[1])) if wanted else _good_status(operation)
         if status is None:
@@ -76,14 +76,14 @@ class DocumentMock:
         number = int(wanted[1]) if wanted else _number(status)
         content = self._content(operation, status)
         if not content or number == 204:
-            return Reply(number)
+            return ServerReply(number)
         name = min(content, key=lambda name: "json" not in name)
         media_type = name if "*" not in name else "application/json"
         try:
             body = self._body(operation.responses.get(status), content[name] or {})
         except NoSample as lost:
             return _problem(500, f"reply {status} of {operation.title}: {lost}")
-        return Reply(number, {"Content-Type": media_type}, (body,))
+        return ServerReply(number, {"Content-Type": media_type}, (body,))
 
     def _content(self, operation: OpenApiOperation, status: str) -> Json:
         """The content that the document declares for a status, by media type."""
@@ -121,7 +121,7 @@ def _number(status: str) -> int:
 
 def _problem(
     status: int, message: str, faults: list[RequestFault] | None = None, headers: Any = None
-) -> Reply:
+) -> ServerReply:
     errors = [fault._asdict() for fault in faults or ()]
     return json_reply({"message": message, "errors": errors}, status, headers)
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from cogcli.base.errors import ServerFaultError
-from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, Responder, ServerReply, json_reply
 from cogcli.protocols.http.rules import (
     SHORT,
     address_case,
@@ -50,7 +50,7 @@ _PROXIES: Final = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
 def _zipped(body: bytes) -> Responder:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    return lambda seen: Reply(200, headers, (gzip.compress(body),))
+    return lambda seen: ServerReply(200, headers, (gzip.compress(body),))
 
 
 def _chat(content: str) -> Responder:
@@ -137,7 +137,7 @@ RULES: Final[InvokerRules] = {
               error="response.size"),
         _case(_zipped(b'{"a": 1}'), outputs={"r": {"a": 1}}))),
     "retry.after": InvokerRule("Retry-After before the binding's own wait", (
-        _case((Reply(503, {"Retry-After": "0"}), json_reply({"n": 2})), outputs={"r": {"n": 2}},
+        _case((ServerReply(503, {"Retry-After": "0"}), json_reply({"n": 2})), outputs={"r": {"n": 2}},
               call=RuleCall(metadata={"retry_count": 1, "retry_backoff_base": 30}),
               sent=_keys, wanted=(2, 1)),)),
     "retry.effect": InvokerRule("an effect that may have left is not repeated", tuple(

@@ -25,7 +25,7 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.exchange import ObservedExchange, ReceivedRequest, Reply, json_reply
+from cogcli.protocols.exchange import ObservedExchange, ReceivedRequest, ServerReply, json_reply
 from cogcli.protocols.exchange_checks import Check, Judge, schema_check
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest, document_error
@@ -45,7 +45,7 @@ class RpcMock:
         self._value = value
         self._document = OpenRpcDocument(add_examples(value))
 
-    def __call__(self, seen: ReceivedRequest) -> Reply:
+    def __call__(self, seen: ReceivedRequest) -> ServerReply:
         """Return the reply to a request."""
         if seen.method != "POST":
             return json_reply(
@@ -56,7 +56,7 @@ class RpcMock:
         except JsonRefused as refused:
             return json_reply(_error(None, PARSE, str(refused)))
         answer = self._answer(asked)
-        return Reply(204) if answer is None else json_reply(answer)
+        return ServerReply(204) if answer is None else json_reply(answer)
 
     def _answer(self, value: Any) -> Json | None:
         """Return the answer to one call, None for a notification."""

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.exchange import ReceivedRequest, Reply, Responder, json_reply
+from cogcli.protocols.exchange import ReceivedRequest, Responder, ServerReply, json_reply
 from cogcli.protocols.http.rules import (
     SHORT,
     address_case,
@@ -64,7 +64,7 @@ _NO_JSON: Final = (
 
 
 def _case(
-    answering: Responder | Sequence[Reply], *, call: RuleCall = _RPC, **wanted: Any
+    answering: Responder | Sequence[ServerReply], *, call: RuleCall = _RPC, **wanted: Any
 ) -> RuleCase:
     return RuleCase(answering, call._replace(protocol="openrpc"), path=_PATH, **wanted)
 
@@ -78,7 +78,7 @@ def _result(result: Any, **members: Any) -> Responder:
     """Return a server function that answers with this result. `members` replace those of the
     envelope; `_LEFT_OUT` removes one."""
 
-    def answering(seen: ReceivedRequest) -> Reply:
+    def answering(seen: ReceivedRequest) -> ServerReply:
         answer = {
             "jsonrpc": "2.0",
             "id": json.loads(seen.body).get("id"),
@@ -91,7 +91,7 @@ def _result(result: Any, **members: Any) -> Responder:
 
 
 def _error(code: Any, status: int = 200, message: Any = "no") -> Responder:
-    def answering(seen: ReceivedRequest) -> Reply:
+    def answering(seen: ReceivedRequest) -> ServerReply:
         error = {"code": code, "message": message}
         return json_reply(
             {"jsonrpc": "2.0", "id": json.loads(seen.body).get("id"), "error": error}, status
@@ -121,8 +121,8 @@ RULES: Final[InvokerRules] = {
     "notification": InvokerRule("a method without result has no id; answers are ignored", (
         *(_case(answering, call=_TELL,
                 sent=lambda seen: "id" in _call(seen), wanted=False)
-          for answering in (lambda seen: Reply(204), _result(9))),
-        _case(lambda seen: Reply(500), call=_TELL, error="call.server-error"))),
+          for answering in (lambda seen: ServerReply(204), _result(9))),
+        _case(lambda seen: ServerReply(500), call=_TELL, error="call.server-error"))),
     "method.name": InvokerRule("only method names are sent, never rpc.*", (
         *(_case(_result(1), call=RuleCall(operation=name), error=ANY_ERROR, wanted=0)
           for name in ("rpc.discover", "a b", "x\r\ny", "", "x" * 129)),)),
@@ -134,7 +134,7 @@ RULES: Final[InvokerRules] = {
         _rejected(_error(-32601), says="services refresh"),)),
     "errors.status": InvokerRule("an RPC error counts whatever the HTTP status is", (
         *(_rejected(_error(-32602, status)) for status in (400, 404, 500, 503)),
-        _case(lambda seen: Reply(503), error="call.overloaded"))),
+        _case(lambda seen: ServerReply(503), error="call.overloaded"))),
     "errors.malformed": InvokerRule("error members of a wrong type never crash", (
         *(_case(_error(code, message=message), error="call.server-error")
           for code, message in (("-32602", "no"), (-32602, None), (None, "no"), (1.5, "no"))),)),

@@ -18,8 +18,8 @@ from cogcli.base.api_documents.openapi import OpenApiDocument
 from cogcli.declarations.scenario_spec import CannedReply
 from cogcli.protocols.exchange import (
     ReceivedRequest,
-    Reply,
     Responder,
+    ServerReply,
     exchange_from_mock,
     json_reply,
 )
@@ -224,7 +224,7 @@ def test_a_taken_port_is_replaced_by_a_free_one() -> None:
 
 
 def test_a_server_that_fails_answers_500_and_ends_with_its_block() -> None:
-    def answering(seen: Any) -> Reply:
+    def answering(seen: Any) -> ServerReply:
         raise ValueError("no")
 
     with Loopback(answering) as server:

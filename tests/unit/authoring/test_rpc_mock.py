@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.protocols.exchange import ReceivedRequest, Reply
+from cogcli.protocols.exchange import ReceivedRequest, ServerReply
 from cogcli.protocols.openrpc.document import RpcMock
 
 DOCUMENT = Path(__file__).parents[3] / "tooling/openrpc_scenarios/registry/documents/tides.json"
@@ -19,7 +19,7 @@ def mock() -> RpcMock:
     return RpcMock(json.loads(DOCUMENT.read_text()))
 
 
-def asked(mock: RpcMock, call: Any, method: str = "POST") -> Reply:
+def asked(mock: RpcMock, call: Any, method: str = "POST") -> ServerReply:
     body = call if isinstance(call, bytes) else json.dumps(call).encode()
     return mock(ReceivedRequest(method, "/rpc", "", {}, body))
 

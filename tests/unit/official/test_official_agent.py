@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.growth import assert_linear
 
-from cogcli.official.agent import Choice, find_options, generate_plan, rank, route_input
+from cogcli.official.agent import RouteOption, find_options, generate_plan, rank, route_input
 from cogcli.official.passages import MAX_CHARACTERS
 from cogcli.official.planning import create_plan
 from cogcli.official.synthesis import synthesize_corpus
@@ -125,7 +125,11 @@ def test_what_leads_nowhere_or_to_two_is_refused(given: dict[str, Any], reason: 
 
 
 def test_a_word_of_the_id_counts_more_than_one_of_the_description() -> None:
-    choices = [Choice("tide", "", ""), Choice("b", "tide", ""), Choice("c", "", "the tides")]
+    choices = [
+        RouteOption("tide", "", ""),
+        RouteOption("b", "tide", ""),
+        RouteOption("c", "", "the tides"),
+    ]
     assert [one.id for one in rank("tides", choices)] == ["tide", "b", "c"]
 
 
