@@ -45,12 +45,16 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", connect)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--every-case", action="store_true", help="leave no sampled case out")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is marked as sampled and is not of this run's sample, which its seed draws.
 
-    `support.sampling` says which those are. A long run takes all.
+    `support.sampling` says which those are. A long run takes all, and so does `--every-case`.
     """
-    if LONG:
+    if LONG or config.getoption("every_case"):
         return
     families: dict[tuple[str, int], list[str]] = {}
     for item in items:

@@ -4,6 +4,7 @@
 other checks. A seed decides their order, their sample and their generated examples. It follows from the commit, so a
 commit has the same tests everywhere.
 
+`--every-case` leaves no case of a sampled test out. That takes four times as long; it is for a change that reaches far.
 `--quick` is for while one edits: the same checks, of the tests those that need neither processes nor seconds.
 `--long` adds the crash, fuzz and peer runs that take minutes, and runs the command as it is installed wherever a test
 runs one; without it they are named as skipped. A long run draws its seed. `--seed N` chooses another one.
@@ -59,6 +60,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
     which = arguments.add_mutually_exclusive_group()
     which.add_argument("--quick", action="store_true", help="leave out what takes long")
+    which.add_argument("--every-case", action="store_true", help="leave no sampled case out")
     which.add_argument("--long", action="store_true", help="also run what takes minutes")
     arguments.add_argument("--seed", type=int, help="order, sample and examples of the tests")
     asked = arguments.parse_args()
@@ -72,6 +74,8 @@ def main() -> int:
         seed = random.getrandbits(32) if asked.long else _seed_of_commit()
     seeds = (f"--randomly-seed={seed}", f"--hypothesis-seed={seed}")
     tests = (*TESTS, *seeds, *(QUICK if asked.quick else ()))
+    if asked.every_case:
+        tests = (*tests, "--every-case")
     if not asked.long and _has_room_in_memory():
         environment["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
     with ThreadPoolExecutor(1) as beside:

@@ -9,6 +9,8 @@ import pytest
 from support.raw_server import Conversation, serving
 from support.remote_project import RUN, remote
 
+pytestmark = pytest.mark.sampled(4)
+
 INPUTS = "{text: {type: string, required: true}, part: {type: string}}"
 DOCUMENT: dict[str, Any] = {
     "openapi": "3.1.0",

@@ -17,7 +17,7 @@ if sys.platform == "win32":
     pytest.skip("no pseudo-terminals here", allow_module_level=True)
 from support.terminal import Terminal
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(6)
 
 PROMPT = "›"
 GOLDEN = Path(__file__).with_name("goldens") / "agent-chat.txt"

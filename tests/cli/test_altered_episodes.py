@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(4)
+
 
 @pytest.fixture
 def altered(demo: Any) -> Any:

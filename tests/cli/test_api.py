@@ -15,6 +15,8 @@ from support.waiting import wait_until
 
 from cogcli.api import CogcliError, Control, Options, Project, RunFailed
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def open_(project: Any) -> Project:
     """The project, seen from another working directory; its module has a name that no other test has loaded."""

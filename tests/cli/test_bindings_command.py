@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 CAP = "demo.text.upper"

@@ -12,6 +12,8 @@ import pytest
 
 from cogcli.app.explain import pages
 
+pytestmark = pytest.mark.sampled(4)
+
 ROOT = Path(__file__).resolve().parents[2]
 BROKEN = ROOT / "tests" / "specs" / "broken"
 MARK = re.compile(r"# x-defect(?P<whole>-of-file)?: (?P<codes>[a-z. -]+)$")

@@ -16,6 +16,8 @@ from ruamel.yaml import YAML
 from support.action_steps import ROOT, read_action, run_step
 from support.examples import LONG
 
+pytestmark = pytest.mark.sampled(4)
+
 BROKEN = "skills/local/demo/greet/skill.yaml"
 downloads = pytest.mark.skipif(
     not LONG, reason="not asked for: it downloads (COGCLI_LONG_TESTS=1, or check.py --long)"

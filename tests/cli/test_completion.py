@@ -15,6 +15,8 @@ from test_imports import HEAVY
 from cogcli.cli.completion import SHELLS
 from cogcli.cli.completion_values import NEWEST
 
+pytestmark = pytest.mark.sampled(2)
+
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 GREET = ("run", "demo.greet", "-p", "text=hi")
 

@@ -6,10 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from cogcli.cli.app import COMMANDS
 from cogcli.cli.home import HOME
 from cogcli.cli.options import Command
 from cogcli.cli.typer_app import load
+
+pytestmark = pytest.mark.sampled(6)
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(4)
+
 TERMINAL = {"COGCLI_FORCE_TTY": "80"}
 
 

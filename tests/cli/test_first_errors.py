@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(2)
+
 TEXT = "{text: {type: string, required: true}}"
 URL = '{url: {type: string, required: true, schema: {pattern: "^https?://"}}}'
 

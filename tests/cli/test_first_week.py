@@ -16,7 +16,7 @@ import pytest
 from support.asgi import serving_app
 from support.project import Project, Result
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(8)
 
 DOCUMENT, SKILL = "openapi.json", "skills/local/shop/remind/skill.yaml"
 HEAD = """\

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from support.asgi import serving_app
 
+pytestmark = pytest.mark.sampled(6)
+
 BIN = Path(sys.executable).parent
 FUNCTION = """
 import os

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(4)
+
 ACTIVE = ".agent-skills/active_bindings.json"
 SERVICES = ".agent-skills/services.yaml"
 GREET = ("run", "demo.greet", "-p", "text=hi")

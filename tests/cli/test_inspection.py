@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from fakes.slow_run import slow_run
 
+pytestmark = pytest.mark.sampled(4)
+
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 GREET = ("run", "demo.greet", "-p", "text=hi", "-q")
 REVIEW = ("run", "demo.review", "-p", "text=hi", "-q")

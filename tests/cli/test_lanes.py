@@ -12,6 +12,8 @@ from support.project import Project, Result
 from cogcli.declarations.envelope import Event
 from cogcli.episode.log_reader import EventLog
 
+pytestmark = pytest.mark.sampled(4)
+
 ANY = "{value: {type: any, required: true}}"
 PACK = """
 contract_meta: {{contract_version: "1.0", issuer: example.org}}

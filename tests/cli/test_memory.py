@@ -15,6 +15,8 @@ import pytest
 from support.memory_seed import payload, propose
 from support.project import COGCLI, Project, Result
 
+pytestmark = pytest.mark.sampled(2)
+
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 PACK = "support-desk@4.0.0"
 TERMINAL = {"COGCLI_FORCE_TTY": "120", "NO_COLOR": "1"}

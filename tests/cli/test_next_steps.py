@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(2)
+
 MEANT = {
     ("run", "demo.gret", "-p", "text=a b"): "cogcli run demo.greet -p 'text=a b'",
     ("trace", "demo.gret", "-p", "text=x"): "cogcli trace demo.greet -p text=x",

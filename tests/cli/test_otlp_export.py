@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(2)
+
 GREET = ("run", "demo.greet", "-p", "text=hi")
 
 

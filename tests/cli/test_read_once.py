@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(6)
+
 SCRIPT = """
 import json, os, sys
 

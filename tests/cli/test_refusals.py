@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(4)
+
 SOURCE = """
     from pathlib import Path
     from cogcli.sdk import Refused

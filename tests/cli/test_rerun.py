@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(4)
+
 SOURCE = """
 def add(text: str) -> dict[str, object]:
     with open("ledger", "a") as ledger:

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(4)
+
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
 UNDER = ("--pack", "support-desk@4.0.0", "--intent", "support.refund", "--user", "cust_7")
 START, DAY = 1_795_000_000, 86_400

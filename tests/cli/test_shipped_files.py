@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(2)
+
 STEPS = """
 - {id: read, uses: table.sheet.read, input: {path: inputs.path}, output: {table: vars.rows}}
 - {id: write, uses: table.sheet.write, input: {path: inputs.to, table: vars.rows}, output: {row_count: outputs.rows}}

@@ -10,6 +10,8 @@ import pytest
 from support.project import COGCLI, Project
 from support.waiting import wait_until
 
+pytestmark = pytest.mark.sampled(6)
+
 SLOW = """
 import time
 

@@ -11,6 +11,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+pytestmark = pytest.mark.sampled(4)
+
 
 @pytest.fixture
 def ran(demo: Any) -> Any:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(4)
+
 SECRET = "sentinel-4711-sentinel"
 SOURCE = """
 def check(password: str, login: dict) -> dict[str, object]:

@@ -25,7 +25,7 @@ from cogcli.base.errors import (
 )
 from cogcli.base.redact import Redactor
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 
 @pytest.fixture(params=TARGETS)

@@ -8,6 +8,8 @@ from cogcli.authoring.verification.check_result import PASSED
 from cogcli.authoring.verification.harness import Bench, check_rule, rule_from_invoker
 from cogcli.protocols import PROTOCOLS
 
+pytestmark = pytest.mark.sampled(2)
+
 RULES = {
     f"{name} {id}": rule
     for name, row in PROTOCOLS.items()

@@ -18,7 +18,7 @@ from support.remote_project import SECRET, attempts, hits, remote
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.declarations.service_spec import Service
 
-pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.sampled(2)]
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.sampled(6)]
 """What these servers are built of has deprecations of its own."""
 
 

@@ -29,7 +29,7 @@ from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
 from cogcli.run.engine.run import execute
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(6)
 
 LINEAR = FLOWS[0]
 

@@ -25,7 +25,7 @@ from crash_points import Course, Range, differing, finished, wrong_with
 from crash_verdicts import LONG, Tell
 from support.checkpoints import vouch
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(8)
 
 DERIVED = ("state.json", "summary.json", "manifest.json")
 

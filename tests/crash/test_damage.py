@@ -29,6 +29,8 @@ from cogcli.episode.projection import project_bytes
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
 
+pytestmark = pytest.mark.sampled(4)
+
 LARGE = 20_000
 """From how many bytes on a long run, too, flips one bit of some bytes only, outside the log."""
 

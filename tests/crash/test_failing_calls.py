@@ -18,7 +18,7 @@ from fakes.logged import is_clean
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.verify.check import verify
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(6)
 
 MODES = [
     f"{error}{on}" for error in ("ENOSPC", "EIO", "EINTR", "EMFILE", "EROFS") for on in ("", "+")

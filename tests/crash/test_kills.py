@@ -16,7 +16,7 @@ from fakes.logged import is_clean
 
 from cogcli.episode.verify.check import verify
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(8)
 
 FEW = ("write:signal=KILL:when=4", "fdatasync:signal=KILL:when=2", "renameat:signal=KILL:when=1")
 

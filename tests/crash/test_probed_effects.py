@@ -20,7 +20,7 @@ from crash_verdicts import LONG, Tell
 from crash_zygote import Zygotes
 from support.waiting import wait_until
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(8)
 
 PROBED = Path(__file__).resolve().parent / "probed"
 FLOW = Flow("protocols", 0)

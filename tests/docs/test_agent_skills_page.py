@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from support.guide_tool import REGISTRY, TOOL, write_files
 from support.pages import Reader
 from support.project import Project
+
+pytestmark = pytest.mark.sampled(6)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/come-from-agent-skills.md"
 

@@ -10,7 +10,7 @@ import pytest
 from support.pages import Reader, blocks, free_port
 from support.project import Project
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 COOKBOOK = Path(__file__).resolve().parents[2] / "docs/cookbook"
 RECIPES = sorted(path.parent for path in COOKBOOK.glob("*/README.md"))

@@ -31,7 +31,7 @@ from support.user_seed import seed_user
 from cogcli.cli.typer_app import parse
 from cogcli.sdk import Refused
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(5)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from support.pages import Reader
 from support.project import Project
+
+pytestmark = pytest.mark.sampled(6)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/edit-with-an-editor.md"
 

@@ -30,7 +30,7 @@ from cogcli.specs.shape import Shape
 from cogcli.specs.shapes import shape_of
 from cogcli.specs.skill_shape import STEP
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(5)
 
 REFERENCE: Final = Path(__file__).resolve().parents[2] / "docs/reference"
 PAGES: Final = {

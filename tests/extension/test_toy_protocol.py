@@ -12,7 +12,7 @@ from extension.toy_protocol.invoker import Toy
 
 from cogcli.protocols import PROTOCOLS, ProtocolRow
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(8)
 
 
 @pytest.fixture

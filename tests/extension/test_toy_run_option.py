@@ -17,7 +17,7 @@ import pytest
 
 from cogcli.declarations import options
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(8)
 
 DECLARATION = """
     pace: int = _option(

@@ -44,7 +44,7 @@ from cogcli.protocols.mcp.traffic import id_in, read_frame
 from cogcli.sdk import Refused
 from cogcli.specs.lock import read_locked_services
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SAMPLES: Final = ROOT / "docs/samples"

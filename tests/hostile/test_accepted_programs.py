@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(2)
+
 PYTHON = sys.executable
 BINDING = """
     id: ask

@@ -16,6 +16,8 @@ if sys.platform == "win32":
 
 from support.terminal import Terminal
 
+pytestmark = pytest.mark.sampled(6)
+
 PROMPT = "›"
 MESSAGE = "wumpus"
 WORD = "curlew"

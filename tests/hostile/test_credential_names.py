@@ -16,6 +16,8 @@ from support.raw_server import Conversation, serving
 from cogcli.base.credential_names import credential_reason, is_repository_folder
 from cogcli.official.files import off_limits
 
+pytestmark = pytest.mark.sampled(2)
+
 GIT = [
     ".GIT", ".Git", ".git.", ".git ", ".git . .", "GIT~1", "git~2", ".g\u200cit", "\ufeff.git", ".gi\u200dt\u2060",
     ".git::$INDEX_ALLOCATION", ".git:x",

@@ -28,6 +28,8 @@ from support.project import Project
 from cogcli.specs.host_layout import KIND_OF_FILE, HostLayout
 from cogcli.specs.layout import Layout
 
+pytestmark = pytest.mark.sampled(4)
+
 SHOW = ("config", "show", "trust")
 FILES = {
     "settings": "cogcli.toml",

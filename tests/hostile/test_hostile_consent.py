@@ -12,6 +12,8 @@ import pytest
 from sealed import chained
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(4)
+
 CAPABILITY, SKILL = "demo.text.guarded", "demo.guarded"
 
 

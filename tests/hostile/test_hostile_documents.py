@@ -11,7 +11,7 @@ import pytest
 from support.project import Project, Result
 from support.raw_server import serving
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(6)
 
 URL = ("--base-url", "https://api.example")
 HOSTILE = (

@@ -22,6 +22,8 @@ from cogcli.base.calls import Cancellation
 from cogcli.base.errors import SafetyScopeError
 from cogcli.base.http import Http, HttpRequest
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def ok(conversation: Conversation) -> None:
     conversation.reply(b'{"text": "fine"}')

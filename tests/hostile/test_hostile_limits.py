@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 from attack import COGCLI, attack, hold_all_episodes
 
+pytestmark = pytest.mark.sampled(4)
+
 GREET = ("run", "demo.greet", "--json")
 MEMORY = 150 * 2**20
 

@@ -33,7 +33,7 @@ from support.user_seed import AT, AUTO, interaction, learned, lease
 
 from cogcli.agent.stores.agent_store import AgentStore
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(6)
 
 Reply = dict[str, Any] | str
 DONE: Final = {"response": "Done."}

@@ -10,6 +10,8 @@ from attack import attack, hold_all_episodes
 from support.raw_server import serving
 from support.remote_project import SECRET, hits, remote
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def answered(project: Any, **members: Any) -> Any:
     """The end of a run whose service answers with these members."""

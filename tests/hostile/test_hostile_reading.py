@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from support.project import Project
 
+pytestmark = pytest.mark.sampled(4)
+
 NOTES = "canary of the notes"
 READ = "- {{id: ask, uses: {uses}, input: {{path: {path}}}, output: {{text: outputs.text}}}}"
 TEXT = "{text: {type: any}}"

@@ -12,6 +12,8 @@ if sys.platform != "linux":
 
 from trap import HOST, URL, TrapMachine, trap_machine
 
+pytestmark = pytest.mark.sampled(4)
+
 
 @pytest.fixture(scope="module")
 def machine() -> Iterator[TrapMachine]:

@@ -16,6 +16,8 @@ from support.project import Project
 
 from cogcli.specs.layers import builtin_root
 
+pytestmark = pytest.mark.sampled(4)
+
 SUMMARY = "text.content.summarize"
 KEPT = "a note outside of the project"
 STEP = f"- {{id: make, uses: {SUMMARY}, input: {{text: inputs.text}}, output: {{summary: outputs.summary}}}}"

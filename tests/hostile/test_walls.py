@@ -24,6 +24,7 @@ from cogcli.base.wall.confined_call import wall_state
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.sampled(4),
     pytest.mark.skipif(wall_state().wall is None, reason="this machine has no wall"),
 ]
 

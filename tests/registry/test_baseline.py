@@ -26,7 +26,7 @@ from cogcli.specs.fields import fields_from, fit_values
 from cogcli.specs.layers import layers_for
 from cogcli.specs.registry import Registry
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 BASELINE: dict[str, Any] = json.loads(
     (Path(__file__).parent / "baseline.json").read_text(encoding="utf-8")

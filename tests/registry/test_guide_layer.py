@@ -19,7 +19,7 @@ from cogcli.specs.registry import Registry
 from cogcli.specs.sample_inputs import sample_inputs
 from cogcli.specs.selection import SelectionOptions
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(8)
 
 OWN = "guide"
 ANSWERS: dict[str, Any] = {

@@ -11,6 +11,8 @@ import pytest
 from support.project import Project
 from support.tinymodel import TinyModel
 
+pytestmark = pytest.mark.sampled(4)
+
 KEY = "a-key-of-the-tests"
 TEXT = "The crane at quay 3 is late. The ship waits for the crane. Coffee is at noon."
 RUN = ("run", "text.keyword-demo", "--json", "-p", f"text={TEXT}")

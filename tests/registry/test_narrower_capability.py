@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.sampled(6)
+
 NARROW = """
     id: text.language.detect
     version: "1.0.0"

@@ -16,7 +16,7 @@ from cogcli.authoring.executability import check_skills
 from cogcli.authoring.spec_results import SpecResult, summary_line
 from cogcli.authoring.verification.check_result import PASSED
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(8)
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8")

@@ -13,6 +13,8 @@ from cogcli.app.inventory.skill import skill_row, texts_of_skill
 from cogcli.app.settings import Settings
 from cogcli.specs.word_search import search
 
+pytestmark = pytest.mark.sampled(4)
+
 ROOT = Path(__file__).parents[2]
 QUESTIONS = [
     json.loads(line)

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from support.loopback_servers import MailServer, reply, running, served
 
+pytestmark = pytest.mark.sampled(2)
+
 PAGE = b"<title>Hours</title><p>The harbour opens at six.</p><p hidden>SECRET</p>"
 
 

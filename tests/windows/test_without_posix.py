@@ -19,7 +19,7 @@ from cogcli import __main__ as start
 from cogcli.app.settings import user_dirs
 from cogcli.cli.windows_console import turn_on
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(5)
 
 PROGRAM = Path(__file__).with_name("without_posix.py")
 PACKAGE = Path(user_dirs.__file__).parents[2]

@@ -67,6 +67,8 @@ from cogcli.agent.update import (
     update_from_reasoning,
 )
 
+pytestmark = pytest.mark.sampled(4)
+
 LETTERS = Tokenizer("letters/1", False, "", lambda text: len(text))
 LABELS = (
     "GOAL", "STRATEGY", "FACTS", "INSIGHTS", "LAST THINKING", "COMMUNICATION", "CURRENT GOALS", "PREFERENCES",

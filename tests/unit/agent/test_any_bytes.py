@@ -15,6 +15,8 @@ from support.raw_server import Conversation, RawServer
 
 from cogcli.agent.models.port import FINISHES, KINDS, ModelError, ModelReply
 
+pytestmark = pytest.mark.sampled(6)
+
 
 class AnyServer:
     """Answers every request with these bytes."""

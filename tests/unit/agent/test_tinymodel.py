@@ -16,6 +16,8 @@ from support.tinymodel import TinyModel
 
 from cogcli.agent.models.port import LanguageModel
 
+pytestmark = pytest.mark.sampled(2)
+
 TOOLS = (
     {
         "name": "orders.lookup",

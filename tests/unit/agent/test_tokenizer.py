@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from cogcli.agent.context.tokenizer import ESTIMATE, estimate
 from cogcli.base.canonical import digest
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.mark.parametrize(
     ("text", "tokens"),

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from cogcli.app.checks.doctor import diagnose
 from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.app.settings import Settings
+
+pytestmark = pytest.mark.sampled(6)
 
 CAPABILITY = """\
 id: note.item.read

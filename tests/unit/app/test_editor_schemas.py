@@ -17,6 +17,8 @@ from cogcli.base.yaml.reader import parse
 from cogcli.specs.shape import Either, ListOf, MapOf, RecordShape, Shape, Text
 from cogcli.specs.shapes import shape_of
 
+pytestmark = pytest.mark.sampled(4)
+
 
 def described(schema: Any, path: str) -> Iterator[tuple[str, bool]]:
     """Each key of a schema, and whether there are words for it."""

@@ -17,7 +17,7 @@ from cogcli.app.explain import pages
 from cogcli.base import errors
 from cogcli.base.errors import FAILURE_OF, FAILURES, CogcliError, FailureRow, UsageError, exit_code
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "cogcli"

@@ -12,7 +12,7 @@ from cogcli.app.checks.file_fixes import find_fixes
 from cogcli.app.checks.registry_check import validate
 from cogcli.app.settings import Settings
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(6)
 
 FILES = {
     "cogcli.toml": "",

@@ -26,7 +26,7 @@ from cogcli.declarations.call_records import AttemptMade, StepError
 from cogcli.episode.run_history import StepHistory
 from cogcli.specs.examples import is_inside
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(6)
 
 GOOD = "metadata: {examples: [{inputs: {text: ab}, outputs: {text: AB}, match: exact}]}\n"
 BAD = "metadata: {examples: [{inputs: {text: ab}, outputs: {text: ba}, match: exact}]}\n"

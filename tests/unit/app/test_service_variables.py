@@ -13,7 +13,7 @@ import pytest
 from support.project import Project
 from support.tinymodel import TinyModel
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 SERVICE = """
     id: brain

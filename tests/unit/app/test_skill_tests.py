@@ -19,7 +19,7 @@ from cogcli.authoring.verification.check_result import CheckResult
 from cogcli.base.errors import CogcliError, UsageError
 from cogcli.base.yaml.reader import parse
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 ORDER = "inputs: {order_id: ord_1}\n"
 READ = "shop.order.read: [{output: {total: 240, late: true}}]"

@@ -15,6 +15,8 @@ from cogcli.app.settings import Settings, trust, trust_accept, trust_digests
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.protocols.mcp import pins
 
+pytestmark = pytest.mark.sampled(2)
+
 ROUNDS = 100 if "COGCLI_LONG_TESTS" in os.environ else 20
 """How often what happens at once is tried."""
 PLAIN = "id: plain\nkind: openapi\nbase_url: https://a.example\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
@@ -11,6 +12,8 @@ from support.examples import examples
 from cogcli.base.jsonvalue import equal
 from cogcli.base.yaml.reader import parse
 from cogcli.base.yaml.writer import yaml_text
+
+pytestmark = pytest.mark.sampled(6)
 
 TEXTS = st.one_of(
     st.text(st.characters(exclude_categories=("Cs", "Cc", "Cf")), max_size=40),

@@ -31,6 +31,8 @@ from cogcli.protocols.openrpc import reply
 from cogcli.protocols.openrpc.rules import RULES as RPC
 from cogcli.run.engine import call, invocation
 
+pytestmark = pytest.mark.sampled(2)
+
 OTHER_ENTRIES = ("command line", "environment", "agent")
 """Categories of what a command refuses before there is a run, and of how a loop ends: tests/unit/cognition."""
 

@@ -24,7 +24,7 @@ from cogcli.cli.envelope import dumps
 from cogcli.cli.streams import Screen
 from cogcli.cli.typer_app import Parser, load, root
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 """A long run tries all of it."""
 
 BAD = os.fsdecode(b"a\xffb")

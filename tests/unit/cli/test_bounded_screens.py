@@ -20,6 +20,8 @@ from cogcli.declarations.envelope import Event
 from cogcli.report.styled_text import plain_text
 from cogcli.report.table import sections
 
+pytestmark = pytest.mark.sampled(2)
+
 VALUES = st.recursive(
     st.text(max_size=30) | st.integers() | st.just("x" * 5000) | st.just("ü" * 3000),
     lambda inner: (

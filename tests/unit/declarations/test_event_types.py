@@ -7,11 +7,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from support.sources import PACKAGE, modules_with
 
 from cogcli.declarations.envelope import PHASES
 from cogcli.declarations.events import EVENT_TYPES, UNKNOWN, row_of
 from cogcli.state.reducer import REDUCERS
+
+pytestmark = pytest.mark.sampled(6)
 
 
 def test_every_type_has_a_phase_of_the_format() -> None:

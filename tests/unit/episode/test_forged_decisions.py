@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from fakes.agent_log import AgentLog
 
 from cogcli.declarations.envelope import Event
@@ -16,6 +17,8 @@ from cogcli.report import layer_cells
 from cogcli.report.compare import read_side
 from cogcli.report.history_graph import graph_of
 from cogcli.report.trace_export import trace_spans
+
+pytestmark = pytest.mark.sampled(6)
 
 ODD: tuple[Any, ...] = (None, 7, "x", [], {}, [7], [{}])
 _DEEPEST = 4

@@ -29,6 +29,8 @@ from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_r
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
 
+pytestmark = pytest.mark.sampled(2)
+
 EVERYTHING = EpisodeFilter()
 
 

@@ -28,6 +28,8 @@ from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.summary import summary_of
 from cogcli.episode.verify.check import verify
 
+pytestmark = pytest.mark.sampled(4)
+
 BIG = "x" * SMALL
 FORGED = {"$blob": f"sha256:{'0' * 64}", "bytes": 3, "media_type": "application/json"}
 

@@ -15,6 +15,8 @@ from cogcli.episode.layout import CHECKPOINT, FILES
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.schemas import SCHEMAS
 
+pytestmark = pytest.mark.sampled(6)
+
 TOOLING = Path(__file__).parents[3] / "tooling"
 
 

@@ -17,6 +17,8 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.projection import project
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def log_of(*events: dict[str, object]) -> bytes:
     return b"".join(json.dumps(event).encode() + b"\n" for event in events)

@@ -24,6 +24,8 @@ from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import seal
 from cogcli.episode.verify.check import verify
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def refused(directory: Path, kind: type[CogcliError] = EnvironmentRefusal) -> CogcliError:
     before = log_of(directory)

@@ -32,6 +32,8 @@ from cogcli.episode.store import Store
 from cogcli.episode.verify.check import level_of, verify
 from cogcli.episode.verify.trusted import Trusted
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def pem(key: Any, *, password: bytes | None = None) -> bytes:
     encryption = BestAvailableEncryption(password) if password else NoEncryption()

@@ -27,6 +27,8 @@ from cogcli.episode.log_lines import first_link
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.verify.check import MOST, verify
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def sealed(tmp_path: Path) -> Path:

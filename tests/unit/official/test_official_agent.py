@@ -17,7 +17,7 @@ from cogcli.official.synthesis import synthesize_corpus
 from cogcli.sdk import Refused, skill_problems
 from cogcli.specs.registry import Registry
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 
 def refused(call: Any, *args: Any, **kwargs: Any) -> str:

@@ -15,7 +15,7 @@ from cogcli.official.passages import MAX_CHARACTERS, blocks, passages, strings_i
 from cogcli.official.themes import cluster_themes
 from cogcli.sdk import Refused
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 WORDS = st.sampled_from(
     ["risk", "We", "assume", "the", "crane", "fails.", "and", "tide;", "?", "TBD", "- item", "\n", "\n\n", "# Top\n",

@@ -19,7 +19,7 @@ from support.growth import assert_linear
 from cogcli.official.code import analyze_source, extract_diff, format_source
 from cogcli.sdk import Refused
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 STDLIB = Path(sysconfig.get_path("stdlib"))
 LINES = st.lists(

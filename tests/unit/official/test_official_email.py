@@ -13,6 +13,8 @@ import pytest
 from cogcli.official.email import read_mailbox
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(4)
+
 
 def message(subject: str = "Tides", text: str = "High water at six.", **more: str) -> EmailMessage:
     made = EmailMessage()

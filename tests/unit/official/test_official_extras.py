@@ -13,6 +13,8 @@ import pytest
 
 from cogcli.base.extras import EXTRAS, SHIPPED, extra_of
 
+pytestmark = pytest.mark.sampled(6)
+
 ROOT = Path(__file__).parents[3]
 WITHOUT_LIBRARIES = """
 import sys

@@ -13,7 +13,10 @@ import pytest
 from cogcli.official.git import read_log
 from cogcli.sdk import Refused
 
-pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="needs the program `git`")
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("git"), reason="needs the program `git`"),
+    pytest.mark.sampled(4),
+]
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ from cogcli.official import (
 )
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(4)
+
 MIB_8 = 8 * 1024 * 1024
 PARTS = ("a", "a@", "1,", "# x\n", "Hi. ", "<a ", "[a](", "{{a", "\u202e\u05d0 ", "東京", "-- A: ")
 LABELS = ["billing", {"label": "harbour", "keywords": ["quay"]}]

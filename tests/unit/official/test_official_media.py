@@ -18,6 +18,8 @@ from PIL import Image
 from cogcli.official import audio, image
 from cogcli.official.document import OPENED_AS
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def picture(form: str, size: tuple[int, int] = (6, 4), frames: int = 1) -> bytes:
     out = io.BytesIO()

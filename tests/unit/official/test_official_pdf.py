@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from cogcli.official.pdf import extract, read_pdf
 from cogcli.sdk import Refused
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(5)
 
 SAMPLES = Path(__file__).parents[3] / "docs" / "samples"
 WORDS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=12)

@@ -19,6 +19,8 @@ from cogcli.official.personal_data import (
 )
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def found(text: str) -> list[tuple[str, str]]:
     return [(one.kind, text[one.start : one.end]) for one in find_personal_data(text)]

@@ -13,6 +13,8 @@ from support.examples import examples
 from cogcli.official.records import deduplicate, join_records, merge_records, transform_records
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(2)
+
 KEYS = st.one_of(st.none(), st.integers(0, 4))
 LEFT = st.lists(
     st.fixed_dictionaries({"k": KEYS, "a": st.integers(0, 3), "both": st.text("xy", max_size=2)})

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 from cogcli.official import extract, prose, text, wording
 from cogcli.specs.examples import content_of, with_paths
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 ROOT = Path(__file__).parents[3]
 MODULES = sorted(

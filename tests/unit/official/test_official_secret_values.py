@@ -14,6 +14,8 @@ from support.growth import assert_linear
 from cogcli.official.secret_values import detect_secrets, entropy, find_secrets
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(2)
+
 CHARS = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
 CAPITALS = string.ascii_uppercase + string.digits

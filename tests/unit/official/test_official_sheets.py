@@ -20,7 +20,7 @@ from cogcli.official.sheet_files import as_workbook, read_workbook
 from cogcli.official.sheets import read_sheet, write_sheet
 from cogcli.sdk import Refused
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 
 @pytest.fixture(autouse=True)

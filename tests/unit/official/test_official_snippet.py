@@ -18,6 +18,7 @@ from cogcli.sdk import Refused
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.sampled(4),
     pytest.mark.skipif(wall_state().wall is None, reason="this machine has no wall"),
 ]
 

@@ -14,6 +14,8 @@ from support.growth import assert_linear
 from cogcli.official.table_rows import aggregate_columns, filter_rows, sort_rows
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(2)
+
 NUMBERS = st.one_of(
     st.none(), st.integers(-(10**6), 10**6), st.floats(-1e6, 1e6, allow_subnormal=False)
 )

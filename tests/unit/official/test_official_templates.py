@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from cogcli.official.templates import fill_prompt, fill_template, merge_items
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(2)
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

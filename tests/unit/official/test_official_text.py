@@ -11,6 +11,8 @@ import pytest
 from cogcli.official.text import detect_language, normalize, split_sections
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(2)
+
 GERMAN = "Der Hafenmeister verschiebt die Ankunft auf den nächsten Morgen."
 
 

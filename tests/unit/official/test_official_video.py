@@ -12,6 +12,8 @@ import pytest
 from cogcli.official.video import extract_frames
 from cogcli.sdk import Refused
 
+pytestmark = pytest.mark.sampled(4)
+
 av = pytest.importorskip("av")
 
 

@@ -10,7 +10,7 @@ from support.growth import assert_linear
 from cogcli.official.web import extract_content
 from cogcli.sdk import Refused
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(5)
 
 SAMPLES = Path(__file__).parents[3] / "docs" / "samples"
 

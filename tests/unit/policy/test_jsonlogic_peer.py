@@ -9,11 +9,14 @@ import json
 from typing import Any
 
 import datalogic_py
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
 from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
+
+pytestmark = pytest.mark.sampled(6)
 
 ENGINE = datalogic_py.Engine()
 NUMBERS = st.one_of(st.integers(-1000, 1000), st.sampled_from([0.5, -2.25, 100.75]))

@@ -17,6 +17,8 @@ from cogcli.policy.operators import OPERATORS
 from cogcli.policy.pack_policy import GovernedCall, Policy
 from cogcli.policy.verdict import approval_mode
 
+pytestmark = pytest.mark.sampled(6)
+
 LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))
 PARTS = range(5 if LONG else 1)
 """Each part has minutes of its own in a long run."""

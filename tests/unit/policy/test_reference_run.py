@@ -31,7 +31,7 @@ from cogcli.run.engine.run import execute
 from cogcli.run.launch import build_engine
 from cogcli.specs.catalog import Catalog
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(8)
 
 SEQUENCES = 10_000 if LONG else 1_600
 """The runs of one part, with four calls on average."""

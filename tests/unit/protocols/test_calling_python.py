@@ -31,7 +31,7 @@ from cogcli.protocols.invoker import (
 from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.protocols.pythoncall.stdout_capture import CAP, capture_output, divert_streams
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 Invoke = Callable[..., InvocationResponse]
 

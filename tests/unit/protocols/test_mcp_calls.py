@@ -23,7 +23,7 @@ from cogcli.base.errors import RuntimeErrorBase
 from cogcli.declarations.service_spec import Service, ServiceMetadata
 from cogcli.protocols.live.runner import start_seconds
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled(2)]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled(4)]
 
 TOOLS = service()
 

@@ -13,7 +13,7 @@ import pytest
 from support.mcp_calls import Caller
 from support.mcp_http import Reply, answer, scripted, served, service
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled(2)]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled(4)]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from support.mcp_http import Reply, Scripted, answer, polite, scripted, service
 
 from cogcli.protocols.mcp.errors import translate_error
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled(2)]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled(4)]
 
 CALLED = {"content": [], "structuredContent": {"a": 1}}
 

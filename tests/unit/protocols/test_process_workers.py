@@ -26,7 +26,7 @@ from cogcli.protocols.pythoncall.invoker import PythonCall
 from cogcli.protocols.pythoncall.stdout_capture import CAP
 from cogcli.protocols.pythoncall.worker_main import to_frame
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled(2)]
+pytestmark = [pytest.mark.slow, pytest.mark.sampled(4)]
 
 SOURCE = """
 import os, resource, subprocess, sys, threading, time

@@ -15,6 +15,8 @@ from cogcli.base.calls import Attempt
 from cogcli.base.errors import TransportError
 from cogcli.run.engine.run import execute
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def listed(
     id: str, uses: str, depends_on: list[str], target: str = "vars.l", strategy: str = "append"

@@ -24,6 +24,8 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Skill
 from cogcli.state.execution import snapshot
 
+pytestmark = pytest.mark.sampled(2)
+
 A = capability("c.a", "x l", "x l y")
 SLOW, EFFECT = capability("c.slow", "x"), capability("c.effect", "x", effect="effect")
 FAST = {"max_attempts": 3, "backoff_seconds": 0}

@@ -18,6 +18,8 @@ from cogcli.base.errors import ServerFaultError
 from cogcli.declarations.skill_spec import Skill
 from cogcli.state.execution import snapshot
 
+pytestmark = pytest.mark.sampled(4)
+
 QUICK = examples(60)
 TARGETS = [
     "vars.l",

@@ -16,6 +16,8 @@ from support.project import COGCLI, Project
 
 from cogcli.base import memory_limit
 
+pytestmark = pytest.mark.sampled(4)
+
 TIGHT = 1 << 20
 """Any process of Python is larger."""
 API = """

@@ -31,6 +31,8 @@ from cogcli.run.replay import replay
 from cogcli.specs.layers import Layer, layers_for
 from cogcli.specs.registry import Registry
 
+pytestmark = pytest.mark.sampled(2)
+
 LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))
 CAPABILITY = "text.content.normalize"
 RACING = [CAPABILITY, "text.language.detect", "text.section.split", "text.readability.score"]

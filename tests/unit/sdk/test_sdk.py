@@ -19,7 +19,7 @@ from cogcli.specs import spec_reader
 from cogcli.specs.layers import layers_for
 from cogcli.specs.registry import Registry
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(4)
 
 REFERENCE = Path(__file__).parents[3] / "docs/reference/sdk.md"
 

@@ -19,6 +19,8 @@ from cogcli.base.schema.lookup import members, schema_at
 from cogcli.base.schema.sample import NoSample, sample
 from cogcli.protocols.type_fit import describe_schema, find_misfit, find_misfit_as_text
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def layers(count: int, make: Callable[[dict[str, str]], Any], last: Any) -> dict[str, Any]:
     """A schema of so many definitions, each made of a reference to the next."""

@@ -24,7 +24,7 @@ from cogcli.base.schema.regex_parser import parse_regex
 from cogcli.base.schema.regex_work import most_steps, trim_ends
 from cogcli.base.schema.validator import UNUSABLE, errors, invalid
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 ENGINES = (PYTHON, RUST)
 

@@ -14,6 +14,8 @@ from cogcli.declarations.pack_spec import Pack
 from cogcli.specs.problem_report import CheckedFile
 from cogcli.specs.shapes import check_file
 
+pytestmark = pytest.mark.sampled(4)
+
 WRONG: tuple[Any, ...] = ([], {"": 1}, ["a", "a"], None, 7, True, "", "\u202e", "x" * 20_000)
 
 

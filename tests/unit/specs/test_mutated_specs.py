@@ -18,6 +18,8 @@ from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer
 from cogcli.specs.registry import Registry
 
+pytestmark = pytest.mark.sampled(4)
+
 SPECS = Path(__file__).parents[2] / "specs"
 BASE = Layer("base", str(SPECS / "base"), True)
 VALUES = (

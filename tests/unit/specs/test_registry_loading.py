@@ -19,6 +19,8 @@ from cogcli.specs.checks import check
 from cogcli.specs.layers import Layer, Root, builtin_root, distinct, layers_for
 from cogcli.specs.registry import Registry
 
+pytestmark = pytest.mark.sampled(2)
+
 
 def registry(*roots: str) -> Registry:
     return Registry(

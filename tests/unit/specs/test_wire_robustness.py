@@ -19,6 +19,8 @@ from cogcli.specs.layers import Layer
 from cogcli.specs.lock import digest_of_tool
 from cogcli.specs.registry import Registry
 
+pytestmark = pytest.mark.sampled(4)
+
 INVALID = Path(__file__).parents[2] / "specs" / "invalid"
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1.5, 1e300, "", "x", "a\nb", "object", [], {}, ["a"], {"a": 1}, [[]], [{}], "(",

@@ -20,7 +20,7 @@ from cogcli.base.yaml.parsers import has_c_parser
 from cogcli.base.yaml.positions import Places, Span
 from cogcli.base.yaml.reader import Parsed, parse, read_file
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 Place = tuple[str, int, int, str]
 

@@ -28,6 +28,8 @@ from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.policy.proposals import MemoryProposal
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[AgentStore]:

@@ -19,6 +19,8 @@ from cogcli.agent.stores.memory_store import MemoryStore
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.stores import database
 
+pytestmark = pytest.mark.sampled(2)
+
 LINE = {
     "subject": "o:1",
     "predicate": "p",

@@ -19,6 +19,8 @@ from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.declarations.pack_spec import PROPOSAL_CLASSES, MemoryLayer
 from cogcli.policy.proposals import MemoryProposal
 
+pytestmark = pytest.mark.sampled(2)
+
 NOW, LATER = "2026-05-04T09:30:00Z", "2026-05-05T09:30:00Z"
 LAYER = MemoryLayer(auto_promote=("evidence_link",), confidence_floor=0.7)
 
