@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from cogcli.base.foreign_data import list_data, object_data, scalar_data
 
+Json = dict[str, Any]
+"""An object of JSON whose members are not known."""
 NOTHING: Final[dict[Any, Any]] = {}
 """The empty object as a shared default; it is never changed."""
 MAX_DEPTH: Final = 100

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from cogcli.base.jsonvalue import Json as Json
+
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
     from pydantic_core import CoreSchema
@@ -42,7 +44,6 @@ class ValueLimits:
         return schema
 
 
-Json = dict[str, Any]
 Number = int | float
 Count = Annotated[int, ValueLimits(least=0)]
 Ratio = Annotated[float, ValueLimits(least=0, most=1)]

@@ -78,11 +78,13 @@ def unsafe_reason(pattern: str) -> str:
 
 def _has_nested_quantifier(part: RegexPart, *, repeated: bool) -> bool:
     """Whether a repeated group holds a quantifier. `repeated`: the part itself is in such a group."""
-    if isinstance(part, Repetition):
-        if repeated and part.least != part.most:
-            return True
-        is_group = part.most is None or part.most > 1
-        return _has_nested_quantifier(part.part, repeated=repeated or is_group)
-    if isinstance(part, Sequence | Choice):
-        return any(_has_nested_quantifier(each, repeated=repeated) for each in part.parts)
-    return False
+    match part:
+        case Repetition():
+            if repeated and part.least != part.most:
+                return True
+            is_group = part.most is None or part.most > 1
+            return _has_nested_quantifier(part.part, repeated=repeated or is_group)
+        case Sequence(parts) | Choice(parts):
+            return any(_has_nested_quantifier(each, repeated=repeated) for each in parts)
+        case _:
+            return False

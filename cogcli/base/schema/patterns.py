@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.schema.engine_choice import PYTHON, RUST, engine
 from cogcli.base.schema.regex_parser import (
@@ -23,6 +23,7 @@ from cogcli.base.schema.regex_parser import (
     Chars,
     Choice,
     RegexPart,
+    Repetition,
     Sequence,
     UnsupportedRegex,
     parse_regex,
@@ -36,19 +37,21 @@ RUST_TEXT: Final = {START: "^", END: "$", EDGE: r"(?-u:\b)", NO_EDGE: r"(?-u:\B)
 
 def text_of(part: RegexPart, dialect: dict[str, str]) -> str:
     """A part as a regular expression with the anchors of a dialect."""
-    if isinstance(part, Chars):
-        ranges = part.ranges
-        if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
-            return _escaped(ranges[0][0])
-        return f"[{''.join(_range(*each) for each in ranges)}]"
-    if isinstance(part, Anchor):
-        return dialect[part.kind]
-    if isinstance(part, Sequence):
-        return "".join(text_of(each, dialect) for each in part.parts)
-    if isinstance(part, Choice):
-        return f"(?:{'|'.join(text_of(each, dialect) for each in part.parts)})"
-    bounds = f"{{{part.least},{'' if part.most is None else part.most}}}"
-    return f"(?:{text_of(part.part, dialect)}){bounds}{'?' if part.lazy else ''}"
+    match part:
+        case Chars(((first, last),)) if first == last:
+            return _escaped(first)
+        case Chars(ranges):
+            return f"[{''.join(_range(*each) for each in ranges)}]"
+        case Anchor(kind):
+            return dialect[kind]
+        case Sequence(parts):
+            return "".join(text_of(each, dialect) for each in parts)
+        case Choice(parts):
+            return f"(?:{'|'.join(text_of(each, dialect) for each in parts)})"
+        case Repetition():
+            most = "" if part.most is None else part.most
+            lazy = "?" if part.lazy else ""
+            return f"(?:{text_of(part.part, dialect)}){{{part.least},{most}}}{lazy}"
 
 
 def _range(first: int, last: int) -> str:
@@ -75,20 +78,21 @@ class Pattern(NamedTuple):
     steps: int
 
 
-class _RefusedPattern(NamedTuple):
-    reason: str
+class _CompiledPattern(NamedTuple):
+    """A pattern, or the reason why it is not run."""
+
+    pattern: Pattern | None
+    refusal: str = ""
 
 
 def pattern_of(text: str) -> Pattern | None:
     """The pattern of a schema's text; None if it is malformed or the engine in use cannot run it in linear time."""
-    found = _compile(text, engine())
-    return found if isinstance(found, Pattern) else None
+    return _compile(text, engine()).pattern
 
 
 def refusal(text: str, *, backtracking: bool = False) -> str:
     """Why the engine in use, or one that goes back, cannot run a pattern in linear time; empty if it can."""
-    found = _compile(text, PYTHON if backtracking else engine())
-    return found.reason if isinstance(found, _RefusedPattern) else ""
+    return _compile(text, PYTHON if backtracking else engine()).refusal
 
 
 @lru_cache(maxsize=64)
@@ -105,35 +109,41 @@ def parse_pattern(text: str) -> RegexPart:
 
 
 @lru_cache(maxsize=2048)
-def _compile(text: str, used: str) -> Pattern | _RefusedPattern:
+def _compile(text: str, used: str) -> _CompiledPattern:
     try:
-        parts = trim_ends(parse_pattern(text))
-        size = count_characters(parts)
-        shown = most_steps(parts)
+        return _CompiledPattern(_pattern_for(parse_pattern(text), used))
     except UnsupportedRegex as error:
-        return _RefusedPattern(str(error))
+        return _CompiledPattern(None, str(error))
     except RecursionError:
-        return _RefusedPattern("nested too deeply")
+        return _CompiledPattern(None, "nested too deeply")
+
+
+def _pattern_for(part: RegexPart, used: str) -> Pattern:
+    """The pattern for the engine that is used. Raises UnsupportedRegex."""
+    part = trim_ends(part)
+    size = count_characters(part)
+    shown = most_steps(part)
     if size > MAX_SIZE:
-        return _RefusedPattern(f"asks for more than {MAX_SIZE:,} characters")
+        raise UnsupportedRegex(f"asks for more than {MAX_SIZE:,} characters")
     if used == RUST:
-        rust = text_of(parts, RUST_TEXT)
+        rust = text_of(part, RUST_TEXT)
         if not _compiles(rust):
-            return _RefusedPattern("too large for the engine that runs it")
+            raise UnsupportedRegex("too large for the engine that runs it")
         return Pattern(rust, size if shown is None else min(size, shown))
     if shown is None:
-        return _RefusedPattern(
+        raise UnsupportedRegex(
             "cannot be shown to take linear time, and jsonschema-rs, which would run it, is not in use"
         )
-    return Pattern(text_of(parts, PYTHON_TEXT), min(size, shown))
+    return Pattern(text_of(part, PYTHON_TEXT), min(size, shown))
 
 
 def _compiles(pattern: str) -> bool:
     import jsonschema_rs
 
     try:
-        judge: Any = jsonschema_rs.Draft202012Validator
-        judge({"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions())
+        jsonschema_rs.Draft202012Validator(
+            {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
+        )
     except ValueError:
         return False
     return True

@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 from cogcli.base.schema import regex_parser
 from cogcli.base.schema.regex_parser import (
     END,
-    START,
     Anchor,
     Chars,
     Choice,
@@ -29,11 +28,14 @@ MAX_STEPS: Final = 1_000
 
 def count_characters(part: RegexPart) -> int:
     """The number of characters and classes in a part, its repetitions expanded."""
-    if isinstance(part, Sequence | Choice):
-        return 1 + sum(map(count_characters, part.parts))
-    if isinstance(part, Repetition):
-        return count_characters(part.part) * max(1, part.least if part.most is None else part.most)
-    return 1
+    match part:
+        case Sequence(parts) | Choice(parts):
+            return 1 + sum(map(count_characters, parts))
+        case Repetition():
+            times = part.least if part.most is None else part.most
+            return count_characters(part.part) * max(1, times)
+        case _:
+            return 1
 
 
 def trim_ends(part: RegexPart) -> RegexPart:
@@ -71,39 +73,54 @@ _NOTHING: Final = _After((), True, 0)
 
 def _search_steps(part: RegexPart) -> float:
     steps = _steps(part, _NOTHING, repeated=False)
-    if part == Anchor(START) or (isinstance(part, Sequence) and part.parts[:1] == (Anchor(START),)):
-        return steps
-    return steps * (_widths(part)[1] + 1)
+    match part:
+        case Anchor(kind=regex_parser.START) | Sequence((Anchor(kind=regex_parser.START), *_)):
+            return steps  # it is tried at one position only
+        case _:
+            return steps * (_widths(part)[1] + 1)
 
 
 def _trim_part(part: RegexPart) -> RegexPart:
-    parts = list(part.parts) if isinstance(part, Sequence) else [part]
-    for end in (0, -1):
-        while parts and isinstance(last := parts[end], Repetition) and last.least != last.most:
-            rest = [Repetition(last.part, last.least, last.least, False)] if last.least else []
-            parts = [*rest, *parts[1:]] if end == 0 else [*parts[:-1], *rest]
-    return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+    parts = part.parts if isinstance(part, Sequence) else (part,)
+    while parts and (trimmed := _trim_repetition(parts[0])) is not None:
+        parts = (*trimmed, *parts[1:])
+    while parts and (trimmed := _trim_repetition(parts[-1])) is not None:
+        parts = (*parts[:-1], *trimmed)
+    return parts[0] if len(parts) == 1 else Sequence(parts)
+
+
+def _trim_repetition(part: RegexPart) -> tuple[RegexPart, ...] | None:
+    """The least number of repetitions, no part if that is none; None for a part without a choice of number."""
+    if not isinstance(part, Repetition) or part.least == part.most:
+        return None
+    return (Repetition(part.part, part.least, part.least, False),) if part.least else ()
 
 
 def _steps(part: RegexPart, after: _After, *, repeated: bool) -> float:
     """The number of ways to match a part before `after`. `repeated`: whether it is inside a repetition."""
     found: float = 1
-    if isinstance(part, Sequence):
-        for each in reversed(part.parts):
-            found *= _steps(each, after, repeated=repeated)
-            after = _prepend(each, after)
-    elif isinstance(part, Choice):
-        steps = [_steps(each, after, repeated=repeated) for each in part.parts]
-        begins = [_prepend(each, after).begins for each in part.parts]
-        overlapping = any(_overlap(one, other) for one, other in combinations(begins, 2))
-        if overlapping and repeated:
-            raise _NotLinear
-        found = sum(steps) if overlapping else max(steps)
-    elif isinstance(part, Repetition):
-        found = _repetition_steps(part, after, repeated=repeated)
+    match part:
+        case Sequence(parts):
+            for each in reversed(parts):
+                found *= _steps(each, after, repeated=repeated)
+                after = _prepend(each, after)
+        case Choice():
+            found = _choice_steps(part, after, repeated=repeated)
+        case Repetition():
+            found = _repetition_steps(part, after, repeated=repeated)
     if found > MAX_STEPS:
         raise _NotLinear
     return found
+
+
+def _choice_steps(part: Choice, after: _After, *, repeated: bool) -> float:
+    steps = [_steps(each, after, repeated=repeated) for each in part.parts]
+    begins = [_prepend(each, after).begins for each in part.parts]
+    if not any(_overlap(one, other) for one, other in combinations(begins, 2)):
+        return max(steps)
+    if repeated:
+        raise _NotLinear
+    return sum(steps)
 
 
 def _repetition_steps(part: Repetition, after: _After, *, repeated: bool) -> float:
@@ -133,41 +150,48 @@ def _prepend(part: RegexPart, after: _After) -> _After:
     """What follows the part before this one: this part, then `after`."""
     least, most = _widths(part)
     width = most + after.width
-    if isinstance(part, Chars):
-        return _After(part.ranges, False, width)
-    if isinstance(part, Anchor):
-        return _After(() if part.kind == END else after.begins, False, width)
-    if isinstance(part, Sequence):
-        for each in reversed(part.parts):
-            after = _prepend(each, after)
-        return after
-    if isinstance(part, Choice):
-        found = [_prepend(each, after) for each in part.parts]
-        return _After(
-            _union(*(each.begins for each in found)), any(each.succeeds for each in found), width
-        )
-    begins = () if part.most == 0 else _prepend(part.part, after).begins
-    if least == 0:
-        return _After(_union(begins, after.begins), after.succeeds, width)
-    return _After(begins, False, width)
+    match part:
+        case Chars(ranges):
+            return _After(ranges, False, width)
+        case Anchor(kind):
+            return _After(() if kind == END else after.begins, False, width)
+        case Sequence(parts):
+            for each in reversed(parts):
+                after = _prepend(each, after)
+            return after
+        case Choice(parts):
+            found = [_prepend(each, after) for each in parts]
+            begins = _union(*(each.begins for each in found))
+            return _After(begins, any(each.succeeds for each in found), width)
+        case Repetition():
+            begins = () if part.most == 0 else _prepend(part.part, after).begins
+            if least == 0:
+                return _After(_union(begins, after.begins), after.succeeds, width)
+            return _After(begins, False, width)
 
 
 def _widths(part: RegexPart) -> tuple[int, float]:
     """The fewest and the most characters that a part matches; infinite is unbounded."""
-    if isinstance(part, Chars):
-        return 1, 1
-    if isinstance(part, Anchor):
-        return 0, 0
-    if isinstance(part, Repetition):
-        least, most = _widths(part.part)
-        times = (
-            inf if part.most is None else float(part.most)
-        )  # a float product becomes infinite, not large
-        return part.least * least, most * times if most and times else 0
-    below = [_widths(each) for each in part.parts]
-    if isinstance(part, Sequence):
-        return sum(least for least, _ in below), sum(most for _, most in below)
-    return min(least for least, _ in below), max(most for _, most in below)
+    match part:
+        case Chars():
+            return 1, 1
+        case Anchor():
+            return 0, 0
+        case Sequence(parts):
+            least, most = zip((0, 0), *map(_widths, parts), strict=True)
+            return sum(least), sum(most)
+        case Choice(parts):
+            least, most = zip(*map(_widths, parts), strict=True)
+            return min(least), max(most)
+        case Repetition():
+            return _repetition_widths(part)
+
+
+def _repetition_widths(part: Repetition) -> tuple[int, float]:
+    least, most = _widths(part.part)
+    # A float product becomes infinite, not large.
+    times = inf if part.most is None else float(part.most)
+    return part.least * least, most * times if most and times else 0
 
 
 def _union(*ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:

@@ -20,6 +20,7 @@ from cogcli.base.schema.regex_parser import (
     Chars,
     Choice,
     RegexPart,
+    Repetition,
     Sequence,
     parse_regex,
 )
@@ -292,28 +293,31 @@ def sample_text(pattern: str, *, repeats: int = 0) -> str | None:
 
 
 def _sample(part: RegexPart, repeats: int) -> str:
-    if isinstance(part, Chars):
-        found = [
-            char
-            for char in _PRINTABLE
-            if any(first <= ord(char) <= last for first, last in part.ranges)
-        ]
-        if part.ranges[-1][1] == LAST and "a" in found:
-            return "a"
-        return found[0] if found else chr(part.ranges[0][0])
-    if isinstance(part, Anchor):
-        return ""
-    if isinstance(part, Sequence):
-        text = "".join(_sample(each, repeats) for each in part.parts)
-    elif isinstance(part, Choice):
-        text = _sample(part.parts[0], repeats)
-    else:
-        once = _sample(part.part, repeats)
-        most = part.least + repeats
-        times = most if part.most is None else min(most, part.most)
-        if len(once) * times > _MAX_LENGTH:
-            raise _NoText
-        text = once * times
+    match part:
+        case Chars(ranges):
+            return _sample_character(ranges)
+        case Anchor():
+            return ""
+        case Sequence(parts):
+            text = "".join(_sample(each, repeats) for each in parts)
+        case Choice(parts):
+            text = _sample(parts[0], repeats)
+        case Repetition():
+            once = _sample(part.part, repeats)
+            most = part.least + repeats
+            times = most if part.most is None else min(most, part.most)
+            if len(once) * times > _MAX_LENGTH:
+                raise _NoText
+            text = once * times
     if len(text) > _MAX_LENGTH:
         raise _NoText
     return text
+
+
+def _sample_character(ranges: tuple[tuple[int, int], ...]) -> str:
+    found = [
+        char for char in _PRINTABLE if any(first <= ord(char) <= last for first, last in ranges)
+    ]
+    if ranges[-1][1] == LAST and "a" in found:
+        return "a"
+    return found[0] if found else chr(ranges[0][0])
