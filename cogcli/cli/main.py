@@ -138,7 +138,7 @@ def _resource_error(error: BaseException) -> CogcliError | None:
 
     if not threads.is_lacking(error):
         return None
-    hint = "end other programs of yours, or allow more processes (ulimit -u)"
+    hint = "end other programs of yours, or allow more processes (ulimit -u) or memory (ulimit -v)"
     return EnvironmentRefusal("env.threads", "the system gave no thread", hint=hint)
 
 

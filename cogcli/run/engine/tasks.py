@@ -654,7 +654,7 @@ def no_thread() -> TransportError:
     return TransportError(
         "call.transport",
         "the system gave no thread for the call",
-        hint="fewer at once with --max-workers, or a higher limit of processes (ulimit -u)",
+        hint="fewer at once with --max-workers, or a higher limit of processes (ulimit -u) or memory (ulimit -v)",
         left=False,
     )
 
