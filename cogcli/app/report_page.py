@@ -22,7 +22,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.history import History, history_of
-from cogcli.episode.layout import MANIFEST
+from cogcli.episode.layout import MANIFEST, Finding
 from cogcli.episode.log_reader import Warn
 from cogcli.episode.manifest import manifest_files
 from cogcli.episode.refusals import open_episode
@@ -62,13 +62,13 @@ def read_source(settings: Settings, directory: Path, warn: Warn) -> PageSource:
     findings, level = _verify(directory, note)
     fault, fault_status = row.fault, row.shown_status if row.fault else ""
     if level == "altered" and fault_status != "unsealed":
-        first = next(each for each in findings if each["severity"] == "error")
-        fault, fault_status = fault or f"{first['file']} {first['message']}", "altered"
+        first = next(each for each in findings if each.severity == "error")
+        fault, fault_status = fault or f"{first.file} {first.message}", "altered"
     explained = _explain(directory, note) if folded.chained and level in _SOUND else []
     return PageSource(
         name=directory.name, status=row.status, events=events, fold=folded, unfinished=unfinished,
         declared=declared_places({"specs": specs}, skill), specs=specs, findings=findings, level=level,
-        proves=LEVELS.get(level, "it could not be verified"), files=_list_files(manifest),
+        proves=LEVELS.get(level, "it could not be verified"), files=tuple(manifest_files(manifest).files.values()),
         head=text_of(object_of(manifest.get("chain")).get("head")), explained=explained,
         meaning=_describe_level(folded), warnings=warnings, next=(),
         sealed=row.sealed or not folded.chained, fault=fault, fault_status=fault_status,
@@ -93,13 +93,13 @@ def report_page(sources: Sequence[PageSource]) -> bytes:
     )
 
 
-def _verify(directory: Path, note: Warn) -> tuple[list[dict[str, Any]], str]:
+def _verify(directory: Path, note: Warn) -> tuple[Sequence[Finding], str]:
     try:
         found = verify_episode(directory)
     except CogcliError as error:
         note(error)
         return [], "unreadable"
-    return [finding.to_payload() for finding in found.findings], found.level
+    return found.findings, found.level
 
 
 def _explain(directory: Path, note: Warn) -> list[dict[str, Any]]:
@@ -135,10 +135,3 @@ def _read_manifest(directory: Path) -> dict[str, Any]:
             return object_of(parse(folder.read(MANIFEST, limit=_LARGEST_MANIFEST)))
     except (FileRefused, JsonRefused):
         return {}
-
-
-def _list_files(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    named = manifest_files(manifest).files.values()
-    return [
-        {"name": each.name, "sha256": each.sha256, "size_bytes": each.size or 0} for each in named
-    ]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from cogcli.base.jsonvalue import object_of, text_of
 from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
+from cogcli.protocols.rpc_messages import RpcCall
 from cogcli.report.trace_spans import drop_empty, is_count, json_text, microseconds_of
 
 _VERBS: Final = frozenset(("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"))
@@ -25,7 +28,13 @@ class AttemptSpan(NamedTuple):
     """The name and the attributes of an attempt's span."""
 
     name: str
-    attributes: dict[str, Any]
+    attributes: Json
+
+
+class _RpcRequest(Record):
+    """A recorded request, read as one of JSON-RPC."""
+
+    body: RpcCall
 
 
 class RetryWait(NamedTuple):
@@ -40,7 +49,7 @@ def attempt_span(attempt: AttemptMade, protocol: str, *, io: bool) -> AttemptSpa
     """Return the span of an attempt. None if it sent nothing over a wire and used no model."""
     if attempt.usage is None and not attempt.method and not attempt.url:
         return None
-    attributes: dict[str, Any] = {}
+    attributes: Json = {}
     name = _add_exchange(attributes, attempt, protocol)
     if attempt.usage is not None:
         name = _add_chat(attributes, attempt, attempt.usage)
@@ -79,23 +88,12 @@ def attempt_times(
     return found
 
 
-def _add_exchange(attributes: dict[str, Any], attempt: AttemptMade, protocol: str) -> str:
+def _add_exchange(attributes: Json, attempt: AttemptMade, protocol: str) -> str:
     """Add attributes of the exchange on the wire. Return the name of the span."""
-    method = attempt.method or ""
-    place = _URL.match(attempt.url or "")
-    path = (place and place[3]) or "/"
-    if method in _VERBS:
-        attributes["http.request.method"] = method
-    code = attempt.status_code
-    if code is not None and 100 <= code <= 599:
-        attributes["http.response.status_code"] = code
-    if place:
-        attributes["server.address"] = place[1].strip("[]")
-        if place[2]:
-            attributes["server.port"] = int(place[2])
+    path = _add_http(attributes, attempt)
     remote = _remote_method(attempt, protocol)
     if not remote:
-        return f"{method} {path}" if method else protocol or "call"
+        return f"{attempt.method} {path}" if attempt.method else protocol or "call"
     attributes["rpc.system.name"] = "jsonrpc"
     attributes["rpc.method"] = remote
     row = PROTOCOLS.get(protocol)
@@ -104,15 +102,32 @@ def _add_exchange(attributes: dict[str, Any], attempt: AttemptMade, protocol: st
     return remote
 
 
+def _add_http(attributes: Json, attempt: AttemptMade) -> str:
+    """Add attributes of the HTTP request and its response. Return the path of the request."""
+    if attempt.method in _VERBS:
+        attributes["http.request.method"] = attempt.method
+    code = attempt.status_code
+    if code is not None and 100 <= code <= 599:
+        attributes["http.response.status_code"] = code
+    place = _URL.match(attempt.url or "")
+    if place is None:
+        return "/"
+    attributes["server.address"] = place[1].strip("[]")
+    if place[2]:
+        attributes["server.port"] = int(place[2])
+    return place[3] or "/"
+
+
 def _remote_method(attempt: AttemptMade, protocol: str) -> str:
     """Return the method of a remote procedure call, from the record or the JSON-RPC request. Empty for other calls."""
     if attempt.method and attempt.method not in _VERBS:
         return attempt.method
-    body, row = object_of((attempt.request or {}).get("body")), PROTOCOLS.get(protocol)
-    return text_of(body.get("method")) if row and row.json_rpc else ""
+    row = PROTOCOLS.get(protocol)
+    call = read_record(_RpcRequest, attempt.request).body
+    return call.method or "" if row and row.json_rpc else ""
 
 
-def _add_chat(attributes: dict[str, Any], attempt: AttemptMade, usage: dict[str, Any]) -> str:
+def _add_chat(attributes: Json, attempt: AttemptMade, usage: Json) -> str:
     """Add attributes of the model request and its token usage. Return the name of the span."""
     model, finish = attempt.model or "", attempt.finish_reason
     attributes["gen_ai.operation.name"] = "chat"

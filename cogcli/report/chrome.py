@@ -6,8 +6,9 @@ the first free lane.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from cogcli.declarations.value_types import Json
 from cogcli.report.trace_spans import Trace, TraceSpan
 
 _PROCESS: Final = 1
@@ -15,7 +16,7 @@ _MOST_LANES: Final = 256
 """A real run never needs more lanes. A forged log may; its further spans share the last lane."""
 
 
-def chrome(trace: Trace) -> dict[str, Any]:
+def chrome(trace: Trace) -> Json:
     """Return the object that `chrome://tracing` and ui.perfetto.dev open."""
     lanes = assign_lanes(trace.spans)
     names = [_metadata_event("process_name", 0, "cogcli")]
@@ -75,11 +76,11 @@ def _find_lane(span: TraceSpan, placed: dict[str, int], under_way: list[list[Tra
     return len(under_way) - 1
 
 
-def _arguments(span: TraceSpan) -> dict[str, Any]:
+def _arguments(span: TraceSpan) -> Json:
     return (
         span.attributes | {"span_id": span.id} | ({"message": span.message} if span.message else {})
     )
 
 
-def _metadata_event(kind: str, lane: int, text: str) -> dict[str, Any]:
+def _metadata_event(kind: str, lane: int, text: str) -> Json:
     return {"ph": "M", "name": kind, "pid": _PROCESS, "tid": lane, "args": {"name": text}}

@@ -8,12 +8,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from cogcli.base.jsonvalue import NOTHING, equal, object_of
+from cogcli.base.jsonvalue import NOTHING, equal
 from cogcli.base.terminal_text import cells, truncate, visible
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import RecordedPolicy, RunPins
+from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.episode.run_history import RunHistory, StepHistory
 from cogcli.report import layer_cells
@@ -31,10 +34,10 @@ class ComparedEpisode(NamedTuple):
     id: str
     status: str
     run: RunHistory
-    inputs: dict[str, Any]
-    outputs: dict[str, Any]
-    specs: dict[str, Any]
-    decision: dict[str, Any] = NOTHING
+    inputs: Json
+    outputs: Json
+    specs: dict[str, str]
+    decision: dict[str, str] = NOTHING
     """For an agent's run: the decision and the user it was made for."""
     turns: dict[str, str] = NOTHING
     """For an agent's run: each layer of each turn as text."""
@@ -45,8 +48,8 @@ class DiffLine(NamedTuple):
 
     how: str
     name: str
-    before: Any = None
-    after: Any = None
+    before: object = None
+    after: object = None
     what: str = ""
     """The differing part of a step whose status is the same."""
 
@@ -75,7 +78,7 @@ def read_side(id: str, status: str, events: Iterable[Event]) -> ComparedEpisode:
     for event in events:
         fold.apply(event)
     run = fold.root or RunHistory("")
-    specs = object_of(run.start.pins.get("specs")) if run.start else {}
+    specs = read_record(RunPins, run.start.pins).specs if run.start else {}
     inputs = run.start.inputs if run.start else {}
     outputs = run.end.outputs if run.end else {}
     side = ComparedEpisode(id, status, run, inputs, outputs, specs)
@@ -83,8 +86,8 @@ def read_side(id: str, status: str, events: Iterable[Event]) -> ComparedEpisode:
 
 
 def _with_turns(side: ComparedEpisode, fold: History, started: RunStarted) -> ComparedEpisode:
-    made, policy = fold.turns.decision, started.policy or {}
-    decision: dict[str, Any] = {}
+    made, policy = fold.turns.decision, read_record(RecordedPolicy, started.policy)
+    decision = {}
     if made is not None:
         decision = {
             "status": made.status,
@@ -92,7 +95,12 @@ def _with_turns(side: ComparedEpisode, fold: History, started: RunStarted) -> Co
             "outcome": made.outcome,
             "decision_key": made.decision_key,
         }
-    decision |= {name: policy.get(name) for name in ("pack", "intent", "user", "safety_mode")}
+    decision |= {
+        "pack": policy.pack,
+        "intent": policy.intent,
+        "user": policy.user,
+        "safety_mode": policy.safety_mode,
+    }
     turns = {f"turn {row['turn']} {row['layer']}": row["cell"] for row in layer_cells.rows(fold)}
     return side._replace(
         decision={name: value for name, value in decision.items() if value}, turns=turns
@@ -118,14 +126,14 @@ def compare(before: ComparedEpisode, after: ComparedEpisode) -> EpisodeDiff:
     return EpisodeDiff(before, after, areas)
 
 
-def _diff_values(before: dict[str, Any], after: dict[str, Any]) -> list[DiffLine]:
+def _diff_values(before: Json, after: Json) -> list[DiffLine]:
     return _diff_by_name(
         before, after, lambda name, a, b: DiffLine(SAME if equal(a, b) else CHANGED, name, a, b)
     )
 
 
 def _diff_by_name(
-    before: dict[str, Any], after: dict[str, Any], both: Callable[[str, Any, Any], DiffLine]
+    before: Json, after: Json, both: Callable[[str, object, object], DiffLine]
 ) -> list[DiffLine]:
     """Return one line per name: the result of `both` for two values, or a line for a value that only one side has."""
     changes = []
@@ -165,7 +173,7 @@ def _diff_step(one: StepHistory, other: StepHistory) -> DiffLine:
 # -- rendering ---------------------------------------------------------------------------------------------------------
 
 
-def comparison_object(difference: EpisodeDiff) -> dict[str, Any]:
+def comparison_object(difference: EpisodeDiff) -> Json:
     """Return the comparison as JSON, with only the differences of each area."""
     before, after = difference.before, difference.after
     words = {CHANGED: "changed", GONE: "removed", NEW: "added"}
@@ -260,7 +268,7 @@ def _render_arrow(change: DiffLine, glyphs: Glyphs) -> str:
     return f"{change.before or 'none'} {glyphs.arrow} {change.after or 'none'}"
 
 
-def _shorten_value(value: Any) -> str:
+def _shorten_value(value: object) -> str:
     """Return a value in a few characters: texts quoted, others as JSON."""
     import orjson
 

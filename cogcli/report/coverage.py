@@ -10,12 +10,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.skill_spec import Step
 from cogcli.declarations.spec_types import NESTED
+from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.episode.run_history import StepHistory
 from cogcli.specs.catalog import Catalog
@@ -52,7 +53,7 @@ class Coverage:
             for arm, ran in _find_arms(catalog, step, own):
                 arms[arm] = arms.get(arm, False) or ran
 
-    def to_payload(self) -> list[dict[str, Any]]:
+    def to_payload(self) -> list[Json]:
         """Return one entry per skill, sorted: per kind the total, the number that ran, and the missing ones."""
         return [
             {"skill": skill, **{kind: _count_arms(arms, kind) for kind in KINDS}}
@@ -60,7 +61,7 @@ class Coverage:
         ]
 
 
-def _count_arms(arms: dict[Arm, bool], kind: str) -> dict[str, Any]:
+def _count_arms(arms: dict[Arm, bool], kind: str) -> Json:
     own = {arm: ran for arm, ran in arms.items() if arm.kind == kind}
     missing = [f"{arm.step} {arm.name}".strip() for arm, ran in own.items() if not ran]
     return {"total": len(own), "ran": sum(own.values()), "missing": missing}
@@ -133,7 +134,7 @@ def _find_error_arms(
             yield Arm("error_paths", step.id, f"{gate.capability} refuses"), refused
 
 
-def skill_line(entry: dict[str, Any]) -> str:
+def skill_line(entry: Json) -> str:
     """Return `steps 3/3, branches 1/2, error paths 0/1` for an entry of `to_payload`."""
     return ", ".join(
         f"{kind.replace('_', ' ')} {entry[kind]['ran']}/{entry[kind]['total']}"

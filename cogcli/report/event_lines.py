@@ -5,13 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 
 _ABORT = "ABORT"
 """The recorded `signal` after `resume --abort`. Lines do not show it."""
+
+
+class _ShownError(Record):
+    """The error of an event."""
+
+    code: Any = None
+    message: Any = None
+
+
+class _ShownSkill(Record):
+    """The skill that a run is of."""
+
+    id: Any = None
+    version: Any = None
+
+
+class _ShownPayload(Record):
+    """The members of any payload that a line shows, of any type."""
+
+    uses: str | None = None
+    step_id: Any = None
+    step_status: Any = None
+    status: Any = None
+    outcome: Any = None
+    tool: Any = None
+    message: Any = None
+    latency_ms: Any = None
+    error: _ShownError | Any = None
+    skill: _ShownSkill
 
 
 class EventLines:
@@ -22,10 +52,10 @@ class EventLines:
 
     def line(self, event: Event) -> str:
         """Return the line of one event, without a newline."""
-        payload = object_of(event.payload)
+        payload = read_record(_ShownPayload, event.payload)
         place = (event.run_id, event.step_id)
-        if isinstance(uses := payload.get("uses"), str):
-            self._uses[place] = uses
+        if payload.uses is not None:
+            self._uses[place] = payload.uses
         pairs = dict(_event_pairs(event, payload, self._uses.get(place)))
         text = " ".join(
             f"{name}={_quote(value)}"
@@ -37,33 +67,44 @@ class EventLines:
 
 
 def _event_pairs(
-    event: Event, payload: dict[str, Any], uses: str | None
-) -> Iterator[tuple[str, Any]]:
-    yield "step", event.step_id or payload.get("step_id")
-    error = payload.get("error")
-    error = error if isinstance(error, dict) else {"message": error}
-    ms = payload.get("latency_ms")
+    event: Event, payload: _ShownPayload, uses: str | None
+) -> Iterator[tuple[str, object]]:
+    yield "step", event.step_id or payload.step_id
+    ms = payload.latency_ms
     if ms is None:
         ms = (event.metrics or {}).get("duration_ms")
     if event.event_type:
-        skill = object_of(payload.get("skill"))
-        named = {"uses": uses, "ms": ms, "skill": skill.get("id"), "version": skill.get("version"),
-                 "episode": event.episode_id, "run": event.run_id, "trace": event.trace_id}  # fmt: skip
-        for word in row_of(event.event_type).words:
-            value = named[word] if word in named else payload.get(word)
-            if value != _ABORT:
-                yield word, value
-    else:  # an event of another tool
-        status = next(
-            (s for n in ("step_status", "status", "outcome") if (s := payload.get(n))), None
-        )
-        yield from (("status", status), ("tool", payload.get("tool")), ("ms", ms))
-        yield "message", payload.get("message")
-    yield "error", error.get("code")
-    if error.get("message") is not None:
-        yield "message", error["message"]
+        yield from _declared_pairs(event, payload, uses, ms)
+    else:
+        yield from _foreign_pairs(payload, ms)
+    error = payload.error
+    yield "error", error.code if isinstance(error, _ShownError) else None
+    message = error.message if isinstance(error, _ShownError) else error
+    if message is not None:
+        yield "message", message
 
 
-def _quote(value: Any) -> str:
-    text = value if isinstance(value, str) else str(value)
+def _declared_pairs(
+    event: Event, payload: _ShownPayload, uses: str | None, ms: object
+) -> Iterator[tuple[str, object]]:
+    """Yield the words of an event type."""
+    skill = payload.skill
+    named = {"uses": uses, "ms": ms, "skill": skill.id, "version": skill.version,
+             "episode": event.episode_id, "run": event.run_id, "trace": event.trace_id}  # fmt: skip
+    for word in row_of(event.event_type).words:
+        value = named[word] if word in named else payload.json.get(word)
+        if value != _ABORT:
+            yield word, value
+
+
+def _foreign_pairs(payload: _ShownPayload, ms: object) -> Iterator[tuple[str, object]]:
+    """Yield the words of an event of another tool."""
+    yield "status", payload.step_status or payload.status or payload.outcome or None
+    yield "tool", payload.tool
+    yield "ms", ms
+    yield "message", payload.message
+
+
+def _quote(value: object) -> str:
+    text = str(value)
     return f'"{text}"' if not text or " " in text or '"' in text else text

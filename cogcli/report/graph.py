@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.terminal_text import cells, pad, visible
+from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import CUT_OFF, IN_DOUBT, WAITS, Glyphs, StyledLine, fit, style_of
 
@@ -34,7 +35,7 @@ class GraphView(NamedTuple):
             (before, node.id) for node in self.nodes for before in node.after if before in known
         ]
 
-    def as_object(self) -> dict[str, Any]:
+    def as_object(self) -> Json:
         """Return the graph as JSON."""
         nodes = [
             {"id": node.id, "uses": node.uses, "status": node.status or None} for node in self.nodes

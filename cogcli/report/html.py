@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
@@ -76,6 +76,6 @@ def _mark_code(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(visible_block(text)))))  # noqa: S704
 
 
-def _make_visible(value: Any) -> Any:
+def _make_visible(value: object) -> object:
     """Return a text with control and bidi characters as `\\x1b`, before it is escaped. Other values are unchanged."""
     return visible_block(value) if type(value) is str else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.layer_records import (
@@ -18,6 +18,7 @@ from cogcli.declarations.layer_records import (
 )
 from cogcli.declarations.pack_spec import VERDICTS
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.episode.turn_history import TurnHistory
 from cogcli.report.humanize import count_of
@@ -28,12 +29,12 @@ _PER_TURN: Final = "per_turn"
 _RESULT: Final = {"done": "ok"}
 
 
-def cells_of(fold: History) -> list[dict[str, Any]]:
+def cells_of(fold: History) -> list[Json]:
     """Return one object per turn. A layer that the turn has not reached is null."""
     return [_turn_object(fold, turn) for turn in fold.turns.turns]
 
 
-def _turn_object(fold: History, turn: TurnHistory) -> dict[str, Any]:
+def _turn_object(fold: History, turn: TurnHistory) -> Json:
     started, root = fold.turns.started, fold.root
     return {
         "run_id": root.id if root else "",
@@ -59,12 +60,12 @@ def _turn_object(fold: History, turn: TurnHistory) -> dict[str, Any]:
     }
 
 
-def _perception(turn: TurnHistory) -> dict[str, Any] | None:
+def _perception(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("perception", PerceptionWrites)
     return {"events": [each.type for each in writes.events]} if writes else None
 
 
-def _attention(turn: TurnHistory) -> dict[str, Any] | None:
+def _attention(turn: TurnHistory) -> Json | None:
     """Return the events in focus, by type if known, and the highest salience."""
     writes = turn.writes_of("attention", AttentionWrites)
     if writes is None:
@@ -75,19 +76,19 @@ def _attention(turn: TurnHistory) -> dict[str, Any] | None:
     return {"focus": focus, "salience_top": max(writes.salience_scores.values(), default=None)}
 
 
-def _identity(turn: TurnHistory) -> dict[str, Any] | None:
+def _identity(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("identity", IdentityWrites)
     return (
         {"agent_role": writes.agent_self.role, "voice": writes.agent_self.voice} if writes else None
     )
 
 
-def _intent(turn: TurnHistory) -> dict[str, Any] | None:
+def _intent(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("goals", GoalsWrites)
     return {"name": writes.intent, "task_template": turn.template or None} if writes else None
 
 
-def _context(turn: TurnHistory) -> dict[str, Any] | None:
+def _context(turn: TurnHistory) -> Json | None:
     """Return the size of the compiled context: blocks, tokens, omissions, and names withheld from the model."""
     context = turn.context
     if context is None:
@@ -100,12 +101,12 @@ def _context(turn: TurnHistory) -> dict[str, Any] | None:
     }
 
 
-def _judgment(turn: TurnHistory) -> dict[str, Any] | None:
+def _judgment(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("judgment", JudgmentWrites)
     return {"candidate_plan_id": writes.candidate.candidate_plan_id} if writes else None
 
 
-def _policy_gate(turn: TurnHistory) -> dict[str, Any] | None:
+def _policy_gate(turn: TurnHistory) -> Json | None:
     """Return the strictest verdict on the turn: from the layer, from each call, and from the agent itself."""
     found: list[tuple[str | None, str | None]] = []
     if writes := turn.writes_of("policy_gate", PolicyGateWrites):
@@ -120,7 +121,7 @@ def _policy_gate(turn: TurnHistory) -> dict[str, Any] | None:
     return {"verdict": VERDICTS[rank], "approval_gate": gate}
 
 
-def _critic(turn: TurnHistory) -> dict[str, Any]:
+def _critic(turn: TurnHistory) -> Json:
     judged = [each for each in (turn.verified, turn.scored) if each]
     return {
         "verify": turn.verified.verdict if turn.verified else None,
@@ -129,7 +130,7 @@ def _critic(turn: TurnHistory) -> dict[str, Any]:
     }
 
 
-def _consolidation(turn: TurnHistory) -> dict[str, Any] | None:
+def _consolidation(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("consolidation", ConsolidationWrites)
     if writes is None:
         return None
@@ -137,7 +138,7 @@ def _consolidation(turn: TurnHistory) -> dict[str, Any] | None:
     return {"memory_proposals": [f"{each.entity} {each.predicate}" for each in candidates]}
 
 
-def _reflection(turn: TurnHistory, limits: dict[str, float]) -> dict[str, Any] | None:
+def _reflection(turn: TurnHistory, limits: dict[str, float]) -> Json | None:
     """Return whether the goal is met, and the remaining share of the run's scarcest budget."""
     found = turn.reflection
     if found is None:
@@ -154,7 +155,7 @@ def _reflection(turn: TurnHistory, limits: dict[str, float]) -> dict[str, Any] |
 # -- text output -------------------------------------------------------------------------------------------------------
 
 
-def rows(fold: History) -> list[dict[str, Any]]:
+def rows(fold: History) -> list[Json]:
     """Return one row per turn and layer, with its cell as text."""
     return [
         {"turn": cells["turn"], "layer": layer, "cell": text}
@@ -173,7 +174,7 @@ def lines(fold: History, glyphs: Glyphs, *, width: int | None) -> list[StyledLin
     return found
 
 
-def _texts(cells: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _texts(cells: Json) -> Iterator[tuple[str, str]]:
     """Yield each cell as text. For a skipped layer the text is the reason; a layer that was not reached has none."""
     for layer, word in _WORDED.items():
         cell = cells[layer]
@@ -186,17 +187,17 @@ def _texts(cells: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 yield layer, text
 
 
-def _attention_text(cell: dict[str, Any]) -> str:
+def _attention_text(cell: Json) -> str:
     top = "" if cell["salience_top"] is None else f" (top {cell['salience_top']})"
     return ", ".join(map(str, cell["focus"])) + top
 
 
-def _intent_text(cell: dict[str, Any]) -> str:
+def _intent_text(cell: Json) -> str:
     template = f", template {cell['task_template']}" if cell["task_template"] else ""
     return f"{cell['name'] or 'none'}{template}"
 
 
-def _context_text(cell: dict[str, Any]) -> str:
+def _context_text(cell: Json) -> str:
     parts = [count_of(cell["blocks"], "block"), count_of(cell["tokens"], "token")]
     parts += [f"{cell['omitted']} left out"] if cell["omitted"] else []
     parts += (
@@ -207,12 +208,12 @@ def _context_text(cell: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _critic_text(cell: dict[str, Any]) -> str:
+def _critic_text(cell: Json) -> str:
     words = ", ".join(f"{word} {cell[word]}" for word in ("verify", "score") if cell[word])
     return f"{words}: {cell['reason']}" if cell["reason"] else words
 
 
-def _reflection_text(cell: dict[str, Any]) -> str:
+def _reflection_text(cell: Json) -> str:
     left = f", {cell['budget_remaining']} of the budget left" if cell["budget_remaining"] else ""
     return ("goal met" if cell["goal_met"] is True else "goal not met") + left
 

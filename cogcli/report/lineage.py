@@ -10,14 +10,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.step_path import StepPath
 from cogcli.base.terminal_text import cells, pad, truncate, visible
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import RunTerminated, StepFinished, StepStarted
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.typed_payload import read_payload
+from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import Glyphs, StyledLine
@@ -35,17 +38,45 @@ class DeclaredPlaces(NamedTuple):
 NOTHING: Final = DeclaredPlaces({}, frozenset())
 
 
-def declared_places(document: Any, skill_id: str) -> DeclaredPlaces:
+class _PinnedStep(Record):
+    """A step of a pinned skill: the target of each of its outputs."""
+
+    id: str
+    output: Json
+
+
+class _PinnedField(Record):
+    """A declared output of a pinned skill."""
+
+    required: bool = False
+
+
+class _PinnedSkill(Record):
+    """The spec of a pinned skill."""
+
+    steps: list[_PinnedStep]
+    outputs: dict[str, _PinnedField]
+
+
+class _PinnedSpec(Record):
+    """An entry in an episode's document of specs."""
+
+    spec: _PinnedSkill
+
+
+class _PinnedSpecs(Record):
+    """An episode's document of specs."""
+
+    specs: Json
+
+
+def declared_places(document: object, skill_id: str) -> DeclaredPlaces:
     """Return the declarations of a skill from an episode's document of specs. Empty if the document has none."""
-    try:
-        spec = document["specs"][f"skill:{skill_id}"]["spec"]
-        writes = {
-            step["id"]: [*map(str, (step.get("output") or {}).values())] for step in spec["steps"]
-        }
-        required = (name for name, field in spec["outputs"].items() if field.get("required"))
-        return DeclaredPlaces(writes, frozenset(required))
-    except (KeyError, TypeError, AttributeError):
-        return NOTHING
+    pinned = read_record(_PinnedSpecs, document).specs.get(f"skill:{skill_id}")
+    skill = read_record(_PinnedSpec, pinned).spec
+    writes = {step.id: [*map(str, step.output.values())] for step in skill.steps}
+    required = frozenset(name for name, field in skill.outputs.items() if field.required)
+    return DeclaredPlaces(writes, required)
 
 
 class TracedWrite(NamedTuple):
@@ -180,7 +211,7 @@ def _explain_unwritten(fold: History, step_id: str) -> str:
     return f"never written: {step_id} {_NEVER.get(step.status if step else '', 'did not run')}"
 
 
-def rows(found: list[TargetFlow]) -> list[dict[str, Any]]:
+def rows(found: list[TargetFlow]) -> list[Json]:
     """Return the targets as rows of a table."""
     return [
         {

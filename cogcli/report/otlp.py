@@ -3,15 +3,16 @@ as numbers."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from cogcli.declarations.value_types import Json
 from cogcli.report.trace_spans import Attributes, Trace, TraceSpan
 
 _ERROR: Final = 2
 _LATEST: Final = 2**64 - 1
 
 
-def otlp(trace: Trace) -> dict[str, Any]:
+def otlp(trace: Trace) -> Json:
     """Return the object that a collector accepts."""
     scope = {
         "scope": {"name": "cogcli"},
@@ -21,8 +22,8 @@ def otlp(trace: Trace) -> dict[str, Any]:
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
 
 
-def _convert_span(trace_id: str, span: TraceSpan) -> dict[str, Any]:
-    body: dict[str, Any] = {"traceId": trace_id, "spanId": span.id}
+def _convert_span(trace_id: str, span: TraceSpan) -> Json:
+    body: Json = {"traceId": trace_id, "spanId": span.id}
     if span.parent:
         body["parentSpanId"] = span.parent
     body |= {
@@ -50,15 +51,17 @@ def _convert_time(microseconds: int) -> str:
     return str(min(microseconds * 1000, _LATEST))
 
 
-def _convert_attributes(values: Attributes) -> list[dict[str, Any]]:
+def _convert_attributes(values: Attributes) -> list[Json]:
     return [{"key": name, "value": _convert_value(value)} for name, value in values.items()]
 
 
-def _convert_value(value: Any) -> dict[str, Any]:
-    if isinstance(value, bool):
-        return {"boolValue": value}
-    if isinstance(value, int):
-        return {"intValue": str(value)}
-    if isinstance(value, list):
-        return {"arrayValue": {"values": [_convert_value(item) for item in value]}}
-    return {"stringValue": value}
+def _convert_value(value: object) -> Json:
+    match value:
+        case bool():
+            return {"boolValue": value}
+        case int():
+            return {"intValue": str(value)}
+        case list():
+            return {"arrayValue": {"values": [_convert_value(item) for item in value]}}
+        case _:
+            return {"stringValue": value}

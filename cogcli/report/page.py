@@ -5,22 +5,27 @@ Pure: the same episode gives the same page.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
-from cogcli.base.jsonvalue import object_of, text_of
+from cogcli.base.jsonvalue import text_of
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted
+from cogcli.declarations.governance_events import Approval
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import RecordedPolicy, RunPins
+from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
+from cogcli.episode.layout import Finding
+from cogcli.episode.manifest import NamedFile
 from cogcli.episode.run_history import RunHistory
 from cogcli.report.event_lines import EventLines
 from cogcli.report.humanize import duration, short_trace, size
 from cogcli.report.lineage import DeclaredPlaces, Lineage, rows, targets
 from cogcli.report.page_drawings import lineage_of, timeline_of
 from cogcli.report.page_error import PageError, error_of
-from cogcli.report.page_log import PageLog
-from cogcli.report.page_steps import PageDecision, PageStep, StepPages
+from cogcli.report.page_log import AnsweredAsk, PageLog
+from cogcli.report.page_steps import DecisionReasons, PageDecision, PageStep, StepPages
 from cogcli.report.page_turns import PageTurn, turns_of
 from cogcli.report.page_values import PageValue, ValueLimit
 from cogcli.report.styled_text import UNICODE, outcome_style, plain_text, style_of
@@ -41,15 +46,15 @@ class PageSource(NamedTuple):
     fold: History
     unfinished: UnfinishedState
     declared: DeclaredPlaces
-    specs: dict[str, Any]
+    specs: Json
     """The pinned specs by `kind:id`, each with its `file`. Empty if the episode does not keep them."""
-    findings: Sequence[dict[str, Any]]
+    findings: Sequence[Finding]
     level: str
     proves: str
-    files: Sequence[dict[str, Any]]
+    files: Sequence[NamedFile]
     """The files in the manifest. Empty before the episode is sealed."""
     head: str
-    explained: Sequence[dict[str, Any]]
+    explained: Sequence[Json]
     """For a governed run: the reason for each decision."""
     meaning: str
     """The meaning of the run's error code."""
@@ -124,7 +129,7 @@ class Page(NamedTuple):
     inputs: list[PageValue]
     timeline: str
     lineage: str
-    targets: list[dict[str, Any]]
+    targets: list[Json]
     steps: list[PageStep]
     hidden_steps: int
     turns: list[PageTurn]
@@ -145,8 +150,9 @@ class Page(NamedTuple):
 def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
     """Return the page of an episode. `prefix` keeps the anchors of several episodes distinct."""
     fold, log = source.fold, PageLog(source.events)
+    explanations = {each["seq"]: read_record(DecisionReasons, each) for each in source.explained}
     run = fold.root or RunHistory("")
-    steps = StepPages(log, limit, {each["seq"]: each for each in source.explained}, prefix)
+    steps = StepPages(log, limit, explanations, prefix)
     shown = steps.steps(fold.branches())
     flow = Lineage(source.events)
     places = targets(fold, flow, source.declared)
@@ -168,8 +174,8 @@ def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
         approvals=_approvals(log), decisions=_decisions(log, steps), events=_events(source.events),
         hidden_events=max(0, len(source.events) - MOST_EVENTS), level=source.level, proves=source.proves,
         level_tone=style_of(_LEVELS.get(source.level, "warning")),
-        findings=[(style_of(_SEVERITIES[each["severity"]]), each["code"], _place(each)) for each in source.findings],
-        files=[(each["name"], size(each["size_bytes"]), each["sha256"]) for each in source.files],
+        findings=[(style_of(_SEVERITIES[each.severity]), each.code, _with_place(each)) for each in source.findings],
+        files=[(each.name, size(each.size or 0), each.sha256) for each in source.files],
         hashes=_hashes(source, run),
     )  # fmt: skip
 
@@ -184,15 +190,15 @@ _LEVELS: Final = {"altered": "failed", "consistent": "done", "signed": "done", "
 
 def _facts(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
     start = run.start or read_record(RunStarted, {})
-    policy = start.policy or {}
+    policy = read_record(RecordedPolicy, start.policy)
     pairs = {
         "started": _format_time(run.started_at),
         "took": duration(source.fold.ms),
         "episode": source.fold.episode_id or source.name,
         "trace": short_trace(source.fold.trace_id),
-        "pack": text_of(policy.get("pack")).partition("#sha256:")[0],
-        "intent": text_of(policy.get("intent")),
-        "user": text_of(policy.get("user")),
+        "pack": policy.pack.partition("#sha256:")[0],
+        "intent": policy.intent,
+        "user": policy.user,
         "trust": text_of(start.options.get("trust_level")),
         "seed": str(start.seed) if start.seed else "",
         "tags": ", ".join(f"{name}={value}" for name, value in start.tags.items()),
@@ -243,26 +249,37 @@ def _notices(source: PageSource) -> list[tuple[str, str]]:
 
 
 def _approvals(log: PageLog) -> list[PageApproval]:
-    found = []
-    for each in log.approvals.values():
-        request, reply = each.request, each.reply
-        role = f" ({reply.role})" if reply and reply.role else ""
-        pairs = {
-            "asked": _format_time(each.asked_at),
-            "because": request.reason,
-            "gate": request.gate,
-            "roles": ", ".join(request.approver_roles or ()),
-            "valid until": _format_time(request.expires_at or ""),
-            "answered": _format_time(each.answered_at),
-            "by": f"{(reply and reply.by) or ''}{role}".strip(),
-            "saying": reply.reason if reply else "",
-        }
-        word = each.answer or "waits"
-        tone = style_of({"granted": "done", "rejected": "vetoed"}.get(word, "asks"))
-        what = request.capability or request.gate or "approval"
-        facts = [(name, text) for name, text in pairs.items() if text]
-        found.append(PageApproval(what, request.step_id or "", tone, word, facts))
-    return found
+    return [_approval(asked) for asked in log.approvals.values()]
+
+
+def _approval(asked: AnsweredAsk) -> PageApproval:
+    request, word = asked.request, asked.answer or "waits"
+    pairs = {
+        "asked": _format_time(asked.asked_at),
+        "because": request.reason,
+        "gate": request.gate,
+        "roles": ", ".join(request.approver_roles or ()),
+        "valid until": _format_time(request.expires_at or ""),
+        "answered": _format_time(asked.answered_at),
+        **_reply_pairs(asked.reply),
+    }
+    return PageApproval(
+        what=request.capability or request.gate or "approval",
+        step=request.step_id or "",
+        tone=style_of(_ANSWERS.get(word, "asks")),
+        word=word,
+        facts=[(name, text) for name, text in pairs.items() if text],
+    )
+
+
+_ANSWERS: Final = {"granted": "done", "rejected": "vetoed"}
+
+
+def _reply_pairs(reply: Approval | None) -> dict[str, str | None]:
+    if reply is None:
+        return {}
+    role = f" ({reply.role})" if reply.role else ""
+    return {"by": f"{reply.by or ''}{role}".strip(), "saying": reply.reason}
 
 
 def _decisions(log: PageLog, steps: StepPages) -> list[PageDecision]:
@@ -278,17 +295,18 @@ def _events(events: Sequence[Event]) -> list[PageEvent]:
     return found
 
 
-def _place(finding: dict[str, Any]) -> str:
-    file, line = text_of(finding.get("file")), finding.get("line")
-    place = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
-    return f"{place}{finding['message']}"
+def _with_place(finding: Finding) -> str:
+    if not finding.file:
+        return finding.message
+    place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+    return f"{place}: {finding.message}"
 
 
 def _hashes(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
-    pins = run.start.pins if run.start else {}
-    pairs: Iterable[tuple[str, Any]] = [
+    pins = read_record(RunPins, run.start.pins if run.start else None)
+    pairs = [
         ("end of the log", source.head),
-        ("policy", pins.get("policy_hash")),
-        *sorted(object_of(pins.get("specs")).items()),
+        ("policy", pins.policy_hash),
+        *sorted(pins.specs.items()),
     ]
-    return [(name, text) for name, text in pairs if isinstance(text, str) and text]
+    return [(name, text) for name, text in pairs if text]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.report.compare import SAME, ComparedEpisode, DiffLine, compare
 from cogcli.report.humanize import duration
@@ -86,7 +86,7 @@ def _render_step(name: str, side: ComparedEpisode, line: DiffLine | None) -> str
     )
 
 
-def _render_value(area: str, value: Any) -> str:
+def _render_value(area: str, value: object) -> str:
     if area == "specs" and isinstance(value, str):
         return f"{value[:19]}…"
     text = "" if value is None else value if isinstance(value, str) else json_text(value)

@@ -9,9 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from cogcli.base.jsonvalue import object_of, text_of
 from cogcli.base.terminal_text import cells
 from cogcli.declarations.call_records import RunError
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
 from cogcli.episode.run_history import RunHistory, StepHistory
 from cogcli.report.page_values import json_text
 
@@ -33,10 +35,23 @@ class PageError(NamedTuple):
     facts: list[tuple[str, str]]
 
 
+class _PinnedFile(Record):
+    """A pinned spec with the file that it is from."""
+
+    file: str
+    spec: Any = None
+
+
+class _Item(Record):
+    """An item of a list in a spec."""
+
+    id: str
+
+
 _REPLY = 600
 
 
-def error_of(run: RunHistory, specs: dict[str, Any], meaning: str) -> PageError | None:
+def error_of(run: RunHistory, specs: Json, meaning: str) -> PageError | None:
     """Return the error of a run, or None without one."""
     error = run.error
     if error is None:
@@ -63,33 +78,30 @@ def _find_reply(step: StepHistory) -> str:
     return text if len(text) <= _REPLY else f"{text[:_REPLY]}…"
 
 
-def _build_frame(run: RunHistory, error: RunError, specs: dict[str, Any]) -> PageFrame | None:
+def _build_frame(run: RunHistory, error: RunError, specs: Json) -> PageFrame | None:
     """Return the value of a pinned spec that the message names in backticks, with the keys around it."""
     named = re.findall(r"`([^`\n]+)`", error.message)
     for key in (f"binding:{error.binding}", f"skill:{run.skill}"):
-        pinned = object_of(specs.get(key))
-        places = {value: path for path, value in reversed([*_walk_texts(pinned.get("spec"), ())])}
+        pinned = read_record(_PinnedFile, specs.get(key))
+        places = {value: path for path, value in reversed([*_walk_texts(pinned.spec, ())])}
         found = next((word for word in named if word in places and "." in word), None)
         if found is not None:
             path = places[found]
             lines = [f"{'  ' * n}{word}:" for n, word in enumerate(path)]
             before = cells(lines[-1]) + 1
             lines[-1] += f" {found}"
-            return PageFrame(text_of(pinned.get("file")), lines, " " * before + "^" * cells(found))
+            return PageFrame(pinned.file, lines, " " * before + "^" * cells(found))
     return None
 
 
-def _walk_texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield every text of a spec with its path."""
-    if isinstance(value, str) and path:
-        yield path, value
-    pairs = (
-        value.items()
-        if isinstance(value, dict)
-        else enumerate(value)
-        if isinstance(value, list)
-        else ()
-    )
-    for key, inner in pairs:
-        word = f"- {text_of(object_of(inner).get('id'))}" if isinstance(value, list) else str(key)
-        yield from _walk_texts(inner, (*path, word))
+def _walk_texts(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield every text of a spec with its path. An item of a list is named by its id."""
+    match value:
+        case str() if path:
+            yield path, value
+        case dict():
+            for key, inner in value.items():
+                yield from _walk_texts(inner, (*path, str(key)))
+        case list():
+            for inner in value:
+                yield from _walk_texts(inner, (*path, f"- {read_record(_Item, inner).id}"))

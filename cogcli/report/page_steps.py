@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.governance_events import GateDecided, PolicyDecided
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.episode.run_history import Branch, StepHistory
 from cogcli.report.humanize import count_of, duration, error_text
 from cogcli.report.page_log import PageLog
@@ -20,6 +22,41 @@ MOST_STEPS: Final = 1000
 """The number of steps after which steps with status `done` are hidden."""
 _MOST_PARTS: Final = 20
 """The number of listed items of a loop. Those that are not done come first."""
+
+
+class _ShadowVerdict(Record):
+    """The verdict of a rule in shadow mode."""
+
+    rule: str | None = None
+    verdict: str | None = None
+
+
+class _DecidingComparison(Record):
+    """A comparison that decided, or the change of its value that would flip the decision."""
+
+    path: str
+    rule: str
+    text: str
+
+
+class _DecisionStage(Record):
+    """A stage of a governed call."""
+
+    stage: str
+    outcome: str
+    reason: str = ""
+
+
+class DecisionReasons(Record):
+    """The reasons of a recorded decision, as `policy explain` prints them (docs/reference/pack.md#explain)."""
+
+    compared: list[_DecidingComparison]
+    flips: list[_DecidingComparison]
+    missing: list[str]
+    """Paths without a value."""
+    stages: list[_DecisionStage]
+    why: str = ""
+    """The reason why nothing can be explained."""
 
 
 class PageAttempt(NamedTuple):
@@ -77,7 +114,7 @@ class StepPages:
     """Builds the steps of one page. `explained` holds by `seq` of a decision the reason for it."""
 
     def __init__(
-        self, log: PageLog, limit: ValueLimit, explained: Mapping[int, dict[str, Any]], prefix: str
+        self, log: PageLog, limit: ValueLimit, explained: Mapping[int, DecisionReasons], prefix: str
     ) -> None:
         self._log = log
         self._limit = limit
@@ -145,18 +182,24 @@ class StepPages:
         self, step_id: str, event: Event, payload: GateDecided | PolicyDecided
     ) -> PageDecision:
         """Return a decision about a call, with its reason."""
-        explained = {} if event.seq is None else self._explained.get(event.seq, {})
-        by_policy = payload if isinstance(payload, PolicyDecided) else None
         verdict = payload.verdict or payload.decision
         status = "asks" if verdict in _ASKS else _DECIDED.get(payload.decision, "vetoed")
-        return PageDecision(
+        decision = PageDecision(
             step=step_id,
-            capability=(by_policy.capability or "") if by_policy else "",
+            capability="",
             verdict=f"{verdict} {payload.gate or ''}".strip(),
             status=style_of(status),
             sign=UNICODE.sign(status),
-            reason=(by_policy and by_policy.rule) or payload.reason or "",
-            facts=[*_explanations(explained), *_facts_of_decision(payload, explained)],
+            reason=payload.reason or "",
+            facts=[],
+        )
+        if isinstance(payload, GateDecided):
+            return decision._replace(facts=list(_facts_of_gate(payload)))
+        reasons = self._explained.get(-1 if event.seq is None else event.seq)
+        return decision._replace(
+            capability=payload.capability or "",
+            reason=payload.rule or decision.reason,
+            facts=list(_facts_of_policy(payload, reasons or read_record(DecisionReasons, None))),
         )
 
 
@@ -164,36 +207,37 @@ _ASKS: Final = ("allow_with_gate", "escalate")
 _DECIDED: Final = {"allow": "done", "audit": "warning"}
 
 
-def _explanations(explained: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _explanations(reasons: DecisionReasons) -> Iterator[tuple[str, str]]:
     """Yield the comparisons that decided, with threshold and value."""
-    flips = {(each["path"], each["rule"]): each["text"] for each in explained.get("flips", ())}
-    for each in explained.get("compared", ()):
-        flip = flips.get((each["path"], each["rule"]))
-        yield "decided by", each["text"] + (f"; {flip}" if flip else "")
-    if why := explained.get("why"):
-        yield "decided by", f"cannot be told: {why}"
+    flips = {(each.path, each.rule): each.text for each in reasons.flips}
+    for each in reasons.compared:
+        flip = flips.get((each.path, each.rule))
+        yield "decided by", each.text + (f"; {flip}" if flip else "")
+    if reasons.why:
+        yield "decided by", f"cannot be told: {reasons.why}"
 
 
-def _facts_of_decision(
-    payload: GateDecided | PolicyDecided, explained: dict[str, Any]
-) -> Iterator[tuple[str, str]]:
-    """Yield the values that were read, the matched rules and obligations, and the stages in order."""
-    by_policy = payload if isinstance(payload, PolicyDecided) else None
-    if by_policy and isinstance(by_policy.reads, dict):
-        for path, value in by_policy.reads.items():
-            yield "read", f"{path} = {json_text(value)}"
-    for path in explained.get("missing", ()):
-        yield "missing", str(path)
-    if by_policy:
-        yield from _matched_rules(by_policy)
-    if isinstance(payload, GateDecided) and payload.on_fail:
+def _facts_of_gate(payload: GateDecided) -> Iterator[tuple[str, str]]:
+    if payload.on_fail:
         yield "on fail", payload.on_fail
     if not payload.enforced:
         yield "enforced", "no"
+
+
+def _facts_of_policy(payload: PolicyDecided, reasons: DecisionReasons) -> Iterator[tuple[str, str]]:
+    """Yield the comparisons, the values that were read, the matched rules and obligations, and the stages in order."""
+    yield from _explanations(reasons)
+    if isinstance(payload.reads, dict):
+        for path, value in payload.reads.items():
+            yield "read", f"{path} = {json_text(value)}"
+    for path in reasons.missing:
+        yield "missing", path
+    yield from _matched_rules(payload)
+    if not payload.enforced:
+        yield "enforced", "no"
     stages = [
-        f"{each['stage']} {each['outcome']}"
-        + (f" ({each['reason']})" if each.get("reason") else "")
-        for each in explained.get("stages", ())
+        f"{each.stage} {each.outcome}" + (f" ({each.reason})" if each.reason else "")
+        for each in reasons.stages
     ]
     if stages:
         yield "stages", " → ".join(stages)
@@ -205,7 +249,8 @@ def _matched_rules(payload: PolicyDecided) -> Iterator[tuple[str, str]]:
         if words:
             yield name, ", ".join(words)
     for each in payload.would or ():
-        yield "would", f"{each.get('rule')}: {each.get('verdict')} (shadow)"
+        shadow = read_record(_ShadowVerdict, each)
+        yield "would", f"{shadow.rule}: {shadow.verdict} (shadow)"
 
 
 def _step_facts(step: StepHistory) -> Iterator[tuple[str, str]]:

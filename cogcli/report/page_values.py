@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.base.terminal_text import truncate_bytes
+from cogcli.declarations.value_types import Json
 
 
 class PageValue(NamedTuple):
@@ -21,7 +22,7 @@ class ValueLimit(NamedTuple):
 
     bytes: int
 
-    def value(self, word: str, value: Any, where: str) -> PageValue | None:
+    def value(self, word: str, value: object, where: str) -> PageValue | None:
         """Return a value as JSON, a text unchanged, or None for an empty value. `where` is the file that holds it."""
         if value is None or value in ("", {}, []):
             return None
@@ -29,7 +30,7 @@ class ValueLimit(NamedTuple):
         head, more = truncate_bytes(text, self.bytes)
         return PageValue(word, head, f"{more}; all of it: {where}" if more else "")
 
-    def members(self, values: dict[str, Any], where: str) -> list[PageValue]:
+    def members(self, values: Json, where: str) -> list[PageValue]:
         """Return each member of an object by name, empty ones included."""
         return [
             self.value(name, value, where) or PageValue(name, json_text(value))
@@ -37,7 +38,7 @@ class ValueLimit(NamedTuple):
         ]
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Return JSON in declared order, indented. Short values and lists of scalars are on one line."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     plain = isinstance(value, list) and not any(isinstance(each, dict | list) for each in value)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.problems import Problem
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.value_types import Json
 from cogcli.report.check_report import CheckReport, severity_word
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -47,10 +48,10 @@ def sarif(report: CheckReport, rules: Mapping[str, tuple[str, str]], *, version:
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _build_results(report: CheckReport, codes: list[str]) -> Iterable[dict[str, Any]]:
+def _build_results(report: CheckReport, codes: list[str]) -> Iterable[Json]:
     index = {code: number for number, code in enumerate(codes)}
     for problem, end in report.problems:
-        result: dict[str, Any] = {
+        result: Json = {
             "ruleId": problem.code,
             "ruleIndex": index[problem.code],
             "level": severity_word(problem, as_error=False),
@@ -63,8 +64,8 @@ def _build_results(report: CheckReport, codes: list[str]) -> Iterable[dict[str, 
         yield result
 
 
-def _build_location(problem: Problem, end: int) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": _build_artifact(problem.file)}
+def _build_location(problem: Problem, end: int) -> Json:
+    place: Json = {"artifactLocation": _build_artifact(problem.file)}
     if problem.line:
         region = {"startLine": problem.line, "startColumn": problem.column}
         place["region"] = region | ({"endColumn": end} if end else {})

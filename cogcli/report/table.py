@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any
 
 from cogcli.base.terminal_text import truncate_bytes, visible
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.episode.run_history import Branch
 
@@ -19,7 +19,7 @@ def columns(fold: History) -> tuple[str, ...]:
     return (*COLUMNS, "turn") if fold.turns.turns else COLUMNS
 
 
-def rows(fold: History, *, only: str = "") -> list[dict[str, Any]]:
+def rows(fold: History, *, only: str = "") -> list[Json]:
     """Return one row per step. Gates, items, rounds and nested steps follow their step."""
     turns = {step: turn.number for turn in fold.turns.turns for step in turn.steps}
     return [
@@ -29,7 +29,7 @@ def rows(fold: History, *, only: str = "") -> list[dict[str, Any]]:
     ]
 
 
-def _rows(branches: list[Branch]) -> Iterator[dict[str, Any]]:
+def _rows(branches: list[Branch]) -> Iterator[Json]:
     for _, step, below in branches:
         yield {
             "step_id": step.id,
@@ -82,12 +82,17 @@ def _render_member(member: str, leaves: Iterable[tuple[str, str]], most: int | N
     return [*lines, f"  {visible(member)}: … {left:,} bytes more"] if left else lines
 
 
-def _walk_leaves(value: Any, place: str) -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from _walk_leaves(item, f"{place}.{key}" if place else str(key))
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from _walk_leaves(item, f"{place}.{number}")
-    elif value is not None and value != "":
-        yield place, str(value).lower() if isinstance(value, bool) else str(value)
+def _walk_leaves(value: object, place: str) -> Iterator[tuple[str, str]]:
+    match value:
+        case dict():
+            for key, item in value.items():
+                yield from _walk_leaves(item, f"{place}.{key}" if place else str(key))
+        case list():
+            for number, item in enumerate(value):
+                yield from _walk_leaves(item, f"{place}.{number}")
+        case bool():
+            yield place, str(value).lower()
+        case None | "":
+            pass
+        case _:
+            yield place, str(value)

@@ -7,9 +7,10 @@ columns only names and times are shown.
 from __future__ import annotations
 
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.terminal_text import cells, pad, shorten_middle, truncate, visible
+from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.episode.run_history import Branch, StepHistory
 from cogcli.report.humanize import duration, milliseconds_between
@@ -70,7 +71,7 @@ def _flatten_branches(branches: list[Branch]) -> list[StepHistory]:
     return [step for branch in branches for step in (branch.step, *_flatten_branches(branch.below))]
 
 
-def rows(fold: History, *, only: str = "") -> list[dict[str, Any]]:
+def rows(fold: History, *, only: str = "") -> list[Json]:
     """Return the bars as rows of a table."""
     return [
         {"step_id": step.id, "status": step.status, "start_ms": start, "ms": ms}

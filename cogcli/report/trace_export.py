@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.canonical import span_of, trace_of
 from cogcli.base.jsonvalue import object_of, text_of
@@ -26,6 +26,7 @@ from cogcli.declarations.events import (
 )
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.typed_payload import read_payload
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.report.attempts import RetryWait, attempt_span, attempt_times
 from cogcli.report.chrome import chrome
@@ -49,9 +50,7 @@ _BAD: Final = ("failed", "vetoed")
 _BAD_OUTCOMES: Final = ("error", "vetoed")
 
 
-def render_trace(
-    events: Iterable[Event], format: str | None, *, io: bool = False
-) -> dict[str, Any]:
+def render_trace(events: Iterable[Event], format: str | None, *, io: bool = False) -> Json:
     """Return the spans of a whole log as an object of a format: `chrome`, otherwise OTLP."""
     trace = trace_spans(events, io=io)
     return chrome(trace) if format == "chrome" else otlp(trace)

@@ -13,11 +13,12 @@ from cogcli.base.canonical import span_of
 from cogcli.base.jsonvalue import object_of, text_of
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.value_types import Json
 
 INTERNAL: Final = 1
 CLIENT: Final = 3
 
-Attributes = dict[str, Any]
+Attributes = Json
 """Texts, whole numbers, booleans and lists of texts by name."""
 
 
@@ -147,18 +148,18 @@ def microseconds_of(timestamp: Any) -> int | None:
     return max(0, ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND)
 
 
-def duration_of(metrics: Any) -> int:
+def duration_of(metrics: object) -> int:
     """Return the duration in a closing event's metrics, in microseconds. 0 if there is none."""
     ms = object_of(metrics).get("duration_ms")
     return ms * 1000 if is_count(ms) else 0
 
 
-def is_count(value: Any) -> TypeGuard[int]:
+def is_count(value: object) -> TypeGuard[int]:
     """Return whether the value is a whole number that every reader can represent."""
     return type(value) is int and 0 <= value < _WHOLE
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """Return compact JSON, or an empty text for None."""
     return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 

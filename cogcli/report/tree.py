@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.step_path import StepPath
 from cogcli.base.terminal_text import cells, pad, shorten_middle, visible
-from cogcli.declarations.call_records import WrittenFile
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.shared_state import SeedAction
 from cogcli.episode.history import History
 from cogcli.episode.run_history import Branch, LoopHistory, RunHistory, StepHistory, total_usage
 from cogcli.episode.turn_history import TurnHistory
@@ -32,6 +33,7 @@ from cogcli.report.styled_text import (
     WAITS,
     Glyphs,
     StyledLine,
+    StyledSpan,
     fit,
     fit_line,
     outcome_style,
@@ -89,7 +91,8 @@ def tree(
     root = fold.root
     if root is None:
         return []
-    shown = _with_actions(fold.grouped(only), root, fold.actions, alone=not only)
+    actions = [read_record(SeedAction, action) for action in fold.actions]
+    shown = _with_actions(fold.grouped(only), root, actions, alone=not only)
     style = _Style(
         glyphs, width is not None, full, {turn.step.id: turn for turn in fold.turns.turns}
     )
@@ -143,13 +146,19 @@ def footer(fold: History, glyphs: Glyphs) -> StyledLine:
     if tokens_in or tokens_out:
         parts.append(f"tokens {tokens_in} in, {tokens_out} out")
     parts.append(count_of(len(fold.actions), "action") if fold.actions else count_of(calls, "call"))
-    timed = [step for step in (fold.root.own if fold.root else ()) if step.ms]
-    if timed:
-        slowest = max(timed, key=lambda step: step.ms or 0)
-        total = (fold.root.ms if fold.root else None) or sum(step.ms or 0 for step in timed)
-        share = min(100, round(100 * (slowest.ms or 0) / total)) if total else 100
-        parts.append(f"slowest {slowest.name} {duration(slowest.ms)} ({share}%)")
+    parts += _slowest_step(fold.root) if fold.root else []
     return [(f" {glyphs.dot} ".join(visible(part) for part in parts), "dim")]
+
+
+def _slowest_step(root: RunHistory) -> list[str]:
+    """Return the slowest step with its share of the run's time. Empty if no step took time."""
+    times = [(step.ms, step.name) for step in root.own if step.ms]
+    if not times:
+        return []
+    longest, name = max(times, key=lambda time: time[0])
+    total = root.ms or sum(ms for ms, _ in times)
+    share = min(100, round(100 * longest / total)) if total else 100
+    return [f"slowest {name} {duration(longest)} ({share}%)"]
 
 
 _STEP_STATUS: Final = {"ok": "done", "error": "failed"}
@@ -157,26 +166,24 @@ _STEP_STATUS: Final = {"ok": "done", "error": "failed"}
 
 
 def _with_actions(
-    branches: list[Branch], root: RunHistory, actions: list[dict[str, Any]], *, alone: bool
+    branches: list[Branch], root: RunHistory, actions: list[SeedAction], *, alone: bool
 ) -> list[Branch]:
     """Return the steps with their actions below them. With `alone`, actions without a step come last."""
-    of_step: dict[Any, list[Branch]] = {}
+    of_step: dict[str | None, list[Branch]] = {}
     known = {step.id for step in root.own}
     for action in actions:
-        step_id = action.get("step_id")
-        of_step.setdefault(step_id if step_id in known else None, []).append(
-            _action_branch(root, action)
-        )
+        step_id = action.step_id if action.step_id in known else None
+        of_step.setdefault(step_id, []).append(_action_branch(root, action))
     steps = [Branch(run, step, below + of_step.get(step.id, [])) for run, step, below in branches]
     return steps + (of_step.get(None, []) if alone else [])
 
 
-def _action_branch(root: RunHistory, action: dict[str, Any]) -> Branch:
-    shown = StepHistory(action["id"], action.get("tool") or action["id"])
-    ended, took = action.get("result_status", ""), action.get("duration_ms")
-    shown.status = _STEP_STATUS.get(ended, ended)
-    shown.ms = None if took is None else round(took)
-    shown.writes = [name for name in action.get("result_artifacts", ()) if isinstance(name, str)]
+def _action_branch(root: RunHistory, action: SeedAction) -> Branch:
+    id, result = action.id or "", action.result_status or ""
+    shown = StepHistory(id, action.tool or id)
+    shown.status = _STEP_STATUS.get(result, result)
+    shown.ms = None if action.duration_ms is None else round(action.duration_ms)
+    shown.writes = [name for name in action.result_artifacts or () if isinstance(name, str)]
     return Branch(root, shown, [])
 
 
@@ -200,17 +207,19 @@ def _fold_parts(step: StepHistory, below: list[Branch]) -> tuple[list[Branch], s
     parts = [branch.step for branch in below if StepPath(branch.step.id).loop.endswith("#")]
     if len(parts) < _FEWEST_FOLDED:
         return below, ""
-    counts = Counter(part.status for part in parts)
     notable = [part.id for part in parts if part.status not in _PLAIN][:_MOST_UNFOLDED]
     folded = {part.id for part in parts}.difference(notable)
+    shown = [branch for branch in below if branch.step.id not in folded]
     total = step.loop.total if step.loop else None
     begun = f"{len(parts)} of " if total and total > len(parts) else ""
     each = begun + count_of(total or len(parts), "item" if total else "round")
+    return shown, f"{each}: {_count_statuses(parts)}; --full shows all"
+
+
+def _count_statuses(parts: list[StepHistory]) -> str:
+    counts = Counter(part.status for part in parts)
     known = [status for status in _RANK if counts[status]]
-    words = ", ".join(f"{counts[status]} {status}" for status in dict.fromkeys([*known, *counts]))
-    return [
-        branch for branch in below if branch.step.id not in folded
-    ], f"{each}: {words}; --full shows all"
+    return ", ".join(f"{counts[status]} {status}" for status in dict.fromkeys([*known, *counts]))
 
 
 _PLAIN: Final = ("done", "skipped")
@@ -224,18 +233,13 @@ def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
         mark, stem = (glyphs.last, "   ") if last else (glyphs.branch, glyphs.pipe)
         if not boxes:
             mark = stem = "  "
-        failed = step.error if step.status in ("failed", "vetoed") else None
-        detail = [(f"{above}{stem}   {visible(error_text(failed))}", "red")] if failed else []
         turn = style.turns.get(step.id)
         below, folded = (below, "") if style.full else _fold_parts(step, below)
-        more = (
-            turn_lines(turn)
-            if turn
-            else [*step.notices, *_ruling_lines(step), *map(_render_file, step.files)]
-        )
         through = _describe_turn(turn) if turn else flow(run, step, glyphs)
-        more += [folded] if folded else []
-        detail += [(f"{above}{stem}   {visible(text)}", "dim") for text in more]
+        detail = [
+            (f"{above}{stem}   {visible(text)}", colour)
+            for text, colour in _details(step, turn, folded)
+        ]
         yield _Row(
             above + mark, glyphs.sign(step.status), step.status, visible(step.name), visible(step.uses),
             duration(step.ms), glyphs.parallel if step.overlaps else "", visible(through), detail,
@@ -243,12 +247,19 @@ def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
         yield from _rows(below, style, above + stem)
 
 
-def _render_file(file: WrittenFile) -> str:
-    return f"wrote {file.path}, {size(file.size_bytes)}"
+def _details(step: StepHistory, turn: TurnHistory | None, folded: str) -> Iterator[StyledSpan]:
+    """Yield the texts below a step or a turn, each with its colour."""
+    if step.error and step.status in ("failed", "vetoed"):
+        yield error_text(step.error), "red"
+    lines = turn_lines(turn) if turn else _step_lines(step)
+    for text in (*lines, folded) if folded else lines:
+        yield text, "dim"
 
 
-def _ruling_lines(step: StepHistory) -> list[str]:
-    return [f"policy: {step.ruling}"] if step.ruling else []
+def _step_lines(step: StepHistory) -> list[str]:
+    ruling = [f"policy: {step.ruling}"] if step.ruling else []
+    files = [f"wrote {file.path}, {size(file.size_bytes)}" for file in step.files]
+    return [*step.notices, *ruling, *files]
 
 
 def _describe_turn(turn: TurnHistory) -> str:
@@ -288,9 +299,8 @@ def flow(run: RunHistory, step: StepHistory, glyphs: Glyphs) -> str:
         return ""
     if step.status in ("running", WAITS, CUT_OFF, IN_DOUBT):
         return step.detail or step.status
-    target = ", ".join(dict.fromkeys(step.writes)) or (
-        "?" if step.status in ("failed", "vetoed") else ""
-    )
+    unknown = "?" if step.status in ("failed", "vetoed") else ""
+    target = ", ".join(dict.fromkeys(step.writes)) or unknown
     fallback = f"! fell back to {step.fallback}:" if step.fallback else ""
     parts = [fallback, ", ".join(step.reads), f"{glyphs.arrow} {target}" if target else ""]
     if step.tokens:

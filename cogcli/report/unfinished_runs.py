@@ -38,29 +38,39 @@ def unfinished_state(fold: History, status: str) -> UnfinishedState:
         return UnfinishedState()
     ended = fold.root is not None and fold.root.status not in ("pending", "running")
     asks = () if ended else tuple(fold.asks.open)
-    asking = {ask.step_id for ask in asks}
-    doubtful, cut_off = [], []
-    for step in (step for run in fold.runs.values() for step in run.steps.values()):
-        if step.id in asking and step.status == "pending":
-            step.status, step.detail = WAITS, "needs your approval"
-        elif step.status == ALIVE:
-            step.status = _find_status(step, waiting=bool(asks) and status == "pending")
-            if step.binding and step.status == IN_DOUBT:
-                doubtful.append(step)
-            elif step.binding and step.status == CUT_OFF:
-                cut_off.append(step)
+    waiting = bool(asks) and status == "pending"
     for turn in fold.turns.turns:
         if turn.step.status == ALIVE:
-            turn.step.status = WAITS if asks and status == "pending" else CUT_OFF
-    return UnfinishedState(asks, tuple(doubtful), () if ended else tuple(cut_off))
+            turn.step.status = WAITS if waiting else CUT_OFF
+    steps = [step for run in fold.runs.values() for step in run.steps.values()]
+    _mark_requested(steps, asks)
+    called = [step for step in _mark_stopped(steps, waiting=waiting) if step.binding]
+    return UnfinishedState(
+        asks,
+        doubtful=tuple(step for step in called if step.status == IN_DOUBT),
+        cut_off=tuple(step for step in called if step.status == CUT_OFF and not ended),
+    )
 
 
-def _find_status(step: StepHistory, *, waiting: bool) -> str:
+def _mark_requested(steps: list[StepHistory], asks: tuple[Ask, ...]) -> None:
+    """Set the status of the steps that have not begun because of an open request."""
+    requested = {ask.step_id for ask in asks}
+    for step in steps:
+        if step.id in requested and step.status == "pending":
+            step.status, step.detail = WAITS, "needs your approval"
+
+
+def _mark_stopped(steps: list[StepHistory], *, waiting: bool) -> list[StepHistory]:
+    """Set the status of the steps that were running, and return these steps."""
     from cogcli.base.calls import HARMLESS  # the rest of that module is for runs
 
-    if step.effect and step.effect not in HARMLESS and not step.answered:
-        return IN_DOUBT
-    return WAITS if waiting else CUT_OFF
+    stopped = [step for step in steps if step.status == ALIVE]
+    for step in stopped:
+        if step.effect and step.effect not in HARMLESS and not step.answered:
+            step.status = IN_DOUBT
+        else:
+            step.status = WAITS if waiting else CUT_OFF
+    return stopped
 
 
 def describe(
