@@ -7,12 +7,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import RunError
 from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import RunTerminated, row_of
+from cogcli.declarations.value_types import Json
 
 FULL_DISK: Final = "env.disk"
 ScopeKey = tuple[str | None, str | None]
@@ -73,7 +74,7 @@ class ClosedScopes:
         return None
 
 
-def draft_full_disk_end(run_id: str, metrics: dict[str, Any] | None = None) -> Draft:
+def draft_full_disk_end(run_id: str, metrics: Json | None = None) -> Draft:
     """Return the draft of the last event of a run that a full disk ended. `metrics` are the event's metrics."""
     message = "the disk was full: nothing more could be recorded"
     payload = RunTerminated(

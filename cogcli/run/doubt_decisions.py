@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.base.calls import HARMLESS, Answer, Attempt
 from cogcli.base.errors import EffectInDoubtError, UsageError
@@ -23,6 +23,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import CallRetried, StepStarted
 from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
+from cogcli.declarations.value_types import Json
 from cogcli.episode.journal import Journal
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.doubt import CHOICES, DoubtResolution, answer_of
@@ -38,7 +39,7 @@ class DoubtAnswer(NamedTuple):
 
     step: str | None
     choice: str
-    output: dict[str, Any] | None = None
+    output: Json | None = None
     """With `done`: the output of the call. None means an empty output."""
 
 
@@ -254,8 +255,8 @@ def resolutions_from(
 
 
 def _check_output(
-    intent: Event, output: dict[str, Any], find_capability: Callable[[str], Capability | None]
-) -> dict[str, Any]:
+    intent: Event, output: Json, find_capability: Callable[[str], Capability | None]
+) -> Json:
     """Return the output with the types of the capability's contract, or unchanged if the capability no longer
     exists."""
     name = intent.payload["capability"]

@@ -11,12 +11,13 @@ without a question.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.canonical import digest_of
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted, StepFinished, StepStarted
 from cogcli.declarations.governance_events import PolicyDecided
+from cogcli.declarations.value_types import Json
 from cogcli.run.log_index import LogIndex
 
 DONE: Final = "done"
@@ -38,12 +39,12 @@ class Effect(NamedTuple):
     idempotency_key: str
     origin: dict[str, str]
     """The episode and the event id of its write-ahead record."""
-    output: dict[str, Any] | None = None
+    output: Json | None = None
     """The call's output, if it is known and the class is `effect`."""
-    input: dict[str, Any] | None = None
+    input: Json | None = None
     """The call's input, if the call is in doubt: a probe needs it."""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the effect as an entry in `run.started` of a later run."""
         return self._asdict()
 
@@ -85,7 +86,7 @@ def _effect_from_intent(recording: LogIndex, intent: Event) -> Effect | None:
     )
 
 
-def _find_outcome(recording: LogIndex, intent: Event) -> tuple[str, dict[str, Any] | None]:
+def _find_outcome(recording: LogIndex, intent: Event) -> tuple[str, Json | None]:
     """Return the state of a call and its output. The state is empty if no attempt left the process."""
     key = (intent.run_id, intent.step_id)
     early, decision = recording.answers.get(key), recording.decisions.get(key)

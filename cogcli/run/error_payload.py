@@ -6,7 +6,7 @@ Line numbers are looked up here, so only a failed run pays for them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.errors import (
     CogcliError,
@@ -16,6 +16,7 @@ from cogcli.base.errors import (
     RuntimeErrorBase,
 )
 from cogcli.base.resolved_secrets import resolved_secrets
+from cogcli.declarations.value_types import Json
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
 
@@ -25,10 +26,10 @@ _DEEPEST: Final = 20
 _LONGEST: Final = 400
 
 
-def error_payload(error: CogcliError, catalog: Catalog | None = None) -> dict[str, Any]:
+def error_payload(error: CogcliError, catalog: Catalog | None = None) -> Json:
     """Return the `error` object. `causes` has one line per causing exception, the nearest first, then one per
     attempt."""
-    body: dict[str, Any] = {"code": error.code, "message": error.message, "hint": error.hint}
+    body: Json = {"code": error.code, "message": error.message, "hint": error.hint}
     if not isinstance(error, RuntimeErrorBase):
         return body
     body |= {
@@ -55,7 +56,7 @@ def _original_error(error: RuntimeErrorBase) -> RuntimeErrorBase:
     return cause if isinstance(cause, RuntimeErrorBase) and cause.code == error.code else error
 
 
-def _find_place(error: RuntimeErrorBase, catalog: Catalog) -> dict[str, Any]:
+def _find_place(error: RuntimeErrorBase, catalog: Catalog) -> Json:
     """Return `file`, `line` and `column` in the binding, by default those of its `operation`. Empty without a known
     file."""
     binding = catalog.bindings.get(error.binding_id or "")

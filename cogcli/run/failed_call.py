@@ -4,7 +4,7 @@ number and duration of attempts, the request as a shell command, and a binding w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -13,6 +13,7 @@ from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StepFinished
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import ReceivedRequest
 from cogcli.protocols.http.curl import curl_line
@@ -23,9 +24,7 @@ from cogcli.specs.eligibility import reasons
 UNREACHABLE: Final = ("call.transport", "call.timeout", "call.circuit-open")
 
 
-def describe_failed_call(
-    events: Iterable[Event], error: dict[str, Any], catalog: Catalog | None
-) -> dict[str, Any]:
+def describe_failed_call(events: Iterable[Event], error: Json, catalog: Catalog | None) -> Json:
     """Return members to add to the `error` object of a run.
 
     They are `tried`, `curl`, `instead` (`CAP=BINDING`, callable without a network), and `hint` if the error has none.
@@ -35,7 +34,7 @@ def describe_failed_call(
     sent = [attempt for attempt in attempts if attempt.url]
     if not sent:
         return {}
-    found: dict[str, Any] = {
+    found: Json = {
         "tried": list(_summarize_addresses(sent)),
         "curl": _build_curl_command(sent[-1], catalog),
     }
@@ -50,7 +49,7 @@ def describe_failed_call(
     return {name: value for name, value in found.items() if value}
 
 
-def _find_failed_attempts(events: Iterable[Event], error: dict[str, Any]) -> list[AttemptMade]:
+def _find_failed_attempts(events: Iterable[Event], error: Json) -> list[AttemptMade]:
     """Return the attempts of the step that failed last with this code."""
     found: list[AttemptMade] = []
     for event in events:
@@ -90,7 +89,7 @@ def _build_curl_command(attempt: AttemptMade, catalog: Catalog | None) -> str:
     return curl_line(seen, f"{origin}://{host}", service, binding)
 
 
-def _suggest_address(error: dict[str, Any], catalog: Catalog | None) -> str:
+def _suggest_address(error: Json, catalog: Catalog | None) -> str:
     """Return a hint with the file that holds the address of an unreachable service. Empty if no file has it."""
     service = catalog.services.get(text_of(error.get("service"))) if catalog else None
     if error["code"] != "call.transport" or service is None or "base_url" not in service.settings:

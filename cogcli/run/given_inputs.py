@@ -11,6 +11,7 @@ from cogcli.base.jsonvalue import preview
 from cogcli.base.problems import Problem, ProblemsFound, suggestion
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.field_spec import Fields
+from cogcli.declarations.value_types import Json
 from cogcli.run.prepare import PreparedRun, RunRequest, prepare, skill_of
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.sample_inputs import sample_words
@@ -74,14 +75,12 @@ def _prepare_given(
     return prepared
 
 
-def convert_texts(
-    given: Mapping[str, Any], fields: Fields
-) -> tuple[dict[str, Any], list[UsageError]]:
+def convert_texts(given: Mapping[str, Any], fields: Fields) -> tuple[Json, list[UsageError]]:
     """Return the inputs with each text converted to its declared type, and an error for each text that does not fit.
 
     An input with an error is left out.
     """
-    inputs: dict[str, Any] = {}
+    inputs: Json = {}
     problems: list[UsageError] = []
     for name, value in given.items():
         if not isinstance(value, GivenText):

@@ -4,7 +4,7 @@ run."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 TYPED: Final = "typed"
 """Typed on the command line, or passed by the caller of the API."""
@@ -18,6 +18,6 @@ DEFAULT: Final = "default"
 """A default of the skill. Every input without another origin has this one."""
 
 
-def typed_values(inputs: Mapping[str, Any], origins: Mapping[str, str]) -> dict[str, Any]:
+def typed_values(inputs: Mapping[str, object], origins: Mapping[str, str]) -> dict[str, object]:
     """Return the values of typed inputs by name."""
     return {name: value for name, value in inputs.items() if origins.get(name, DEFAULT) == TYPED}

@@ -20,6 +20,7 @@ from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import options_from_log
 from cogcli.declarations.run_start import start_of
+from cogcli.declarations.value_types import Json
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.episode.snapshot import Snapshots
@@ -340,7 +341,7 @@ def _find_variables(selection: Mapping[str, Any], catalog: Catalog) -> dict[str,
     return {id: dict(values) for id in sorted(used) if (values := catalog.services[id].values)}
 
 
-def _build_request(prepared: PreparedRun, journal: Journal, selection: dict[str, Any]) -> Request:
+def _build_request(prepared: PreparedRun, journal: Journal, selection: Json) -> Request:
     skill, frame, agent = prepared.skill, prepared.frame, prepared.agent
     variables = _find_variables(selection, prepared.catalog)
     own = " ".join(f"{skill.name}: {skill.description}".split())

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.calls import HARMLESS, Answer
 from cogcli.base.errors import RuntimeErrorBase, error_from_payload
@@ -45,6 +45,7 @@ from cogcli.declarations.governance_events import (
     PolicyDecided,
 )
 from cogcli.declarations.typed_payload import recorded_payload
+from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.episode.refusals import another_tools, unreadable
@@ -396,7 +397,7 @@ class LogIndex:
             else None
         )
 
-    def _find_output(self, key: ScopeKey) -> dict[str, Any] | None:
+    def _find_output(self, key: ScopeKey) -> Json | None:
         """Return the recorded output of a call, however its step ended."""
         last = self.answers.get(key) or self._find_closing(key)
         return last.output if last else None
@@ -418,7 +419,7 @@ def may_have_effect(intent: StepStarted) -> bool:
     return bool(intent.capability) and intent.side_effects not in HARMLESS
 
 
-def _find_origin(closing: StepFinished) -> dict[str, Any]:
+def _find_origin(closing: StepFinished) -> Json:
     """Return the origin of a reused result. Empty for a result of this run."""
     return closing.reused_from if isinstance(closing.reused_from, dict) else {}
 
@@ -473,19 +474,19 @@ def _matching_key(one: Draft | Event) -> tuple[str | None, ...]:
     return (kind, None if kind == "run.started" else one.run_id, one.step_id, answer)
 
 
-def _wire_record(attempt: dict[str, Any]) -> dict[str, Any] | None:
+def _wire_record(attempt: Json) -> Json | None:
     """Return the data of the exchange on the wire in a recorded attempt, or None."""
     return {name: value for name, value in attempt.items() if name not in _OWN_OF_ATTEMPT} or None
 
 
-def error_of(recorded: dict[str, Any]) -> RuntimeErrorBase:
+def error_of(recorded: Json) -> RuntimeErrorBase:
     """Return the error of a recorded failure."""
     error = error_from_payload(recorded)
     error.record, error.usage = _wire_record(recorded), recorded.get("usage")
     return error
 
 
-def locate_error(recorded: dict[str, Any]) -> RuntimeErrorBase:
+def locate_error(recorded: Json) -> RuntimeErrorBase:
     """Return the error that ended a recorded run, with its place."""
     error = error_of(recorded)
     error.step_id, error.capability_id = recorded.get("step"), recorded.get("capability")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.declarations.run_start import RecordedStart
+from cogcli.declarations.value_types import Json
 
 
 class PolicyRequest(NamedTuple):
@@ -24,7 +25,7 @@ class PolicyRequest(NamedTuple):
         """Return the policy request in the first event of a run, or None for the default policy."""
         return cls(**start.policy.json) if start.policy and start.policy.json else None
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the `policy` member of `run.started`: the values that are set."""
         given = {**self._asdict(), "budget": dict(self.budget)}
         return {name: value for name, value in given.items() if value}

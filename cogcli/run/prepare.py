@@ -16,6 +16,7 @@ from cogcli.base.refs import FRAME_FIELDS
 from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.value_types import Json
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -95,13 +96,13 @@ class RunRequest(NamedTuple):
     """The skill, inputs and options of one run, not yet checked."""
 
     skill_id: str
-    inputs: dict[str, Any]
+    inputs: Json
     options: RunOptions
     origins: Mapping[str, str] = {}
     """By name the origin of an input, a word of `run.input_origins`. An input without an entry is a default."""
 
     @property
-    def frame(self) -> dict[str, Any]:
+    def frame(self) -> Json:
         """The given fields of the frame. The option `goal` overrides the frame's goal."""
         goal = {} if self.options.goal is None else {"goal": self.options.goal}
         return {**self.options.frame, **goal}
@@ -128,8 +129,8 @@ class PreparedRun(NamedTuple):
     request: RunRequest
     skill: Skill
     catalog: Catalog
-    inputs: dict[str, Any]
-    frame: dict[str, Any]
+    inputs: Json
+    frame: Json
     selection: SelectionOptions
     warnings: list[Problem]
     policy: CallPolicy | None = None
@@ -219,7 +220,7 @@ def skill_of(catalog: Catalog, skill_id: str) -> Skill:
     return skill
 
 
-def check_inputs(fields: Fields, given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+def check_inputs(fields: Fields, given: Json) -> tuple[Json, list[Problem]]:
     """Return the inputs with defaults, and all problems: unknown names first, then missing and wrong values."""
     problems = [
         _problem(
@@ -247,7 +248,7 @@ _ADDRESS: Final = r"(?:[\w-]+\.)+[A-Za-z]{2,}(?::\d+)?(?:[/?#]\S*)?|localhost(?:
 """The pattern of a page's address without its scheme."""
 
 
-def _with_scheme(fields: Fields, given: dict[str, Any], place: str) -> str:
+def _with_scheme(fields: Fields, given: Json, place: str) -> str:
     """Return the address at a place of the inputs with a scheme in front, if the schema accepts that. Empty
     otherwise."""
     name, *rest = place.split("/")
@@ -269,7 +270,7 @@ def _describe_field(field: FieldSpec) -> str:
     return f"{field.type}{options}{about}"
 
 
-def check_frame(given: dict[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+def check_frame(given: Json) -> tuple[Json, list[Problem]]:
     """Return the given fields of the frame, and all problems."""
     problems = [
         _problem(
@@ -331,7 +332,7 @@ class RunEnvironment(NamedTuple):
 def one_step_skill(
     head: Mapping[str, str], uses: str, values: Mapping[str, Any], outputs: Mapping[str, Any], names: Iterable[str],
     step: Mapping[str, Any] = {},
-) -> dict[str, Any]:  # fmt: skip
+) -> Json:  # fmt: skip
     """Return the spec of a skill whose only step calls `uses` with these values and returns the outputs in `names`.
 
     `head` has id, name and description. `step` adds or replaces members of the step.
@@ -348,7 +349,7 @@ def one_step_skill(
 
 def prepare_one_step(
     catalog: Catalog,
-    skill: dict[str, Any],
+    skill: Json,
     request: RunRequest,
     selection: SelectionOptions,
     file: str = "",

@@ -15,6 +15,7 @@ from cogcli.declarations.checked import problem_in, problem_of
 from cogcli.declarations.option_types import OptionType, PositiveNumber, WholeNumber, WordChoice
 from cogcli.declarations.options import OPTIONS, RunOptions
 from cogcli.declarations.run_start import RecordedStart
+from cogcli.declarations.value_types import Json
 
 _NO_MODEL: Final = "template"
 _Seconds = Annotated[float, Field(gt=0)]
@@ -30,7 +31,7 @@ class _Recorded(BaseModel):
 def _options_model() -> type[BaseModel]:
     """Return the model of a run's options, generated from their declarations."""
     hints = get_type_hints(RunOptions)
-    fields: dict[str, Any] = {}
+    fields: Json = {}
     for option in OPTIONS.values():
         above, _, name = option.logged.rpartition(".")
         if above == "options":

@@ -21,6 +21,7 @@ from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Draft, Event, mask_payload
 from cogcli.declarations.events import row_of
 from cogcli.declarations.run_start import start_of
+from cogcli.declarations.value_types import Json
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.run.closed_scopes import draft_full_disk_end
 from cogcli.run.engine.tasks import Cancelled, Unanswered
@@ -50,7 +51,7 @@ class ReplayDifference(NamedTuple):
     recorded: Any
     replayed: Any
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the object for the envelope (`--json`)."""
         return self._asdict()
 
@@ -201,7 +202,7 @@ class ReplaySink:
                 self._cancel()
         return recorded
 
-    def _drop_newer_members(self, mine: list[dict[str, Any]], theirs: Any) -> list[dict[str, Any]]:
+    def _drop_newer_members(self, mine: list[Json], theirs: Any) -> list[Json]:
         """Return the step records of a plan without members that older logs lack: `capability` under the first rules,
         later `rationale`."""
         known = {name for record in list_of(theirs) for name in object_of(record)}
@@ -264,13 +265,11 @@ def _event_outside_log(draft: Draft) -> Event:
     return Event(None, "", "", "", draft.run_id, None, draft.phase, draft.event_type, draft.payload)
 
 
-def _drop_time_members(payload: dict[str, Any]) -> dict[str, Any]:
+def _drop_time_members(payload: Json) -> Json:
     return {name: value for name, value in payload.items() if name not in _TIMELESS}
 
 
-def _find_difference(
-    recorded: Event, theirs: dict[str, Any], mine: dict[str, Any]
-) -> ReplayDifference:
+def _find_difference(recorded: Event, theirs: Json, mine: Json) -> ReplayDifference:
     for name in [*theirs, *mine]:
         if theirs.get(name) != mine.get(name):
             what = f"`{recorded.event_type}` of `{recorded.step_id or 'the run'}`: `{name}` differs"

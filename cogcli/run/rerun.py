@@ -11,6 +11,7 @@ from cogcli.base.errors import UsageError
 from cogcli.base.problems import suggestion
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.options import options_from_log
+from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import Warn
 from cogcli.run.effects import find_effects
 from cogcli.run.engine.plan import StepPlan
@@ -29,7 +30,7 @@ class Reuse(NamedTuple):
     """By step id in plan order: `reused`, or the reason why the step runs."""
     effects: RerunEffects
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return `plan` of the envelope: which steps are reused, called, or need a choice."""
         questions = self.effects.questions
         steps = []

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.problems import suggestion
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import is_own_id
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.store import Store
@@ -45,7 +46,7 @@ class EffectQuestion(NamedTuple):
         """Their states (`done`, `failed`, `in doubt`), each once, joined with commas."""
         return ", ".join(dict.fromkeys(effect.state for effect in self.effects))
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the object for the envelope (`--json`)."""
         capabilities = list(dict.fromkeys(effect.capability for effect in self.effects))
         return {
@@ -118,7 +119,7 @@ class RerunEffects(NamedTuple):
         below = [effect for effect in self.repeatable if effect.step == step]
         return bool(below) and all(choice_for(effect, self.choices) == "reuse" for effect in below)
 
-    def to_payload(self, by: str) -> dict[str, Any]:
+    def to_payload(self, by: str) -> Json:
         """Return `effects` of the new run's first event: each known effect by step path, with its resolution.
 
         `by` is the user, who made each choice that no probe made.

@@ -6,10 +6,11 @@ first event of the rerun, with the probe as the decider.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.scratch import scratch_folder
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.value_types import Json
 from cogcli.run.effects import IN_DOUBT, Effect
 from cogcli.run.engine.doubt import DoubtResolution
 from cogcli.run.engine.probe import is_promise, parse_probe_reply
@@ -60,7 +61,7 @@ def _ask_probe(
     probe = prepared.catalog.capability(capability.probe)
     names = [name for name in ("happened", "output") if probe and name in probe.outputs]
     values = {"idempotency_key": effect.idempotency_key, "input": effect.input}
-    outputs: dict[str, Any] = {name: {"type": "any"} for name in names}
+    outputs: Json = {name: {"type": "any"} for name in names}
     skill = one_step_skill(_HEAD, capability.probe, values, outputs, names, {"id": "probe"})
     request = prepared.request.with_options(frame={}, goal=None, durability="none", tags={})
     run = prepare_one_step(prepared.catalog, skill, request, prepared.selection, capability.file)

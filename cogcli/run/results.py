@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.base.errors import ABORTED, OK, CogcliError, EffectInDoubtError
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import RunPaused
 from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.value_types import Json
 from cogcli.episode.journal import Journal
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.run.closed_scopes import draft_full_disk_end
@@ -33,13 +34,13 @@ class RunResult(NamedTuple):
 
     status: str
     exit_code: int
-    outputs: dict[str, Any] | None
-    error: dict[str, Any] | None
+    outputs: Json | None
+    error: Json | None
     episode_id: str
     run_id: str
     trace_id: str
     directory: str
-    metrics: dict[str, Any]
+    metrics: Json
     counts: dict[str, int]
     finished: FinishedRun
     """The engine's own result."""
@@ -194,7 +195,7 @@ def close_after_error(journal: Journal) -> LogIndex | None:
     return waiting
 
 
-def _metrics_so_far(log: LogIndex) -> dict[str, Any] | None:
+def _metrics_so_far(log: LogIndex) -> Json | None:
     """Return the metrics of a run that ends with the present log. Only its active time counts."""
     if log.started is None or log.last is None:
         return None

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.value_types import Json
 from cogcli.episode.log_lines import LATEST
 from cogcli.episode.projection import Projection
 
@@ -32,14 +33,14 @@ class StateOfRun:
         # A log with a pack follows the latest rules, even if a masked first event hides the version.
         self._projection.plan.rules = LATEST
 
-    def read(self) -> dict[str, Any]:
+    def read(self) -> Json:
         """Return the parts by name. Later events do not change the returned lists."""
         return {name: part() for name, part in self._parts.items()}
 
-    def _plan(self) -> dict[str, Any]:
+    def _plan(self) -> Json:
         plan = self._projection.plan.result()
         return {**plan, "steps": [dict(step) for step in plan["steps"]]}
 
-    def _outcomes(self) -> dict[str, Any]:
+    def _outcomes(self) -> Json:
         outcomes = self._projection.outcomes()
         return {**outcomes, "actions": list(outcomes["actions"])}
