@@ -5,7 +5,7 @@ Each has the number of its turn, but for those that belong to a call of a model.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cogcli.declarations.call_records import Usage
 from cogcli.declarations.event_type import EventType, Payload
@@ -22,7 +22,7 @@ class LayerCompleted(Payload):
     turn: Count = always(default=1)
     layer: str
     reads: list[str]
-    writes: Any
+    writes: object
     skipped: str | None = None
 
 

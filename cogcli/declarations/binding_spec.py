@@ -18,6 +18,7 @@ from cogcli.declarations.spec_types import (
     ServiceRef,
     Words,
 )
+from cogcli.declarations.value_types import Json
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 Bytes = Annotated[int, SpecLimits(least=1, most=MAX_BYTES)]
@@ -88,11 +89,11 @@ class Binding(Spec):
     """That of the service, else `binding.protocol`."""
     operation: Words
     """What is called: [by protocol](#operation)."""
-    request: Annotated[dict[str, Any], SpecLimits(foreign=True)] = key(
+    request: Annotated[Json, SpecLimits(foreign=True)] = key(
         default=NOTHING, required=True, nullable=True
     )
     """[What is asked](#request); null: nothing."""
-    response: dict[str, Any] = key(default=NOTHING, required=True, nullable=True)
+    response: Json = key(default=NOTHING, required=True, nullable=True)
     """Output to [where it is in the reply](#response); null: nothing."""
     checks: tuple[BindingCheck, ...] = ()
     """[What the outputs have to hold](#checks)."""

@@ -19,6 +19,7 @@ from cogcli.declarations.spec_types import (
     Version,
     Words,
 )
+from cogcli.declarations.value_types import Json
 
 TrustLevel = Annotated[str, SpecLimits(choices=TRUST_LEVELS)]
 OnFail = Literal["block", "warn", "degrade", "require_human"]
@@ -175,7 +176,7 @@ class Capability(Spec):
     Default: required, unless it `extends`"""
     properties: Properties = Properties()
     """How it behaves."""
-    metadata: Annotated[dict[str, Any], SpecLimits(keys=CapabilityMetadata)] = NOTHING
+    metadata: Annotated[Json, SpecLimits(keys=CapabilityMetadata)] = NOTHING
     """Open: other keys of yours may stand next to these."""
     cognitive_hints: CognitiveHints | None = None
     """[Hints](#hints)."""

@@ -19,7 +19,7 @@ from cogcli.declarations.spec_types import (
     Seconds,
     Words,
 )
-from cogcli.declarations.value_types import StepStatus
+from cogcli.declarations.value_types import Json, StepStatus
 
 WholeAmount = Annotated[int, SpecLimits(least=0, most=LARGEST_WHOLE)]
 FileName = Annotated[
@@ -170,7 +170,7 @@ class CaseSpec(Spec):
     approve: tuple[Words, ...] = ()
     """Gates or capabilities that a person says yes to; any other pause ends the case, with 5.
     Default: none"""
-    options: Annotated[dict[str, Any], SpecLimits(keys=CaseOptions)] = NOTHING
+    options: Annotated[Json, SpecLimits(keys=CaseOptions)] = NOTHING
     """`trust_level confirm bind conformance keep_going max_workers timeout step_timeout pack intent user
     safety_mode budget tag`, as the flags of `run`.
     Default: those of the `cogcli.toml` of a trusted project"""

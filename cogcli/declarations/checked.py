@@ -17,7 +17,7 @@ def adapter_of(cls: type[Record]) -> TypeAdapter[Any]:
     return TypeAdapter(cls)
 
 
-def problem_of(event_type: str, payload: Any) -> str | None:
+def problem_of(event_type: str, payload: object) -> str | None:
     """What is wrong with the payload of a known event type: the first problem, with its place.
 
     Raises KeyError for a type that is not known.
@@ -25,7 +25,7 @@ def problem_of(event_type: str, payload: Any) -> str | None:
     return problem_in(PAYLOAD_OF[event_type], payload)
 
 
-def problem_in(cls: type[Record], payload: Any) -> str | None:
+def problem_in(cls: type[Record], payload: object) -> str | None:
     """What is wrong with a payload by the record of its type: the first problem, with its place."""
     try:
         adapter_of(cls).validate_python(payload)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
+
+from cogcli.declarations.value_types import Json
 
 _MEMBER: Final = b',"sum":"%08x"}'
 _SIZE: Final = len(_MEMBER % 0)
@@ -55,7 +57,7 @@ class Checksums:
     def __init__(self) -> None:
         self._begun = False
 
-    def problem(self, raw: bytes, line: dict[str, Any]) -> tuple[str, str] | None:
+    def problem(self, raw: bytes, line: Json) -> tuple[str, str] | None:
         """Code and message for a line of a log of ours that does not fit its checksum, or lacks one.
 
         A line that ends with a checksum whose key was damaged has one, also as the first line of its log.

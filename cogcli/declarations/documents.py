@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cogcli.declarations import shared_state as shared
 from cogcli.declarations.call_records import WrittenFile
@@ -43,7 +43,7 @@ class Belief(shared.SeedBelief):
 class PlanStep(shared.SeedStep):
     """One step and its status."""
 
-    depends_on: list[Any] | None = None
+    depends_on: list[object] | None = None
 
 
 class Plan(shared.Part):

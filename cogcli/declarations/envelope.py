@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import row_of
+from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
     from cogcli.base.redact import Redactor
@@ -23,12 +24,12 @@ class Draft(NamedTuple):
     event_type: str
     phase: str
     run_id: str
-    payload: dict[str, Any]
+    payload: Json
     step_id: str | None = None
     agent_id: str | None = None
     caused_by: str | None = None
     evidence_ids: tuple[str, ...] = ()
-    metrics: dict[str, Any] | None = None
+    metrics: Json | None = None
 
 
 def draft_of(
@@ -38,7 +39,7 @@ def draft_of(
     step_id: str | None = None,
     speaker: str = "",
     caused_by: str | None = None,
-    metrics: dict[str, Any] | None = None,
+    metrics: Json | None = None,
     phase: str = "",
 ) -> Draft:
     """An event with this payload. Speaker and phase are those of its type unless they are given."""
@@ -72,14 +73,14 @@ class Event(NamedTuple):
     agent_id: str | None = None
     caused_by: str | None = None
     evidence_ids: tuple[str, ...] | list[str] = ()
-    metrics: dict[str, Any] | None = None
+    metrics: Json | None = None
     prev: str | None = None
     clock: str | None = None
 
 
-def to_json(event: Event) -> dict[str, Any]:
+def to_json(event: Event) -> Json:
     """The event as the object of its line, keys in the order of the format; absent optional keys are left out."""
-    line: dict[str, Any] = {
+    line: Json = {
         "seq": event.seq,
         "id": event.id,
         "timestamp": event.timestamp,
@@ -113,7 +114,7 @@ TYPES: Final[dict[str, type]] = {
 """The type of each key of a line."""
 OPTIONAL: Final = ("step_id", "agent_id", "caused_by", "metrics", "clock", "sum")
 """The keys that a line of ours may lack."""
-ABSENT: Final[dict[str, Any]] = {
+ABSENT: Final[Json] = {
     **dict.fromkeys(("id", "timestamp", "episode_id", "phase"), ""), "evidence_ids": ()
 }  # fmt: skip
 """What an event has instead of a key that is not there, where that is not None."""
@@ -121,7 +122,7 @@ _ABSENT: Final = tuple(map(ABSENT.get, Event._fields))
 _EVIDENCE: Final = Event._fields.index("evidence_ids")
 
 
-def from_json(line: dict[str, Any]) -> Event:
+def from_json(line: Json) -> Event:
     """The event of a line's object, nothing checked: a member of a wrong type stays as it is."""
     members = list(map(line.get, Event._fields, _ABSENT))
     members[_EVIDENCE] = members[_EVIDENCE] or ()
@@ -131,12 +132,12 @@ def from_json(line: dict[str, Any]) -> Event:
 _KEYED_BY_SPEC_IDS: Final = ("pins", "selection")
 
 
-def mask_payload(payload: dict[str, Any], redactor: Redactor) -> dict[str, Any]:
+def mask_payload(payload: Json, redactor: Redactor) -> Json:
     """The payload without secrets; the same object where there are none.
 
     Members whose keys are ids of specs lose known secret values alone: a skill `vault.secret` is pinned by a digest.
     """
-    masked: dict[str, Any] = redactor.mask(payload)
+    masked: Json = redactor.mask(payload)
     if masked is payload:
         return payload
     for name in _KEYED_BY_SPEC_IDS:

@@ -8,7 +8,8 @@ turns in `agent_events`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cogcli.base.merge import STRATEGIES
 from cogcli.declarations import agent_events, governance_events
@@ -25,15 +26,21 @@ from cogcli.declarations.field import ABSENT, always
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Count, IntuitionMode, Json, Outcome
 
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
+
 
 class OneOf:
     """A text that is one of some names, which are read when it is checked."""
 
-    def __init__(self, names: Any, what: str) -> None:
+    def __init__(self, names: Collection[str], what: str) -> None:
         self.names = names
         self.what = what
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         from pydantic_core import core_schema
 
         def check(name: str) -> str:
@@ -43,7 +50,9 @@ class OneOf:
 
         return core_schema.no_info_after_validator_function(check, handler(source))
 
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> Any:
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> Json:
         return {**handler(schema), "enum": [*self.names]}
 
 
@@ -106,7 +115,7 @@ class PlanEntry(Record):
     rationale: str | None = None
     status: str = always(default="pending")
     depends_on: list[str] = always(default=[])
-    inputs: Any = always(default=None)
+    inputs: object = always(default=None)
     """What it reads, by the names of its inputs."""
     uses: str | None = None
     """In logs of other tools: what it calls."""
@@ -176,7 +185,7 @@ class Written(Record):
 
     target: str
     strategy: MergeStrategy
-    value: Any
+    value: object
 
 
 class StepFinished(Payload):

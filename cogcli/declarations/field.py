@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Protocol, Self
+
+from cogcli.declarations.value_types import Json
+
+
+class RecordValue(Protocol):
+    """A value of a record as its fields read it: `record.Record`, which imports this module."""
+
+    json: Json
+    other_members: ClassVar[bool]
+
+    @classmethod
+    def of(cls, json: Json) -> Self:
+        """The value of this JSON."""
+
 
 REQUIRED: Final = object()
 """Stands for the default of a field that has none."""
 ABSENT: Final[Any] = object()
 """The default of a field that is no member of the value unless it is given: null is something else."""
-RECORDS: Final[dict[str, Any]] = {}
+RECORDS: Final[dict[str, type[RecordValue]]] = {}
 """The classes of all records by name: a field whose type names one holds records."""
 
 
@@ -23,7 +37,7 @@ class Declaration:
     always = False
     """Whether the field is written even where it has its default."""
 
-    def __init__(self, default: Any) -> None:
+    def __init__(self, default: object) -> None:
         self.default = default
 
 
@@ -38,7 +52,7 @@ class FileKey(Declaration):
 
     def __init__(
         self,
-        default: Any,
+        default: object,
         *,
         name: str = "",
         required: bool = False,
@@ -53,13 +67,13 @@ class FileKey(Declaration):
 
 
 def key(
-    *, default: Any = REQUIRED, name: str = "", required: bool = False, nullable: bool = False
+    *, default: object = REQUIRED, name: str = "", required: bool = False, nullable: bool = False
 ) -> Any:
     """A member of a spec that is not only its name, type and default in the file (`FileKey`)."""
     return FileKey(default, name=name, required=required, nullable=nullable)
 
 
-def place(*, default: Any) -> Any:
+def place(*, default: object) -> Any:
     """A member that no file has: it follows from where the spec was found, or from its environment."""
     return FileKey(default, in_file=False)
 
@@ -67,7 +81,7 @@ def place(*, default: Any) -> Any:
 _PLAIN: Final = FileKey(None)
 
 
-def always(*, default: Any) -> Any:
+def always(*, default: object) -> Any:
     """The default of a field that is written even where it has this value."""
     return _Always(default)
 
@@ -77,7 +91,7 @@ class Field:
 
     __slots__ = ("_record", "always", "annotation", "declaration", "default", "name")
 
-    def __init__(self, name: str, annotation: str, default: Any) -> None:
+    def __init__(self, name: str, annotation: str, default: object) -> None:
         """`annotation` is the source of its type."""
         self.name = name
         self.annotation = annotation
@@ -86,7 +100,7 @@ class Field:
         self.always = self.declaration is not None and self.declaration.always
         """Whether it is written even where it is its default."""
         self.default = self.declaration.default if self.declaration else default
-        self._record: Any = _UNKNOWN
+        self._record: type[RecordValue] | None = _UNKNOWN
 
     @property
     def file_key(self) -> FileKey:
@@ -104,14 +118,14 @@ class Field:
         return self.default is REQUIRED or self.file_key.required
 
     @property
-    def record(self) -> Any:
+    def record(self) -> type[RecordValue] | None:
         """The class of the records that it holds; None where it holds other values."""
         if self._record is _UNKNOWN:
             words = re.findall(r"\w+", self.annotation)
             self._record = next((RECORDS[word] for word in words if word in RECORDS), None)
         return self._record
 
-    def __get__(self, value: Any, cls: type[Any]) -> Any:
+    def __get__(self, value: RecordValue | None, cls: type[RecordValue]) -> object:
         if value is None:
             return self
         found = value.json.get(self.name, self.default)
@@ -126,11 +140,11 @@ class Field:
         return type(found)() if found is self.default and found in ([], {}) else found
 
 
-_FOUND: Final[dict[type[Any], tuple[Field, ...]]] = {}
+_FOUND: Final[dict[type[RecordValue], tuple[Field, ...]]] = {}
 """The fields of each class that was asked for: they never change."""
 
 
-def fields_of(cls: type[Any]) -> tuple[Field, ...]:
+def fields_of(cls: type[RecordValue]) -> tuple[Field, ...]:
     """The fields of a record, those of the classes above it first.
 
     A class may give an inherited field another type or default; its place stays.
@@ -140,7 +154,7 @@ def fields_of(cls: type[Any]) -> tuple[Field, ...]:
     return _FOUND[cls]
 
 
-def _collect_fields(cls: type[Any]) -> dict[str, Field]:
+def _collect_fields(cls: type[RecordValue]) -> dict[str, Field]:
     fields: dict[str, Field] = {}
     for each in reversed(cls.__mro__):
         members = vars(each)

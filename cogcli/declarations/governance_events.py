@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from cogcli.declarations.event_type import EventType, Payload
 from cogcli.declarations.field import ABSENT, always
@@ -62,7 +62,7 @@ class PolicyDecided(Payload):
     would: list[Json] = ABSENT
     rule_errors: list[Json] = ABSENT
     obligations: list[str] = ABSENT
-    reads: Any = ABSENT
+    reads: object = ABSENT
     capability: str | None = None
     step_id: str | None = None
     input_hash: str | None = None

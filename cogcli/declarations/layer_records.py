@@ -3,8 +3,6 @@ a run show them (docs/reference/agent-run.md#layers)."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Count
 
@@ -33,8 +31,8 @@ class AttentionWrites(Record):
 class AgentSelf(Record):
     """How the agent presents itself."""
 
-    role: Any = None
-    voice: Any = None
+    role: object = None
+    voice: object = None
 
 
 class IdentityWrites(Record):
@@ -110,7 +108,7 @@ class ContextSection(Record):
     tokens: Count
     trust: str
     truncated: bool
-    content: Any = None
+    content: object = None
 
 
 class CompiledPrompt(Record):
@@ -167,7 +165,7 @@ class ModelMessage(Record):
     """One message of a prompt."""
 
     role: str
-    content: Any = None
+    content: object = None
 
 
 class ModelQuestion(Record):
@@ -182,5 +180,5 @@ class RecordedReply(Record):
     model: str
     finish: str
     request_id: str
-    text: Any = None
-    tool_calls: Any = None
+    text: object = None
+    tool_calls: object = None

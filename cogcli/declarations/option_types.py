@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
+
+from cogcli.declarations.value_types import Json
 
 YEAR: Final = 31_536_000
 """Seconds."""
@@ -18,20 +20,21 @@ _LONGEST_LINE: Final = 500
 _BOOLEANS: Final = {"1": True, "true": True, "0": False, "false": False}
 
 
-class OptionType:
-    """A type of values: `expected` describes them in an error message."""
+class OptionType(Protocol):
+    """A type of values: `expected` describes them in an error message.
+
+    A type says at least what it accepts; the other members are those of a text."""
 
     expected: str = ""
-    many = False
+    many: bool = False
     """Whether the flag of such an option may be repeated, once for each part of the value."""
-    in_environment = True
+    in_environment: bool = True
     """Whether a variable of the environment may hold a setting of this type."""
-    may_hide = False
+    may_hide: bool = False
     """Whether a value of another type may be a secret, so that no message shows it."""
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         """Whether a value of Python, JSON or TOML has this type."""
-        raise NotImplementedError
 
     def parse(self, text: str) -> Any:
         """The value in the text of a flag or an environment variable; None if the text has none."""
@@ -41,7 +44,7 @@ class OptionType:
         """The one form of a value that fits."""
         return value
 
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> Json:
         """The JSON Schema of a value in a configuration file."""
         return {"type": "string"}
 
@@ -52,7 +55,7 @@ class AnyText(OptionType):
     def __init__(self, expected: str = "a text") -> None:
         self.expected = expected
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         return is_utf8(value)
 
 
@@ -63,7 +66,7 @@ class MatchingText(OptionType):
         self.pattern = pattern
         self.expected = expected
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         return isinstance(value, str) and re.fullmatch(self.pattern, value) is not None
 
 
@@ -74,10 +77,10 @@ class WordChoice(OptionType):
         self.words = words
         self.expected = f"one of {', '.join(words)}"
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         return isinstance(value, str) and value in self.words
 
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> Json:
         return {"type": "string", "enum": list(self.words)}
 
 
@@ -86,13 +89,13 @@ class TrueOrFalse(OptionType):
 
     expected = "true or false"
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         return isinstance(value, bool)
 
     def parse(self, text: str) -> bool | None:
         return _BOOLEANS.get(text.lower())
 
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> Json:
         return {"type": "boolean"}
 
 
@@ -104,15 +107,16 @@ class WholeNumber(OptionType):
         self.most = most
         self.expected = f"a whole number from {least:,} to {most:,}"
 
-    def accepts(self, value: Any) -> bool:
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        return is_whole and self.least <= value <= self.most
+    def accepts(self, value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return False
+        return self.least <= value <= self.most
 
     def parse(self, text: str) -> int | None:
         value = _number_in(text, int)
-        return value if self.accepts(value) else None
+        return int(value) if value is not None and self.accepts(value) else None
 
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> Json:
         return {"type": "integer", "minimum": self.least, "maximum": self.most}
 
 
@@ -123,9 +127,10 @@ class PositiveNumber(OptionType):
         self.most = most
         self.expected = f"a number above 0 to {most:,}"
 
-    def accepts(self, value: Any) -> bool:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and 0 < value <= self.most
+    def accepts(self, value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return 0 < value <= self.most
 
     def parse(self, text: str) -> float | None:
         value = _number_in(text, float)
@@ -134,7 +139,7 @@ class PositiveNumber(OptionType):
     def normalize(self, value: Any) -> float:
         return float(value)
 
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> Json:
         return {"type": "number", "exclusiveMinimum": 0, "maximum": self.most}
 
 
@@ -147,14 +152,15 @@ class TextList(OptionType):
     def __init__(self, expected: str) -> None:
         self.expected = expected
 
-    def accepts(self, value: Any) -> bool:
-        is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-        return is_list and all(map(is_utf8, value))
+    def accepts(self, value: object) -> bool:
+        if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+            return False
+        return all(map(is_utf8, value))
 
     def normalize(self, value: Any) -> list[str]:
         return list(value)
 
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> Json:
         return {"type": "array", "items": {"type": "string", "minLength": 1}}
 
 
@@ -168,7 +174,7 @@ class IdList(TextList):
     def __init__(self) -> None:
         super().__init__("a list of ids")
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         return isinstance(value, list) and all(map(is_line, value))
 
 
@@ -180,15 +186,20 @@ class HostList(TextSet):
 
 
 class NamedValues(OptionType):
-    """A mapping of names to values of any kind."""
+    """A mapping of names to values of any kind; types below this one limit the values, too."""
 
     def __init__(self, expected: str) -> None:
         self.expected = expected
 
-    def accepts(self, value: Any) -> bool:
-        return isinstance(value, Mapping) and all(map(is_utf8, value))
+    def accepts(self, value: object) -> bool:
+        if not isinstance(value, Mapping):
+            return False
+        return all(map(is_utf8, value)) and all(map(self._accepts_value, value.values()))
 
-    def normalize(self, value: Any) -> dict[str, Any]:
+    def _accepts_value(self, value: object) -> bool:
+        return True
+
+    def normalize(self, value: Any) -> Json:
         return dict(value)
 
 
@@ -197,8 +208,8 @@ class TextPairs(NamedValues):
 
     many = True
 
-    def accepts(self, value: Any) -> bool:
-        return super().accepts(value) and all(map(is_utf8, value.values()))
+    def _accepts_value(self, value: object) -> bool:
+        return is_utf8(value)
 
 
 class NumberPairs(NamedValues):
@@ -207,16 +218,16 @@ class NumberPairs(NamedValues):
     many = True
     _number = WholeNumber()
 
-    def accepts(self, value: Any) -> bool:
-        return super().accepts(value) and all(map(self._number.accepts, value.values()))
+    def _accepts_value(self, value: object) -> bool:
+        return self._number.accepts(value)
 
 
-def is_utf8(value: Any) -> bool:
+def is_utf8(value: object) -> bool:
     """Whether a value is a text that UTF-8 can hold."""
     return isinstance(value, str) and value.encode(errors="replace").decode() == value
 
 
-def is_line(value: Any) -> bool:
+def is_line(value: object) -> bool:
     """Whether a value is a text of one line, which is not empty."""
     return (
         isinstance(value, str)
@@ -226,7 +237,7 @@ def is_line(value: Any) -> bool:
     )
 
 
-def _number_in(text: str, read: Callable[[str], float]) -> Any:
+def _number_in(text: str, read: Callable[[str], float]) -> float | None:
     """The number that a text spells in plain digits, however Python would read it; else None."""
     if not text.isascii() or "_" in text or len(text) > _LONGEST_NUMBER:
         return None

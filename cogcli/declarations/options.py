@@ -74,7 +74,7 @@ class Option(Declaration):
         help: str,
         group: str,
         *,
-        default: Any = None,
+        default: object = None,
         shown: str | None = None,
         completes: str = "",
         also: tuple[str, ...] = (),
@@ -116,7 +116,7 @@ def _option(type: OptionType, flag: str, help: str, group: str, **more: Any) -> 
     return Option(type, flag, help, group, **more)
 
 
-def _shown(default: Any) -> str:
+def _shown(default: object) -> str:
     is_absent = default is None or default is False or default in ([], {})
     return "" if is_absent else str(default)
 
@@ -325,16 +325,16 @@ class RunOptions(Record):
         setting=True,
     )
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The `options` of `run.started`."""
         return self._logged_below("options")
 
     @property
-    def policy(self) -> dict[str, Any]:
+    def policy(self) -> Json:
         """The `policy` of `run.started`; empty for the default policy."""
         return {name: value for name, value in self._logged_below("policy").items() if value}
 
-    def _logged_below(self, parent: str) -> dict[str, Any]:
+    def _logged_below(self, parent: str) -> Json:
         payload = {}
         for option in _LOGGED:
             above, _, name = option.logged.rpartition(".")
@@ -345,7 +345,7 @@ class RunOptions(Record):
         return payload
 
 
-def _log_value(option: Option, value: Any) -> Any:
+def _log_value(option: Option, value: Any) -> object:
     """The value of an option as the log records it."""
     if option.logged_inverted:
         return not value
@@ -376,7 +376,7 @@ BY_HELP: Final = _ordered(OPTIONS.values(), "help_after")
 _LOGGED: Final = _ordered((each for each in OPTIONS.values() if each.logged), "logged_after")
 
 
-def normalized(values: Mapping[str, Any]) -> dict[str, Any]:
+def normalized(values: Mapping[str, object]) -> Json:
     """The values of options by name, each in its one form; null stands for an option that is not given."""
     given = {name: value for name, value in values.items() if value is not None}
     return {name: OPTIONS[name].type.normalize(value) for name, value in given.items()}
@@ -384,7 +384,7 @@ def normalized(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def options_from_log(started: Mapping[str, Any]) -> RunOptions:
     """The options that the payload of `run.started` records, which was checked; the default of each that it lacks."""
-    found: dict[str, Any] = {}
+    found: Json = {}
     for option in _LOGGED:
         above, _, name = option.logged.rpartition(".")
         members = started.get(above) if above else started

@@ -22,6 +22,7 @@ from cogcli.declarations.spec_types import (
     Version,
     Words,
 )
+from cogcli.declarations.value_types import Json
 
 MODES: Final = SAFETY_MODES
 METRIC_NAMES: Final = (
@@ -144,7 +145,7 @@ class PackDefaults(Spec):
 
     safety_mode: SafetyMode = "read_only"
     """The highest [mode](#modes) of a call; a flag may lower it."""
-    budget: Annotated[dict[str, Any], SpecLimits(keys=PackBudget)] = NOTHING
+    budget: Annotated[Json, SpecLimits(keys=PackBudget)] = NOTHING
     """[Budgets](#budgets); flags may lower them."""
     buckets: BucketSizes = NOTHING
     """The most tokens of a [bucket](#buckets); the first of the three that names one counts.
@@ -291,7 +292,7 @@ class RuleOutcome(Spec):
 class RuleExample(Spec):
     """A test of a rule."""
 
-    data: Annotated[dict[str, Any], SpecLimits(foreign=True)]
+    data: Annotated[Json, SpecLimits(foreign=True)]
     """What the rule sees."""
     expect: Literal["match", "no_match", "error"]
     """What comes of it."""
@@ -423,7 +424,7 @@ class TaskTemplate(Spec):
     decision: Name = ""
     """Its decision."""
     steps: Annotated[
-        tuple[Annotated[dict[str, Any], SpecLimits(keys=Step)], ...],
+        tuple[Annotated[Json, SpecLimits(keys=Step)], ...],
         SpecLimits(least=1, most=MAX_STEPS, code="skill.steps"),
     ]
     """As of a skill."""
@@ -556,7 +557,7 @@ class Pack(Spec):
     """The path shown to users."""
 
     @classmethod
-    def of(cls, json: dict[str, Any], **places: Any) -> Self:
+    def of(cls, json: Json, **places: object) -> Self:
         """The pack of a checked mapping; its hash is that of the mapping."""
         return super().of(json, hash=digest_of(json), **places)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from cogcli.declarations.field import ABSENT, REQUIRED, fields_of
+from cogcli.declarations.field import ABSENT, REQUIRED, RecordValue, fields_of
+from cogcli.declarations.value_types import Json
 
 
-def core_schema_of(cls: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
+def core_schema_of(cls: type[RecordValue], handler: GetCoreSchemaHandler) -> CoreSchema:
     """How pydantic checks the JSON of a record: strictly, with no keys but its fields and `x-...`."""
     hints = get_type_hints(cls, include_extras=True)
     fields = {}
@@ -22,7 +23,7 @@ def core_schema_of(cls: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
         fields[field.name] = core_schema.typed_dict_field(schema, required=is_required)
     known = frozenset(fields)
 
-    def require_known_keys(value: dict[str, Any]) -> dict[str, Any]:
+    def require_known_keys(value: Json) -> Json:
         for key in () if cls.other_members else value:
             if key not in known and not key.startswith("x-"):
                 raise ValueError(f"unknown key `{key}`")

@@ -25,9 +25,9 @@ from typing import (
 
 from cogcli.declarations.field import ABSENT, REQUIRED, Field, fields_of
 from cogcli.declarations.record import Record
-from cogcli.declarations.value_types import ValueLimits
+from cogcli.declarations.value_types import Json, ValueLimits
 
-Fitter = Callable[[Any], Any]
+Fitter = Callable[[object], object]
 """The value, or as much of it as has the type; `ABSENT` where nothing has."""
 _Read = TypeVar("_Read", bound=Record)
 
@@ -40,7 +40,7 @@ class _Shape(NamedTuple):
     one is as fast as for any other object."""
     fitters: dict[str, Fitter | frozenset[type]]
     """By member the types of a plain value, or what fits another one."""
-    absent: dict[str, Any]
+    absent: Json
     """The attributes of a record of which nothing is given."""
     required: tuple[str, ...]
 
@@ -68,7 +68,7 @@ def read_record(cls: type[_Read], json: object, *, whole: bool = False) -> _Read
     return value
 
 
-def _require_members(shape: _Shape, given: dict[str, Any]) -> None:
+def _require_members(shape: _Shape, given: Json) -> None:
     for name in shape.required:
         fitter, member = shape.fitters[name], given.get(name, ABSENT)
         fits = (
@@ -95,9 +95,9 @@ def _shape_of(cls: type[Record]) -> _Shape:
     )
 
 
-def _types_of(cls: type[Record]) -> dict[str, Any]:
+def _types_of(cls: type[Record]) -> Json:
     """The types of the fields by name. `typing.get_type_hints` compiles each of them by itself, which takes longer."""
-    types: dict[str, Any] = {}
+    types: Json = {}
     for each in reversed(cls.__mro__):
         if annotations := vars(each).get("__annotations__"):
             source = f"({', '.join(annotations.values())},)"
@@ -106,13 +106,15 @@ def _types_of(cls: type[Record]) -> dict[str, Any]:
     return types
 
 
-def _absent_value(field: Field, hint: Any) -> Any:
+def _absent_value(field: Field, hint: object) -> object:
     if field.default is REQUIRED:
         return _empty(hint)
     return None if field.default is ABSENT else field.default
 
 
-_PLAIN: Final[dict[Any, frozenset[type]]] = {
+_ANYTHING: Final = (Any, object)
+"""The types that every value has."""
+_PLAIN: Final[dict[object, frozenset[type]]] = {
     str: frozenset((str,)),
     int: frozenset((int,)),
     float: frozenset((int, float)),
@@ -122,7 +124,7 @@ _PLAIN: Final[dict[Any, frozenset[type]]] = {
 }
 
 
-def _plain_types(hint: Any) -> frozenset[type] | None:
+def _plain_types(hint: object) -> frozenset[type] | None:
     """The types of a value of which nothing else matters; None where more does."""
     if get_origin(hint) in (Union, UnionType):
         parts = [_plain_types(each) for each in get_args(hint)]
@@ -138,7 +140,7 @@ def _fitter(hint: Any) -> Fitter:
     origin, args = get_origin(hint), get_args(hint)
     if (types := _plain_types(hint)) is not None:
         return lambda value: value if type(value) in types else ABSENT
-    if hint is Any:
+    if hint in _ANYTHING:
         return lambda value: value
     if origin is Annotated:
         return _fit_annotated(*args)
@@ -153,26 +155,26 @@ def _fitter(hint: Any) -> Fitter:
     return lambda value: read_record(hint, value) if type(value) is dict else ABSENT
 
 
-def _fit_annotated(hint: Any, *rules: Any) -> Fitter:
+def _fit_annotated(hint: object, *rules: object) -> Fitter:
     fit_type = _fitter(hint)
     least = next((rule.least for rule in rules if isinstance(rule, ValueLimits)), None)
     if least is None:
         return fit_type
 
-    def fit_number(value: Any) -> Any:
-        found = fit_type(value)
+    def fit_number(value: object) -> object:
+        found: Any = fit_type(value)
         return found if found is ABSENT or found >= least else ABSENT
 
     return fit_number
 
 
-def _fit_one_of(values: tuple[Any, ...]) -> Fitter:
+def _fit_one_of(values: tuple[object, ...]) -> Fitter:
     types = {type(value) for value in values}
     return lambda value: value if type(value) in types and value in values else ABSENT
 
 
 def _fit_first_of(fitters: list[Fitter]) -> Fitter:
-    def fit_union(value: Any) -> Any:
+    def fit_union(value: object) -> object:
         for fit_member in fitters:
             fitted = fit_member(value)
             if fitted is not ABSENT:
@@ -183,7 +185,7 @@ def _fit_first_of(fitters: list[Fitter]) -> Fitter:
 
 
 def _fit_list(fit_element: Fitter) -> Fitter:
-    def fit_list(value: Any) -> Any:
+    def fit_list(value: object) -> object:
         if type(value) is not list:
             return ABSENT
         return [each for each in map(fit_element, value) if each is not ABSENT]
@@ -192,7 +194,7 @@ def _fit_list(fit_element: Fitter) -> Fitter:
 
 
 def _fit_dict(fit_value: Fitter) -> Fitter:
-    def fit_dict(value: Any) -> Any:
+    def fit_dict(value: object) -> object:
         if type(value) is not dict:
             return ABSENT
         fitted = ((name, fit_value(each)) for name, each in value.items())
@@ -201,13 +203,13 @@ def _fit_dict(fit_value: Fitter) -> Fitter:
     return fit_dict
 
 
-_EMPTY: Final[dict[Any, Any]] = {str: "", int: 0, float: 0.0, bool: False, list: [], dict: {}}
+_EMPTY: Final[dict[object, object]] = {str: "", int: 0, float: 0.0, bool: False, list: [], dict: {}}
 
 
-def _empty(hint: Any) -> Any:
+def _empty(hint: object) -> object:
     """The empty value of a type: of a union null where that is one of its types."""
     origin, args = get_origin(hint), get_args(hint)
-    if hint is Any or NoneType in args:
+    if hint in _ANYTHING or NoneType in args:
         return None
     if origin is Annotated or origin in (Union, UnionType):
         return _empty(args[0])

@@ -18,7 +18,7 @@ A constructor is compiled when the first value is constructed (docs/adr/0026-rec
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
+from typing import TYPE_CHECKING, ClassVar, Self, dataclass_transform
 
 from cogcli.declarations.field import (
     ABSENT,
@@ -30,6 +30,7 @@ from cogcli.declarations.field import (
     key,
     place,
 )
+from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 class _RecordType(type):
     """Makes the annotated names of a class its fields."""
 
-    def __new__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> _RecordType:
+    def __new__(cls, name: str, bases: tuple[type, ...], members: Json) -> _RecordType:
         for field, annotation in members.get("__annotations__", {}).items():
             if not annotation.startswith("ClassVar"):
                 members[field] = Field(field, annotation, members.get(field, REQUIRED))
@@ -50,13 +51,13 @@ class _RecordType(type):
         members["__init__"] = _first_init
         return super().__new__(cls, name, bases, members)
 
-    def __init__(cls, name: str, bases: tuple[type, ...], members: dict[str, Any]) -> None:
+    def __init__(cls, name: str, bases: tuple[type, ...], members: Json) -> None:
         super().__init__(name, bases, members)
         if "__dict__" not in members["__slots__"]:
-            RECORDS[name] = cls
+            RECORDS[name] = cls  # type: ignore[assignment]
 
 
-def _first_init(self: Record, **members: Any) -> None:
+def _first_init(self: Record, **members: object) -> None:
     """Stands for `__init__` of a class until its first value is constructed."""
     cls = type(self)
     cls.__init__ = cls.constructor()  # type: ignore[method-assign]
@@ -65,11 +66,11 @@ def _first_init(self: Record, **members: Any) -> None:
 
 class _Held:
     __slots__ = ("json",)
-    json: dict[str, Any]
+    json: Json
     """The members as JSON, in order. It is not copied, so it must not be changed."""
 
 
-set_json: Callable[[Any, dict[str, Any]], None] = vars(_Held)["json"].__set__
+set_json: Callable[[object, Json], None] = vars(_Held)["json"].__set__
 
 
 class Record(_Held, metaclass=_RecordType):
@@ -79,7 +80,7 @@ class Record(_Held, metaclass=_RecordType):
     """Whether its JSON may have members that are not declared, as older versions wrote them."""
 
     @classmethod
-    def of(cls, json: dict[str, Any]) -> Self:
+    def of(cls, json: Json) -> Self:
         """The value of this JSON. An attribute without a member and a default raises AttributeError."""
         value = cls.__new__(cls)
         set_json(value, json)
@@ -98,7 +99,7 @@ class Record(_Held, metaclass=_RecordType):
         """What stands for `__init__` from the first value on."""
         return _compiled_init(cls)
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: object) -> Self:
         """A copy with other values. Raises TypeError for a name that is no field."""
         return type(self)(**{**self.json, **changes})
 
@@ -114,7 +115,9 @@ class Record(_Held, metaclass=_RecordType):
         return f"{type(self).__name__}.of({self.json!r})"
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        cls, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         from cogcli.declarations.pydantic_schema import core_schema_of
 
         return core_schema_of(cls, handler)
@@ -122,7 +125,7 @@ class Record(_Held, metaclass=_RecordType):
 
 def _compiled_init(cls: type[Record]) -> Callable[..., None]:
     """Writes the JSON of a value: as one literal, as far as no member before may be left out."""
-    known: dict[str, Any] = {"set_json": set_json, "_plain": _plain}
+    known: Json = {"set_json": set_json, "_plain": _plain}
     parameters: list[str] = []
     literal: list[str] = []
     statements: list[str] = []
@@ -154,7 +157,7 @@ def _compiled_init(cls: type[Record]) -> Callable[..., None]:
     return compiled
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A record as JSON, and so those in a list or a dictionary; any other value unchanged."""
     if isinstance(value, Record):
         return value.json

@@ -139,7 +139,7 @@ class RecordedMemory(Record):
     memory_class: str
     entity: str
     predicate: str
-    value: Any
+    value: object
     promoted_at: str
     user_id: str = ""
     tenant_id: str = ""

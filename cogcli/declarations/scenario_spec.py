@@ -8,6 +8,7 @@ from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.field import place
 from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.declarations.spec_types import Words
+from cogcli.declarations.value_types import Json
 
 MATCHES: Final = ("exact", "subset", "shape")
 BY_DOCUMENT: Final = "spec"
@@ -20,7 +21,7 @@ class CannedReply(Spec):
 
     status: Annotated[int, SpecLimits(least=200, most=599)] = 200
     """The status of the reply."""
-    headers: dict[str, Any] = NOTHING
+    headers: Json = NOTHING
     """Printable texts by name."""
     body: Any = None
     """A text is sent unchanged, everything else as JSON.
@@ -51,9 +52,9 @@ class Scenario(Spec):
     """The capability that is called."""
     binding_id: Words
     """The binding that it is called through."""
-    input: dict[str, Any]
+    input: Json
     """The inputs of the call."""
-    expected_output: dict[str, Any]
+    expected_output: Json
     """The outputs that the call must give."""
     expected_service_id: Words | None = None
     """The service that must answer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.field import place
@@ -15,6 +15,7 @@ from cogcli.declarations.spec_types import (
     ServiceTarget,
     Words,
 )
+from cogcli.declarations.value_types import Json
 
 HTTP_URL: Final = r"https?://([^/?#\s@]+)(?:[/?][^#\s]*)?"
 Url = Annotated[
@@ -101,7 +102,7 @@ class Service(Spec):
     module: str | None = place(default=None)
     isolation: str | None = place(default=None)
     """Those keys of a Python service."""
-    settings: dict[str, Any] = place(default=NOTHING)
+    settings: Json = place(default=NOTHING)
     """The keys of the other protocols as written: base_url, url, spec_ref, auth_ref, command, args,
     env, cwd; addresses with the values of variables."""
     values: dict[str, str] = place(default=NOTHING)
@@ -124,7 +125,7 @@ class Service(Spec):
     """The public hosts that calls reach although it is not trusted."""
 
     @classmethod
-    def of(cls, json: dict[str, Any], **places: Any) -> Self:
+    def of(cls, json: Json, **places: object) -> Self:
         """The service of a checked mapping; `places` has the members that no file has."""
         own = cls.file_keys()
         settings = {

@@ -6,8 +6,6 @@ They are read by `declarations.reading`: a member of another type counts as abse
 
 from __future__ import annotations
 
-from typing import Any
-
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import IntuitionMode, Json, Number
 
@@ -36,13 +34,13 @@ class SharedPlanStep(Record):
     """A step of a plan."""
 
     id: str
-    kind: Any = None
+    kind: object = None
     description: str
     uses: str
     capability: str | None = None
-    status: Any = "pending"
+    status: object = "pending"
     rationale: str | None = None
-    depends_on: list[Any] | None = None
+    depends_on: list[object] | None = None
     inputs: Json | None = None
     outputs: Json | None = None
 
@@ -52,8 +50,8 @@ class SharedPlan(Record):
 
     source: str
     rationale: str | None = None
-    step_records: list[Any] | None = None
-    steps: list[Any]
+    step_records: list[object] | None = None
+    steps: list[object]
 
 
 class SharedAttempt(Record):
@@ -67,7 +65,7 @@ class SharedAct(Record):
     """A step that begins or ends, or an action."""
 
     step_id: str | None = None
-    step_status: Any = None
+    step_status: object = None
     uses: str | None = None
     capability: str | None = None
     binding: str | None = None
@@ -75,14 +73,14 @@ class SharedAct(Record):
     action_id: str | None = None
     kind: str | None = None
     tool: str | None = None
-    input_excerpt: Any = None
-    output_excerpt: Any = None
-    input: Any = None
-    output: Any = None
+    input_excerpt: object = None
+    output_excerpt: object = None
+    input: object = None
+    output: object = None
     result_status: str | None = None
     provenance: str | None = None
     reason: str | None = None
-    result_artifacts: list[Any] | None = None
+    result_artifacts: list[object] | None = None
     latency_ms: Number | None = None
     duration_ms: Number | None = None
 
@@ -90,12 +88,12 @@ class SharedAct(Record):
 class SharedEnd(Record):
     """The end of a run."""
 
-    status: Any = None
+    status: object = None
     status_reason: str | None = None
     outputs: Json
     error: Json | str | None = None
     metrics: Json
-    required_missing: list[Any]
+    required_missing: list[object]
 
 
 class StatedBelief(Record):
@@ -110,7 +108,7 @@ class StatedFact(Record):
     """A fact to remember."""
 
     key: str | None = None
-    value: Any = None
+    value: object = None
     provenance: str
 
 

@@ -8,7 +8,7 @@ its three vocabularies are closed.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import (
@@ -82,7 +82,7 @@ class SeedFact(Part):
     """One thing remembered."""
 
     key: str
-    value: Any
+    value: object
     timestamp: str | None = None
     provenance: str | None = None
 
@@ -100,11 +100,11 @@ class SeedAction(Part):
     id: str | None = None
     kind: str | None = None
     tool: str | None = None
-    input_excerpt: Any = None
+    input_excerpt: object = None
     result_status: str | None = None
     step_id: str | None = None
-    provenance: Any = None
-    result_artifacts: list[Any] | None = None
+    provenance: object = None
+    result_artifacts: list[object] | None = None
     duration_ms: Number | None = None
     timestamp: str | None = None
 
@@ -115,7 +115,7 @@ class SeedOutcomes(Part):
     status: Outcome
     actions: list[SeedAction] | None = None
     metrics: Json | None = None
-    artifacts: list[Any] | None = None
+    artifacts: list[object] | None = None
     error: Json | str | None = None
 
 

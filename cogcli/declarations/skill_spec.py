@@ -20,7 +20,7 @@ from cogcli.declarations.spec_types import (
     Version,
     Words,
 )
-from cogcli.declarations.value_types import StepKind
+from cogcli.declarations.value_types import Json, StepKind
 
 MAX_STEPS: Final = 10_000
 SkillId = Annotated[
@@ -137,7 +137,7 @@ class StepConfig(Spec):
     Default: [by the options of the run](execution.md#limits)"""
     condition: Condition | None = None
     """An [expression](#expressions); where it is false the step is [skipped](#condition)."""
-    otherwise: dict[str, Any] | None = None
+    otherwise: Json | None = None
     """Produced field to value, for a step that is skipped."""
     kind: StepKind | None = None
     """What it is shown as.
@@ -167,7 +167,7 @@ class Step(Spec):
     uses: Target = key(default="")
     """A capability by id or alias, or `skill:` and the id of a [nested skill](#nested).
     Default: required, unless `config` has `router` or `scatter`"""
-    input: dict[str, Any] = NOTHING
+    input: Json = NOTHING
     """Field to value: [references](#references)."""
     output: dict[str, str] | None = None
     """Produced path to target: [writing](#merges); `{}` writes nothing.
@@ -182,7 +182,7 @@ class Step(Spec):
     Default: as in `config`"""
 
     @classmethod
-    def of(cls, json: dict[str, Any], **places: Any) -> Self:
+    def of(cls, json: Json, **places: object) -> Self:
         """The step of a checked mapping. Its own `depends_on` and `timeout_seconds` are those of its
         config; one that chooses its target uses `_router` or `_scatter`."""
         config = json.get("config") or {}
@@ -231,7 +231,7 @@ class Skill(Spec):
     """What comes back; null: nothing."""
     steps: Annotated[tuple[Step, ...], SpecLimits(least=1, most=MAX_STEPS, code="skill.steps")]
     """[Steps](#steps); none: `skill.steps`."""
-    metadata: Annotated[dict[str, Any], SpecLimits(foreign=True)] = NOTHING
+    metadata: Annotated[Json, SpecLimits(foreign=True)] = NOTHING
     """Yours; its `tags` and `use_cases` are what it is [found](command-line.md#search) by."""
     status: str | None = None
     """Stated for readers."""

@@ -36,6 +36,7 @@ from typing import (
 
 from cogcli.declarations.field import REQUIRED, fields_of
 from cogcli.declarations.record import Record, set_json
+from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
     from typing import TypedDict, Unpack
@@ -71,7 +72,7 @@ class SpecLimits:
     __slots__ = ("words",)
 
     def __init__(self, **words: Unpack[LimitWords]) -> None:
-        self.words: dict[str, Any] = {**words}
+        self.words: Json = {**words}
 
 
 class Spec(Record):
@@ -85,7 +86,7 @@ class Spec(Record):
     """The member that a text stands for where the file has a text instead of a mapping."""
 
     @classmethod
-    def of(cls, json: dict[str, Any], **places: Any) -> Self:
+    def of(cls, json: Json, **places: object) -> Self:
         """The value of a checked mapping; `places` has the members that no file has."""
         reading = _READINGS.get(cls) or _reading_of(cls)
         value = cls.__new__(cls)
@@ -115,7 +116,7 @@ class Spec(Record):
         """What stands for `__init__` from the first value on."""
         reading = _reading_of(cls)
 
-        def construct(self: Spec, **members: Any) -> None:
+        def construct(self: Spec, **members: object) -> None:
             _require_names(cls, members)
             missing = reading.required - members.keys()
             if missing:
@@ -125,7 +126,7 @@ class Spec(Record):
 
         return construct
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: object) -> Self:
         """A copy with other values. Raises TypeError for a name that is no field."""
         _require_names(type(self), changes)
         copy = type(self).__new__(type(self))
@@ -144,13 +145,13 @@ class Spec(Record):
         return f"{type(self).__name__}({members})"
 
 
-Converter = Callable[[Any], Any]
+Converter = Callable[[Any], object]
 
 
 class _Reading(NamedTuple):
     """How a class is read from a checked mapping."""
 
-    defaults: dict[str, Any]
+    defaults: Json
     """By attribute."""
     members: dict[str, tuple[str, Converter | None]]
     """By key of the file: the attribute, and what converts its value; None where it is kept."""
@@ -183,13 +184,13 @@ def _new_reading(cls: type[Spec]) -> _Reading:
     )
 
 
-def _require_names(cls: type[Spec], members: dict[str, Any]) -> None:
+def _require_names(cls: type[Spec], members: Json) -> None:
     unknown = members.keys() - _reading_of(cls).names
     if unknown:
         raise TypeError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
 
 
-def require_whole(value: Any) -> None:
+def require_whole(value: object) -> None:
     """Raise ValueError for a value that lacks a required member or holds one that does, as of a log
     that was altered. Reading the member would raise AttributeError."""
     if isinstance(value, Spec):
@@ -205,16 +206,16 @@ def require_whole(value: Any) -> None:
         require_whole([*value.values()])
 
 
-def hints_of(cls: type[Spec]) -> dict[str, Any]:
+def hints_of(cls: type[Spec]) -> Json:
     """The types of the fields by name."""
-    hints: dict[str, Any] = {}
+    hints: Json = {}
     for names, sources in _annotations_of(cls):
         source = ", ".join(f"{name!r}: ({text})" for name, text in sources.items())
         hints |= eval(f"{{{source}}}", names)  # noqa: S307
     return hints
 
 
-def _annotations_of(cls: type[Spec]) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
+def _annotations_of(cls: type[Spec]) -> Iterator[tuple[Json, dict[str, str]]]:
     """The annotations of a class and of those above it, as source by field, each with the names that
     they may use."""
     for each in reversed(cls.__mro__):
@@ -246,7 +247,7 @@ def _converters_of(cls: type[Spec]) -> dict[str, Converter]:
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
-def _is_converted(named: Any) -> bool:
+def _is_converted(named: object) -> bool:
     """Whether what a word of an annotation names makes values of its own."""
     if isinstance(named, type):
         return issubclass(named, Spec)
@@ -256,7 +257,7 @@ def _is_converted(named: Any) -> bool:
 _COMPOSED: Final = frozenset((Annotated, Union, UnionType, tuple, dict))
 
 
-def _converter(hint: Any) -> Converter | None:
+def _converter(hint: object) -> Converter | None:
     """Return the function that converts JSON to a value of this type. None if the JSON is kept unchanged."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -275,16 +276,16 @@ def _converter(hint: Any) -> Converter | None:
     return None
 
 
-def _union_converter(options: list[Any]) -> Converter | None:
+def _union_converter(options: list[object]) -> Converter | None:
     """Return a converter that chooses an option by the JSON type of the value, or None if no option converts."""
-    by_type = {}
+    by_type: dict[type, Converter] = {}
     for option in options:
         if convert := _converter(option):
             by_type[list if get_origin(plain_hint(option)) is tuple else dict] = convert
     if not by_type:
         return None
 
-    def convert_by_kind(value: Any) -> Any:
+    def convert_by_kind(value: object) -> object:
         convert = by_type.get(type(value))
         return value if convert is None else convert(value)
 
@@ -309,12 +310,12 @@ def _holder(cls: type[Spec], member: str) -> Converter:
 
 
 def _shorthand_converter(cls: type[Spec]) -> Converter:
-    def convert_shorthand(value: Any) -> Any:
+    def convert_shorthand(value: Any) -> object:
         return cls.of({cls.shorthand: value} if type(value) is str else value)
 
     return convert_shorthand
 
 
-def plain_hint(hint: Any) -> Any:
+def plain_hint(hint: object) -> object:
     """A type without what is annotated to it."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint

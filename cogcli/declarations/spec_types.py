@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from cogcli.declarations.options import CONFORMANCE_PROFILES, SAFETY_MODES
 from cogcli.declarations.spec import SpecLimits
+from cogcli.declarations.value_types import Json
 
 _SEGMENT: Final = r"[a-z0-9]+(?:[_-][a-z0-9]+)*"
 LONGEST_ID: Final = 128
@@ -54,7 +55,7 @@ Seconds = Annotated[float, SpecLimits(above=0, most=3600)]
 BoundCapability = Annotated[str, SpecLimits(ids="capabilities")]
 BoundBinding = Annotated[Words, SpecLimits(ids="bindings_of")]
 """A binding of the capability that is its key."""
-FreeMembers = Annotated[dict[str, Any], SpecLimits(foreign=True)]
+FreeMembers = Annotated[Json, SpecLimits(foreign=True)]
 Headers = Annotated[dict[str, str], SpecLimits(foreign=True)]
 ProtocolName = Annotated[str, SpecLimits(ids="protocols")]
 """A row of the table of protocols (`cogcli.protocols`)."""

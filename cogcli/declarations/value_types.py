@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cogcli.base.jsonvalue import Json as Json
 
@@ -30,9 +30,9 @@ class ValueLimits:
         """The form of a text."""
 
     def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
+        self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        schema: dict[str, Any] = dict(handler(source))
+        schema: Json = dict(handler(source))
         if self.least is not None:
             schema["ge"] = self.least
         if self.most is not None:
