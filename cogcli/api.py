@@ -32,6 +32,7 @@ from cogcli.base.problems import suggestion
 from cogcli.declarations.api_options import Options
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import OPTIONS
+from cogcli.declarations.value_types import Json
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.verify.trusted import Trusted
 from cogcli.run.given_inputs import GivenRun, prepare_given
@@ -95,7 +96,7 @@ class Episode:
         return iterate_shown_events(self.directory)
 
     @property
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Json:
         """Return the document of `state.json`, with large values read from their files.
 
         Raise CogcliError `episode.unreadable`, also if the run has no `state.json` yet."""
@@ -109,7 +110,7 @@ class Episode:
         """Return the approvals that the run waits for; an empty list if it waits for none."""
         return [_approval_from_event(event) for event in LogIndex(self.events()).open_requests]
 
-    def findings(self, *, key: str | None = None, head: str | None = None) -> list[dict[str, Any]]:
+    def findings(self, *, key: str | None = None, head: str | None = None) -> list[Json]:
         """Return the findings of `cogcli verify`: objects with `severity`, `code`, `file`, `line`
         and `message`.
 
@@ -132,13 +133,13 @@ class SkillRun(NamedTuple):
 
     status: str
     exit_code: int
-    outputs: dict[str, Any] | None
-    error: dict[str, Any] | None
-    metrics: dict[str, Any]
+    outputs: Json | None
+    error: Json | None
+    metrics: Json
     episode: Episode
-    warnings: tuple[dict[str, Any], ...] = ()
+    warnings: tuple[Json, ...] = ()
 
-    def require(self) -> dict[str, Any]:
+    def require(self) -> Json:
         """Return the outputs. Raise RunFailed if the run has none."""
         if self.status not in ("ok", "partial"):
             raise RunFailed(self)
@@ -181,7 +182,7 @@ class Project:
                 f"`{os.fspath(directory)}` is not a directory",
                 expected="a directory",
             )
-        flags: dict[str, Any] = {}
+        flags: Json = {}
         if roots := [os.path.abspath(root) for root in registry]:
             flags["registry"] = roots
         if runs_dir is not None:
@@ -196,13 +197,13 @@ class Project:
     # -- skills -------------------------------------------------------------------------------------------------------
 
     @_with_hint()
-    def skills(self, *, usable: bool = False) -> list[dict[str, Any]]:
+    def skills(self, *, usable: bool = False) -> list[Json]:
         """Return the rows of `cogcli skills ls --json`, sorted by id; with `usable` only the skills
         that can run here."""
         return list_specs(whole_view(self._settings()), "skills", usable=usable)
 
     @_with_hint()
-    def skill(self, skill_id: str) -> dict[str, Any]:
+    def skill(self, skill_id: str) -> Json:
         """Return the object of `cogcli skills show`: inputs, outputs, steps. Raise CogcliError
         `skill.not-found`."""
         return spec_details(self._settings(), "skills", skill_id)
@@ -235,7 +236,7 @@ class Project:
         )
 
     def _given_run(
-        self, skill_id: str, inputs: dict[str, Any], options: Options
+        self, skill_id: str, inputs: Json, options: Options
     ) -> tuple[Settings, GivenRun]:
         _require_fitting(options)
         settings = self._settings(
@@ -320,11 +321,11 @@ def _require_fitting(options: Mapping[str, Any]) -> None:
             raise UsageError("usage.value", found, expected=option.type.expected)
 
 
-def _to_plain_input(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+def _to_plain_input(name: str, value: Mapping[str, Any]) -> Json:
     """Return the input of a run as plain JSON that shares nothing with it. Raise UsageError
     `input.json`."""
     try:
-        plain: dict[str, Any] = to_plain_json(dict(value))
+        plain: Json = to_plain_json(dict(value))
     except (NotJson, TypeError, ValueError) as error:
         reason = (
             str(error)
@@ -335,11 +336,11 @@ def _to_plain_input(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _warnings(error: CogcliError | None) -> list[dict[str, Any]]:
+def _warnings(error: CogcliError | None) -> list[Json]:
     return [] if error is None else [{"code": error.code, "message": error.message}]
 
 
-def _run_from_result(result: RunResult, warnings: Sequence[dict[str, Any]]) -> SkillRun:
+def _run_from_result(result: RunResult, warnings: Sequence[Json]) -> SkillRun:
     outputs = result.outputs if result.status in ("ok", "partial") else None
     episode = Episode(Path(result.directory))
     return SkillRun(

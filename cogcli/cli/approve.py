@@ -10,12 +10,13 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.prompt import ask, can_ask, terminal_safe
+from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import iterate_events
 from cogcli.run.log_index import LogIndex
 from cogcli.run.results import RunResult
@@ -69,7 +70,7 @@ def interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, previous if previous is not None else signal.SIG_DFL)
 
 
-def _ask(context: CommandContext, question: dict[str, Any]) -> str:
+def _ask(context: CommandContext, question: Json) -> str:
     """Return `y`, `n` or `d`. Any other answer repeats the question; the end of input is `d`."""
     show_request(context, question, whole=False)
     while True:
@@ -80,7 +81,7 @@ def _ask(context: CommandContext, question: dict[str, Any]) -> str:
             return answer or "d"
 
 
-def show_request(context: CommandContext, question: dict[str, Any], *, whole: bool) -> None:
+def show_request(context: CommandContext, question: Json, *, whole: bool) -> None:
     """Write a recorded request for approval, with secrets masked."""
     screen = context.screen
     dot = f" {screen.err.glyphs.dot} "

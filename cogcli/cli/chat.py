@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -30,6 +30,7 @@ from cogcli.cli.run_report import error_of
 from cogcli.cli.run_skill import run_skill
 from cogcli.cli.streamed_response import StreamedResponse
 from cogcli.cli.trace_episode import inspect
+from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.humanize import short_episode
 from cogcli.run.log_index import LogIndex
@@ -274,7 +275,7 @@ class Chat:
 
     # -- what is read and written --------------------------------------------------------------------------------------
 
-    def _show_request(self) -> dict[str, Any] | None:
+    def _show_request(self) -> Json | None:
         """Show the open request of the last run; None if it waits for nothing."""
         requests = (
             LogIndex(iterate_events(Path(self._last.directory))).open_requests if self._last else []
@@ -287,7 +288,7 @@ class Chat:
         self._write_line("/approve or /reject", "dim")
         return asked
 
-    def _document(self, name: str) -> dict[str, Any]:
+    def _document(self, name: str) -> Json:
         """Return a document of the last run; empty without one."""
         if self._last is None:
             self._write_line("nothing was asked yet")

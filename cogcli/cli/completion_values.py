@@ -10,13 +10,14 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.explain import pages
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.cli.app import COMMANDS, TOPICS, first_words
+from cogcli.declarations.value_types import Json
 from cogcli.specs.host_layout import layout_of
 from cogcli.specs.layout import FoundFile, Layout
 
@@ -28,7 +29,7 @@ class CompletionQuery(NamedTuple):
     """One query: the command, its flags and words before the value, and the beginning of the value."""
 
     command: str
-    typed: dict[str, Any]
+    typed: Json
     incomplete: str
 
     @property
@@ -97,7 +98,7 @@ def _binding_ids(settings: Settings, files: list[FoundFile]) -> set[str]:
     return {str(raw["id"]) for raw in _compiled(settings, "binding", files)}
 
 
-def _compiled(settings: Settings, kind: str, files: list[FoundFile]) -> list[dict[str, Any]]:
+def _compiled(settings: Settings, kind: str, files: list[FoundFile]) -> list[Json]:
     """Return the cached content of files. No file is parsed, and files outside the cache are left
     out."""
     from cogcli.base.canonical import digest
@@ -126,7 +127,7 @@ def _inputs(query: CompletionQuery) -> list[tuple[str, str]]:
     return [(f"{name}=", _meaning(field)) for name, field in fields.items() if name not in given]
 
 
-def _fields_of_typed_skill(query: CompletionQuery) -> dict[str, Any]:
+def _fields_of_typed_skill(query: CompletionQuery) -> Json:
     """Return the inputs of the typed skill, by name; empty for an unknown skill."""
     settings = query.settings
     wanted = query.typed.get("skill") or query.typed.get("target")
@@ -137,7 +138,7 @@ def _fields_of_typed_skill(query: CompletionQuery) -> dict[str, Any]:
     return compiled[-1]["inputs"] if compiled else {}
 
 
-def _meaning(field: dict[str, Any]) -> str:
+def _meaning(field: Json) -> str:
     needed = ", required" if field.get("required") else ""
     return f"{field.get('type')}{needed} {field.get('description') or ''}".rstrip()
 

@@ -16,6 +16,7 @@ from cogcli.base.problems import suggestion
 from cogcli.base.terminal_text import visible
 from cogcli.cli.options import Call
 from cogcli.cli.streams import Screen
+from cogcli.declarations.value_types import Json
 from cogcli.report.styled_text import StyledLine
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ class CommandContext:
         self.call = call
         self.screen = screen
         self.environ = environ
-        self.own: dict[str, Any] = {}
-        self.error: dict[str, Any] | None = None
+        self.own: Json = {}
+        self.error: Json | None = None
         self.warnings: list[Any] = []
         self.afterwards: list[Callable[[], object]] = []
         """What is done once the answer is out; the exit code is decided then."""
@@ -193,7 +194,7 @@ class CommandContext:
         else:
             self.screen.notify_line([(text, "")])
 
-    def fail(self, finding: dict[str, Any], hint: str = "") -> int:
+    def fail(self, finding: Json, hint: str = "") -> int:
         """Make a finding (code, message, places) the error of the command, and return its exit
         code.
 

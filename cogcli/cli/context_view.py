@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Final
+from typing import Final
 
 from cogcli.agent.context.difference import ContextDiff
 from cogcli.agent.context.placements import CUT, IN, OUT
 from cogcli.base.terminal_text import visible
 from cogcli.cli.listing import plain
+from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine, fit
 
@@ -30,7 +31,7 @@ _OWN: Final = (
 """Members of a placement that its line shows in another form, or not at all."""
 
 
-def explained_lines(found: dict[str, Any], *, width: int | None) -> list[StyledLine]:
+def explained_lines(found: Json, *, width: int | None) -> list[StyledLine]:
     """Return the origin of the context, its stages with the parts that each removed, then each part
     with its reason."""
     head = f"{found['episode_id']}  turn {found['turn']} of {found['turns']}  {found['intent'] or 'no intent'}"
@@ -51,7 +52,7 @@ def explained_lines(found: dict[str, Any], *, width: int | None) -> list[StyledL
     return lines
 
 
-def _stages(found: dict[str, Any], width: int | None) -> list[StyledLine]:
+def _stages(found: Json, width: int | None) -> list[StyledLine]:
     out = Counter(each["stage"] for each in found["placements"] if each["status"] == OUT)
     cut = Counter(each["stage"] for each in found["placements"] if each["status"] == CUT)
     lines = []
@@ -64,7 +65,7 @@ def _stages(found: dict[str, Any], width: int | None) -> list[StyledLine]:
     return [*lines, _row("tokens", f"{used} of {most} allotted", width)]
 
 
-def placement_lines(placed: dict[str, Any], width: int | None) -> list[StyledLine]:
+def placement_lines(placed: Json, width: int | None) -> list[StyledLine]:
     """Return what a part is, where it ended, by which stage and for which reason, and its other
     members."""
     size = f"{placed['tokens']} tokens" if "tokens" in placed else ""
@@ -85,7 +86,7 @@ def placement_lines(placed: dict[str, Any], width: int | None) -> list[StyledLin
     return lines
 
 
-def answer_lines(found: dict[str, Any], width: int | None) -> list[StyledLine]:
+def answer_lines(found: Json, width: int | None) -> list[StyledLine]:
     """Return, for each match of a word, whether it is in, cut or out, and why."""
     lines: list[StyledLine] = []
     for placed in found["placements"]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from cogcli.base.errors import CogcliError, RuntimeErrorBase
 from cogcli.base.terminal_text import visible_json
+from cogcli.declarations.value_types import Json
 
 SCHEMA = "cogcli.result/1"
 _STATUS = {0: "ok", 4: "vetoed", 5: "pending", 130: "aborted", 143: "aborted"}
@@ -16,9 +17,9 @@ def envelope(
     command: str,
     exit_code: int,
     *,
-    error: dict[str, Any] | None = None,
+    error: Json | None = None,
     warnings: list[Any] | None = None,
-    own: dict[str, Any] | None = None,
+    own: Json | None = None,
 ) -> str:
     """Return the envelope as one line. `own` may override `status` (for a partial run)."""
     body = {
@@ -60,9 +61,9 @@ def _readable(value: Any) -> Any:
     return [_readable(member) for member in value] if isinstance(value, list | tuple) else value
 
 
-def error_object(error: CogcliError) -> dict[str, Any]:
+def error_object(error: CogcliError) -> Json:
     """Return an error as the object of the envelope; unknown members are left out."""
-    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    body: Json = {"code": error.code, "message": error.message}
     if isinstance(error, RuntimeErrorBase):
         places = {
             "step": error.step_id,

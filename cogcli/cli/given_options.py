@@ -18,11 +18,12 @@ from cogcli.declarations.option_types import (
     TextPairs,
 )
 from cogcli.declarations.options import OPTIONS, Option
+from cogcli.declarations.value_types import Json
 
 Problems = list[CogcliError]
 
 
-def read_options(flags: OptionFlags, problems: Problems) -> dict[str, Any]:
+def read_options(flags: OptionFlags, problems: Problems) -> Json:
     """Return the typed options, by name. A wrong text is added to `problems`, and its option is
     left out.
 

@@ -25,6 +25,7 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.options import wrong_value
 from cogcli.cli.prompt import read_stdin
 from cogcli.cli.run_flags import RunFlags
+from cogcli.declarations.value_types import Json
 from cogcli.run.given_inputs import GivenText, json_value
 from cogcli.run.input_origins import FILE, TYPED
 
@@ -41,9 +42,9 @@ class CommandInputs:
     """The inputs and the frame of a command line, and all problems of reading them."""
 
     def __init__(self, context: CommandContext) -> None:
-        self.inputs: dict[str, Any] = {}
+        self.inputs: Json = {}
         """Values, and a GivenText for each text of `-p`."""
-        self.frame: dict[str, Any] = {}
+        self.frame: Json = {}
         self.problems: list[UsageError] = []
         self.doubtful: set[str] = set()
         """Names of given inputs, readable or not (`*` for all): they are not missing."""
@@ -88,7 +89,7 @@ class CommandInputs:
             self.problems.append(error)
         return None
 
-    def _from_flag(self, text: str) -> dict[str, Any]:
+    def _from_flag(self, text: str) -> Json:
         if text == "-":
             return _object(json_value(self._stdin(), "stdin"), "stdin", flag="--input")
         if text.startswith("@"):
@@ -166,7 +167,7 @@ def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | N
     return step or None, word
 
 
-def object_of(context: CommandContext, text: str, flag: str) -> dict[str, Any]:
+def object_of(context: CommandContext, text: str, flag: str) -> Json:
     """Return the object of a flag with JSON or `@FILE`. Raise UsageError or EnvironmentRefusal
     `project.link`."""
     if text.startswith("@"):
@@ -242,7 +243,7 @@ def _yaml(context: CommandContext, path: str) -> Any:
     return parsed.value
 
 
-def _object(value: Any, file: str = "", *, flag: str) -> dict[str, Any]:
+def _object(value: Any, file: str = "", *, flag: str) -> Json:
     if isinstance(value, dict):
         return value
     where = f"`{flag}`" + (f" ({file})" if file else "")

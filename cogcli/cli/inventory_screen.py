@@ -8,6 +8,7 @@ from typing import Any, Final
 from cogcli.base.terminal_text import cells, pad, visible
 from cogcli.cli.envelope import dumps
 from cogcli.cli.streams import OutputStream
+from cogcli.declarations.value_types import Json
 from cogcli.report.styled_text import StyledLine, fit, fit_line, named_rows, style_of
 from cogcli.specs.selection import RULES
 
@@ -17,7 +18,7 @@ _ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows", "ru
 """The members that have lines of their own."""
 
 
-def spec_lines(kind: str, spec: dict[str, Any], out: OutputStream) -> list[StyledLine]:
+def spec_lines(kind: str, spec: Json, out: OutputStream) -> list[StyledLine]:
     """Return the lines of `show`: all of a spec."""
     return (
         _skill_spec_lines(spec, out)
@@ -26,13 +27,13 @@ def spec_lines(kind: str, spec: dict[str, Any], out: OutputStream) -> list[Style
     )
 
 
-def explanation_lines(kind: str, body: dict[str, Any], width: int | None) -> list[StyledLine]:
+def explanation_lines(kind: str, body: Json, width: int | None) -> list[StyledLine]:
     """Return the lines of `explain`, cut at the width of the terminal."""
     lines = {"skills": _skill, "services": _service}.get(kind, _capability)
     return [fit_line(line, width) for line in lines(body)]
 
 
-def _skill_spec_lines(spec: dict[str, Any], out: OutputStream) -> list[StyledLine]:
+def _skill_spec_lines(spec: Json, out: OutputStream) -> list[StyledLine]:
     width = out.width
     head = (visible(f"{spec['id']} {spec['version']}"), "bold")
     lines: list[StyledLine] = [[head, (f"  {visible(spec['name'])}", "")]]
@@ -52,7 +53,7 @@ def _skill_spec_lines(spec: dict[str, Any], out: OutputStream) -> list[StyledLin
     return lines + named_rows([*rows, ("run", spec["run"])], indent="", least=len("usable"))
 
 
-def _skill_bindings(rows: list[dict[str, Any]], out: OutputStream) -> list[StyledLine]:
+def _skill_bindings(rows: list[Json], out: OutputStream) -> list[StyledLine]:
     """Return the binding that is called for each capability that a skill reaches."""
     lines: list[StyledLine] = [[("bindings", "bold")]] if rows else []
     size = max((cells(row["capability"]) for row in rows), default=0)
@@ -64,7 +65,7 @@ def _skill_bindings(rows: list[dict[str, Any]], out: OutputStream) -> list[Style
     return lines
 
 
-def _fields(title: str, fields: dict[str, Any]) -> list[StyledLine]:
+def _fields(title: str, fields: Json) -> list[StyledLine]:
     lines: list[StyledLine] = [[(title, "bold")]] if fields else []
     size = max((cells(name) for name in fields), default=0)
     for name, field in fields.items():
@@ -72,7 +73,7 @@ def _fields(title: str, fields: dict[str, Any]) -> list[StyledLine]:
     return lines
 
 
-def _plain_lines(kind: str, spec: dict[str, Any], width: int | None) -> Iterator[StyledLine]:
+def _plain_lines(kind: str, spec: Json, width: int | None) -> Iterator[StyledLine]:
     head = f"{spec['id']} {spec.get('version', '')}".rstrip()
     yield [(visible(head), "bold")]
     if spec.get("description"):
@@ -94,14 +95,14 @@ def _is_shown_in_line(name: str, value: Any) -> bool:
     return is_shown and name not in _ABOVE and not isinstance(value, dict)
 
 
-def _table_lines(name: str, table: dict[str, Any], width: int | None) -> Iterator[StyledLine]:
+def _table_lines(name: str, table: Json, width: int | None) -> Iterator[StyledLine]:
     yield [(name, "bold")]
     size = max(cells(key) for key in table)
     for key, item in table.items():
         yield [(fit(visible(f"  {pad(key, size)}  {_text(item)}"), width), "")]
 
 
-def _origin_rows(kind: str, spec: dict[str, Any]) -> list[tuple[str, str]]:
+def _origin_rows(kind: str, spec: Json) -> list[tuple[str, str]]:
     """Return the origin of a spec, the specs it replaces, and the commands that explain and run it."""
     places = [("from", spec), *(("replaces", shadow) for shadow in spec["shadows"])]
     rows = [(name, f"{place['layer']}  {place['file']}") for name, place in places]
@@ -125,7 +126,7 @@ def _text(value: Any) -> str:
     return dumps(value)
 
 
-def _field(field: dict[str, Any]) -> str:
+def _field(field: Json) -> str:
     parts = [f"{field['type']:<7}", "required" if field["required"] else "optional"]
     if field["default"] is not None:
         parts.append(f"default {dumps(field['default'])}")
@@ -134,7 +135,7 @@ def _field(field: dict[str, Any]) -> str:
     return "  ".join([" ".join(parts), " ".join((field["description"] or "").split())]).rstrip()
 
 
-def _capability(body: dict[str, Any]) -> Iterator[StyledLine]:
+def _capability(body: Json) -> Iterator[StyledLine]:
     yield _head(body)
     yield _row("conformance", f"at least {body['required_conformance_profile']}")
     yield _row("from", f"{body['layer']}  {body['file']}")
@@ -152,7 +153,7 @@ def _capability(body: dict[str, Any]) -> Iterator[StyledLine]:
     yield from _bindings(body["bindings"])
 
 
-def _head(body: dict[str, Any]) -> StyledLine:
+def _head(body: Json) -> StyledLine:
     """Return the capability and the binding that is called for it."""
     line: StyledLine = [(visible(body["capability_id"]), "bold"), (" → ", "dim")]
     chosen = [row["binding_id"] for row in body["bindings"] if row["state"] == "chosen"]
@@ -173,7 +174,7 @@ def _hidden_lines(shadows: list[dict[str, str]], indent: str = "") -> Iterator[S
         ]
 
 
-def _bindings(rows: list[dict[str, Any]]) -> Iterator[StyledLine]:
+def _bindings(rows: list[Json]) -> Iterator[StyledLine]:
     size = max([0, *(cells(row["binding_id"]) for row in rows)])
     indent = " " * (2 + _STATE + 2)
     for row in rows:
@@ -190,7 +191,7 @@ def _bindings(rows: list[dict[str, Any]]) -> Iterator[StyledLine]:
         yield from _hidden_lines(row["service_shadows"], f"{indent}service ")
 
 
-def _skill(body: dict[str, Any]) -> Iterator[StyledLine]:
+def _skill(body: Json) -> Iterator[StyledLine]:
     yield [(visible(body["skill_id"]), "bold")]
     if body["file"]:
         yield _row("from", f"{body['layer'] or 'broken'}  {body['file']}")
@@ -200,7 +201,7 @@ def _skill(body: dict[str, Any]) -> Iterator[StyledLine]:
         yield from _bindings([row for row in choice["bindings"] if row["state"] != "not named"])
 
 
-def _service(body: dict[str, Any]) -> Iterator[StyledLine]:
+def _service(body: Json) -> Iterator[StyledLine]:
     yield [
         (visible(body["service_id"]), "bold"),
         ("" if body["trusted"] else "  not trusted", "red"),

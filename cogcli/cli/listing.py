@@ -13,6 +13,7 @@ from cogcli.cli.drawing import DrawnColumn, DrawnPart, draw_table
 from cogcli.cli.options import ListFlags
 from cogcli.cli.run_flags import TraceFlags
 from cogcli.cli.streams import OutputStream
+from cogcli.declarations.value_types import Json
 from cogcli.report.styled_text import StyledSpan
 
 _TSV = {0x5C: "\\\\", 0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
@@ -44,10 +45,10 @@ class Column(NamedTuple):
 def show(
     context: CommandContext,
     columns: Sequence[Column],
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[Json],
     flags: ListFlags | TraceFlags,
     *,
-    section: Callable[[dict[str, Any]], str] = lambda row: "",
+    section: Callable[[Json], str] = lambda row: "",
     whole: bool = False,
     for_all: str = "| cat",
 ) -> None:
@@ -100,9 +101,9 @@ def _words(flag: str, value: Any) -> str:
 def _draw_table(
     out: OutputStream,
     columns: Sequence[Column],
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[Json],
     width: int,
-    section: Callable[[dict[str, Any]], str],
+    section: Callable[[Json], str],
 ) -> str:
     """Return the table for a terminal of this width; empty without rows."""
     if not rows:
@@ -123,7 +124,7 @@ def _draw_table(
 
 
 def _row_spans(
-    columns: Sequence[Column], kept: dict[int, int], row: dict[str, Any], texts: list[str]
+    columns: Sequence[Column], kept: dict[int, int], row: Json, texts: list[str]
 ) -> list[StyledSpan]:
     """Return the cells of a row in the columns that are kept."""
     spans: list[StyledSpan] = []
@@ -206,13 +207,13 @@ def plain(value: Any) -> str:
     return str(value)
 
 
-def _tsv(columns: Sequence[Column], rows: Sequence[dict[str, Any]], header: bool) -> str:
+def _tsv(columns: Sequence[Column], rows: Sequence[Json], header: bool) -> str:
     lines = [[column.key for column in columns]] if header else []
     lines += [[plain(row.get(c.key)).translate(_TSV) for c in columns] for row in rows]
     return "".join("\t".join(visible(cell) for cell in line) + "\n" for line in lines)
 
 
-def _csv(columns: Sequence[Column], rows: Sequence[dict[str, Any]], header: bool) -> str:
+def _csv(columns: Sequence[Column], rows: Sequence[Json], header: bool) -> str:
     lines = [[column.key for column in columns]]
     lines += [[_inert(plain(row.get(column.key))) for column in columns] for row in rows]
     return "".join(",".join(map(_quoted, line)) + "\n" for line in lines)
@@ -228,19 +229,19 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if any(c in text for c in '",') else text
 
 
-def _markdown(columns: Sequence[Column], rows: Sequence[dict[str, Any]], header: bool) -> str:
+def _markdown(columns: Sequence[Column], rows: Sequence[Json], header: bool) -> str:
     lines = [[column.heading for column in columns], ["---"] * len(columns)]
     lines += [[visible(plain(row.get(c.key))).replace("|", "\\|") for c in columns] for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _jsonl(columns: Sequence[Column], rows: Sequence[dict[str, Any]], header: bool) -> str:
+def _jsonl(columns: Sequence[Column], rows: Sequence[Json], header: bool) -> str:
     from cogcli.cli.envelope import dumps
 
     return "".join(dumps(row) + "\n" for row in rows)
 
 
-_WRITERS: dict[str, Callable[[Sequence[Column], Sequence[dict[str, Any]], bool], str]] = {
+_WRITERS: dict[str, Callable[[Sequence[Column], Sequence[Json], bool], str]] = {
     "text": _tsv,
     "tsv": _tsv,
     "csv": _csv,

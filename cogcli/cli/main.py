@@ -22,11 +22,11 @@ from cogcli.cli.streams import Screen, silence_stdout
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from cogcli.base.problems import Problem
     from cogcli.cli.context import CommandContext
     from cogcli.cli.options import Call
+    from cogcli.declarations.value_types import Json
 
 
 def run(argv: list[str]) -> int:
@@ -203,7 +203,7 @@ def report_error(
     for line in lines:
         screen.notify_line(line)
     if screen.json:
-        own: dict[str, Any] = dict(context.own) if context else {}
+        own: Json = dict(context.own) if context else {}
         # The status of a finished run is not that of the error.
         own.pop("status", None)
         if problems:
@@ -216,7 +216,7 @@ def report_error(
     return error.exit_code
 
 
-def _members_of_first(problem: Problem) -> dict[str, Any]:
+def _members_of_first(problem: Problem) -> Json:
     """Return the members of the envelope's error that come from the first problem."""
     members = {
         name: getattr(problem, name) for name in ("code", "message", "file", "line", "column")

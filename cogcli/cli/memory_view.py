@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.terminal_text import LONGEST_SHOWN, truncate_bytes, visible
 from cogcli.cli.envelope import dumps
 from cogcli.cli.listing import Column
+from cogcli.declarations.value_types import Json
 
 COLUMNS: Final = (
     Column("proposal_id", "id"),
@@ -37,20 +38,20 @@ _REASONS: Final = {
 """The reasons why memory is not recalled; any other reason is its state."""
 
 
-def cells_of(row: dict[str, Any]) -> dict[str, Any]:
+def cells_of(row: Json) -> Json:
     """Return the row of a table."""
     candidate = row["candidate"]
     about = f"{candidate['entity']} {candidate['predicate']}"
     return {**row, "about": about, "value": dumps(candidate["value"])}
 
 
-def decision_lines(row: dict[str, Any], others: list[dict[str, Any]]) -> list[str]:
+def decision_lines(row: Json, others: list[Json]) -> list[str]:
     """Return the decision, and the promoted memory that contradicts it."""
     word = "supersedes" if row["contradiction"]["verdict"] == "supersedes" else "contradicts"
     return [_line(row["state"], row), *(_line(word, other) for other in others)]
 
 
-def decided_text(row: dict[str, Any]) -> str:
+def decided_text(row: Json) -> str:
     """Return the state, the approver, the time and the reason."""
     if not row["decided_by"]:
         return str(row["state"])
@@ -58,13 +59,13 @@ def decided_text(row: dict[str, Any]) -> str:
     return f"{row['state']} by {row['decided_by']} at {row['decided_at']}{reason}"
 
 
-def why_lines(found: dict[str, Any]) -> list[str]:
+def why_lines(found: Json) -> list[str]:
     """Return all that is known of a proposal or memory."""
     lines = [_line(found["proposal_id"], found, id=False)]
     return lines + [f"  {name:<11} {visible(text)}" for name, text in _facts(found)]
 
 
-def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(found: Json) -> Iterator[tuple[str, str]]:
     yield "kind", f"{found['class']}, {found['tier']}, {found['data_class']}"
     yield "of", f"{found['user_id']} in {found['tenant_id']}"
     yield from _counted("evidence", found["evidence_refs"])
@@ -93,15 +94,15 @@ def _counted(name: str, texts: list[str]) -> Iterator[tuple[str, str]]:
         yield name, f"… {len(texts) - _MOST} more"
 
 
-def _line(word: str, row: dict[str, Any], *, id: bool = True) -> str:
+def _line(word: str, row: Json, *, id: bool = True) -> str:
     return visible(f"{word} {_statement_with_id(row) if id else _statement(row)}")
 
 
-def _statement_with_id(row: dict[str, Any]) -> str:
+def _statement_with_id(row: Json) -> str:
     return f"{row['proposal_id']}: {_statement(row)}"
 
 
-def _statement(row: dict[str, Any]) -> str:
+def _statement(row: Json) -> str:
     cells = cells_of(row)
     value, more = truncate_bytes(cells["value"], LONGEST_SHOWN)
     return f"{cells['about']} = {value}{more}"

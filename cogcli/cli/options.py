@@ -14,6 +14,7 @@ from cogcli.base.errors import UsageError
 from cogcli.base.problems import suggestion
 from cogcli.declarations import options as run_options
 from cogcli.declarations.option_types import OptionType, PositiveNumber, WholeNumber, WordChoice
+from cogcli.declarations.value_types import Json
 
 INPUT, EXECUTION, SAFETY = run_options.INPUT, run_options.EXECUTION, run_options.SAFETY
 OUTPUT, OPTIONS = run_options.OUTPUT, "Options"
@@ -271,7 +272,7 @@ class Call(NamedTuple):
     argv: list[str]
     command: str = ""
     flags: GlobalFlags = GlobalFlags()
-    given: dict[str, Any] = {}  # noqa: RUF012 - nobody writes to it
+    given: Json = {}  # noqa: RUF012 - nobody writes to it
     action: Callable[[Any], int] | None = None
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from cogcli.app.plan_skill import plan_given
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import cells, pad, visible
 from cogcli.cli.context import CommandContext
+from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import Glyphs, StyledLine, fit
 from cogcli.run.given_inputs import GivenRun
@@ -20,7 +20,7 @@ PlanRow = tuple[str, ...]
 def show_plan(context: CommandContext, given: GivenRun) -> int:
     """Write the plan of a run. Raise the errors of `plan_given`."""
 
-    def write(plan: dict[str, Any]) -> None:
+    def write(plan: Json) -> None:
         context.own["plan"] = plan
         context.answer(_lines(context, plan))
 
@@ -30,7 +30,7 @@ def show_plan(context: CommandContext, given: GivenRun) -> int:
     return OK
 
 
-def _lines(context: CommandContext, plan: dict[str, Any]) -> list[StyledLine]:
+def _lines(context: CommandContext, plan: Json) -> list[StyledLine]:
     out = context.screen.out
     amount = count_of(len(plan["steps"]), "step")
     head = f"would run {amount} in {count_of(plan['waves'], 'wave')}; nothing was executed"
@@ -49,11 +49,11 @@ def _align(rows: list[PlanRow]) -> Iterator[str]:
 
 
 def _rows(
-    plan: dict[str, Any], skills: dict[str, Any], glyphs: Glyphs, depth: int, expanded: set[str]
+    plan: Json, skills: Json, glyphs: Glyphs, depth: int, expanded: set[str]
 ) -> Iterator[PlanRow]:
     """Yield the steps of a skill by waves; below a step its targets; a nested skill only at its
     first call."""
-    steps: list[dict[str, Any]] = plan["steps"]
+    steps: list[Json] = plan["steps"]
     indent = "  " * depth
     for wave in range(1, plan["waves"] + 1):
         together = [step for step in steps if step["wave"] == wave]
@@ -77,11 +77,11 @@ def _rows(
                     yield from _rows(skills[nested], skills, glyphs, deeper, expanded)
 
 
-def _target_cells(entry: dict[str, Any]) -> tuple[str, str]:
+def _target_cells(entry: Json) -> tuple[str, str]:
     return visible(entry["uses"]), visible(entry.get("tool") or "")
 
 
-def _needs(needs: dict[str, Any], glyphs: Glyphs, width: int | None) -> list[StyledLine]:
+def _needs(needs: Json, glyphs: Glyphs, width: int | None) -> list[StyledLine]:
     """Return all needs in one line, or a line per need if that is too wide."""
     parts = [visible(part) for part in _parts(needs, glyphs)]
     whole = f"needs  {'   '.join(parts)}"
@@ -90,7 +90,7 @@ def _needs(needs: dict[str, Any], glyphs: Glyphs, width: int | None) -> list[Sty
     return [[(f"{'needs' if part is parts[0] else '     '}  {part}", "dim")] for part in parts]
 
 
-def _parts(needs: dict[str, Any], glyphs: Glyphs) -> Iterator[str]:
+def _parts(needs: Json, glyphs: Glyphs) -> Iterator[str]:
     def met(good: bool) -> str:
         return glyphs.sign("done" if good else "failed")
 

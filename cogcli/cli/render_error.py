@@ -11,6 +11,7 @@ from cogcli.base.errors import CogcliError
 from cogcli.base.problems import Problem, names_from_hint
 from cogcli.base.terminal_text import visible
 from cogcli.cli.typer_app import parse
+from cogcli.declarations.value_types import Json
 from cogcli.report.check_report import severity_word
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine, named_rows
@@ -37,7 +38,7 @@ _LOOK = {
 
 
 def error_lines(
-    error: dict[str, Any], *, base: str = "", width: int | None = None, verbose: bool = False,
+    error: Json, *, base: str = "", width: int | None = None, verbose: bool = False,
     typed: Mapping[str, bytes] | None = None,
 ) -> list[StyledLine]:  # fmt: skip
     """Return an error of the envelope as lines for stderr, without its next commands; with
@@ -59,7 +60,7 @@ def error_lines(
     return lines + named_rows(rows)
 
 
-def _rows_about(error: dict[str, Any]) -> list[tuple[str, str]]:
+def _rows_about(error: Json) -> list[tuple[str, str]]:
     """Return the details of an error besides its message, by name: the call, the attempts, the
     value."""
     chain = [str(error[name]) for name in _CALL if error.get(name)]
@@ -80,7 +81,7 @@ def _text_of(value: Any) -> str:
 
 
 def _framed_place(
-    error: dict[str, Any], base: str, width: int | None, typed: Mapping[str, bytes] | None
+    error: Json, base: str, width: int | None, typed: Mapping[str, bytes] | None
 ) -> list[StyledLine]:
     """Return the place of an error with the lines around it."""
     from cogcli.cli.code_frame import Sources, frame

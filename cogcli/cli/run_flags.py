@@ -23,6 +23,7 @@ from cogcli.cli.options import (
 )
 from cogcli.declarations.option_types import PositiveNumber, TrueOrFalse, WholeNumber, WordChoice
 from cogcli.declarations.options import AGENT, BY_HELP, OPTIONS, RERUN, SERVE, Option
+from cogcli.declarations.value_types import Json
 
 LISTED, DRAWN, EXPORTED = ("tsv", "csv", "md"), ("mermaid", "dot"), ("otlp", "chrome")
 TRACE_FORMATS = (*LIST_FORMATS, *DRAWN, *EXPORTED)
@@ -34,7 +35,7 @@ def flag_of(option: Option) -> tuple[Any, Any]:
     kind = option.type
     if isinstance(kind, TrueOrFalse):
         return bool, switch(option.flag, help=option.help, panel=option.group)
-    shown: dict[str, Any] = {"default": option.shown_default, "completes": option.completes}
+    shown: Json = {"default": option.shown_default, "completes": option.completes}
     if isinstance(kind, WordChoice | WholeNumber | PositiveNumber):
         flag = typed(option.flag, option.metavar, kind, option.help, option.group, **shown)
     else:  # its text is read together with the inputs, so that all problems are reported at once
@@ -55,7 +56,7 @@ class OptionFlags(Flags):
 
     command: ClassVar[str] = ""
     """The command; empty for one that takes all options."""
-    options: dict[str, Any] = OPTIONS_HERE
+    options: Json = OPTIONS_HERE
     """The options that were typed, by name: their text is not read yet, unless it is a number or a word."""
 
     def __init__(self, values: Mapping[str, Any] | None = None) -> None:
@@ -98,7 +99,7 @@ class RunFlags(OptionFlags):
         help="check everything, show the plan; run nothing, write nothing",
         panel=EXECUTION,
     )
-    options: dict[str, Any] = OPTIONS_HERE
+    options: Json = OPTIONS_HERE
     progress: Progress
 
 

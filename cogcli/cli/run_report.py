@@ -11,6 +11,7 @@ from cogcli.base.errors import TRANSIENT, exit_code
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.render_error import error_lines, next_lines
+from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import duration, short_episode
 from cogcli.report.styled_text import StyledLine, style_of
 
@@ -23,7 +24,7 @@ _COUNTED = ("done", "failed", "skipped", "vetoed")
 
 def error_of(
     result: RunResult, again: str = "", *, rerun: str | None = None, here: bool = False
-) -> dict[str, Any] | None:
+) -> Json | None:
     """Return the `error` object of the envelope, with commands in `next`.
 
     `rerun` is the result of `rerun_flags`; `here` names the episode `@last`."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from time import sleep
-from typing import Any, Final
+from typing import Final
 
 from cogcli.app import episodes
 from cogcli.app.state_document import iterate_shown_events
@@ -24,6 +24,7 @@ from cogcli.cli.run_flags import DRAWN, EXPORTED, LISTED, TraceFlags
 from cogcli.cli.streams import OutputStream
 from cogcli.cli.trace_tree import TracedEpisode, next_commands, show_tree, waiting_lines
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.value_types import Json
 from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.history import History, history_of
 from cogcli.episode.listing.episode_row import read_row
@@ -195,7 +196,7 @@ def _file_exists(path: str) -> UsageError:
     return UsageError("output.exists", f"`{path}` exists", hint="remove it, or name another file")
 
 
-def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) -> dict[str, Any]:
+def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) -> Json:
     """Return `trace` of the envelope, with the rows or the object of the view."""
     from cogcli.cli.trace_views import OBJECTS
     from cogcli.report.table import rows

@@ -15,6 +15,7 @@ from cogcli.cli.options import wrong_value
 from cogcli.cli.run_flags import LISTED, TraceFlags
 from cogcli.cli.trace_tree import TracedEpisode
 from cogcli.declarations.envelope import Event, to_json
+from cogcli.declarations.value_types import Json
 from cogcli.report import layer_cells, lineage, table, timeline
 from cogcli.report.event_lines import EventLines
 from cogcli.report.graph import dot, mermaid
@@ -154,7 +155,7 @@ class EventPrinter:
         self._screen.answer(text + "\n")
 
 
-def _export_object(context: CommandContext, shown: TracedEpisode) -> dict[str, Any]:
+def _export_object(context: CommandContext, shown: TracedEpisode) -> Json:
     from cogcli.report.trace_export import render_trace
 
     return render_trace(shown.events, shown.flags.format, io=shown.flags.io)

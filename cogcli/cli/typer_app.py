@@ -40,6 +40,7 @@ from cogcli.cli.options import (
     wrong_flag,
 )
 from cogcli.cli.wrong_words import CommandLine
+from cogcli.declarations.value_types import Json
 
 _TEXTS = {"help", "version"}
 """The global flags that are answered with a text."""
@@ -61,8 +62,8 @@ class Parser:
         self.command = ""
         self.words_only = False
         """Whether `--` stood before the command."""
-        self.flags: dict[str, Any] = {}
-        self.given: dict[str, Any] = {}
+        self.flags: Json = {}
+        self.given: Json = {}
 
     def parse(self) -> Call:
         """Return the call. Raise UsageError."""
@@ -307,7 +308,7 @@ def load(words: str, completer: Completer | None = None) -> Any:
     return built
 
 
-_PLAIN: dict[str, Any] = {
+_PLAIN: Json = {
     "add_completion": False,
     "rich_markup_mode": None,
     "pretty_exceptions_enable": False,
@@ -332,7 +333,7 @@ def _callback(function: Callable[..., int], completer: Completer | None) -> Call
     of the function's parameter, else None, False or []."""
     groups: dict[str, type[Flags]] = {}
     declared: list[Declared] = []
-    defaults: dict[str, Any] = {}
+    defaults: Json = {}
     for name, given in list(signature(function, eval_str=True).parameters.items())[1:]:
         kind = given.annotation
         if isinstance(kind, type) and issubclass(kind, Flags):

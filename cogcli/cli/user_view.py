@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.terminal_text import LONGEST_SHOWN, truncate_bytes, visible
 from cogcli.cli.envelope import dumps
+from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of
 
 _SHOWN: Final = 3
 """How many episodes are named behind an entry."""
 
 
-def profile_lines(found: dict[str, Any]) -> Iterator[str]:
+def profile_lines(found: Json) -> Iterator[str]:
     """Yield the lines of a profile: the counts, then a line for each entry."""
     count = found["interaction_count"]
     if count:
@@ -31,7 +32,7 @@ def profile_lines(found: dict[str, Any]) -> Iterator[str]:
         yield visible(f"{name} = {value}{more}  ({entry['decided_by']}, from {named})")
 
 
-def session_lines(found: dict[str, Any]) -> Iterator[str]:
+def session_lines(found: Json) -> Iterator[str]:
     """Yield the lines of a session: its goal, then its messages."""
     failed = ", its last run failed" if found["last_run_failed"] else ""
     yield visible(
@@ -46,14 +47,14 @@ def session_lines(found: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def forgotten_line(found: dict[str, Any]) -> str:
+def forgotten_line(found: Json) -> str:
     """Return the line about the deleted data."""
     deleted = {name: count for name, count in found["deleted"].items() if count}
     what = ", ".join(count_of(count, name) for name, count in deleted.items()) or "nothing was held"
     return visible(f"forgot {found['user_id']} in {found['tenant_id']}: {what}")
 
 
-def export_lines(found: dict[str, Any]) -> Iterator[str]:
+def export_lines(found: Json) -> Iterator[str]:
     """Yield all stored data as Markdown: a heading for each table, a block of JSON for each row."""
     yield visible(f"# What is held of {found['user_id']} in {found['tenant_id']}")
     for name, rows in {"profile": [found["profile"]], **found["tables"]}.items():

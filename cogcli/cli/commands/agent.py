@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 from cogcli.agent.use_cases.compile_context import GivenRequest, parse_request
 from cogcli.agent.use_cases.invoke_agent import GivenInvocation, dry_run, invoke
@@ -29,6 +29,7 @@ from cogcli.cli.run_flags import AgentFlags
 from cogcli.cli.run_skill import warn_of_distrust
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.pack_spec import MODES
+from cogcli.declarations.value_types import Json
 from cogcli.policy.budgets import flatten
 from cogcli.run.given_inputs import json_value, raise_together
 from cogcli.run.input_origins import TYPED
@@ -85,13 +86,11 @@ def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) ->
     if bool(file) is bool(flags.message):
         lacking = "give a file or `--message`, not both" if file else "give a file, or `--message`"
         raise UsageError("usage.flag", lacking, hint="cogcli agent invoke REQUEST.json")
-    raw: dict[str, Any] = (
-        object_of(context, f"@{file}", "request") if file else {"message": flags.message}
-    )
+    raw: Json = object_of(context, f"@{file}", "request") if file else {"message": flags.message}
     return read_given(context, raw, flags)
 
 
-def read_given(context: CommandContext, raw: dict[str, Any], flags: AgentFlags) -> GivenInvocation:
+def read_given(context: CommandContext, raw: Json, flags: AgentFlags) -> GivenInvocation:
     """What a request asks for under these flags; all that is wrong is raised together."""
     problems: list[CogcliError] = []
     given = parse_request(raw)
@@ -114,9 +113,9 @@ def read_given(context: CommandContext, raw: dict[str, Any], flags: AgentFlags) 
     )
 
 
-def _params(texts: list[str], problems: list[CogcliError]) -> dict[str, Any]:
+def _params(texts: list[str], problems: list[CogcliError]) -> Json:
     """The parameters of `--param`: `k=text`, `k:=JSON`."""
-    found: dict[str, Any] = {}
+    found: Json = {}
     for name, value in parse_pairs(texts, "--param", "k=v", problems).items():
         typed = name.endswith(":")
         found[name.rstrip(":")] = json_value(value, "--param") if typed else value
@@ -143,7 +142,7 @@ def _joined_options(
     )
 
 
-def _numbers(budget: dict[str, Any], problems: list[CogcliError]) -> dict[str, int]:
+def _numbers(budget: Json, problems: list[CogcliError]) -> dict[str, int]:
     found = {}
     for key, value in flatten(budget):
         if type(value) is int and value >= 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from cogcli.agent.use_cases import jobs as agent_jobs
 from cogcli.base.errors import NO, OK
@@ -10,6 +10,7 @@ from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, show
 from cogcli.cli.options import ListFlags, command, integer, switch, text
+from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of
 
 COLUMNS = (
@@ -85,7 +86,7 @@ def run(
     return NO if any(row["error"] for row in rows) else OK
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: Json) -> str:
     what = f"{row['outcome']} {row['job_id']}: {row['kind']} {row['from_n']}-{row['to_n']} of {row['user_id']}"
     more = row["error"] or count_of(len(row["proposals"]), "proposal")
     return f"{what}, {more}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from cogcli.app.inventory.explain import explain_spec
 from cogcli.app.inventory.kinds import (
@@ -34,6 +34,7 @@ from cogcli.cli.options import (
     command,
     switch,
 )
+from cogcli.declarations.value_types import Json
 from cogcli.report.styled_text import style_of
 from cogcli.specs.layers import BUILT_IN
 
@@ -127,7 +128,7 @@ def _warn_of_unreadable(context: CommandContext, view: InventoryView) -> None:
 
 def _answer(
     context: CommandContext,
-    rows: list[dict[str, Any]],
+    rows: list[Json],
     flags: ListFlags,
     wanted: Wanted,
     *,
@@ -145,12 +146,12 @@ def _answer(
     return OK
 
 
-def _section(row: dict[str, Any]) -> str:
+def _section(row: Json) -> str:
     """The heading of the part of a list that a spec belongs to; the user's own specs need none."""
     return "shipped" if row["layer"] == BUILT_IN else ""
 
 
-def _columns(context: CommandContext, flags: ListFlags, rows: list[dict[str, Any]]) -> list[Column]:
+def _columns(context: CommandContext, flags: ListFlags, rows: list[Json]) -> list[Column]:
     """The columns of a kind. On a terminal a sign in front shows whether a spec can be used, and the last column says
     why not if any cannot; elsewhere both are the last columns."""
     columns = [Column(name, prose=name == "description") for name in _COLUMNS[context.kind]]

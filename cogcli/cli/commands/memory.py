@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Any
+from typing import Annotated
 
 from cogcli.agent.stores.memory_store import tenant_flag
 from cogcli.agent.use_cases import memory
@@ -16,6 +16,7 @@ from cogcli.cli.memory_view import COLUMNS, cells_of, decided_text, decision_lin
 from cogcli.cli.options import SAFETY, Flags, ListFlags, argument, choice, command, switch, text
 from cogcli.cli.render_error import next_lines, redirect_command
 from cogcli.declarations.pack_spec import PROPOSAL_CLASSES
+from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of
 
 ProposalId = Annotated[str, argument("ID")]
@@ -203,7 +204,7 @@ def _scope(context: CommandContext, flags: ScopeFlags) -> memory.MemoryScope:
     )
 
 
-def _list(context: CommandContext, rows: list[dict[str, Any]], flags: ListFlags, key: str) -> int:
+def _list(context: CommandContext, rows: list[Json], flags: ListFlags, key: str) -> int:
     context.own[key] = rows
     if not context.json:
         show(

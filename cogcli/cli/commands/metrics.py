@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from cogcli.agent.use_cases.metrics import MeasuredRuns, MetricsQuery, collect
 from cogcli.app.episodes import parse_age
@@ -12,6 +12,7 @@ from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, show
 from cogcli.cli.options import ListFlags, argument, command, switch, text
+from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of
 
 _COLUMNS = (
@@ -78,7 +79,7 @@ def _check(context: CommandContext, found: MeasuredRuns) -> int:
     )
 
 
-def _target_text(target: dict[str, Any]) -> str:
+def _target_text(target: Json) -> str:
     of = f" of {target['intent']}" if target["intent"] else ""
     value = "nothing to measure" if target["value"] is None else f"{target['value']:.3g}"
     pack = target["pack_ref"].partition("#")[0]

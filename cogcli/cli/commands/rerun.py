@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from cogcli.app import episodes
 from cogcli.app.resume import RerunRequest, prepare_rerun
@@ -18,6 +18,7 @@ from cogcli.cli.options import EXECUTION, SAFETY, Episode, command, switch, text
 from cogcli.cli.run_flags import RerunFlags
 from cogcli.cli.run_skill import warn_of_distrust
 from cogcli.declarations.options import normalized
+from cogcli.declarations.value_types import Json
 from cogcli.run.launch import launch
 from cogcli.run.rerun import Reuse
 from cogcli.run.rerun_probes import probe_effects
@@ -97,7 +98,7 @@ def rerun(
     return result.exit_code
 
 
-def _overrides(flags: RerunFlags) -> dict[str, Any]:
+def _overrides(flags: RerunFlags) -> Json:
     """The typed options, which replace those of the earlier run. Raises UsageError."""
     problems: list[CogcliError] = []
     typed = read_options(flags, problems)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated
 
 from cogcli.app import episodes
 from cogcli.app.resume import find_warning
@@ -27,6 +27,7 @@ from cogcli.cli.options import (
     text,
     wrong_flag,
 )
+from cogcli.declarations.value_types import Json
 from cogcli.episode.listing.episode_row import EpisodeFilter
 from cogcli.report.humanize import fuzzy_time
 from cogcli.run.doubt_decisions import DoubtAnswer
@@ -185,10 +186,10 @@ def _doubt_answers(
     return tuple(answers)
 
 
-def _outputs(context: CommandContext, texts: Sequence[str]) -> dict[str | None, dict[str, Any]]:
+def _outputs(context: CommandContext, texts: Sequence[str]) -> dict[str | None, Json]:
     """The objects of `--output` by their step. A text with `{` or `@` in front is an object, and anything else before
     `=` is a step."""
-    found: dict[str | None, dict[str, Any]] = {}
+    found: dict[str | None, Json] = {}
     for value in texts:
         step: str | None = None
         if not value.lstrip().startswith(("{", "@")):

@@ -7,7 +7,7 @@ import os
 import re
 import signal
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cogcli.app.run_skill import options_of
 from cogcli.app.serving.server_socket import Endpoint, bind_socket, redirect_standard_streams
@@ -21,6 +21,7 @@ from cogcli.cli.options import SAFETY, choice, command, text, wrong_flag, wrong_
 from cogcli.cli.run_flags import ServeFlags
 from cogcli.cli.run_report import error_of
 from cogcli.cli.run_skill import warn_of_distrust
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.secrets import Secrets
 from cogcli.report.humanize import count_of
 from cogcli.run.prepare import RunRequest
@@ -200,7 +201,7 @@ def _listener(context: CommandContext) -> ServerListener:
     def bug(error: BaseException) -> None:
         report_bug(context.screen, "serve mcp", error, context)
 
-    def error(result: RunResult) -> dict[str, Any] | None:
+    def error(result: RunResult) -> Json | None:
         return error_of(result, context.again)
 
     return ServerListener(called, bug, error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from cogcli.app import services
 from cogcli.app.services import RefreshResult
@@ -10,6 +10,7 @@ from cogcli.base.errors import NO, OK
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import SAFETY, argument, command, switch
+from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
 
@@ -46,7 +47,7 @@ def refresh(
     return NO if found.differences and not found.accepted else OK
 
 
-def _service_object(found: RefreshResult) -> dict[str, Any]:
+def _service_object(found: RefreshResult) -> Json:
     """Build the `service` member of the envelope. The file is under `lock` for MCP, otherwise under `document`."""
     file = {"lock": found.file} if found.noun == "tool" else {"document": found.file}
     return {

@@ -27,6 +27,7 @@ from cogcli.cli.options import (
 )
 from cogcli.declarations.call_records import RunError
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.log_reader import iterate_events
@@ -103,7 +104,7 @@ def _refuse_conflicts(flags: StateFlags) -> None:
         raise wrong_flag("`--default` belongs to `--path`")
 
 
-def _value(context: CommandContext, document: dict[str, Any], path: str, flags: StateFlags) -> None:
+def _value(context: CommandContext, document: Json, path: str, flags: StateFlags) -> None:
     from cogcli.base.jsonpath import BadPath, PathNotFound, look_up, parse
 
     try:
@@ -190,9 +191,7 @@ def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
     return state_document.first_difference(left, right) or "its bytes, not its values"
 
 
-def _summary(
-    context: CommandContext, document: dict[str, Any], row: EpisodeRow
-) -> list[StyledLine]:
+def _summary(context: CommandContext, document: Json, row: EpisodeRow) -> list[StyledLine]:
     glyphs, width = context.screen.out.glyphs, context.screen.out.width or 80
     dot = f" {glyphs.dot} "
     rows = {
@@ -214,7 +213,7 @@ def _summary(
     ]
 
 
-def _episode(document: dict[str, Any]) -> list[str]:
+def _episode(document: Json) -> list[str]:
     episode = object_of(document.get("episode"))
     parts = [short_episode(str(episode.get("id") or ""))]
     if skill := object_of(episode.get("skill")):
@@ -225,13 +224,13 @@ def _episode(document: dict[str, Any]) -> list[str]:
     return parts
 
 
-def _decision(document: dict[str, Any]) -> list[str]:
+def _decision(document: Json) -> list[str]:
     made = object_of(document.get("x-decision"))
     words = [made.get(name) for name in ("status", "status_reason", "decision_key", "decision_id")]
     return [str(word) for word in words if word]
 
 
-def _plan(document: dict[str, Any]) -> list[str]:
+def _plan(document: Json) -> list[str]:
     plan = object_of(document.get("plan"))
     statuses = Counter(
         str(step.get("status")) for step in plan.get("steps") or () if isinstance(step, dict)
@@ -253,7 +252,7 @@ def _status(context: CommandContext, row: EpisodeRow) -> str:
     return "stalled" if row.is_stalled(context.settings.clock.now()) else row.shown_status
 
 
-def _outcomes(document: dict[str, Any], status: str) -> list[str]:
+def _outcomes(document: Json, status: str) -> list[str]:
     outcomes = object_of(document.get("outcomes"))
     word = _UNFINISHED.get(status) or str(outcomes.get("status"))
     parts = [word, count_of(len(list_of(outcomes.get("actions"))), "action")]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import Annotated
 
 from cogcli.app import episodes
 from cogcli.app.anchors import read_anchor, read_heads
@@ -28,6 +28,7 @@ from cogcli.cli.options import argument, command, switch, text, wrong_flag
 from cogcli.cli.render_error import next_lines
 from cogcli.cli.report_files import parse_reports
 from cogcli.cli.trace_tree import TracedEpisode, next_commands
+from cogcli.declarations.value_types import Json
 from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.history import history_of
 from cogcli.episode.listing.episode_row import read_row
@@ -229,7 +230,7 @@ def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> 
     return ENVIRONMENT if unreadable else no
 
 
-def _episode_row(result: VerifyResult) -> dict[str, Any]:
+def _episode_row(result: VerifyResult) -> Json:
     row = {
         "episode_id": result.name,
         "level": result.level or None,
