@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from cogcli.base.jsonvalue import Json
 from cogcli.declarations.options import RunOptions
 
 BY_NAME: Final = ("flag", "active", "override")
@@ -100,7 +101,7 @@ class Selection(NamedTuple):
         """The eligible bindings in calling order. A result of `select` has at least one."""
         return tuple(link.binding_id for link in self.chain if link.eligible)
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the explanation as a JSON object, as shown and recorded."""
         chain = [
             {

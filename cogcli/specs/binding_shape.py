@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
-from cogcli.base.jsonvalue import object_of
+from cogcli.base.jsonvalue import Json
+from cogcli.base.problems import KeyPath
 from cogcli.declarations.binding_spec import Binding
 from cogcli.specs.common_rules import check_headers
 from cogcli.specs.credentials import address_holds_credential, find_written_out
@@ -26,6 +27,7 @@ from cogcli.specs.template import (
     parse_template,
     texts,
 )
+from cogcli.specs.unchecked import object_at, text_at, value_at
 
 RESPONSE_PATH: Final = re.compile(r"response(?:\.[^.\s]+){0,16}")
 
@@ -35,38 +37,41 @@ def binding_shape(protocols: Protocols) -> RecordShape:
     return with_protocols(shape_of_spec(Binding), protocols)
 
 
-def check_binding(raw: dict[str, Any], report: ProblemReport, protocols: Protocols) -> None:
+def check_binding(raw: Json, report: ProblemReport, protocols: Protocols) -> None:
     """Report faults of a single binding that its shape cannot express."""
-    protocol, operation = raw.get("protocol"), raw.get("operation")
-    grammar = (
-        protocols[protocol].grammar()
-        if isinstance(protocol, str) and protocol in protocols
-        else None
-    )
-    if grammar and isinstance(operation, str) and operation.strip():
-        expected = grammar.operation(operation)
-        if expected:
-            message = f"operation `{operation}`, expected {expected}"
-            report.error("binding.operation", ("operation",), message)
-    _check_request(raw.get("request"), report)
+    protocol = text_at(raw, "protocol")
+    spoken = protocols.get(protocol or "")
+    grammar = spoken.grammar() if spoken else None
+    if grammar:
+        _check_operation(text_at(raw, "operation") or "", grammar, report)
+    _check_request(value_at(raw, "request"), report)
     _check_files(raw, grammar, report)
     _check_credentials(raw, report)
-    for name, value in object_of(raw.get("response")).items():
-        read = isinstance(value, str) and (
-            RESPONSE_PATH.fullmatch(value) or _OF_SERVICE.search(value)
-        )
-        if not is_ignored(name) and not read:
-            message, hint = (
-                f"`response.{name}` is a literal, not read from the reply",
-                f"write {_suggest_response_path(value)}, to read it",
-            )
-            report.warn("response.literal", ("response", name), message, hint=hint)
+    _check_response(object_at(raw, "response"), report)
     check_headers(raw, report)
     # Keys that the protocol does not use (docs/reference/binding.md#metadata).
     for key in grammar.unused if grammar else ():
-        if object_of(raw.get("metadata")).get(key) is not None:
+        if value_at(raw, "metadata", key) is not None:
             message = f"`metadata.{key}` has no meaning for {protocol}"
             report.warn("binding.unused", ("metadata", key), message, hint="remove it", key=True)
+
+
+def _check_operation(operation: str, grammar: Grammar, report: ProblemReport) -> None:
+    expected = grammar.operation(operation) if operation.strip() else ""
+    if expected:
+        message = f"operation `{operation}`, expected {expected}"
+        report.error("binding.operation", ("operation",), message)
+
+
+def _check_response(response: Json, report: ProblemReport) -> None:
+    """Report outputs that are not read from the reply."""
+    for name, value in response.items():
+        text = value if isinstance(value, str) else ""
+        if is_ignored(name) or RESPONSE_PATH.fullmatch(text) or _OF_SERVICE.search(text):
+            continue
+        message = f"`response.{name}` is a literal, not read from the reply"
+        hint = f"write {_suggest_response_path(text)}, to read it"
+        report.warn("response.literal", ("response", name), message, hint=hint)
 
 
 _OF_SERVICE: Final = re.compile(r"\$\{service\.[A-Za-z_][A-Za-z0-9_]*\}")
@@ -75,9 +80,9 @@ _OF_REQUESTS: Final = "write the text by itself, with ${input.NAME} in it"
 _OWN_FORM: Final = re.compile(r"\$\{[^}]*\}")
 
 
-def _suggest_response_path(value: Any) -> str:
-    """Return the response path in a value that resembles one: `${response.a}`, `{{ response.a }}`, `$.a`, `a.b`."""
-    found = _READS.search(value) if isinstance(value, str) else None
+def _suggest_response_path(text: str) -> str:
+    """Return the response path in a text that resembles one: `${response.a}`, `{{ response.a }}`, `$.a`, `a.b`."""
+    found = _READS.search(text)
     return f"response.{found[1] or found[2] or found[3]}" if found else "response.PATH"
 
 
@@ -86,7 +91,7 @@ _READS: Final = re.compile(
 )
 
 
-def _check_request(request: Any, report: ProblemReport) -> None:
+def _check_request(request: object, report: ProblemReport) -> None:
     for path in find_mixed_literals(request, ("request",)):
         message = "`$literal` has other keys next to it"
         report.error("request.template", path, message, hint="remove the other keys", key=True)
@@ -95,25 +100,31 @@ def _check_request(request: Any, report: ProblemReport) -> None:
             message = f"`{_join_path(part.path)}`: a request has no `$text`"
             report.error("request.template", part.path, message, hint=_OF_REQUESTS)
     for path, text in texts(request, ("request",)):
-        try:
-            whole = any(
-                isinstance(piece, TemplateSlot) and piece.whole for piece in parse_template(text)
-            )
-        except TemplateFault as fault:
-            hint = "write input.NAME, ${input.NAME}, or {$literal: text}"
-            report.error("request.template", path, f"`{_join_path(path)}`: {fault}", hint=hint)
-            continue
-        found = None if whole else find_plausible(_OWN_FORM.sub("", text), _HEADS, named=True)
-        if found:
-            right = re.sub(r"^inputs\.", "input.", found.path)
-            hint = f"write {f'${{{right}}}' if found.fills else right}, or {{$literal: ...}} for this very text"
-            message = f"`{_join_path(path)}`: `{found.found[:60]}` is not filled in"
-            report.error("request.template", path, message, hint=hint)
+        _check_template(text, path, report)
 
 
-def _check_files(raw: dict[str, Any], grammar: Grammar | None, report: ProblemReport) -> None:
+def _check_template(text: str, path: KeyPath, report: ProblemReport) -> None:
+    """Report a text that is not a template, and one with a part that looks like a reference."""
+    try:
+        pieces = parse_template(text)
+    except TemplateFault as fault:
+        hint = "write input.NAME, ${input.NAME}, or {$literal: text}"
+        report.error("request.template", path, f"`{_join_path(path)}`: {fault}", hint=hint)
+        return
+    if any(isinstance(piece, TemplateSlot) and piece.whole for piece in pieces):
+        return
+    found = find_plausible(_OWN_FORM.sub("", text), _HEADS, named=True)
+    if found:
+        meant = re.sub(r"^inputs\.", "input.", found.path)
+        right = f"${{{meant}}}" if found.fills else meant
+        message = f"`{_join_path(path)}`: `{found.found[:60]}` is not filled in"
+        hint = f"write {right}, or {{$literal: ...}} for this very text"
+        report.error("request.template", path, message, hint=hint)
+
+
+def _check_files(raw: Json, grammar: Grammar | None, report: ProblemReport) -> None:
     """Report each invalid `$file`, and each one for a protocol that sends no files."""
-    for path, value in files_in(raw.get("request"), ("request",)):
+    for path, value in files_in(value_at(raw, "request"), ("request",)):
         label = f"`{_join_path(path)}`"
         source = value[FILE]
         whole = isinstance(source, str) and _is_whole(source)
@@ -140,14 +151,13 @@ def _is_whole(text: str) -> bool:
     )
 
 
-def _check_credentials(raw: dict[str, Any], report: ProblemReport) -> None:
+def _check_credentials(raw: Json, report: ProblemReport) -> None:
     """Report credentials written out in a binding. They belong in the service, or in a header as a variable."""
     hint = "give the service auth_ref, or a header with ${NAME}"
-    for path in find_written_out(raw.get("request"), _is_fixed, ("request",)):
+    for path in find_written_out(value_at(raw, "request"), _is_fixed, ("request",)):
         message = f"`{_join_path(path)}` holds a secret as written text"
         report.error("secret.literal", path, message, hint=hint)
-    operation = raw.get("operation")
-    if isinstance(operation, str) and address_holds_credential(operation):
+    if address_holds_credential(text_at(raw, "operation") or ""):
         report.error(
             "secret.literal", ("operation",), "`operation` holds a secret in its query", hint=hint
         )
@@ -161,5 +171,5 @@ def _is_fixed(text: str) -> bool:
         return False
 
 
-def _join_path(path: tuple[Any, ...]) -> str:
+def _join_path(path: KeyPath) -> str:
     return ".".join(map(str, path))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from cogcli import __version__
+from cogcli.base.jsonvalue import Json
 from cogcli.base.schema.engine_choice import engine_key
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _TABLE: Final = (
 class CompiledFile(NamedTuple):
     """The entry of a file without errors: its mapping, and its warnings as `[code, severity, line, ...]`."""
 
-    raw: dict[str, Any]
+    raw: Json
     warnings: list[list[Any]]
 
 

@@ -5,9 +5,10 @@ They are looked up at the first problem of a file, then cached, so that a run wi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.canonical import digest
+from cogcli.base.jsonvalue import Json
 from cogcli.specs.cache import CompiledCache, CompiledFile
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class FilePlaces(dict[str, "Places"]):
         super().__init__()
         self.cache = cache
         self._files: dict[str, tuple[str, str]] = {}
-        self._positions: dict[str, dict[str, Any]] = {}
+        self._positions: dict[str, Json] = {}
         self._news: set[str] = set()
 
     def note(self, file: str, path: str, digest: str) -> None:
@@ -49,7 +50,7 @@ class FilePlaces(dict[str, "Places"]):
         self, file: str, path: KeyPath, *, key: bool, within: Within = None
     ) -> tuple[int, int]:
         """Return line and column of the value or key at a path, or of a place inside the value's text."""
-        known: dict[str, Any] | None = None
+        known: Json | None = None
         loaded = self._files.get(file, ("", ""))[1]
         if self.cache is not None and loaded:
             if file not in self._positions:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
 from cogcli.base.errors import FAILURE_OF, RuntimeErrorBase
-from cogcli.base.jsonvalue import kind_of, list_of, object_of, preview
+from cogcli.base.jsonvalue import Json, kind_of, preview
 from cogcli.base.problems import KeyPath, suggestion
 from cogcli.base.refs import parse
 from cogcli.base.schema.patterns import refusal
@@ -16,66 +16,55 @@ from cogcli.declarations.case_spec import CaseSpec, SkillCaseFile, TimeOfCase
 from cogcli.specs.fields import TYPES
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape_of_spec import shape_of_spec, text_pattern
+from cogcli.specs.unchecked import list_at, object_at, text_at, value_at
 
 NEEDS: Final = ("network", "model")
 """Words for the needs of a case, in addition to `extra.NAME` and `env.NAME`."""
 CASES: Final = shape_of_spec(SkillCaseFile)
-_NUMERIC: Final = ("length", "min", "max")
 _NOW: Final = text_pattern(TimeOfCase)
 
 
-def list_cases(raw: dict[str, Any]) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+def list_cases(raw: Json) -> Iterator[tuple[KeyPath, Any]]:
     """Yield the cases of a file with their paths: the file itself, or the entries of its list."""
     if "cases" in raw:
-        yield from ((("cases", n), case) for n, case in enumerate(list_of(raw["cases"])))
+        yield from ((("cases", n), case) for n, case in enumerate(list_at(raw, "cases")))
     else:
         yield (), raw
 
 
-def check_cases(raw: dict[str, Any], report: ProblemReport) -> None:
+def check_cases(raw: Json, report: ProblemReport) -> None:
     """Report faults that a shape cannot express."""
     for key in raw if "cases" in raw else ():
         if key in CaseSpec.file_keys():
-            report.error(
-                "test.key",
-                (key,),
-                f"`{key}` stands beside `cases`",
-                hint="move it into a case",
-                key=True,
-            )
+            message = f"`{key}` stands beside `cases`"
+            report.error("test.key", (key,), message, hint="move it into a case", key=True)
     for path, case in list_cases(raw):
         if isinstance(case, dict):
             _check_case(case, report.part(f"case {path[-1] + 1}" if path else "case", *path))
 
 
-def _check_case(case: dict[str, Any], report: ProblemReport) -> None:
+def _check_case(case: Json, report: ProblemReport) -> None:
     for one, other in (("inputs", "inputs_file"), ("stubs", "recorded")):
-        if case.get(one) is not None and case.get(other) is not None:
-            report.error(
-                "test.key",
-                (other,),
-                f"`{other}` stands beside `{one}`",
-                hint="keep one of them",
-                key=True,
-            )
-    now = case.get("now")
-    if isinstance(now, str) and _NOW.fullmatch(now) and not _is_valid_time(now):
+        if value_at(case, one) is not None and value_at(case, other) is not None:
+            message = f"`{other}` stands beside `{one}`"
+            report.error("test.key", (other,), message, hint="keep one of them", key=True)
+    now = text_at(case, "now") or ""
+    if _NOW.fullmatch(now) and not _is_valid_time(now):
         report.error("value.range", ("now",), f"found {preview(now)}, expected a day that there is")
-    for number, word in enumerate(list_of(case.get("needs"))):
-        if (
-            isinstance(word, str)
-            and word not in NEEDS
-            and not re.fullmatch(r"(extra|env)\.\w+", word)
-        ):
-            hint = suggestion(word, NEEDS) or "write network, model, extra.NAME or env.NAME"
-            report.error(
-                "test.needs", ("needs", number), f"nothing is known of `{word[:60]}`", hint=hint
-            )
-    for capability, answers in object_of(case.get("stubs")).items():
-        for number, stub in enumerate(list_of(answers)):
-            _check_stub(object_of(stub), report, ("stubs", capability, number))
-    for number, check in enumerate(list_of(object_of(case.get("expect")).get("checks"))):
-        _check_check(object_of(check), report, ("expect", "checks", number))
+    for number, word in enumerate(list_at(case, "needs")):
+        if isinstance(word, str):
+            _check_need(word, report, ("needs", number))
+    for capability, answers in object_at(case, "stubs").items():
+        for number, stub in enumerate(list_at(answers)):
+            _check_stub(stub, report, ("stubs", capability, number))
+    for number, check in enumerate(list_at(case, "expect", "checks")):
+        _check_check(check, report, ("expect", "checks", number))
+
+
+def _check_need(word: str, report: ProblemReport, path: KeyPath) -> None:
+    if word not in NEEDS and not re.fullmatch(r"(extra|env)\.\w+", word):
+        hint = suggestion(word, NEEDS) or "write network, model, extra.NAME or env.NAME"
+        report.error("test.needs", path, f"nothing is known of `{word[:60]}`", hint=hint)
 
 
 def _is_valid_time(now: str) -> bool:
@@ -86,40 +75,68 @@ def _is_valid_time(now: str) -> bool:
     return True
 
 
-def _check_stub(stub: dict[str, Any], report: ProblemReport, path: KeyPath) -> None:
-    error = stub.get("error")
-    if (error is None) == (stub.get("output") is None):
+def _check_stub(stub: object, report: ProblemReport, path: KeyPath) -> None:
+    if (value_at(stub, "error") is None) == (value_at(stub, "output") is None):
         report.error("test.stub", path, "a stub has either `output` or `error`")
-    code = object_of(error).get("code")
-    if isinstance(code, str):
-        known = [name for name, row in FAILURE_OF.items() if issubclass(row.cls, RuntimeErrorBase)]
-        if code not in known:
-            message = f"no call fails with `{code[:60]}`"
-            report.error(
-                "test.stub", (*path, "error", "code"), message, hint=suggestion(code, known)
-            )
+    code = text_at(stub, "error", "code")
+    if code is None:
+        return
+    known = [name for name, row in FAILURE_OF.items() if issubclass(row.cls, RuntimeErrorBase)]
+    if code not in known:
+        message, hint = f"no call fails with `{code[:60]}`", suggestion(code, known)
+        report.error("test.stub", (*path, "error", "code"), message, hint=hint)
 
 
-def _check_check(check: dict[str, Any], report: ProblemReport, path: KeyPath) -> None:
-    op, ref = check.get("op"), check.get("path")
-    value: Any = check.get("value")
-    if isinstance(ref, str) and parse(ref) is None:
+def _check_check(check: object, report: ProblemReport, path: KeyPath) -> None:
+    ref = text_at(check, "path")
+    if ref is not None and parse(ref) is None:
         hint = "write outputs.NAME, inputs.NAME or another value of the run's state"
-        report.error(
-            "test.check", (*path, "path"), f"`{ref[:60]}` is not a path of a value", hint=hint
-        )
-    place = (*path, "value")
-    if op in _NUMERIC and (
-        kind_of(value) != "number" or (op == "length" and type(value) is not int)
-    ):
-        report.error("test.check", place, f"`{op}` takes a number, found {preview(value)}")
-    elif op in ("matches", "type", "verbatim_in") and not isinstance(value, str):
-        report.error("test.check", place, f"`{op}` takes a text, found {preview(value)}")
-    elif op == "one_of" and not isinstance(value, list):
-        report.error("test.check", place, f"`one_of` takes a list, found {preview(value)}")
-    elif op == "type" and value not in (*TYPES, "null"):
-        report.error(
-            "test.check", place, f"no type is called `{value}`", hint=suggestion(value, TYPES)
-        )
-    elif op == "matches" and (why := refusal(value)):
-        report.error("test.check", place, f"this pattern cannot be used: {why}")
+        message = f"`{ref[:60]}` is not a path of a value"
+        report.error("test.check", (*path, "path"), message, hint=hint)
+    op = text_at(check, "op") or ""
+    find_fault = _FAULTS_OF_OPERANDS.get(op)
+    fault = find_fault(op, value_at(check, "value")) if find_fault else None
+    if fault is not None:
+        report.error("test.check", (*path, "value"), fault[0], hint=fault[1])
+
+
+OperandFault = tuple[str, str] | None
+"""Message and hint about the value of a check, or None for a usable one."""
+
+
+def _find_number_fault(op: str, value: object) -> OperandFault:
+    if kind_of(value) == "number" and (op != "length" or type(value) is int):
+        return None
+    return f"`{op}` takes a number, found {preview(value)}", ""
+
+
+def _find_text_fault(op: str, value: object) -> OperandFault:
+    return None if isinstance(value, str) else (f"`{op}` takes a text, found {preview(value)}", "")
+
+
+def _find_list_fault(op: str, value: object) -> OperandFault:
+    return None if isinstance(value, list) else (f"`{op}` takes a list, found {preview(value)}", "")
+
+
+def _find_type_fault(op: str, value: object) -> OperandFault:
+    if isinstance(value, str) and value not in (*TYPES, "null"):
+        return f"no type is called `{value}`", suggestion(value, TYPES)
+    return _find_text_fault(op, value)
+
+
+def _find_pattern_fault(op: str, value: object) -> OperandFault:
+    if isinstance(value, str) and (why := refusal(value)):
+        return f"this pattern cannot be used: {why}", ""
+    return _find_text_fault(op, value)
+
+
+_FAULTS_OF_OPERANDS: Final[dict[str, Callable[[str, object], OperandFault]]] = {
+    "length": _find_number_fault,
+    "min": _find_number_fault,
+    "max": _find_number_fault,
+    "matches": _find_pattern_fault,
+    "type": _find_type_fault,
+    "verbatim_in": _find_text_fault,
+    "one_of": _find_list_fault,
+}
+"""By operator: what finds the fault of the value that it compares with."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.jsonvalue import NOTHING, Json
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.host_overrides import Host
 from cogcli.specs.skill import list_targets
@@ -66,7 +66,7 @@ class Catalog(NamedTuple):
     shadows: tuple[Shadow, ...] = ()
     places: dict[str, Places] = NOTHING
     pins: dict[str, str] = NOTHING
-    raw: dict[str, dict[str, Any]] = NOTHING
+    raw: dict[str, Json] = NOTHING
     """The checked mapping of each spec by `kind:id`. A capability's bases are merged in."""
     broken: dict[str, str] = NOTHING
     problems: tuple[Problem, ...] = ()

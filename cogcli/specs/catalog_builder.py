@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cogcli.base.canonical import digest_of
-from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.jsonvalue import NOTHING, Json
 from cogcli.base.links import require_inside
 from cogcli.base.problems import Problem, Severity, sort_problems
 from cogcli.declarations.binding_spec import Binding
@@ -166,7 +166,7 @@ class CatalogBuilder:
                 self.specs.packs[id] = Pack.of(loaded.raw, file=loaded.file)
         return self.specs.packs.get(id)
 
-    def give_pack(self, pack: Pack, raw: dict[str, Any]) -> None:
+    def give_pack(self, pack: Pack, raw: Json) -> None:
         """Add a pack without a file, with its mapping."""
         id = f"{pack.pack_id}@{pack.version}"
         self.specs.raw[f"pack:{id}"], self.specs.packs[id] = raw, pack

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
-from cogcli.base.jsonvalue import object_of
+from cogcli.base.jsonvalue import Json
 from cogcli.base.redact import names_secret
 from cogcli.specs.credentials import header_holds_credential, holds_credential
 from cogcli.specs.id_grammar import (
@@ -15,19 +15,20 @@ from cogcli.specs.id_grammar import (
     is_settable,
 )
 from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.unchecked import object_at, text_at
 
 
-def check_version(raw: dict[str, Any], report: ProblemReport) -> None:
+def check_version(raw: Json, report: ProblemReport) -> None:
     """Report `version.format` for a version that is not SemVer."""
-    version = raw.get("version")
-    if isinstance(version, str) and 0 < len(version) <= 64 and not SEMVER.fullmatch(version):
+    version = text_at(raw, "version")
+    if version and len(version) <= 64 and not SEMVER.fullmatch(version):
         hint = 'write MAJOR.MINOR.PATCH, as in "1.0.0"'
         report.warn("version.format", ("version",), f'version "{version}" is not SemVer', hint=hint)
 
 
-def check_headers(raw: dict[str, Any], report: ProblemReport) -> None:
+def check_headers(raw: Json, report: ProblemReport) -> None:
     """Report faults in header names and values of a service or binding (docs/reference/protocols.md#headers)."""
-    for name, value in object_of(object_of(raw.get("metadata")).get("headers")).items():
+    for name, value in object_at(raw, "metadata", "headers").items():
         path, header = ("metadata", "headers", name), f"header `{name}`"
         if not is_settable(name):
             report.error("header.name", path, f"{header} cannot be set", key=True)

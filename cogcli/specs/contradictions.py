@@ -7,8 +7,9 @@ safety, trust, references and permissions are as strict as anywhere.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import Problem
 from cogcli.declarations.run_start import RecordedContracts
 from cogcli.specs.catalog import Catalog
@@ -29,7 +30,7 @@ class Contradictions(NamedTuple):
 
     lenient: frozenset[str] = frozenset()
     """Specs of lenient roots, as `skill:ID`, `capability:ID`."""
-    found: tuple[Mapping[str, Any], ...] = ()
+    found: tuple[Mapping[str, object], ...] = ()
 
     @classmethod
     def of(cls, catalog: Catalog, problems: Iterable[Problem]) -> Contradictions:
@@ -51,7 +52,7 @@ class Contradictions(NamedTuple):
             return NO_CONTRADICTIONS
         return cls(frozenset(contracts.lenient), tuple(contracts.found))
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the `contracts` of `run.started`. Empty for a run without lenient specs."""
         return {"lenient": sorted(self.lenient), "found": list(self.found)} if self.lenient else {}
 
@@ -72,8 +73,8 @@ class Contradictions(NamedTuple):
 NO_CONTRADICTIONS: Final = Contradictions()
 
 
-def _record(problem: Problem, spec: str, catalog: Catalog) -> dict[str, Any]:
-    record: dict[str, Any] = {
+def _record(problem: Problem, spec: str, catalog: Catalog) -> Json:
+    record: Json = {
         "code": problem.code,
         "spec": spec,
         "path": problem.path,

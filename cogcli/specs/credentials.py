@@ -10,13 +10,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any, Final
 
-from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.jsonvalue import Json, kind_of
 from cogcli.base.problems import KeyPath
 from cogcli.base.redact import MASK, names_secret
 from cogcli.base.refs import parse, parse_loop
+from cogcli.specs.unchecked import members_of, object_at, objects_at, text_at, value_at
 
 _SWITCHES: Final = frozenset(("true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"))
 _PLACES: Final = frozenset(
@@ -40,11 +42,11 @@ IsLiteral = Callable[[str], bool]
 """Returns whether a text is a literal, not a reference."""
 
 
-def is_written_out(value: Any, literal: IsLiteral) -> bool:
+def is_written_out(value: object, literal: IsLiteral) -> bool:
     """Return whether the value of a secret's key is the secret itself."""
     if isinstance(value, str):
         return value.strip().lower() not in (*_SWITCHES, "") and value != MASK and literal(value)
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return kind_of(value) == "number"
 
 
 def has_no_placeholder(text: str) -> bool:
@@ -68,19 +70,15 @@ def _holds_token(text: str) -> bool:
 
 
 def find_written_out(
-    value: Any, literal: IsLiteral, path: KeyPath = (), *, named: bool = False
+    value: object, literal: IsLiteral, path: KeyPath = (), *, named: bool = False
 ) -> Iterator[KeyPath]:
     """Yield the paths of the credentials in a value. `named` means that the value itself is under a secret's key."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            secret = named or (isinstance(key, str) and names_secret(key))
-            test = _TESTS_OF_KEYS.get(key, literal)
-            yield from find_written_out(item, test, (*path, key), named=secret)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from find_written_out(item, literal, (*path, index), named=named)
-    elif named and is_written_out(value, literal):
+    if named and is_written_out(value, literal):
         yield path
+    for key, item in members_of(value):
+        test = _TESTS_OF_KEYS.get(key, literal)
+        secret = named or (isinstance(key, str) and names_secret(key))
+        yield from find_written_out(item, test, (*path, key), named=secret)
 
 
 def _is_any_text(text: str) -> bool:
@@ -100,17 +98,26 @@ def keeps_secret(name: str) -> bool:
     return names_secret(name) and not (last and last[0].lower() in _PLACES)
 
 
-def find_in_arguments(arguments: list[Any]) -> Iterator[int]:
+def find_in_arguments(arguments: Sequence[object]) -> Iterator[int]:
     """Yield the indices of arguments that hold a credential: `--api-key=x`, `x` after `--token`, `X-Api-Key: x`."""
-    for index, text in enumerate(arguments):
-        if not isinstance(text, str):
-            continue
-        before = arguments[index - 1] if index and isinstance(arguments[index - 1], str) else ""
-        flag = before.startswith("-") and "=" not in before and keeps_secret(before)
-        named = re.search(_ARGUMENT, text)
-        value = flag and not text.startswith("-") and is_written_out(text, _is_any_text)
-        if value or (named and keeps_secret(named[1])):
+    before = ""
+    for index, argument in enumerate(arguments):
+        text = argument if isinstance(argument, str) else ""
+        if _assigns_credential(text) or _is_value_of_flag(text, before):
             yield index
+        before = text
+
+
+def _assigns_credential(text: str) -> bool:
+    named = re.search(_ARGUMENT, text)
+    return named is not None and keeps_secret(named[1])
+
+
+def _is_value_of_flag(text: str, flag: str) -> bool:
+    """Return whether a text is the credential after the argument `flag`, as `x` after `--token`."""
+    if text.startswith("-") or not flag.startswith("-") or "=" in flag:
+        return False
+    return keeps_secret(flag) and is_written_out(text, _is_any_text)
 
 
 def text_holds_credential(text: str) -> bool:
@@ -120,20 +127,14 @@ def text_holds_credential(text: str) -> bool:
     return bool(words) or any(True for _ in find_in_arguments([text, *text.split()]))
 
 
-def holds_credential(value: Any, *, named: bool) -> bool:
+def holds_credential(value: object, *, named: bool) -> bool:
     """Return whether a list or object in place of a text holds a credential. `named` means that its key names a
     secret."""
     if any(True for _ in find_written_out(value, has_no_placeholder, named=named)):
         return True
-    if isinstance(value, dict):
-        return any(holds_credential(item, named=named) for item in value.values())
-    if isinstance(value, list):
-        return any(holds_credential(item, named=named) for item in value)
-    return (
-        isinstance(value, str)
-        and has_no_placeholder(value)
-        and bool(re.search(_SCHEME_WITHIN, value))
-    )
+    if isinstance(value, str):
+        return has_no_placeholder(value) and bool(re.search(_SCHEME_WITHIN, value))
+    return any(holds_credential(item, named=named) for _, item in members_of(value))
 
 
 def address_holds_credential(url: str) -> bool:
@@ -151,9 +152,10 @@ def address_holds_credential(url: str) -> bool:
 # -- skills and capabilities -------------------------------------------------------------------------------------------
 
 
-def _step_literal_test(foreach: dict[str, Any]) -> IsLiteral:
-    """Return the test for literals among the values of a step with this `foreach`."""
-    names = (foreach.get("as") or "item", foreach.get("index_as")) if foreach else ()
+def _step_literal_test(step: object) -> IsLiteral:
+    """Return the test for literals among the values of a step."""
+    foreach = object_at(step, "config", "foreach")
+    names = (foreach.get("as") or "item", text_at(foreach, "index_as")) if foreach else ()
     loops = frozenset(name for name in names if isinstance(name, str))
     return lambda text: parse(text) is None and parse_loop(text, loops) is None
 
@@ -161,39 +163,39 @@ def _step_literal_test(foreach: dict[str, Any]) -> IsLiteral:
 _OF_A_FIELD: Final = ("default", "example", "examples", "enum", "const")
 
 
-def find_in_fields(fields: Any, path: KeyPath) -> Iterator[KeyPath]:
+def find_in_fields(fields: Json, path: KeyPath) -> Iterator[KeyPath]:
     """Yield the paths of credentials among the defaults and examples of declared fields."""
-    for name, field in object_of(fields).items():
-        if isinstance(field, dict):
-            for key in _OF_A_FIELD:
-                place, secret = (*path, name, key), names_secret(name)
-                yield from find_written_out(field.get(key), _is_any_text, place, named=secret)
+    for name, field in fields.items():
+        secret = names_secret(name)
+        for key in _OF_A_FIELD:
+            value = value_at(field, key)
+            yield from find_written_out(value, _is_any_text, (*path, name, key), named=secret)
 
 
-def find_in_skill(raw: dict[str, Any]) -> Iterator[KeyPath]:
+_VALUES_OF_A_STEP: Final = (
+    ("input",),
+    ("config", "otherwise"),
+    ("config", "foreach", "items"),
+)
+
+
+def find_in_skill(raw: Json) -> Iterator[KeyPath]:
     """Yield the paths of credentials in a skill's mapping, which may be unchecked."""
-    yield from find_in_fields(raw.get("inputs"), ("inputs",))
-    for index, step in enumerate(list_of(raw.get("steps"))):
-        step = object_of(step)
-        config = object_of(step.get("config"))
-        foreach = object_of(config.get("foreach"))
-        literal = _step_literal_test(foreach)
-        values = {
-            ("input",): step.get("input"),
-            ("config", "otherwise"): config.get("otherwise"),
-            ("config", "foreach", "items"): foreach.get("items"),
-        }
-        for place, value in values.items():
+    yield from find_in_fields(object_at(raw, "inputs"), ("inputs",))
+    for index, step in objects_at(raw, "steps"):
+        literal = _step_literal_test(step)
+        for place in _VALUES_OF_A_STEP:
+            value = value_at(step, *place)
             yield from find_written_out(value, literal, ("steps", index, *place))
 
 
-def find_in_capability(raw: dict[str, Any]) -> Iterator[KeyPath]:
+def find_in_capability(raw: Json) -> Iterator[KeyPath]:
     """Yield the paths of credentials in a capability's mapping."""
     for key in ("inputs", "outputs"):
-        yield from find_in_fields(raw.get(key), (key,))
+        yield from find_in_fields(object_at(raw, key), (key,))
 
 
-def mask_places(raw: Any, places: Iterator[KeyPath]) -> Any:
+def mask_places(raw: Json, places: Iterator[KeyPath]) -> Json:
     """Return a spec with the values at these paths masked, or the same object without any."""
     for path in places:
         raw = _mask_at(raw, path)
@@ -203,6 +205,6 @@ def mask_places(raw: Any, places: Iterator[KeyPath]) -> Any:
 def _mask_at(value: Any, path: KeyPath) -> Any:
     if not path:
         return MASK
-    changed = dict(value) if isinstance(value, dict) else list(value)
+    changed = copy(value)
     changed[path[0]] = _mask_at(value[path[0]], path[1:])
     return changed

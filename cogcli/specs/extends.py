@@ -8,8 +8,9 @@ whole. Not inherited are id, version, name, description, metadata, aliases, stat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import suggestion
 from cogcli.declarations.capability_spec import (
     GATES,
@@ -61,7 +62,7 @@ def follow_bases(
     return ExtendsChain(tuple(files))
 
 
-def fold_chain(files: Sequence[SpecFile]) -> dict[str, Any]:
+def fold_chain(files: Sequence[SpecFile]) -> Json:
     """Return the mapping of the first file with all bases merged in."""
     *nearer, farthest = files
     raw = farthest.raw or {}
@@ -86,7 +87,7 @@ def check_chain(chain: ExtendsChain, report: ProblemReport, known: Callable[[], 
             report.error("extends.weakens", path, f"weaker than its base: {reason}", key=True)
 
 
-def fold_base(own: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
+def fold_base(own: Json, base: Json) -> Json:
     """Return a capability's checked mapping merged with that of its base."""
     result = dict(own)
     for key in ("requires", "probe"):

@@ -3,23 +3,25 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.json_pointer import pointer_of
+from cogcli.base.jsonvalue import Json
 from cogcli.base.redact import names_secret
 from cogcli.base.schema.visitor import rewrite
 from cogcli.declarations.field_spec import Fields, FieldSpec
+from cogcli.specs.unchecked import members_of, object_at, text_at
 
 _ANCHORS: Final = frozenset(("$dynamicRef", "$id", "$anchor", "$dynamicAnchor"))
 """Keywords that refer to a location. Their meaning changes if the schema is moved into another one."""
 
 
-def schema_of(fields: Fields) -> dict[str, Any]:
+def schema_of(fields: Fields) -> Json:
     """Return the JSON Schema of declared fields. It is never narrower than the values that the skill accepts or
     returns."""
     required = [name for name, field in fields.items() if field.required and field.default is None]
-    shared: dict[str, Any] = {}
-    schema: dict[str, Any] = {
+    shared: Json = {}
+    schema: Json = {
         "type": "object",
         "properties": {},
     }
@@ -32,8 +34,8 @@ def schema_of(fields: Fields) -> dict[str, Any]:
     return schema | ({"$defs": shared} if shared else {})
 
 
-def _field_schema(field: FieldSpec, place: str, shared: dict[str, Any]) -> dict[str, Any]:
-    schema: dict[str, Any] = {} if field.type == "any" else {"type": field.type}
+def _field_schema(field: FieldSpec, place: str, shared: Json) -> Json:
+    schema: Json = {} if field.type == "any" else {"type": field.type}
     if field.description:
         schema["description"] = field.description
     if field.default is not None:
@@ -47,46 +49,53 @@ def _field_schema(field: FieldSpec, place: str, shared: dict[str, Any]) -> dict[
     return schema
 
 
-def _uses_anchors(schema: Any) -> bool:
-    if isinstance(schema, dict):
-        return bool(_ANCHORS & schema.keys()) or any(map(_uses_anchors, schema.values()))
-    return isinstance(schema, list) and any(map(_uses_anchors, schema))
+def _uses_anchors(schema: object) -> bool:
+    if isinstance(schema, dict) and _ANCHORS & schema.keys():
+        return True
+    return any(_uses_anchors(part) for _, part in members_of(schema))
 
 
-def _relocate(schema: dict[str, Any], place: str, shared: dict[str, Any]) -> dict[str, Any]:
+def _relocate(schema: Json, place: str, shared: Json) -> Json:
     """Return a field's schema as part of the tool's schema.
 
     Its definitions move to the tool's `$defs`, under the field's name. So does the whole schema if it refers to itself.
     """
-    definitions = schema.get("$defs")
-    names = {
-        name: f"{place}.{name}" for name in (definitions if isinstance(definitions, dict) else ())
-    }
-    to_itself = False
+    definitions = object_at(schema, "$defs")
+    moved = _MovedReferences(place, definitions)
+    whole = {key: part for key, part in schema.items() if key != "$schema"}
+    own: Json = rewrite({key: part for key, part in whole.items() if key != "$defs"}, moved.rename)
+    for name, key in moved.names.items():
+        shared[key] = rewrite(definitions[name], moved.rename)
+    if not moved.to_itself:
+        return own
+    shared[place] = rewrite(whole, moved.rename)
+    return {"$ref": f"#/$defs/{_escape(place)}"}
 
-    def moved(reference: str) -> str:
-        nonlocal to_itself
-        for name, key in names.items():
+
+class _MovedReferences:
+    """The references of a schema that moves to `place` in the `$defs` of another one, and its definitions with it."""
+
+    def __init__(self, place: str, definitions: Json) -> None:
+        self._place = place
+        self.names = {name: f"{place}.{name}" for name in definitions}
+        """By name of a definition: its name in the other schema."""
+        self.to_itself = False
+        """Whether a reference leads into the schema outside of its definitions."""
+
+    def rename(self, part: Json) -> Json:
+        """Return a part of the schema with its reference, if any, as the other schema needs it."""
+        reference = text_at(part, "$ref")
+        if reference is None or not reference.startswith("#"):
+            return part
+        return {**part, "$ref": self._move(reference)}
+
+    def _move(self, reference: str) -> str:
+        for name, key in self.names.items():
             old = f"#/$defs/{_escape(name)}"
             if reference == old or reference.startswith(f"{old}/"):
                 return f"#/$defs/{_escape(key)}{reference[len(old) :]}"
-        to_itself = True
-        return f"#/$defs/{_escape(place)}{reference[1:]}"
-
-    def renamed(part: dict[str, Any]) -> dict[str, Any]:
-        reference = part.get("$ref")
-        found = isinstance(reference, str) and reference.startswith("#")
-        return {**part, "$ref": moved(str(reference))} if found else part
-
-    whole = {key: part for key, part in schema.items() if key != "$schema"}
-    own: dict[str, Any] = rewrite(
-        {key: part for key, part in whole.items() if key != "$defs"}, renamed
-    )
-    shared.update({key: rewrite(schema["$defs"][name], renamed) for name, key in names.items()})
-    if not to_itself:
-        return own
-    shared[place] = rewrite(whole, renamed)
-    return {"$ref": f"#/$defs/{_escape(place)}"}
+        self.to_itself = True
+        return f"#/$defs/{_escape(self._place)}{reference[1:]}"
 
 
 def _escape(name: str) -> str:

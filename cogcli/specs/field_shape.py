@@ -2,58 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from cogcli.base.jsonvalue import kind_of, list_of, object_of, preview
+from cogcli.base.jsonvalue import Json, kind_of, preview
 from cogcli.base.schema.limits import faults
 from cogcli.declarations.field_spec import FieldSpec
 from cogcli.specs.fields import TYPES, fit_values, has_type
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import is_ignored
 from cogcli.specs.shape_of_spec import shape_of_spec
+from cogcli.specs.unchecked import list_at, value_at
 
 FIELD: Final = shape_of_spec(FieldSpec)
 
 
-def check_fields(raw: Any, side: str, report: ProblemReport) -> None:
+def check_fields(fields: Json, side: str, report: ProblemReport) -> None:
     """Report the faults of every field in the mapping of fields at the key `side`."""
-    for name, field in object_of(raw).items():
+    for name, field in fields.items():
         if isinstance(field, dict) and not is_ignored(name):
-            _check_field(
-                field, f"{side}.{name}", report, report.inner(f"`{side}.{name}`", side, name)
-            )
+            inner = report.inner(f"`{side}.{name}`", side, name)
+            _check_field(field, f"{side}.{name}", report, inner)
 
 
-def _check_field(
-    field: dict[str, Any], name: str, whole: ProblemReport, report: ProblemReport
-) -> None:
+def _check_field(field: Json, name: str, whole: ProblemReport, report: ProblemReport) -> None:
     """Report the faults of a field, and of its elements in `whole`, the report of the spec."""
-    type: Any = field.get("type")
+    type = value_at(field, "type")
     if type not in TYPES:
         return
     before = len(report.problems)
     _check_items(field, name, whole, report)
-    for index, value in enumerate(list_of(field.get("enum"))):
+    for index, value in enumerate(list_at(field, "enum")):
         if not has_type(value, type):
             message = f"enum value is {preview(value)}, expected {type}"
             report.error("field.enum", ("enum", index), message)
-    if field.get("schema") is not None:
-        _check_schema(field["schema"], report)
-    if (
-        field.get("default") is not None
-        and len(report.problems) == before
-        and _is_well_formed(field)
-    ):
-        _, violations = fit_values({"default": FieldSpec.of(field)}, {"default": field["default"]})
-        for violation in violations[:1]:
-            reason = violation.message.partition(": ")[2] or violation.message
-            report.error("field.default", ("default",), f"default: {reason}")
+    schema = value_at(field, "schema")
+    if schema is not None:
+        _check_schema(schema, report)
+    has_default = value_at(field, "default") is not None
+    if has_default and len(report.problems) == before and _is_well_formed(field):
+        _check_default(FieldSpec.of(field), report)
 
 
-def _check_items(
-    field: dict[str, Any], name: str, whole: ProblemReport, report: ProblemReport
-) -> None:
-    items = field.get("items")
+def _check_default(field: FieldSpec, report: ProblemReport) -> None:
+    _, violations = fit_values({"default": field}, {"default": field.default})
+    for violation in violations[:1]:
+        reason = violation.message.partition(": ")[2] or violation.message
+        report.error("field.default", ("default",), f"default: {reason}")
+
+
+def _check_items(field: Json, name: str, whole: ProblemReport, report: ProblemReport) -> None:
+    items = value_at(field, "items")
     if items is None:
         return
     if field["type"] != "array":
@@ -69,7 +67,7 @@ def _check_items(
     _check_field(items, f"{name}.items", whole, inner)
 
 
-def _check_schema(schema: Any, report: ProblemReport) -> None:
+def _check_schema(schema: object, report: ProblemReport) -> None:
     if not isinstance(schema, dict | bool):
         message = f"schema is {preview(schema)}, expected object or boolean"
         report.error("field.schema", ("schema",), message)
@@ -78,11 +76,11 @@ def _check_schema(schema: Any, report: ProblemReport) -> None:
         report.error("field.schema", ("schema", *where), reason)
 
 
-def _is_well_formed(field: dict[str, Any]) -> bool:
+def _is_well_formed(field: object) -> bool:
     """Return whether a FieldSpec can be built. The shape check reports malformed fields."""
-    items = field.get("items")
-    enum = field.get("enum")
-    return (enum is None or kind_of(enum) == "list") and (
-        items is None
-        or (isinstance(items, dict) and items.get("type") in TYPES and _is_well_formed(items))
-    )
+    if value_at(field, "type") not in TYPES:
+        return False
+    if kind_of(value_at(field, "enum")) not in ("list", "null"):
+        return False
+    items = value_at(field, "items")
+    return items is None or _is_well_formed(items)

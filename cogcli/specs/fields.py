@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, get_args
 
-from cogcli.base.jsonvalue import MAX_INTEGER, deep_copy, equal, kind_of, preview
+from cogcli.base.jsonvalue import MAX_INTEGER, Json, deep_copy, equal, kind_of, preview
 from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
 
 TYPES: Final = get_args(FieldType)
@@ -19,18 +20,18 @@ class Violation(NamedTuple):
     message: str
 
 
-def fields_from(raw: dict[str, Any] | None) -> Fields:
+def fields_from(raw: Json | None) -> Fields:
     """Return the fields of a checked mapping. None gives no fields."""
     return {name: FieldSpec.of(spec) for name, spec in (raw or {}).items()}
 
 
-def fit_values(fields: Fields, values: dict[str, Any]) -> tuple[dict[str, Any], list[Violation]]:
+def fit_values(fields: Fields, values: Json) -> tuple[Json, list[Violation]]:
     """Return the declared values with defaults applied and integers normalized, and every violation.
 
     Undeclared names are dropped. Null for an optional field counts as absent; for `any` it is a value. The result
     shares unchanged lists and dicts with `values`.
     """
-    kept: dict[str, Any] = {}
+    kept: Json = {}
     violations: list[Violation] = []
     for name, field in fields.items():
         value = values.get(name)
@@ -62,12 +63,16 @@ def _fit_value(field: FieldSpec, value: Any, place: str, violations: list[Violat
             for n, item in enumerate(value)
         ]
     if field.schema is not None:
-        from cogcli.base.schema.validator import errors
-
-        for where, message in errors(field.schema, value):
-            full = f"{place}/{where}" if where else place
-            violations.append(Violation("schema", full, f"`{full}`: {message}"))
+        violations += _find_schema_violations(field.schema, value, place)
     return value
+
+
+def _find_schema_violations(schema: object, value: object, place: str) -> Iterator[Violation]:
+    from cogcli.base.schema.validator import errors
+
+    for where, message in errors(schema, value):
+        full = f"{place}/{where}" if where else place
+        yield Violation("schema", full, f"`{full}`: {message}")
 
 
 def has_type(value: Any, wanted: str) -> bool:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.jsonvalue import NOTHING, Json
 
 if TYPE_CHECKING:
     from cogcli.specs.spec_reader import SpecFile
@@ -50,9 +50,9 @@ class Host(NamedTuple):
     services_files: frozenset[str] = frozenset()
     """The files with several services each."""
 
-    def choices_of(self, capability: str) -> dict[str, Any]:
+    def choices_of(self, capability: str) -> Json:
         """Return the choices for a capability by kind of rule, without places, for a run's pins."""
-        choices: dict[str, Any] = {}
+        choices: Json = {}
         if active := self.active.get(capability):
             choices["active"] = active.binding
         if override := self.overrides.get(capability):

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final, cast
+from typing import Final, cast
 
-from cogcli.base.jsonvalue import list_of
+from cogcli.base.jsonvalue import Json
 from cogcli.base.yaml.positions import Places
 from cogcli.declarations.host_spec import (
     ActiveBindings,
@@ -20,6 +20,7 @@ from cogcli.specs.service_shape import check_service, service_shape
 from cogcli.specs.shape import Data, MapOf, RecordShape, Shape, clean, is_ignored
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.shape_of_spec import shape_of_hint, shape_of_spec
+from cogcli.specs.unchecked import list_at, objects_at, value_at
 
 ACTIVE: Final = shape_of_hint(ActiveBindings)
 OVERRIDES: Final = shape_of_spec(OverridesFile)
@@ -45,7 +46,7 @@ def _build_entry_shape(protocols: Protocols) -> RecordShape:
 
 
 def read_services(
-    value: dict[str, Any], places: Places | None, file: str, protocols: Protocols
+    value: Json, places: Places | None, file: str, protocols: Protocols
 ) -> CheckedFile:
     """Return the services of a file by id, None for each with errors, and all problems.
 
@@ -55,7 +56,7 @@ def read_services(
     check_shape(_build_file_shape(Data()), value, whole)
     if has_errors(whole.problems):
         return CheckedFile(None, whole.problems)
-    services: dict[str, Any] = {}
+    services: Json = {}
     shape = _build_entry_shape(protocols)
     for id, entry in (value["services"] or {}).items():
         if is_ignored(id):
@@ -69,26 +70,28 @@ def read_services(
     return CheckedFile({"services": services}, whole.problems)
 
 
-def check_overrides(raw: dict[str, Any], report: ProblemReport) -> None:
+def check_overrides(raw: Json, report: ProblemReport) -> None:
     """Report overrides without a binding or service, and capabilities that are in the file twice."""
     seen: dict[str, int] = {}
-    for index, entry in enumerate(list_of(raw.get("overrides"))):
-        if not isinstance(entry, dict):
-            continue
+    for index, entry in objects_at(raw, "overrides"):
         part = report.part(f"override {index + 1}", "overrides", index)
-        named = [key for key in ("binding", "service") if entry.get(key) is not None]
-        if len(named) != 1:
-            found = "both `binding` and `service`" if named else "neither `binding` nor `service`"
-            part.error(
-                "overrides.shape",
-                (),
-                f"found {found}, expected one of them",
-                hint="name one of them",
-            )
-        for position, id in enumerate(list_of(entry.get("capabilities"))):
-            if isinstance(id, str) and id in seen:
-                message = f"capability `{id}` is already in override {seen[id]}"
+        _check_choice(entry, part)
+        for position, id in enumerate(list_at(entry, "capabilities")):
+            if not isinstance(id, str):
+                continue
+            first = seen.get(id)
+            if first is None:
+                seen[id] = index + 1
+            else:
+                message = f"capability `{id}` is already in override {first}"
                 path = ("capabilities", position)
                 part.error("overrides.duplicate", path, message, hint="keep one of them")
-            elif isinstance(id, str):
-                seen[id] = index + 1
+
+
+def _check_choice(entry: Json, report: ProblemReport) -> None:
+    """Report an override that does not name either a binding or a service."""
+    named = [key for key in ("binding", "service") if value_at(entry, key) is not None]
+    if len(named) != 1:
+        found = "both `binding` and `service`" if named else "neither `binding` nor `service`"
+        message = f"found {found}, expected one of them"
+        report.error("overrides.shape", (), message, hint="name one of them")

@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from cogcli.base.json_pointer import NOWHERE, find_at, parse_reference
-from cogcli.base.jsonvalue import kind_of
+from cogcli.base.json_pointer import find_at, parse_reference
+from cogcli.base.jsonvalue import Json, kind_of
 from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
+from cogcli.specs.unchecked import list_at, object_at, text_at, value_at
 
 MOST: Final = 16
 """A place with more writers counts as unknown, so that the checks stay linear."""
@@ -37,8 +38,8 @@ class InnerShape(NamedTuple):
     """
 
     type: str = "any"
-    schema: Any = None
-    root: Any = None
+    schema: object = None
+    root: object = None
     items: FieldSpec | None = None
     fields: Fields | None = None
 
@@ -76,17 +77,13 @@ def shape_of(field: FieldSpec) -> InnerShape:
     return InnerShape(field.type, field.schema, field.schema, field.items)
 
 
-def shape_of_value(value: Any) -> InnerShape:
+def shape_of_value(value: object) -> InnerShape:
     """Return the shape of a literal value, one level deep."""
-    kind = kind_of(value)
-    if kind == "object":
-        return InnerShape(
-            "object",
-            fields={
-                name: FieldSpec(type=_TYPE_OF_KIND[kind_of(each)]) for name, each in value.items()
-            },
-        )
-    return InnerShape(_TYPE_OF_KIND.get(kind, "any"))
+    if isinstance(value, dict):
+        kinds = {name: kind_of(each) for name, each in value.items()}
+        fields = {name: FieldSpec(type=_TYPE_OF_KIND[kind]) for name, kind in kinds.items()}
+        return InnerShape("object", fields=fields)
+    return InnerShape(_TYPE_OF_KIND.get(kind_of(value), "any"))
 
 
 def follow(shapes: Sequence[InnerShape], segments: Sequence[str], *, lists: bool) -> PathResult:
@@ -98,11 +95,15 @@ def follow(shapes: Sequence[InnerShape], segments: Sequence[str], *, lists: bool
         if not found or len(reached) + len(absent) < len(found):
             return PathResult(None)
         if not reached:
-            known = tuple(dict.fromkeys(name for each in absent for name in each.known))
-            certain = all(each.certain for each in absent)
-            return PathResult(None, index, AbsentMember(known, absent[0].type, certain))
+            return PathResult(None, index, _join_absences(absent))
         shapes = reached
     return PathResult(tuple(shapes))
+
+
+def _join_absences(absent: Sequence[AbsentMember]) -> AbsentMember:
+    known = tuple(dict.fromkeys(name for each in absent for name in each.known))
+    certain = all(each.certain for each in absent)
+    return AbsentMember(known, absent[0].type, certain)
 
 
 def element_of(shape: InnerShape) -> InnerShape | None:
@@ -122,51 +123,56 @@ def _find_member(
     schema = _resolve_schema(shape)
     type = _find_type(shape, schema)
     if type == "array":
-        if not (lists and segment.isdecimal()):
-            return AbsentMember(type="a list")
-        if shape.items is not None:
-            return shape_of(shape.items)
-        items = schema.get("items")
-        return InnerShape(schema=items, root=shape.root) if isinstance(items, dict) else None
+        is_index = lists and segment.isdecimal()
+        return _find_element(shape, schema) if is_index else AbsentMember(type="a list")
     if shape.fields is not None:
         field = shape.fields.get(segment)
         return shape_of(field) if field else AbsentMember(tuple(shape.fields))
     if type not in ("object", "any"):
         return AbsentMember(type=type)
-    properties = schema.get("properties")
+    return _find_property(shape, schema, segment)
+
+
+def _find_element(shape: InnerShape, schema: Json) -> InnerShape | None:
+    if shape.items is not None:
+        return shape_of(shape.items)
+    items = value_at(schema, "items")
+    return InnerShape(schema=items, root=shape.root) if isinstance(items, dict) else None
+
+
+def _find_property(
+    shape: InnerShape, schema: Json, segment: str
+) -> InnerShape | AbsentMember | None:
+    properties = value_at(schema, "properties")
     if not isinstance(properties, dict) or not _OPEN.isdisjoint(schema):
         return None
     if segment in properties:
         return InnerShape(schema=properties[segment], root=shape.root)
-    others = schema.get("additionalProperties")
-    return (
-        AbsentMember(tuple(properties), certain=others is False)
-        if others in (None, False)
-        else None
-    )
+    others = value_at(schema, "additionalProperties")
+    if others not in (None, False):
+        return None
+    return AbsentMember(tuple(properties), certain=others is False)
 
 
-def _resolve_schema(shape: InnerShape) -> dict[str, Any]:
+def _resolve_schema(shape: InnerShape) -> Json:
     """Return the schema of a shape with references resolved. Empty if there is none, or it cannot be resolved."""
     schema = shape.schema
     for _ in range(MOST):
-        if not (isinstance(schema, dict) and isinstance(schema.get("$ref"), str)):
-            return schema if isinstance(schema, dict) else {}
-        if len(schema) > 1 or not schema["$ref"].startswith("#"):
+        reference = text_at(schema, "$ref")
+        if reference is None:
+            return object_at(schema)
+        if len(object_at(schema)) > 1 or not reference.startswith("#"):
             return {}
-        schema = find_at(shape.root, parse_reference(schema["$ref"]))
-        if schema is NOWHERE:
-            return {}
+        schema = find_at(shape.root, parse_reference(reference))
     return {}
 
 
-def _find_type(shape: InnerShape, schema: dict[str, Any]) -> str:
+def _find_type(shape: InnerShape, schema: Json) -> str:
     if shape.type != "any":
         return shape.type
-    types = schema.get("type")
-    named = [
-        each
-        for each in (types if isinstance(types, list) else [types])
-        if each not in (None, "null")
-    ]
-    return named[0] if len(named) == 1 and isinstance(named[0], str) else "any"
+    types = list_at(schema, "type") or [value_at(schema, "type")]
+    match [each for each in types if each not in (None, "null")]:
+        case [str(name)]:
+            return name
+        case _:
+            return "any"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from cogcli.base.jsonvalue import Json
 from cogcli.base.links import is_below
 
 BUILT_IN = "built-in"
@@ -45,7 +46,7 @@ class Layer(NamedTuple):
         """The directory of its services' modules and documents: the root, or the root's parent for host overrides."""
         return os.path.dirname(self.root) if self.host else self.root
 
-    def marks(self) -> dict[str, Any]:
+    def marks(self) -> Json:
         """Return the layer's data for a service or binding: its name, and whether and why not it is trusted."""
         return {"layer": self.name, "trusted": self.trusted, "distrust": self.distrust}
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.api_documents.loader import Identity, with_position
 from cogcli.base.canonical import digest_of
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.json_pointer import DocumentFault, Pointer
-from cogcli.base.jsonvalue import object_of
+from cogcli.base.jsonvalue import Json
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.specs.unchecked import text_at, value_at
 
 NAME: Final = "cogcli.lock.json"
 SCHEMA: Final = "cogcli.lock/1"
@@ -27,11 +28,11 @@ PIN: Final = "lock:"
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_NODES: Final = 2_000_000
 
-LockedTools = Mapping[str, Mapping[str, Any]]
+LockedTools = Mapping[str, Mapping[str, object]]
 """Tools by name, each as defined by its server."""
 
 
-def digest_of_tool(tool: Mapping[str, Any]) -> str:
+def digest_of_tool(tool: Mapping[str, object]) -> str:
     """Return the SHA-256 of a tool's definition as canonical JSON, in hexadecimal digits."""
     return digest_of({name: tool.get(name) for name in MEMBERS})
 
@@ -87,23 +88,27 @@ def _read_services(identity: Identity) -> dict[str, LockedTools] | DocumentFault
         return _build_damage_fault(identity, refused.message)
     except JsonRefused as refused:
         return _build_damage_fault(identity, refused.message, place=(refused.line, refused.column))
-    services = object_of(value).get("services")
-    if not isinstance(services, dict) or value.get("schema") != SCHEMA:
+    services = value_at(value, "services")
+    if not isinstance(services, dict) or value_at(value, "schema") != SCHEMA:
         return _build_damage_fault(identity, f"it is no `{SCHEMA}`", pointer=("schema",))
-    found: dict[str, LockedTools] = {}
+    damaged = _find_damaged_entry(services)
+    if damaged is not None:
+        message = f"the entry of service `{damaged[1]}` is not as it was written"
+        return _build_damage_fault(identity, message, pointer=damaged)
+    return {id: {tool["name"]: tool for tool in entry["tools"]} for id, entry in services.items()}
+
+
+def _find_damaged_entry(services: Json) -> Pointer | None:
+    """Return the first service or tool that this program has not written, or None."""
     for id, entry in services.items():
-        tools = object_of(entry).get("tools")
-        message = f"the entry of service `{id}` is not as it was written"
+        tools = value_at(entry, "tools")
         if not isinstance(tools, list):
-            return _build_damage_fault(identity, message, pointer=("services", id))
+            return ("services", id)
         for index, tool in enumerate(tools):
-            named = isinstance(tool, dict) and isinstance(tool.get("name"), str)
-            if not named or tool.get("sha256") != digest_of_tool(tool):
-                return _build_damage_fault(
-                    identity, message, pointer=("services", id, "tools", str(index))
-                )
-        found[id] = {tool["name"]: tool for tool in tools}
-    return found
+            name, sealed = text_at(tool, "name"), value_at(tool, "sha256")
+            if name is None or sealed != digest_of_tool(tool):
+                return ("services", id, "tools", str(index))
+    return None
 
 
 def _build_damage_fault(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.jsonvalue import Json
+from cogcli.base.problems import KeyPath
 from cogcli.base.schema.patterns import refusal
 from cogcli.declarations.pack_spec import Pack
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import ListOf, RecordShape
 from cogcli.specs.shape_of_spec import shape_of_spec
 from cogcli.specs.skill_shape import check_steps
+from cogcli.specs.unchecked import list_at, object_at, objects_at, text_at, value_at
 
 PACK: Final = shape_of_spec(Pack)
 
@@ -19,67 +21,59 @@ PACK: Final = shape_of_spec(Pack)
 def _find_unique_lists(shape: RecordShape) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield lists whose entries have unique names, as (path of the list, key of the name)."""
     for name, key in shape.keys.items():
-        if isinstance(key.shape, ListOf) and key.shape.unique:
-            yield (name,), key.shape.unique
-        elif isinstance(key.shape, RecordShape):
-            for path, own in _find_unique_lists(key.shape):
-                yield (name, *path), own
+        match key.shape:
+            case ListOf(unique=own) if own:
+                yield (name,), own
+            case RecordShape():
+                for path, own in _find_unique_lists(key.shape):
+                    yield (name, *path), own
 
 
 _NAMED: Final = tuple(_find_unique_lists(PACK))
 _GUARDRAILS: Final = tuple(
     ("policy_layer", "guardrails", kind) for kind in ("must_refuse", "must_escalate")
 )
+_TEMPLATES: Final = ("decision_layer", "task_templates")
+_INTENTS: Final = ("decision_layer", "intents")
 
 
-def check_pack(raw: dict[str, Any], report: ProblemReport) -> None:
+def check_pack(raw: Json, report: ProblemReport) -> None:
     """Report faults of a single pack that its shape cannot express: patterns without a time limit, guardrails without a
     pattern or phrase, repeated names, and the steps of templates."""
-    for index, template in enumerate(_list_entries(raw, "decision_layer", "task_templates")):
-        check_steps(template, report, "decision_layer", "task_templates", index)
+    for index, template in objects_at(raw, *_TEMPLATES):
+        check_steps(template, report, *_TEMPLATES, index)
     for path, pattern in _find_patterns(raw):
         if isinstance(pattern, str) and (why := refusal(pattern)):
             report.error("pack.pattern", path, f"pattern `{pattern}`: {why}")
-    for kind in _GUARDRAILS:
-        for index, guardrail in enumerate(_list_entries(raw, *kind)):
-            if not guardrail.get("pattern") and not guardrail.get("phrases"):
-                about = report.part(f"guardrail `{guardrail.get('id')}`", *kind, index)
-                about.error(
-                    "key.missing",
-                    (),
-                    "neither `pattern` nor `phrases`",
-                    hint="no text would meet it",
-                )
-    for names, key in _NAMED:
-        _check_names(_list_entries(raw, *names), key, report, names)
+    for guardrails in _GUARDRAILS:
+        for index, entry in enumerate(list_at(raw, *guardrails)):
+            if not value_at(entry, "pattern") and not value_at(entry, "phrases"):
+                subject = f"guardrail `{value_at(entry, 'id')}`"
+                message, hint = "neither `pattern` nor `phrases`", "no text would meet it"
+                about = report.part(subject, *guardrails, index)
+                about.error("key.missing", (), message, hint=hint)
+    for place, key in _NAMED:
+        names = [text_at(entry, key) for entry in list_at(raw, *place)]
+        _check_names(names, key, report, place)
 
 
 def _check_names(
-    entries: list[dict[str, Any]], key: str, report: ProblemReport, path: tuple[str, ...]
+    names: list[str | None], key: str, report: ProblemReport, path: tuple[str, ...]
 ) -> None:
-    names = [entry.get(key) for entry in entries]
     for index, name in enumerate(names):
-        if isinstance(name, str) and name in names[:index]:
-            report.error(
-                "pack.duplicate", (*path, index, key), f"`{name}` is given twice in `{path[-1]}`"
-            )
+        if name is not None and name in names[:index]:
+            message = f"`{name}` is given twice in `{path[-1]}`"
+            report.error("pack.duplicate", (*path, index, key), message)
 
 
-def _find_patterns(raw: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def _find_patterns(raw: Json) -> Iterator[tuple[KeyPath, object]]:
     """Yield every pattern of a pack with its path."""
-    for kind in _GUARDRAILS:
-        for index, entry in enumerate(_list_entries(raw, *kind)):
-            yield (*kind, index, "pattern"), entry.get("pattern")
-    for index, intent in enumerate(_list_entries(raw, "decision_layer", "intents")):
-        path = ("decision_layer", "intents", index)
-        for number, pattern in enumerate(list_of(intent.get("patterns"))):
+    for place in _GUARDRAILS:
+        for index, entry in objects_at(raw, *place):
+            yield (*place, index, "pattern"), value_at(entry, "pattern")
+    for index, intent in objects_at(raw, *_INTENTS):
+        path = (*_INTENTS, index)
+        for number, pattern in enumerate(list_at(intent, "patterns")):
             yield (*path, "patterns", number), pattern
-        for name, slot in object_of(intent.get("slots")).items():
-            yield (*path, "slots", name, "pattern"), object_of(slot).get("pattern")
-
-
-def _list_entries(raw: dict[str, Any], *path: str) -> list[dict[str, Any]]:
-    """Return the entries of a list below unchecked sections. An entry that is not an object becomes an empty one."""
-    for name in path[:-1]:
-        raw = object_of(raw.get(name))
-    return [object_of(entry) for entry in list_of(raw.get(path[-1]))]
+        for name, slot in object_at(intent, "slots").items():
+            yield (*path, "slots", name, "pattern"), value_at(slot, "pattern")

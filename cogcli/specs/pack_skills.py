@@ -10,10 +10,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.declarations.pack_spec import Pack, TaskTemplate
 from cogcli.declarations.skill_spec import Skill
@@ -23,6 +24,7 @@ from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.registry import Registry
 from cogcli.specs.skill import capabilities_of, skills_of
 from cogcli.specs.template import LITERAL
+from cogcli.specs.unchecked import members_of
 
 LANE: Final = "lane:"
 MOST_LANES: Final = 4
@@ -49,9 +51,7 @@ def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Cat
     return _close(registry, builder, pack, also)
 
 
-def reach_given_pack(
-    registry: Registry, raw: dict[str, Any], *, also: Iterable[str] = ()
-) -> Catalog:
+def reach_given_pack(registry: Registry, raw: Json, *, also: Iterable[str] = ()) -> Catalog:
     """Return the closure, as `reach_pack`, of a pack without a file, from its checked mapping. Only trusted layers
     count."""
     registry = registry.trusted_layers()
@@ -94,12 +94,12 @@ def with_pack_skills(catalog: Catalog, pack: Pack) -> Catalog:
     )
 
 
-def skills_of_templates(pack: Pack) -> list[dict[str, Any]]:
+def skills_of_templates(pack: Pack) -> list[Json]:
     """Return the skill of each template, as a file would declare it."""
     return [template_skill(pack, template) for template in pack.decisions.task_templates.values()]
 
 
-def template_skill(pack: Pack, template: TaskTemplate, prefix: str = "") -> dict[str, Any]:
+def template_skill(pack: Pack, template: TaskTemplate, prefix: str = "") -> Json:
     """Return the skill of a template, as a file would declare it, with a prefix on its step ids."""
     steps = [_build_step(pack, step, prefix) for step in template.steps]
     lanes = [
@@ -115,28 +115,37 @@ def reply_template(reply: str) -> str:
     return _OF_REPLY.sub(r"${input.\1.", reply)
 
 
-def is_lane(step: Mapping[str, Any]) -> bool:
+def is_lane(step: Json) -> bool:
     """Return whether a step of a template is a lane."""
     return str(step.get("uses") or "").startswith(LANE)
 
 
-def _build_step(pack: Pack, step: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    made = {**step, "id": prefix + step["id"]}
+def _build_step(pack: Pack, step: Json, prefix: str) -> Json:
+    made: Json = {**step, "id": prefix + step["id"]}
     if is_lane(step):
         made["uses"] = NESTED + template_skill_id(pack, step["uses"].removeprefix(LANE))
     if "config" in step:
-        made["config"] = dict(step["config"] or {})
-        foreach = made["config"].get("foreach")
-        if foreach and is_lane(step):
-            most = min(foreach.get("max_parallel") or MOST_LANES, MOST_LANES)
-            made["config"]["foreach"] = {**foreach, "max_parallel": most}
-    for members in (made, made.get("config") or {}):
-        if members.get("depends_on") is not None:
-            members["depends_on"] = [prefix + name for name in members["depends_on"]]
+        config = made["config"] = dict(step["config"] or {})
+        if config.get("foreach") and is_lane(step):
+            config["foreach"] = _limit_lanes(config["foreach"])
+        _add_prefix(config, prefix)
+    _add_prefix(made, prefix)
     return made
 
 
-def _add_dependency(step: dict[str, Any], earlier: str) -> None:
+def _limit_lanes(foreach: Json) -> Json:
+    most = min(foreach.get("max_parallel") or MOST_LANES, MOST_LANES)
+    return {**foreach, "max_parallel": most}
+
+
+def _add_prefix(members: Json, prefix: str) -> None:
+    """Put a prefix on the step ids among the dependencies in a step or in its config."""
+    named = members.get("depends_on")
+    if named is not None:
+        members["depends_on"] = [prefix + name for name in named]
+
+
+def _add_dependency(step: Json, earlier: str) -> None:
     """Add an earlier step to a step's declared dependencies. A step without any already waits for the step before
     it."""
     holder = step if "depends_on" in step else step.get("config") or {}
@@ -144,7 +153,7 @@ def _add_dependency(step: dict[str, Any], earlier: str) -> None:
         holder["depends_on"] = [*holder["depends_on"], earlier]
 
 
-def _build_skill(id: str, version: str, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _build_skill(id: str, version: str, steps: Sequence[Json]) -> Json:
     inputs = dict.fromkeys(name for text in _walk_texts(steps) for name in _INPUT.findall(text))
     written = _walk_texts([step.get("output") for step in steps])
     outputs = dict.fromkeys(name for text in written for name in _OUTPUT.findall(text))
@@ -159,14 +168,10 @@ def _build_skill(id: str, version: str, steps: Sequence[Mapping[str, Any]]) -> d
     }
 
 
-def _walk_texts(value: Any) -> Iterator[str]:
+def _walk_texts(value: object) -> Iterator[str]:
     """Yield every text in a value, except literals."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Mapping):
-        for name, item in value.items():
-            if name != LITERAL:
-                yield from _walk_texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
+    for name, item in members_of(value):
+        if name != LITERAL:
             yield from _walk_texts(item)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack
 
 from cogcli.base.json_pointer import pointer_of
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import KeyPath, Problem, Severity
 from cogcli.base.terminal_text import shorten_middle
 from cogcli.specs.cached_positions import FilePlaces, Within
@@ -37,7 +38,7 @@ class TextFault(NamedTuple):
 class CheckedFile(NamedTuple):
     """A file's cleaned mapping, or None if it has errors, and every problem of its content."""
 
-    raw: dict[str, Any] | None
+    raw: Json | None
     problems: list[Problem]
 
 

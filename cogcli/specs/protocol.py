@@ -4,8 +4,9 @@ opened."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from cogcli.base.jsonvalue import Json
 from cogcli.specs.shape_of_spec import shape_of_spec
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Grammar(NamedTuple):
     """Keys of a binding's `metadata` without a meaning for this protocol."""
     operation: Callable[[str], str] = lambda operation: ""
     """Returns the expected form of an operation, or an empty string for a valid one."""
-    check_service: Callable[[dict[str, Any], ProblemReport], None] = lambda raw, report: None
+    check_service: Callable[[Json, ProblemReport], None] = lambda raw, report: None
     """Reports the faults of a single service file."""
     sends_files: bool = False
     """Whether a request may hold a file."""

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
 from cogcli.base.json_pointer import DocumentFault, find_at, parse_reference
-from cogcli.base.jsonvalue import list_of
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import suggestion
+from cogcli.specs.unchecked import list_at, object_at, text_at
 
 WHOLE: Final = "body"
 _PREFIXES: Final = ("path", "query", "header", "cookie", "body")
@@ -52,14 +53,21 @@ def place_of(key: str, operation: OpenApiOperation) -> RequestLocation:
     here = [parameter for parameter in operation.parameters if parameter.name == key]
     in_body = operation.body is not None and key in properties_of(operation.body.schema)
     if len(here) + in_body > 1:
-        choices = [f"{parameter.place}.{key}" for parameter in here] + [f"body.{key}"] * in_body
-        message = f"`{key}` is in several places of `{operation.title}`"
-        raise DocumentFault("wire.parameter", message, f"say {' or '.join(choices)}")
+        raise _explain_ambiguous_key(key, here, operation, in_body=in_body)
     if here:
         return _locate_parameter(here[0])
     if operation.body is not None:
         return RequestLocation("body", key)
     raise _explain_unknown_key(key, operation)
+
+
+def _explain_ambiguous_key(
+    key: str, here: list[Parameter], operation: OpenApiOperation, *, in_body: bool
+) -> DocumentFault:
+    choices = [f"{parameter.place}.{key}" for parameter in here]
+    choices += [f"body.{key}"] if in_body else []
+    message = f"`{key}` is in several places of `{operation.title}`"
+    return DocumentFault("wire.parameter", message, f"say {' or '.join(choices)}")
 
 
 def _locate_by_prefix(prefix: str, name: str, operation: OpenApiOperation) -> RequestLocation:
@@ -88,31 +96,30 @@ def _explain_unknown_key(key: str, operation: OpenApiOperation) -> DocumentFault
     known = [f"{parameter.place}.{parameter.name}" for parameter in operation.parameters]
     if operation.body is not None:
         known += [f"body.{name}" for name in properties_of(operation.body.schema)]
+    takes = f"it takes {', '.join(known[:6])}" if known else "it takes nothing"
+    message = f"`{key}`: `{operation.title}` has no such parameter"
+    return DocumentFault("wire.parameter", message, _suggest_key(key, known) or takes)
+
+
+def _suggest_key(key: str, known: list[str]) -> str:
+    """Return a hint with a known key that is similar, with or without its prefix."""
     prefix, dot, bare = key.partition(".")
-    if dot and prefix in _PREFIXES:
-        elsewhere = [name for name in known if name.partition(".")[2] == bare]
-        near = f"did you mean `{elsewhere[0]}`?" if elsewhere else suggestion(key, known)
-    else:
-        near = suggestion(key, [*known, *(name.partition(".")[2] for name in known)])
-    hint = near or (f"it takes {', '.join(known[:6])}" if known else "it takes nothing")
-    return DocumentFault(
-        "wire.parameter", f"`{key}`: `{operation.title}` has no such parameter", hint
-    )
+    if not dot or prefix not in _PREFIXES:
+        return suggestion(key, [*known, *(name.partition(".")[2] for name in known)])
+    elsewhere = [name for name in known if name.partition(".")[2] == bare]
+    return f"did you mean `{elsewhere[0]}`?" if elsewhere else suggestion(key, known)
 
 
-def properties_of(schema: Any) -> dict[str, Any]:
+def properties_of(schema: object) -> Json:
     """Return the properties that a schema declares for an object, including those of `$ref` and `allOf`."""
-    found: dict[str, Any] = {}
+    found: Json = {}
     waiting, seen = [schema], set[str]()
     while waiting:
         part = waiting.pop()
-        if not isinstance(part, dict):
-            continue
-        properties, every, reference = part.get("properties"), part.get("allOf"), part.get("$ref")
-        if isinstance(properties, dict):
-            found = {**properties, **found}
-        waiting += list_of(every)
-        if isinstance(reference, str) and reference not in seen:
+        found = {**object_at(part, "properties"), **found}
+        waiting += list_at(part, "allOf")
+        reference = text_at(part, "$ref")
+        if reference is not None and reference not in seen:
             seen.add(reference)
             waiting.append(find_at(schema, parse_reference(reference)))
     return found

@@ -8,14 +8,15 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.jsonvalue import Json
 from cogcli.base.redact import names_secret
 from cogcli.base.terminal_text import visible, visible_json
 from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.fields import fit_values
+from cogcli.specs.unchecked import list_at, object_at, text_at
 
-_BY_TYPE: Final[dict[str, Any]] = {
+_BY_TYPE: Final[Json] = {
     "string": "A first sentence. A second one.",
     "integer": 1,
     "number": 1.5,
@@ -41,7 +42,7 @@ _BY_WORD: Final[dict[str, str]] = {
 """Texts for inputs whose name ends with one of these words, such as `target_language`."""
 
 
-def sample_inputs(skill: Skill) -> dict[str, Any]:
+def sample_inputs(skill: Skill) -> Json:
     """Return a value for each required input without a default, or the whole example in `metadata.examples`."""
     example = _find_example(skill)
     return example or {
@@ -90,31 +91,31 @@ def _sample_by_schema(field: FieldSpec) -> Any:
     return _BY_TYPE.get(field.type)
 
 
-def _fits(field: FieldSpec, value: Any) -> bool:
+def _fits(field: FieldSpec, value: object) -> bool:
     return not fit_values({"value": field}, {"value": value})[1]
 
 
-def _find_example(skill: Skill) -> dict[str, Any]:
+def _find_example(skill: Skill) -> Json:
     """Return the inputs of the first valid example. `{$file: NAME}` becomes the path of a file next to the skill. Empty
     without one."""
-    for entry in list_of(skill.metadata.get("examples")):
-        given = object_of(object_of(entry).get("inputs"))
+    for entry in list_at(skill.metadata, "examples"):
+        given = object_at(entry, "inputs")
         values = {name: _resolve_path(value, skill.file) for name, value in given.items()}
         if values and _are_complete(skill.inputs, values):
             return values
     return {}
 
 
-def _resolve_path(value: Any, file: str) -> Any:
-    name = object_of(value).get("$file")
-    return os.path.join(os.path.dirname(file), name) if isinstance(name, str) else value
+def _resolve_path(value: object, file: str) -> object:
+    name = text_at(value, "$file")
+    return value if name is None else os.path.join(os.path.dirname(file), name)
 
 
-def _are_complete(fields: Fields, values: dict[str, Any]) -> bool:
+def _are_complete(fields: Fields, values: Json) -> bool:
     return values.keys() <= fields.keys() and not fit_values(fields, values)[1]
 
 
-def written_value(value: Any, type: str) -> str:
+def written_value(value: object, type: str) -> str:
     """Return a value as `-p` accepts it after the name of an input of this type."""
     if isinstance(value, str) and not value.startswith("@") and visible(value) == value:
         return f"={quote(value)}"

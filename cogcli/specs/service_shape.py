@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
-from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import suggestion
 from cogcli.base.redact import names_secret
 from cogcli.declarations.service_spec import HTTP_URL, SecretPlace, Service, Url
@@ -20,10 +20,11 @@ from cogcli.specs.credentials import (
     text_holds_credential,
 )
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.protocol import Protocols
+from cogcli.specs.protocol import Grammar, Protocols
 from cogcli.specs.service import names_in_address
 from cogcli.specs.shape import RecordShape
 from cogcli.specs.shape_of_spec import shape_of_spec, text_pattern, with_protocols
+from cogcli.specs.unchecked import list_at, object_at, text_at, value_at
 
 URL: Final = text_pattern(Url)
 SECRET_PLACE: Final = text_pattern(SecretPlace)
@@ -44,51 +45,49 @@ _WRITTEN_OUT: Final = "holds a secret as written text"
 _BY_ENV: Final = "give it to the server by env: NAME: ${NAME}"
 
 
-def check_service(raw: dict[str, Any], report: ProblemReport, protocols: Protocols) -> None:
+def check_service(raw: Json, report: ProblemReport, protocols: Protocols) -> None:
     """Report faults of a single service that its shape cannot express."""
-    kind = raw.get("kind")
-    if isinstance(kind, str) and kind in protocols:
-        _check_keys(raw, report, protocols)
+    kind = text_at(raw, "kind")
+    if kind is not None and kind in protocols:
+        _check_keys(raw, kind, report, protocols)
     for protocol in protocols.values():
         protocol.grammar().check_service(raw, report)
     check_headers(raw, report)
     # Arguments and environment of a started program.
-    command = raw.get("command")
-    for index in find_in_arguments(list_of(raw.get("args"))):
+    for index in find_in_arguments(list_at(raw, "args")):
         report.error("secret.literal", ("args", index), f"`args` {_WRITTEN_OUT}", hint=_BY_ENV)
-    if isinstance(command, str) and text_holds_credential(command):
+    if text_holds_credential(text_at(raw, "command") or ""):
         report.error("secret.literal", ("command",), f"`command` {_WRITTEN_OUT}", hint=_BY_ENV)
-    for name, value in object_of(raw.get("env")).items():
+    for name, value in object_at(raw, "env").items():
         _check_variable(name, value, report)
     _check_addresses(raw, report)
     _check_variables(raw, report)
 
 
-def _check_variables(raw: dict[str, Any], report: ProblemReport) -> None:
+def _check_variables(raw: Json, report: ProblemReport) -> None:
     """Report variables without a source, variables with a secret name, and unknown names in addresses."""
-    known = object_of(raw.get("variables"))
+    known = object_at(raw, "variables")
     for name, variable in known.items():
+        path = ("variables", name)
         if isinstance(variable, dict) and not (variable.get("env") or variable.get("default")):
             message = f"variable `{name}` has neither `env` nor `default`"
-            report.error("key.missing", ("variables", name), message, hint="write env: NAME")
-        env = object_of(variable).get("env")
-        if names_secret(name) or (isinstance(env, str) and keeps_secret(env)):
+            report.error("key.missing", path, message, hint="write env: NAME")
+        if names_secret(name) or keeps_secret(text_at(variable, "env") or ""):
             message = f"variable `{name}` names a secret, and variables are recorded"
             hint = "give the service auth_ref, or a header with ${NAME}"
-            report.error("secret.literal", ("variables", name), message, hint=hint)
-    for key in ("base_url", "url"):
-        for name in names_in_address(raw[key]) if isinstance(raw.get(key), str) else ():
+            report.error("secret.literal", path, message, hint=hint)
+    for key in _ADDRESSES:
+        for name in names_in_address(text_at(raw, key) or ""):
             if name not in known:
                 message = f"`{{{name}}}` in `{key}` is not a variable of the service"
-                report.error(
-                    "service.url",
-                    (key,),
-                    message,
-                    hint=suggestion(name, known) or "add it to `variables`",
-                )
+                hint = suggestion(name, known) or "add it to `variables`"
+                report.error("service.url", (key,), message, hint=hint)
 
 
-def _check_variable(name: str, value: Any, report: ProblemReport) -> None:
+_ADDRESSES: Final = ("base_url", "url")
+
+
+def _check_variable(name: str, value: object, report: ProblemReport) -> None:
     hint = f"write {name}: ${{{name}}}"
     if isinstance(value, str):
         check_placeholders(value, report.inner(f"`env.{name}`", "env", name))
@@ -100,53 +99,64 @@ def _check_variable(name: str, value: Any, report: ProblemReport) -> None:
         report.error("secret.literal", ("env", name), f"`env.{name}` {_WRITTEN_OUT}", hint=hint)
 
 
-def _check_keys(raw: dict[str, Any], report: ProblemReport, protocols: Protocols) -> None:
+def _check_keys(raw: Json, kind: str, report: ProblemReport, protocols: Protocols) -> None:
     """Report keys of another protocol, a missing address, and keys that exclude each other."""
-    kind, grammar = raw["kind"], protocols[raw["kind"]].grammar()
+    grammar = protocols[kind].grammar()
     given = {key for key, value in raw.items() if value is not None}
-    others = {
-        key for protocol in protocols.values() for key in protocol.grammar().keys
-    } - grammar.keys.keys()
-    for key in sorted(given & others):
+    known = {key for protocol in protocols.values() for key in protocol.grammar().keys}
+    for key in sorted(given & known - grammar.keys.keys()):
         message = f"`{key}` is not a key of kind {kind}"
         report.error("service.kind-key", (key,), message, hint="remove it", key=True)
     choices = [key for key in grammar.addresses if key in given]
-    if not choices:
+    if choices:
+        _check_chosen_address(choices, given, grammar, report)
+    else:
         expected = " or ".join(f"`{key}`" for key in grammar.addresses)
         report.error("key.missing", (), f"key {expected} is missing")
-    for key in choices[1:] if grammar.exclusive else ():
-        message = f"`{choices[0]}` and `{key}` exclude each other"
+
+
+def _check_chosen_address(
+    choices: list[str], given: set[str], grammar: Grammar, report: ProblemReport
+) -> None:
+    """Report a second address, and keys that have no meaning next to the address."""
+    chosen, *others = choices
+    for key in others if grammar.exclusive else ():
+        message = f"`{chosen}` and `{key}` exclude each other"
         report.error("service.kind-key", (key,), message, hint="keep one of them", key=True)
-    if choices and grammar.beside:
-        means = {*grammar.addresses, *grammar.beside.get(choices[0], ())}
+    if grammar.beside:
+        means = {*grammar.addresses, *grammar.beside.get(chosen, ())}
         for key in sorted(given & grammar.keys.keys() - means):
-            message = f"`{key}` has no meaning beside `{choices[0]}`"
+            message = f"`{key}` has no meaning beside `{chosen}`"
             report.error("service.kind-key", (key,), message, hint="remove it", key=True)
 
 
-def _check_addresses(raw: dict[str, Any], report: ProblemReport) -> None:
+def _check_addresses(raw: Json, report: ProblemReport) -> None:
     """Report credentials in addresses, and faults of credentials sent to them."""
-    if isinstance(raw.get("spec_ref"), str) and address_holds_credential(raw["spec_ref"]):
+    if address_holds_credential(text_at(raw, "spec_ref") or ""):
         hint = "keep the document as a file of the project"
         report.error("secret.literal", ("spec_ref",), "`spec_ref` holds a secret", hint=hint)
-    names = [name.lower() for name in object_of(object_of(raw.get("metadata")).get("headers"))]
-    if raw.get("auth_ref") is not None and "authorization" in names:
+    has_token = value_at(raw, "auth_ref") is not None
+    headers = [name.lower() for name in object_at(raw, "metadata", "headers")]
+    if has_token and "authorization" in headers:
         message = "`auth_ref` stands beside an `Authorization` header"
         report.error("service.auth", ("auth_ref",), message, hint="keep one of them", key=True)
-    exposed = raw.get("auth_ref") is not None or any(map(names_secret, names))
-    for key in ("base_url", "url"):
-        url = raw.get(key)
-        if not isinstance(url, str) or not _PLAIN_URL.fullmatch(url):
+    sends_secret = has_token or any(map(names_secret, headers))
+    is_public = value_at(raw, "network") != "private"
+    for key in _ADDRESSES:
+        url = text_at(raw, key) or ""
+        if not _PLAIN_URL.fullmatch(url):
             continue
         if address_holds_credential(url):
             hint = "use auth_ref or a header with ${NAME}"
             report.error("service.url", (key,), f"`{key}` holds a secret in its query", hint=hint)
-        if exposed and url.lower().startswith("http:") and raw.get("network") != "private":
+        if sends_secret and is_public and url.lower().startswith("http:"):
             message = "credentials are sent over plain http"
             report.warn("service.plain-http", (key,), message, hint="use https")
 
 
-def document_key(raw: dict[str, Any], protocols: Protocols) -> str:
+def document_key(raw: Json, protocols: Protocols) -> str:
     """Return the key that identifies a file in a service's place as an API document. Empty for a service."""
     keys = (key for protocol in protocols.values() for key in protocol.grammar().documents)
-    return next((key for key in keys if isinstance(raw.get(key), str) and "kind" not in raw), "")
+    if "kind" in raw:
+        return ""
+    return next((key for key in keys if text_at(raw, key) is not None), "")

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
-from cogcli.base.jsonvalue import object_of
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.service import IN_ADDRESS, names_in_address
 from cogcli.specs.template import TemplateFault, parse_template, texts
+from cogcli.specs.unchecked import object_at
 
 ADDRESSES: Final = ("base_url", "url")
 _URL: Final = re.compile(r"https?://[^/?#\s@]+(?:/[^?#\s]*)?", re.IGNORECASE)
@@ -32,10 +32,7 @@ def with_variables(service: Service, environ: Mapping[str, str]) -> Service:
 
 def _fill_service(service: Service, values: Mapping[str, str]) -> Service:
     defaults = {name: each.default for name, each in service.variables.items() if each.default}
-    written = dict(service.written) or {
-        key: service.settings[key] for key in ADDRESSES if key in service.settings
-    }
-    written = {key: text for key, text in written.items() if names_in_address(text)}
+    written = _find_written_addresses(service)
     made = {key: _fill(text, values) for key, text in written.items()}
     # A text that is not an address may contain a password, so it is not shown.
     made = {key: text if _is_address(text) else written[key] for key, text in made.items()}
@@ -48,18 +45,25 @@ def _fill_service(service: Service, values: Mapping[str, str]) -> Service:
     )
 
 
+def _find_written_addresses(service: Service) -> dict[str, str]:
+    """Return the addresses with variables as the file has them, by key."""
+    settings = service.settings
+    addresses = service.written or {key: settings[key] for key in ADDRESSES if key in settings}
+    return {key: text for key, text in addresses.items() if names_in_address(text)}
+
+
 def _fill(text: str, values: Mapping[str, str]) -> str:
     """Return a text with each `{name}` that has a value replaced."""
     return IN_ADDRESS.sub(lambda match: values.get(match[1], match[0]), text)
 
 
-def with_recorded_variables(catalog: Catalog, recorded: Any) -> Catalog:
+def with_recorded_variables(catalog: Catalog, recorded: object) -> Catalog:
     """Return the catalog with the variable values that a run recorded."""
-    known = {id: values for id, values in object_of(recorded).items() if id in catalog.services}
+    known = {id: values for id, values in object_at(recorded).items() if id in catalog.services}
     if not known:
         return catalog
     services = {
-        id: _fill_service(catalog.services[id], object_of(values)) for id, values in known.items()
+        id: _fill_service(catalog.services[id], object_at(values)) for id, values in known.items()
     }
     return catalog._replace(services={**catalog.services, **services})
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from cogcli.base.jsonvalue import kind_of, preview
+from cogcli.base.jsonvalue import Json, kind_of, preview
 from cogcli.base.problems import KeyPath, suggestion
 from cogcli.specs.credentials import text_holds_credential
 from cogcli.specs.problem_report import ProblemReport
@@ -25,9 +25,10 @@ from cogcli.specs.shape import (
     Text,
     is_ignored,
 )
+from cogcli.specs.unchecked import text_at
 
 
-def check_shape(shape: Shape, value: Any, report: ProblemReport) -> None:
+def check_shape(shape: Shape, value: object, report: ProblemReport) -> None:
     """Report each difference of a parsed value from its shape. The report's subject begins each message."""
     _check(shape, value, _Spot(report.part(""), (), report.subject, 0))
 
@@ -39,6 +40,11 @@ class _Spot(NamedTuple):
     path: KeyPath
     subject: str
     named: int
+
+    @property
+    def prefix(self) -> str:
+        """The part of its path that the subject does not include, with a dot at the end."""
+        return "".join(f"{part}." for part in self.path[self.named :])
 
     def below(self, step: str | int) -> _Spot:
         return self._replace(path=(*self.path, step))
@@ -52,63 +58,82 @@ class _Spot(NamedTuple):
 
 
 def _check(shape: Shape, value: Any, spot: _Spot) -> None:
-    if isinstance(shape, Either):
-        chosen = shape.option_for(value)
-        if chosen is None:
+    match shape:
+        case Data():
+            return
+        case Either():
+            chosen = shape.option_for(value)
+            if chosen is None:
+                _report_type(shape, value, spot)
+            else:
+                _check(chosen, value, spot)
+        case _ if kind_of(value) != KIND[type(shape)]:
             _report_type(shape, value, spot)
-        else:
-            _check(chosen, value, spot)
-    elif isinstance(shape, Data):
-        return
-    elif kind_of(value) != KIND[type(shape)] or (
-        isinstance(shape, NumberShape) and shape.whole and value != int(value)
-    ):
-        _report_type(shape, value, spot)
-    elif isinstance(shape, Text):
-        _check_text(shape, value, spot)
-    elif isinstance(shape, NumberShape):
-        low = shape.least is not None and value < shape.least
-        high = shape.most is not None and value > shape.most
-        if low or high or (shape.above is not None and value <= shape.above):
-            spot.error("value.range", f"found {preview(value)}, expected {_describe_number(shape)}")
-    elif isinstance(shape, ListOf):
-        _check_list(shape, value, spot)
-    elif isinstance(shape, MapOf):
-        _check_map(shape, value, spot)
-    elif isinstance(shape, RecordShape):
-        _check_record(shape, value, spot)
+        case Text():
+            _check_text(shape, value, spot)
+        case NumberShape():
+            _check_number(shape, value, spot)
+        case ListOf():
+            _check_list(shape, value, spot)
+        case MapOf():
+            _check_map(shape, value, spot)
+        case RecordShape():
+            _check_record(shape, value, spot)
 
 
-def _report_type(shape: Shape, value: Any, spot: _Spot) -> None:
-    text = shape if isinstance(shape, Text) else None
-    hint = shape.hint if isinstance(shape, ListOf | Text) else ""
-    if not hint and text and kind_of(value) in ("number", "boolean"):
-        hint = f'quote it: "{preview(value).split(" ", 1)[1]}"'
-    secretive = text is not None and text.secretive
-    hidden = secretive or (isinstance(value, str) and text_holds_credential(value))
-    message = f"found {kind_of(value) if hidden else preview(value)}, expected {_kind_names(shape)}"
-    spot.error(text.code if text and secretive else "value.type", message, hint=hint)
+def _report_type(shape: Shape, value: object, spot: _Spot) -> None:
+    code, hint, is_secret = "value.type", "", False
+    match shape:
+        case ListOf():
+            hint = shape.hint
+        case Text():
+            hint = shape.hint or _suggest_quotes(value)
+            is_secret = shape.secretive
+            code = shape.code if is_secret else code
+    is_secret = is_secret or (isinstance(value, str) and text_holds_credential(value))
+    found = kind_of(value) if is_secret else preview(value)
+    spot.error(code, f"found {found}, expected {_kind_names(shape)}", hint=hint)
+
+
+def _suggest_quotes(value: object) -> str:
+    """Return a hint for a text that is written as a number or a boolean. Empty for any other value."""
+    if kind_of(value) not in ("number", "boolean"):
+        return ""
+    return f'quote it: "{preview(value).split(" ", 1)[1]}"'
 
 
 def _check_text(shape: Text, value: str, spot: _Spot) -> None:
     if shape.choices and value not in shape.choices:
         expected = f"one of {', '.join(f'`{choice}`' for choice in shape.choices)}"
-        other_case = next(
-            (f"write {choice}" for choice in shape.choices if choice.lower() == value.lower()), ""
-        )
-        hint = other_case or suggestion(value, shape.choices)
+        same = [choice for choice in shape.choices if choice.lower() == value.lower()]
+        hint = f"write {same[0]}" if same else suggestion(value, shape.choices)
         spot.error("value.choice", f"found {preview(value)}, expected {expected}", hint=hint)
-    elif (
-        (shape.pattern and not shape.pattern.fullmatch(value))
-        or (not shape.empty and not value.strip())
-        or (shape.longest and len(value) > shape.longest)
-    ):
+    elif not _has_form(shape, value):
         found = "" if shape.secretive else f"found {preview(value)}, "
         expected = shape.expected or ("text" if shape.empty else "text that is not empty")
         spot.error(shape.code, f"{found}expected {expected}", hint=shape.hint)
 
 
-def _check_list(shape: ListOf, value: list[Any], spot: _Spot) -> None:
+def _has_form(shape: Text, value: str) -> bool:
+    """Return whether a text has the pattern and the length of its shape."""
+    if shape.pattern and not shape.pattern.fullmatch(value):
+        return False
+    if shape.longest and len(value) > shape.longest:
+        return False
+    return shape.empty or bool(value.strip())
+
+
+def _check_number(shape: NumberShape, value: float, spot: _Spot) -> None:
+    if shape.whole and value != int(value):
+        _report_type(shape, value, spot)
+        return
+    low = shape.least is not None and value < shape.least
+    high = shape.most is not None and value > shape.most
+    if low or high or (shape.above is not None and value <= shape.above):
+        spot.error("value.range", f"found {preview(value)}, expected {_describe_number(shape)}")
+
+
+def _check_list(shape: ListOf, value: list[object], spot: _Spot) -> None:
     least, most = shape.least, shape.most
     if len(value) < least or (most and len(value) > most):
         between = f"{least} to {most}" if least else f"at most {most}"
@@ -121,7 +146,7 @@ def _check_list(shape: ListOf, value: list[Any], spot: _Spot) -> None:
         _check(shape.item, item, spot.below(index))
 
 
-def _check_map(shape: MapOf, value: dict[str, Any], spot: _Spot) -> None:
+def _check_map(shape: MapOf, value: Json, spot: _Spot) -> None:
     own = {name: item for name, item in value.items() if shape.foreign or not is_ignored(name)}
     if shape.filled and not own:
         spot.error("value.range", "empty, expected an entry")
@@ -132,48 +157,55 @@ def _check_map(shape: MapOf, value: dict[str, Any], spot: _Spot) -> None:
         _check(shape.value, item, spot.below(name))
 
 
-def _check_record(shape: RecordShape, value: dict[str, Any], spot: _Spot) -> None:
-    report, path = spot.report, spot.path
+def _check_record(shape: RecordShape, value: Json, spot: _Spot) -> None:
     if shape.thing:
-        own = value.get("id")
-        label = f"`{own}`" if isinstance(own, str) else str(path[-1] + 1 if path else "")
-        spot = spot._replace(subject=f"{shape.thing} {label}".strip(), named=len(path))
-    prefix = "".join(f"{part}." for part in path[spot.named :])
+        spot = _name_after_id(shape.thing, value, spot)
     for name, item in value.items():
         key = shape.keys.get(name)
-        if key is None:
-            if not shape.open and not is_ignored(name):
-                message = f"{spot.subject}: unknown key `{prefix}{name}`"
-                free = [key for key in shape.keys if key not in value]
-                hint = _suggest_place(name, shape) or suggestion(name, shape.keys)
-                hint = hint or (
-                    f"keys: {', '.join(free)}" if free else "no other key may stand there"
-                )
-                report.error("key.unknown", (*path, name), message, hint=hint, key=True)
-        elif item is not None or (key.required and not key.nullable):
-            _check(key.shape, item, spot.below(name))
+        if key is not None:
+            if item is not None or (key.required and not key.nullable):
+                _check(key.shape, item, spot.below(name))
+        elif not shape.open and not is_ignored(name):
+            _report_unknown_key(shape, name, value, spot)
     for name, key in shape.keys.items():
         if key.required and name not in value:
-            report.error("key.missing", path, f"{spot.subject}: key `{prefix}{name}` is missing")
+            message = f"{spot.subject}: key `{spot.prefix}{name}` is missing"
+            spot.report.error("key.missing", spot.path, message)
+
+
+def _name_after_id(thing: str, value: Json, spot: _Spot) -> _Spot:
+    """Return the place with the id of the mapping in its subject, or its number in its list."""
+    id = text_at(value, "id")
+    number = f" {spot.path[-1] + 1}" if spot.path else ""
+    label = number if id is None else f" `{id}`"
+    return spot._replace(subject=thing + label, named=len(spot.path))
+
+
+def _report_unknown_key(shape: RecordShape, name: str, value: Json, spot: _Spot) -> None:
+    free = [key for key in shape.keys if key not in value]
+    others = f"keys: {', '.join(free)}" if free else "no other key may stand there"
+    hint = _suggest_place(name, shape) or suggestion(name, shape.keys) or others
+    message = f"{spot.subject}: unknown key `{spot.prefix}{name}`"
+    spot.report.error("key.unknown", (*spot.path, name), message, hint=hint, key=True)
 
 
 def _suggest_place(name: str, shape: RecordShape) -> str:
     """Return a hint for a key that a member of the mapping accepts. Empty for any other."""
-    inner = {outer: key.shape for outer, key in shape.keys.items()}
-    homes = (
-        outer
-        for outer, each in inner.items()
-        if isinstance(each, RecordShape) and name in each.keys
-    )
-    return next((f"write it below `{outer}`" for outer in homes), "")
+    for outer, key in shape.keys.items():
+        match key.shape:
+            case RecordShape(keys=keys) if name in keys:
+                return f"write it below `{outer}`"
+    return ""
 
 
 def _kind_names(shape: Shape) -> str:
-    if isinstance(shape, Either):
-        return " or ".join(map(_kind_names, shape.options))
-    if isinstance(shape, NumberShape) and shape.whole:
-        return "whole number"
-    return KIND.get(type(shape), "any value")
+    match shape:
+        case Either():
+            return " or ".join(map(_kind_names, shape.options))
+        case NumberShape(whole=True):
+            return "whole number"
+        case _:
+            return KIND.get(type(shape), "any value")
 
 
 def _describe_number(shape: NumberShape) -> str:

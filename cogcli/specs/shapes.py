@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from cogcli.base.jsonvalue import Json
 from cogcli.base.yaml.positions import Places
 from cogcli.specs.binding_shape import binding_shape, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
@@ -32,9 +33,7 @@ class _FileKind(NamedTuple):
     """The shape of a kind of file, which may depend on the protocols, and its rules that a shape cannot express."""
 
     shape: Callable[[Protocols], Shape]
-    check: Callable[[dict[str, Any], ProblemReport, Protocols], None] = (
-        lambda raw, report, protocols: None
-    )
+    check: Callable[[Json, ProblemReport, Protocols], None] = lambda raw, report, protocols: None
 
 
 _OF_KIND: Final = {
@@ -63,7 +62,7 @@ def shape_of(kind: str, protocols: Protocols) -> Shape:
 
 
 def check_file(
-    kind: str, value: dict[str, Any], places: Places | None, file: str, protocols: Protocols
+    kind: str, value: Json, places: Places | None, file: str, protocols: Protocols
 ) -> CheckedFile:
     """Return the result of checking a single parsed file: its shape and the rules of its kind."""
     if kind == "services":

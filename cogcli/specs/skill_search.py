@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from cogcli.base.jsonvalue import list_of
 from cogcli.base.redact import MASK, names_secret
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.sample_inputs import written_value
+from cogcli.specs.unchecked import list_at
 from cogcli.specs.word_search import SearchField, Weight, stems, weigh
 
 NEAREST: Final = 3
@@ -70,7 +70,7 @@ def skill_texts(
     id: str,
     name: str,
     description: str,
-    metadata: Mapping[str, Any],
+    metadata: Mapping[str, object],
     fields: Iterable[str],
     calls: Iterable[str],
 ) -> list[SearchField]:
@@ -102,7 +102,7 @@ def rank(message: str, tools: Mapping[str, Capability]) -> dict[str, Weight]:
 
 
 def answer_for(
-    message: str, given: Mapping[str, Any], tools: Mapping[str, Capability]
+    message: str, given: Mapping[str, object], tools: Mapping[str, Capability]
 ) -> SkillAnswer:
     """Return the skills that a message requests among these tools. `given` are the inputs in the message."""
     weights = rank(message, tools)
@@ -126,11 +126,11 @@ def _matched_id_share(id: str, asked: list[str]) -> float:
     return sum(word in asked for word in words) / max(1, len(words))
 
 
-def _join_texts(value: Any) -> str:
-    return " ".join(text for text in list_of(value) if isinstance(text, str))
+def _join_texts(value: object) -> str:
+    return " ".join(text for text in list_at(value) if isinstance(text, str))
 
 
-def _build_found_skill(tool: Capability, given: Mapping[str, Any]) -> FoundSkill:
+def _build_found_skill(tool: Capability, given: Mapping[str, object]) -> FoundSkill:
     required = [
         name for name, field in tool.inputs.items() if field.required and field.default is None
     ]
@@ -139,7 +139,7 @@ def _build_found_skill(tool: Capability, given: Mapping[str, Any]) -> FoundSkill
     return FoundSkill(id, tool.description, missing, run_line(id, tool.inputs, given))
 
 
-def run_line(skill_id: str, inputs: Fields, given: Mapping[str, Any] = {}) -> str:
+def run_line(skill_id: str, inputs: Fields, given: Mapping[str, object] = {}) -> str:
     """Return a command to paste, with every given input, and a sample value for every other required one."""
     words = [f"cogcli run {skill_id}"]
     for name, field in inputs.items():

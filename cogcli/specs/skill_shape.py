@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from cogcli.base.jsonvalue import list_of, object_of
+from cogcli.base.jsonvalue import Json
 from cogcli.base.refs import READABLE
 from cogcli.declarations.skill_spec import Skill, Step, result_name
 from cogcli.specs.common_rules import check_version
@@ -12,6 +12,7 @@ from cogcli.specs.credentials import find_in_skill
 from cogcli.specs.field_shape import check_fields
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape_of_spec import shape_of_spec
+from cogcli.specs.unchecked import list_at, object_at, objects_at, text_at, value_at
 
 STEP: Final = shape_of_spec(Step)
 SKILL: Final = shape_of_spec(Skill)
@@ -20,30 +21,27 @@ _WRITTEN_OUT: Final = (
 )
 
 
-def check_skill(raw: dict[str, Any], report: ProblemReport) -> None:
+def check_skill(raw: Json, report: ProblemReport) -> None:
     """Report faults of a skill that its shape cannot express."""
     check_version(raw, report)
     for side in ("inputs", "outputs"):
-        check_fields(raw.get(side), side, report)
+        check_fields(object_at(raw, side), side, report)
     for path in find_in_skill(raw):
         message = f"`{'.'.join(map(str, path))}` holds a secret as written text"
         report.warn("secret.literal", path, message, hint=_WRITTEN_OUT)
     check_steps(raw, report)
 
 
-def check_steps(raw: dict[str, Any], report: ProblemReport, *path: str | int) -> None:
+def check_steps(raw: Json, report: ProblemReport, *path: str | int) -> None:
     """Report the faults of the `steps` of a skill, or of the steps at a path of another file."""
     seen: dict[str, int] = {}
-    for index, step in enumerate(list_of(raw.get("steps"))):
-        if not isinstance(step, dict):
-            continue
-        id = step.get("id")
-        place = (*path, "steps", index)
-        part = report.part(f"step `{id}`" if isinstance(id, str) else f"step {index + 1}", *place)
-        if isinstance(id, str) and (first := seen.setdefault(id, index)) != index:
-            part.error(
-                "step.duplicate", ("id",), f"this id is taken by the {_ordinal(first + 1)} step"
-            )
+    for index, step in objects_at(raw, "steps"):
+        id = text_at(step, "id")
+        subject = f"step {index + 1}" if id is None else f"step `{id}`"
+        part = report.part(subject, *path, "steps", index)
+        if id is not None and (first := seen.setdefault(id, index)) != index:
+            message = f"this id is taken by the {_ordinal(first + 1)} step"
+            part.error("step.duplicate", ("id",), message)
         _check_step(step, part)
 
 
@@ -54,26 +52,32 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _check_step(step: dict[str, Any], report: ProblemReport) -> None:
-    config = object_of(step.get("config"))
+def _check_step(step: Json, report: ProblemReport) -> None:
+    config = object_at(step, "config")
+    given = {key for key, value in config.items() if value is not None}
     for key in ("depends_on", "timeout_seconds"):
-        if step.get(key) is not None and config.get(key) is not None:
+        if key in given and value_at(step, key) is not None:
             message = f"`{key}` given twice, in the step and in its config"
             report.error("step.alias", (key,), message, hint="keep one of them", key=True)
     for first, second in _CONFLICTS:
-        if config.get(first) is not None and config.get(second) is not None:
+        if {first, second} <= given:
             message = f"`{first}` and `{second}` exclude each other"
             hint = "make two steps of it"
             report.error("config.conflict", ("config", second), message, hint=hint, key=True)
-    chooses = next((name for name in ("router", "scatter") if config.get(name) is not None), "")
-    uses = step.get("uses")
-    if uses is None and not chooses:
-        report.error("key.missing", (), "key `uses` is missing")
-    elif chooses and isinstance(uses, str) and uses not in ("_router", "_scatter"):
+    _check_uses(step, given, report)
+    _check_loop_names(object_at(config, "foreach"), report)
+    _check_scatter_names(list_at(config, "scatter", "capabilities"), report)
+
+
+def _check_uses(step: Json, given: set[str], report: ProblemReport) -> None:
+    """Report a step without a target, and a target that is not called. `given` are the keys of its config."""
+    chooses = next((name for name in ("router", "scatter") if name in given), "")
+    if not chooses:
+        if value_at(step, "uses") is None:
+            report.error("key.missing", (), "key `uses` is missing")
+    elif text_at(step, "uses") not in (None, "_router", "_scatter"):
         message = f"`uses` is not called, {chooses} decides"
         report.warn("step.uses-unused", ("uses",), message, hint="remove it")
-    _check_loop_names(object_of(config.get("foreach")), report)
-    _check_scatter_names(list_of(object_of(config.get("scatter")).get("capabilities")), report)
 
 
 _CONFLICTS: Final = (
@@ -84,8 +88,8 @@ _CONFLICTS: Final = (
 )
 
 
-def _check_loop_names(foreach: dict[str, Any], report: ProblemReport) -> None:
-    names = {"as": foreach.get("as") or "item", "index_as": foreach.get("index_as")}
+def _check_loop_names(foreach: Json, report: ProblemReport) -> None:
+    names = {"as": foreach.get("as") or "item", "index_as": value_at(foreach, "index_as")}
     for key, name in names.items():
         if name in READABLE:
             message = f"loop name `{name}` is a namespace"
@@ -95,20 +99,15 @@ def _check_loop_names(foreach: dict[str, Any], report: ProblemReport) -> None:
         report.error("config.conflict", ("config", "foreach", "index_as"), message)
 
 
-def _check_scatter_names(entries: list[Any], report: ProblemReport) -> None:
+def _check_scatter_names(entries: list[object], report: ProblemReport) -> None:
     seen = set()
     for index, entry in enumerate(entries):
-        name = entry.get("name") if isinstance(entry, dict) else entry
-        if not isinstance(name, str):
-            continue
-        if isinstance(entry, str):
-            name = result_name(entry)
-        if name in seen:
-            path, hint = (
-                ("config", "scatter", "capabilities", index),
+        name = result_name(entry) if isinstance(entry, str) else text_at(entry, "name")
+        if name is not None and name in seen:
+            path = ("config", "scatter", "capabilities", index)
+            message, hint = (
+                f"two scatter targets are named `{name}`",
                 "write {name: other, uses: id}",
             )
-            report.error(
-                "config.conflict", path, f"two scatter targets are named `{name}`", hint=hint
-            )
+            report.error("config.conflict", path, message, hint=hint)
         seen.add(name)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
+from cogcli.base.jsonvalue import Json
 from cogcli.declarations.capability_spec import Capability, Properties
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.skill import list_targets
+from cogcli.specs.unchecked import text_at, value_at
 
 
 def tool_names(catalog: Catalog) -> Collection[str]:
@@ -42,11 +43,10 @@ def find_tool(catalog: Catalog, name: str) -> Capability | None:
     )
 
 
-def called_by(payload: Mapping[str, Any]) -> str:
+def called_by(payload: Json) -> str:
     """Return the capability or `skill:ID` that a step called, from its closing event. Empty if it called none."""
-    uses = payload.get("uses")
-    nested = uses if isinstance(uses, str) and uses.startswith(NESTED) else ""
-    return payload.get("capability") or nested
+    uses = text_at(payload, "uses") or ""
+    return value_at(payload, "capability") or (uses if uses.startswith(NESTED) else "")
 
 
 def _named_skills(pack: Pack) -> Iterator[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.base.canonical import digest, digest_of
 from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import Problem, suggestion
 from cogcli.specs.cache import CompiledCache, CompiledFile
 from cogcli.specs.cached_positions import FilePlaces
@@ -29,7 +30,7 @@ class SpecFile(NamedTuple):
     file: str
     id: str
     digest: str
-    raw: dict[str, Any] | None
+    raw: Json | None
     problems: list[Problem]
 
 
@@ -65,10 +66,10 @@ class SpecReader:
             loaded = self._loaded[key] = self._load(found)
         return loaded
 
-    def entries(self, found: FoundFile) -> dict[str, Any]:
+    def entries(self, found: FoundFile) -> Json:
         """Return the services of a file with several, None for each with errors. Empty for another file."""
         raw = self.load(found._replace(kind="services", id="", entry=False)).raw
-        services: dict[str, Any] = raw["services"] if raw else {}
+        services: Json = raw["services"] if raw else {}
         return services
 
     def parse(self, path: str) -> Parsed:
@@ -132,7 +133,7 @@ class SpecReader:
             return read._replace(problems=parsed.problems)
         return self._check_content(read, parsed.value, parsed)
 
-    def _check_content(self, read: SpecFile, value: dict[str, Any], parsed: Parsed) -> SpecFile:
+    def _check_content(self, read: SpecFile, value: Json, parsed: Parsed) -> SpecFile:
         from cogcli.specs.shapes import check_file
 
         found = read.found
@@ -157,7 +158,7 @@ class SpecReader:
             self._cache.keep(found.kind, read.digest, CompiledFile(raw, kept))
         return self._check_path(read, raw, problems)
 
-    def _check_path(self, read: SpecFile, raw: dict[str, Any], problems: list[Problem]) -> SpecFile:
+    def _check_path(self, read: SpecFile, raw: Json, problems: list[Problem]) -> SpecFile:
         """Return the file, refused if its content contradicts its path."""
         misplaced = _find_path_mismatches(read.found, raw)
         if not misplaced:
@@ -184,7 +185,7 @@ def is_tolerated(found: FoundFile, problem: Problem) -> bool:
     )
 
 
-def _find_path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[str, str, str]]:
+def _find_path_mismatches(found: FoundFile, raw: Json) -> list[tuple[str, str, str]]:
     """Return the keys that contradict the path, as (key, message, hint)."""
     wrong = []
     if found.kind == "pack":
@@ -223,7 +224,7 @@ def _find_path_mismatches(found: FoundFile, raw: dict[str, Any]) -> list[tuple[s
     return wrong
 
 
-def _find_id(found: FoundFile, raw: dict[str, Any]) -> str:
+def _find_id(found: FoundFile, raw: Json) -> str:
     """Return the id of a checked mapping, with the version for a pack. Empty for a file without one."""
     if found.kind == "pack":
         return f"{raw['pack_meta']['pack_id']}@{raw['pack_meta']['pack_version']}"

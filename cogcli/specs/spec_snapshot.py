@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import KeyPath
 from cogcli.base.redact import names_secret
 from cogcli.declarations.binding_spec import Binding
@@ -24,7 +25,7 @@ from cogcli.specs.protocol import Protocols
 SCHEMA: Final = "specs/1"
 
 
-def document_of(catalog: Catalog) -> dict[str, Any]:
+def document_of(catalog: Catalog) -> Json:
     """Return the catalog's specs as declared in their files, with bases merged in, each with its places.
 
     Credentials written out in them are masked. The pins show whether a file has changed.
@@ -41,7 +42,7 @@ def document_of(catalog: Catalog) -> dict[str, Any]:
     return {"schema": SCHEMA, "specs": specs, "defaults": defaults, "aliases": catalog.aliases}
 
 
-def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
+def catalog_of(document: Json, protocols: Protocols) -> Catalog:
     """Return the catalog in such a document. None of its services is trusted.
 
     Raise ValueError, KeyError, TypeError or AttributeError for an invalid document.
@@ -69,7 +70,7 @@ def catalog_of(document: dict[str, Any], protocols: Protocols) -> Catalog:
 def without_secret_requirements(catalog: Catalog) -> Catalog:
     """Return the catalog for reading a log. Declarations of secret values are not enforced, since the log masks
     them."""
-    kinds: tuple[dict[str, Any], ...] = (catalog.skills, catalog.capabilities)
+    kinds: tuple[Json, ...] = (catalog.skills, catalog.capabilities)
     for specs in kinds:
         for id, spec in specs.items():
             specs[id] = spec.replace(inputs=_relax(spec.inputs), outputs=_relax(spec.outputs))
@@ -96,10 +97,10 @@ class _PinnedKind(NamedTuple):
     table: str
     place: tuple[str, ...]
     build: Callable[..., Any]
-    find_credentials: Callable[[dict[str, Any]], Iterator[KeyPath]] = lambda raw: iter(())
+    find_credentials: Callable[[Json], Iterator[KeyPath]] = lambda raw: iter(())
 
 
-def _pack_from(raw: dict[str, Any], file: str) -> Any:
+def _pack_from(raw: Json, file: str) -> Any:
     from cogcli.declarations.pack_spec import Pack
 
     return Pack.of(raw, file=file)

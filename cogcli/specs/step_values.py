@@ -6,11 +6,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeGuard
 
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import KeyPath
 from cogcli.base.refs import Reference, parse, parse_loop
-from cogcli.specs.template import LITERAL, TemplateFault, split_placeholders
+from cogcli.specs.template import (
+    LITERAL,
+    TemplateFault,
+    has_only,
+    is_literal,
+    split_placeholders,
+)
+from cogcli.specs.unchecked import members_of
 
 TEXT: Final = "$text"
 _PLACEHOLDER: Final = re.compile(r"([^:\s]+)(?::-(.*))?", re.DOTALL)
@@ -42,9 +50,9 @@ def reference_of(text: str, loops: frozenset[str]) -> Reference | None:
     return parse(text) or (parse_loop(text, loops) if loops else None)
 
 
-def is_text(value: Any) -> bool:
+def is_text(value: object) -> TypeGuard[Json]:
     """Return whether a value is `{$text: ...}`."""
-    return isinstance(value, dict) and len(value) == 1 and TEXT in value
+    return has_only(value, TEXT)
 
 
 @lru_cache(maxsize=1024)
@@ -61,33 +69,37 @@ def parse_text(text: str, loops: frozenset[str] = frozenset()) -> tuple[str | Te
     return tuple(split_placeholders(text, slot))
 
 
-def parts_of(value: Any, path: KeyPath = ()) -> Iterator[ValuePart]:
+def parts_of(value: object, path: KeyPath = ()) -> Iterator[ValuePart]:
     """Yield every text of a value that may be a reference, and every misuse of `$literal` and `$text`. Keys are left
     out."""
     if isinstance(value, str):
         yield ValuePart("plain", path, value)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from parts_of(item, (*path, index))
     elif is_text(value):
-        text = value[TEXT]
-        yield (
-            ValuePart("text", (*path, TEXT), text)
-            if isinstance(text, str)
-            else ValuePart("odd", (*path, TEXT))
-        )
-    elif isinstance(value, dict):
-        alone = len(value) == 1
-        if alone and (key := next(iter(value))) not in (LITERAL, TEXT) and value[key] is None:
-            yield ValuePart("braces", path, key)
-        for name, item in value.items():
-            if name not in (LITERAL, TEXT):
-                yield from parts_of(item, (*path, name))
+        yield _part_of_text(value[TEXT], (*path, TEXT))
+    else:
+        braces = _find_path_in_braces(value)
+        if braces is not None:
+            yield ValuePart("braces", path, braces)
+        for name, item in members_of(value):
+            if name in (LITERAL, TEXT):
+                yield ValuePart("literal" if is_literal(value) else "mixed", (*path, name))
             else:
-                yield ValuePart("literal" if alone else "mixed", (*path, name))
+                yield from parts_of(item, (*path, name))
 
 
-def references_in(value: Any, loops: frozenset[str] = frozenset()) -> Iterator[Reference]:
+def _part_of_text(text: object, path: KeyPath) -> ValuePart:
+    return ValuePart("text", path, text) if isinstance(text, str) else ValuePart("odd", path)
+
+
+def _find_path_in_braces(value: object) -> str | None:
+    """Return the only key of an object without a value, as `{inputs.name}` is read. None for any other value."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return None
+    ((key, item),) = value.items()
+    return key if item is None and key != LITERAL else None
+
+
+def references_in(value: object, loops: frozenset[str] = frozenset()) -> Iterator[Reference]:
     """Yield the references that a value without faults reads, in order."""
     for part in parts_of(value):
         if part.kind == "plain" and (reference := reference_of(part.text, loops)):

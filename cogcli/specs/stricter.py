@@ -11,8 +11,9 @@ All other members are those of the present declaration.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
+from cogcli.base.jsonvalue import Json
 from cogcli.declarations.capability_spec import (
     GATES,
     STRICTNESS,
@@ -76,7 +77,7 @@ def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | 
     return Safety.of({**earlier.json, **present.json, **levels, **demands})
 
 
-def _gate_members(gate: Gate) -> dict[str, Any]:
+def _gate_members(gate: Gate) -> Json:
     """Return the members of a gate as in a capability file."""
     return {name: value for name, value in vars(gate).items() if value is not None}
 

@@ -6,9 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeGuard, TypeVar
 
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import KeyPath
+from cogcli.specs.unchecked import members_of
 
 _PATH: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.(?:\*|[A-Za-z0-9_][A-Za-z0-9_-]*)){0,15}"
 EACH: Final = "*"
@@ -102,53 +104,49 @@ def _slot(inner: str, offset: int) -> TemplateSlot:
     return TemplateSlot(tuple(match[1].split(".")), whole=False, otherwise=match[2])
 
 
-def texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+def texts(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
     """Yield every template text of a request, with its path. Text inside `$literal` is not a template."""
     if isinstance(value, str):
         yield path, value
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from texts(item, (*path, index))
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            if name != LITERAL:
-                yield from texts(item, (*path, name))
+    for name, item in members_of(value):
+        if name != LITERAL:
+            yield from texts(item, (*path, name))
 
 
-def is_literal(value: Any) -> bool:
+def has_only(value: object, key: str) -> TypeGuard[Json]:
+    """Return whether a value is an object with this key and no other."""
+    return isinstance(value, dict) and len(value) == 1 and key in value
+
+
+def is_literal(value: object) -> TypeGuard[Json]:
     """Return whether a value is `{$literal: v}`."""
-    return isinstance(value, dict) and len(value) == 1 and LITERAL in value
+    return has_only(value, LITERAL)
 
 
-def is_file(value: Any) -> bool:
+def is_file(value: object) -> TypeGuard[Json]:
     """Return whether a value is `{$file: input.x, as: ...}`."""
     return isinstance(value, dict) and FILE in value
 
 
-def is_data(value: Any) -> bool:
+def is_data(value: object) -> TypeGuard[Json]:
     """Return whether a value is `{$data: v}`."""
-    return isinstance(value, dict) and len(value) == 1 and DATA in value
+    return has_only(value, DATA)
 
 
-def files_in(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
+def files_in(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Json]]:
     """Yield every `{$file: ...}` of a request, with its path."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from files_in(item, (*path, index))
-    elif is_file(value):
+    if is_file(value):
         yield path, value
-    elif isinstance(value, dict) and not is_literal(value):
-        for name, item in value.items():
+    elif not is_literal(value):
+        for name, item in members_of(value):
             yield from files_in(item, (*path, name))
 
 
-def find_mixed_literals(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
+def find_mixed_literals(value: object, path: KeyPath = ()) -> Iterator[KeyPath]:
     """Yield the paths of `$literal` keys with other keys next to them."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from find_mixed_literals(item, (*path, index))
-    elif isinstance(value, dict) and not is_literal(value):
-        if LITERAL in value:
-            yield (*path, LITERAL)
-        for name, item in value.items():
-            yield from find_mixed_literals(item, (*path, name))
+    if is_literal(value):
+        return
+    if isinstance(value, dict) and LITERAL in value:
+        yield (*path, LITERAL)
+    for name, item in members_of(value):
+        yield from find_mixed_literals(item, (*path, name))

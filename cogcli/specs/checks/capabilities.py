@@ -4,9 +4,6 @@ docs/reference/capability.md#replacing), and of the examples in their metadata, 
 
 from __future__ import annotations
 
-from typing import Any
-
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.problems import KeyPath, suggestion
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import Fields
@@ -18,6 +15,7 @@ from cogcli.specs.examples import content_of, is_inside, with_paths
 from cogcli.specs.fields import fit_values
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shipped_fit import find_weakened
+from cogcli.specs.unchecked import object_at, objects_at, value_at
 
 
 def check_capabilities(context: CheckContext) -> None:
@@ -101,30 +99,28 @@ def _check_replaced(capability: Capability, before: Capability, report: ProblemR
 
 def _check_examples(capability: Capability, report: ProblemReport) -> None:
     """Report `example.contract`: inputs and outputs of executable examples that do not fit the capability."""
-    for index, example in enumerate(capability.metadata.get("examples") or ()):
-        if not isinstance(example, dict):
-            continue
+    for index, example in objects_at(capability.metadata, "examples"):
         key = "inputs" if "inputs" in example else "input"
         if key not in example:
             continue
         part = report.inner(f"example {index + 1}", "metadata", "examples", index)
-        _check_files(example.get("files"), part)
+        _check_files(value_at(example, "files"), part)
         _check_values(key, with_paths(example[key], str), capability.inputs, part, whole=True)
-        if example.get("outputs") is not None:
-            outputs = with_paths(example["outputs"], str)
+        outputs = with_paths(value_at(example, "outputs"), str)
+        if outputs is not None:
             _check_values("outputs", outputs, capability.outputs, part, whole=False)
-        if example.get("match") not in (None, "exact", "shape"):
-            message = f"match `{example['match']}`, expected `exact` or `shape`"
+        match = value_at(example, "match")
+        if match not in (None, "exact", "shape"):
+            message = f"match `{match}`, expected `exact` or `shape`"
             part.warn("example.contract", ("match",), message)
 
 
-def _check_files(files: Any, report: ProblemReport) -> None:
+def _check_files(files: object, report: ProblemReport) -> None:
     """Report files of an example that cannot be written."""
     if files is not None and not isinstance(files, dict):
-        report.warn(
-            "example.contract", ("files",), "expected an object: file names to their contents"
-        )
-    for name, content in object_of(files).items():
+        message = "expected an object: file names to their contents"
+        report.warn("example.contract", ("files",), message)
+    for name, content in object_at(files).items():
         if not is_inside(name):
             message = f"the file `{name}` is outside of the folder of the example"
             report.warn("example.contract", ("files", name), message, key=True)
@@ -133,7 +129,7 @@ def _check_files(files: Any, report: ProblemReport) -> None:
 
 
 def _check_values(
-    key: str, values: Any, fields: Fields, report: ProblemReport, *, whole: bool
+    key: str, values: object, fields: Fields, report: ProblemReport, *, whole: bool
 ) -> None:
     """Report values that do not fit their fields. `whole` is whether required fields must be present."""
     if not isinstance(values, dict):

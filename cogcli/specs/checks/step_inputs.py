@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.jsonvalue import preview
 from cogcli.base.problems import KeyPath, Severity, suggestion
@@ -61,7 +61,7 @@ def check_otherwise(step: StepFacts) -> None:
 
 
 def _check_value(
-    step: StepFacts, name: str, value: Any, path: KeyPath, wanted: FieldSpec | None
+    step: StepFacts, name: str, value: object, path: KeyPath, wanted: FieldSpec | None
 ) -> None:
     """Note the references in one value, and report a literal that cannot fit."""
     literal, misused = True, False
@@ -183,7 +183,7 @@ def find_type_misfit(sources: Collection[str], wanted: str) -> Severity | None:
     return "W" if wanted == "integer" and "number" in sources else "E"
 
 
-def _explain_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
+def _explain_misfit(value: object, wanted: FieldSpec, *, whole: bool) -> str:
     """Return why a literal value cannot fit a field, or an empty string. Unless `whole`, it contains references, and
     only its kind is known."""
     if value is None:
@@ -213,7 +213,7 @@ def _explain_misfit(value: Any, wanted: FieldSpec, *, whole: bool) -> str:
     return violations[0].message.partition("`: ")[2] if violations else ""
 
 
-def _holds_literal(value: Any) -> bool:
+def _holds_literal(value: object) -> bool:
     if isinstance(value, dict):
         return is_literal(value) or any(map(_holds_literal, value.values()))
     return isinstance(value, list) and any(map(_holds_literal, value))
