@@ -10,7 +10,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.json_pointer import pointer_of
-from cogcli.base.jsonvalue import kind_of
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import KeyPath, Problem, did_you_mean, names_from_hint
 from cogcli.base.redact import names_secret
 from cogcli.base.yaml.edit import UneditableYaml, rename_key, replace_values, source_of
@@ -48,9 +48,9 @@ class _FaultPlace(NamedTuple):
 
     shapes: tuple[Shape, ...]
     holder: Shape
-    siblings: dict[str, Any]
+    siblings: Json
     key: Any
-    value: Any
+    value: object
     source: str
 
 
@@ -58,7 +58,7 @@ class _Answer(NamedTuple):
     """A new name for the key, or a new value."""
 
     name: str = ""
-    value: Any = None
+    value: object = None
 
 
 def repair(text: str, kind: str, protocols: Protocols) -> RepairedText:
@@ -174,7 +174,7 @@ def _apply_answer(
 
 def _parse_pointer(value: Any, pointer: str) -> KeyPath:
     """Return the path of a JSON pointer in a value. Empty if it does not exist."""
-    path: list[Any] = []
+    path: list[object] = []
     for part in pointer.split("/")[1:]:
         step: Any = int(part) if isinstance(value, list) and part.isdecimal() else part
         step = step if isinstance(step, int) else step.replace("~1", "/").replace("~0", "~")
@@ -199,11 +199,15 @@ def _locate_fault(shape: Shape, value: Any, path: KeyPath, source: str) -> _Faul
 
 def _member_shape(shape: Shape, step: Any) -> Shape:
     """Return the shape of a member, or the shape itself if it has no members."""
-    if isinstance(shape, RecordShape) and step in shape.keys:
-        return shape.keys[step].shape
-    if isinstance(shape, MapOf):
-        return shape.value
-    return shape.item if isinstance(shape, ListOf) else shape
+    match shape:
+        case RecordShape(keys=keys) if step in keys:
+            return keys[step].shape
+        case MapOf(value=member):
+            return member
+        case ListOf(item=item):
+            return item
+        case _:
+            return shape
 
 
 def _suggest_name(spot: _FaultPlace) -> Iterator[_Answer]:
@@ -226,17 +230,16 @@ def _suggest_choice(spot: _FaultPlace) -> Iterator[_Answer]:
 
 def _suggest_type(spot: _FaultPlace) -> Iterator[_Answer]:
     """Yield the value as the expected type, if only its notation is wrong."""
-    (shape,), value, kind = spot.shapes, spot.value, kind_of(spot.value)
-    if isinstance(shape, Text) and kind in ("number", "boolean"):
-        yield _Answer(value=spot.source)
-    elif kind != "text":
-        return
-    elif isinstance(shape, NumberShape) and _NUMBER.fullmatch(value):
-        yield _Answer(value=json.loads(value))
-    elif isinstance(shape, Boolean) and value in ("true", "false"):
-        yield _Answer(value=value == "true")
-    elif isinstance(shape, ListOf) and isinstance(shape.item, Text) and _WORD.fullmatch(value):
-        yield _Answer(value=[value])
+    (shape,) = spot.shapes
+    match shape, spot.value:
+        case Text(), bool() | int() | float():
+            yield _Answer(value=spot.source)
+        case NumberShape(), str(text) if _NUMBER.fullmatch(text):
+            yield _Answer(value=json.loads(text))
+        case Boolean(), "true" | "false" as text:
+            yield _Answer(value=text == "true")
+        case ListOf(item=Text()), str(text) if _WORD.fullmatch(text):
+            yield _Answer(value=[text])
 
 
 def _find_only_near_word(word: str, known: list[str]) -> str:

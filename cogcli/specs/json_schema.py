@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from cogcli.base.jsonvalue import Json
 from cogcli.specs.field_shape import FIELD
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.shape import (
@@ -47,9 +48,9 @@ _BINDINGS_OF: Final = "bindings_of"
 def schema_of(
     kind: str,
     protocols: Protocols,
-    words: Mapping[str, Mapping[str, Any]] | None = None,
+    words: Mapping[str, Mapping[str, object]] | None = None,
     known: KnownIds | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """Return the JSON Schema of a kind of spec file. Checks across files are left to `validate`.
 
     `words` has keywords that explain a key, by `CLASS.KEY`. With `known`, only these ids are valid where an id is
@@ -69,8 +70,8 @@ def schema_of(
 class _SchemaWriter:
     """Writes the schema of one kind, and collects shared definitions."""
 
-    def __init__(self, words: Mapping[str, Mapping[str, Any]], known: KnownIds | None) -> None:
-        self.defined: dict[str, Any] = {}
+    def __init__(self, words: Mapping[str, Mapping[str, object]], known: KnownIds | None) -> None:
+        self.defined: Json = {}
         self.has_fields = False
         self._words = words
         self._known = known
@@ -80,29 +81,28 @@ class _SchemaWriter:
         if shape is FIELD:
             self.has_fields = True
             return {"$ref": "#/$defs/field"}
-        if isinstance(shape, Data):
-            return True
-        if isinstance(shape, Boolean):
-            return {"type": "boolean"}
-        if isinstance(shape, Text):
-            return self._one_of(shape.ids) or _text_schema(shape)
-        if isinstance(shape, NumberShape):
-            limits = {
-                "minimum": shape.least,
-                "maximum": shape.most,
-                "exclusiveMinimum": shape.above,
-            }
-            present = {name: bound for name, bound in limits.items() if bound is not None}
-            return {"type": "integer" if shape.whole else "number", **present}
-        if isinstance(shape, ListOf):
-            bounds = {"minItems": shape.least, "maxItems": shape.most}
-            items = self.schema(shape.item)
-            return {"type": "array", "items": items, **{k: v for k, v in bounds.items() if v}}
-        if isinstance(shape, MapOf):
-            return self._map(shape)
-        if isinstance(shape, Either):
-            return {"anyOf": [self.schema(option) for option in shape.options]}
-        return self.record(shape)
+        match shape:
+            case Data():
+                return True
+            case Boolean():
+                return {"type": "boolean"}
+            case Text():
+                return self._one_of(shape.ids) or _text_schema(shape)
+            case NumberShape():
+                return _number_schema(shape)
+            case ListOf():
+                return self._list(shape)
+            case MapOf():
+                return self._map(shape)
+            case Either():
+                return {"anyOf": [self.schema(option) for option in shape.options]}
+            case RecordShape():
+                return self.record(shape)
+
+    def _list(self, shape: ListOf) -> Json:
+        bounds = {"minItems": shape.least, "maxItems": shape.most}
+        items = self.schema(shape.item)
+        return {"type": "array", "items": items, **{k: v for k, v in bounds.items() if v}}
 
     def _ids(self, sort: str) -> Mapping[str, str] | None:
         """Return the known ids of a sort with their descriptions, or None if the sort has no list."""
@@ -117,8 +117,8 @@ class _SchemaWriter:
         self.defined.setdefault(sort, _enumerate_ids(known))
         return {"$ref": f"#/$defs/{sort}"}
 
-    def _map(self, shape: MapOf) -> dict[str, Any]:
-        schema: dict[str, Any] = {"type": "object"}
+    def _map(self, shape: MapOf) -> Json:
+        schema: Json = {"type": "object"}
         if not shape.foreign:
             schema["patternProperties"] = _OWN
         if shape.filled:
@@ -135,7 +135,7 @@ class _SchemaWriter:
             schema["propertyNames"] = {"pattern": f"^(?:{shape.name.pattern.pattern}|x-.*)$"}
         return {**schema, "additionalProperties": value}
 
-    def _binding_of(self, capability: str, shape: Shape) -> dict[str, Any] | None:
+    def _binding_of(self, capability: str, shape: Shape) -> Json | None:
         """Return the schema of a value that is a binding of a capability, or a list of these. None for another
         value."""
         first = shape.options[0] if isinstance(shape, Either) else shape
@@ -144,7 +144,7 @@ class _SchemaWriter:
         one = _enumerate_ids(self._known.bindings_of.get(capability, {}))
         return _allow_list(one) if isinstance(shape, Either) else one
 
-    def record(self, shape: RecordShape) -> dict[str, Any]:
+    def record(self, shape: RecordShape) -> Json:
         """Return the schema of a record with explained keys."""
         properties = {}
         for name, key in shape.keys.items():
@@ -163,7 +163,7 @@ class _SchemaWriter:
         }
 
 
-def _allow_null(schema: dict[str, Any]) -> dict[str, Any]:
+def _allow_null(schema: Json) -> Json:
     """Return the schema that also accepts null.
 
     A single schema if possible: then a violation is reported at its own place, not at that of a choice.
@@ -173,20 +173,26 @@ def _allow_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
 
 
-def _enumerate_ids(known: Mapping[str, str]) -> dict[str, Any]:
+def _enumerate_ids(known: Mapping[str, str]) -> Json:
     """Return the schema of these ids, with the descriptions that editors show next to each."""
     if not known:
         return {"type": "string"}
     return {"type": "string", "enum": list(known), "enumDescriptions": list(known.values())}
 
 
-def _allow_list(one: dict[str, Any]) -> dict[str, Any]:
+def _allow_list(one: Json) -> Json:
     """Return the schema of one such value, or of a list of them."""
     return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
 
 
-def _text_schema(shape: Text) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "string"}
+def _number_schema(shape: NumberShape) -> Json:
+    limits = {"minimum": shape.least, "maximum": shape.most, "exclusiveMinimum": shape.above}
+    present = {name: bound for name, bound in limits.items() if bound is not None}
+    return {"type": "integer" if shape.whole else "number", **present}
+
+
+def _text_schema(shape: Text) -> Json:
+    schema: Json = {"type": "string"}
     if shape.choices:
         schema["enum"] = list(shape.choices)
     # A pattern that ignores case has no equal in JSON Schema.

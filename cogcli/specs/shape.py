@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cogcli.base.jsonvalue import kind_of
+from cogcli.base.jsonvalue import Json, kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Either:
 
     options: tuple[Shape, ...]
 
-    def option_for(self, value: Any) -> Shape | None:
+    def option_for(self, value: object) -> Shape | None:
         """Return the shape for a value, or None if no shape accepts its kind."""
         return next(
             (option for option in self.options if kind_of(value) == KIND[type(option)]), None
@@ -120,25 +120,35 @@ def is_ignored(name: str) -> bool:
     return name.startswith("x-")
 
 
-def clean(shape: Shape, value: Any) -> Any:
+def clean(shape: Shape, value: object) -> Any:
     """Return a checked value without ignored keys and without nulls of optional keys, with integers as `int`."""
-    if isinstance(shape, Either):
-        return clean(shape.option_for(value) or Data(), value)
-    if isinstance(shape, ListOf) and isinstance(value, list):
-        return [clean(shape.item, item) for item in value]
-    if isinstance(shape, MapOf) and isinstance(value, dict):
-        return {
-            n: clean(shape.value, v) for n, v in value.items() if shape.foreign or not is_ignored(n)
-        }
-    if isinstance(shape, NumberShape) and shape.whole and type(value) is float:
-        return int(value)
-    if not isinstance(shape, RecordShape) or not isinstance(value, dict):
-        return value
-    kept = {}
-    for name, item in value.items():
+    match shape, value:
+        case Either(), _:
+            chosen = shape.option_for(value)
+            return value if chosen is None else clean(chosen, value)
+        case ListOf(item=item), list(entries):
+            return [clean(item, entry) for entry in entries]
+        case MapOf(value=member), dict(members):
+            own = members if shape.foreign else _without_ignored(members)
+            return {name: clean(member, each) for name, each in own.items()}
+        case RecordShape(), dict(members):
+            return _clean_record(shape, members)
+        case NumberShape(whole=True), float(number):
+            return int(number)
+    return value
+
+
+def _without_ignored(members: Json) -> Json:
+    return {name: value for name, value in members.items() if not is_ignored(name)}
+
+
+def _clean_record(shape: RecordShape, members: Json) -> Json:
+    kept: Json = {}
+    for name, value in members.items():
         key = shape.keys.get(name)
-        if key is None and shape.open:
-            kept[name] = item
-        elif key and (item is not None or key.required):
-            kept[name] = clean(key.shape, item)
+        if key is None:
+            if shape.open:
+                kept[name] = value
+        elif value is not None or key.required:
+            kept[name] = clean(key.shape, value)
     return kept

@@ -9,6 +9,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
+from cogcli.base.jsonvalue import Json
 from cogcli.declarations.field import Field, fields_of
 from cogcli.declarations.spec import Spec, SpecLimits, hints_of, plain_hint
 from cogcli.specs.shape import (
@@ -69,7 +70,7 @@ def _build_key(cls: type[Spec], field: Field, hint: Any) -> RecordKey:
 
 def shape_of_hint(hint: Any) -> Shape:
     """Return the shape of a type. None among its options is ignored: it is the value of an absent key."""
-    words: dict[str, Any] = {}
+    words: Json = {}
     if get_origin(hint) is Annotated:
         for limits in get_args(hint)[1:]:
             words |= limits.words if isinstance(limits, SpecLimits) else {}
@@ -107,7 +108,7 @@ def _build_spec_shape(cls: type[Spec]) -> Shape:
     return Either((shape.keys[cls.shorthand].shape, shape)) if cls.shorthand else shape
 
 
-def _build_map_shape(names: Any, value: Any, words: dict[str, Any]) -> Shape:
+def _build_map_shape(names: Any, value: object, words: Json) -> Shape:
     """Return the shape of a dictionary.
 
     It is a list if the entries of a list are keyed by a member, a record if the names are known, otherwise a mapping.
@@ -120,7 +121,7 @@ def _build_map_shape(names: Any, value: Any, words: dict[str, Any]) -> Shape:
     return MapOf(shape, name if isinstance(name, Text) else Text(), **words)
 
 
-def _build_text(words: dict[str, Any]) -> Text:
+def _build_text(words: Json) -> Text:
     flags = re.IGNORECASE if words.pop("ignore_case", False) else 0
     pattern = words.pop("pattern", "")
     return Text(pattern=_compile_pattern(pattern, flags) if pattern else None, **words)
