@@ -8,7 +8,7 @@ from cogcli.app.registry import open_registry
 from cogcli.base.errors import CogcliError
 from cogcli.base.jsonvalue import list_of
 from cogcli.cli.context import CommandContext
-from cogcli.cli.run_report import failure_commands, flags_of
+from cogcli.cli.run_report import FailedRun, failure_commands, flags_of
 from cogcli.declarations.call_records import RunError
 from cogcli.declarations.envelope import Event
 from cogcli.episode.run_history import RunHistory
@@ -29,7 +29,11 @@ def commands_after_failure(
     level = str(options.get("trust_level") or "standard")
     confirmed = map(str, list_of(options.get("confirmed_capabilities")))
     flags = flags_of(point, "" if level == "standard" else level, confirmed)
-    error = {**run.error.json, "instead": _offline_binding(context, run.skill, run.error)}
+    error = FailedRun(
+        code=run.error.code,
+        step=run.error.step or "",
+        instead=_offline_binding(context, run.skill, run.error),
+    )
     yield from failure_commands(episode, error, point, flags or "")
 
 

@@ -16,7 +16,8 @@ from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.prompt import ask, can_ask, terminal_safe
-from cogcli.declarations.value_types import Json
+from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.reading import read_record
 from cogcli.episode.log_reader import iterate_events
 from cogcli.run.log_index import LogIndex
 from cogcli.run.results import RunResult
@@ -40,8 +41,8 @@ def ask_approval(
         requests = LogIndex(iterate_events(Path(result.directory))).open_requests
         if not requests:
             break  # it waits for a decision about a call in doubt
-        question = requests[0].payload
-        if question.get("approver_roles"):
+        question = read_record(ApprovalRequested, requests[0].payload)
+        if question.approver_roles:
             break  # only a command line can assert a role
         try:
             with interruptible():
@@ -51,7 +52,7 @@ def ask_approval(
             return result, True
         if answer == "d":
             return result, True
-        names = (question["approval_id"],)
+        names = (question.approval_id,)
         result = resume_with(
             ResumeRequest(approve=names, by=by)
             if answer == "y"
@@ -70,7 +71,7 @@ def interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, previous if previous is not None else signal.SIG_DFL)
 
 
-def _ask(context: CommandContext, question: Json) -> str:
+def _ask(context: CommandContext, question: ApprovalRequested) -> str:
     """Return `y`, `n` or `d`. Any other answer repeats the question; the end of input is `d`."""
     show_request(context, question, whole=False)
     while True:
@@ -81,25 +82,21 @@ def _ask(context: CommandContext, question: Json) -> str:
             return answer or "d"
 
 
-def show_request(context: CommandContext, question: Json, *, whole: bool) -> None:
+def show_request(context: CommandContext, question: ApprovalRequested, *, whole: bool) -> None:
     """Write a recorded request for approval, with secrets masked."""
     screen = context.screen
     dot = f" {screen.err.glyphs.dot} "
-    parts = (question["capability"], question["step_id"], question.get("binding"))
+    parts = (question.capability, question.step_id, question.binding)
     screen.notify_line([(dot.join(part for part in parts if part), "bold")])
-    text = visible_block(dumps(question.get("input") or {}, indent=whole))
-    rows = [("will send", text if whole or len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…")]
-    if question.get("gate"):
-        rows.append(("gate", question["gate"]))
-    rows.append(("because", question["reason"]))
+    sent = visible_block(dumps(question.input or {}, indent=whole))
+    rows = [("will send", sent if whole or len(sent) <= _EXCERPT else f"{sent[:_EXCERPT]}…")]
+    if question.gate:
+        rows.append(("gate", visible(question.gate)))
+    rows.append(("because", visible(question.reason or "")))
     if whole:
-        rows += [("expires", question["expires_at"]), ("request", question["approval_id"])]
-    for name, value in rows:
-        text = value if name == "will send" else visible(value)
+        rows.append(("expires", visible(question.expires_at or "")))
+        rows.append(("request", visible(question.approval_id)))
+    for name, text in rows:
         for number, line in enumerate(text.split("\n")):
-            screen.notify_line(
-                [
-                    (f"  {name if not number else '':<9}  ", "dim"),
-                    (terminal_safe(context, line), ""),
-                ]
-            )
+            head = "" if number else name
+            screen.notify_line([(f"  {head:<9}  ", "dim"), (terminal_safe(context, line), "")])

@@ -30,6 +30,10 @@ from cogcli.cli.run_report import error_of
 from cogcli.cli.run_skill import run_skill
 from cogcli.cli.streamed_response import StreamedResponse
 from cogcli.cli.trace_episode import inspect
+from cogcli.declarations.documents import DecisionFile
+from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.humanize import short_episode
@@ -49,6 +53,12 @@ class ChatWord(NamedTuple):
 
     help: str
     run: Callable[[Chat, str], None]
+
+
+class _AgentPart(Record):
+    """The member `x-agent` of `state.json`."""
+
+    reasoning: Json
 
 
 class Party(NamedTuple):
@@ -160,7 +170,7 @@ class Chat:
     def _report(self, result: RunResult) -> None:
         """Show the result of a run: the response, or why there is none."""
         self._last = result
-        response = object_of(result.outputs).get("response") or ""
+        response = (result.outputs or {}).get("response") or ""
         if not self._response.close(response) and response:
             self._context.screen.answer(f"{visible_block(response)}\n")
         if result.status == "pending":
@@ -174,7 +184,8 @@ class Chat:
             ):
                 self._context.screen.notify_line(styled)
         elif result.status == "partial":
-            reason = object_of(self._document("decision")).get("status_reason")
+            decision = self._read_decision()
+            reason = decision.status_reason if decision else ""
             self._write_line(f"not done: {reason}" if reason else "not done", "dim")
         elif not response:
             self._context.screen.answer(f"{dumps(result.outputs, indent=True)}\n")
@@ -192,17 +203,17 @@ class Chat:
 
     def explain(self, _: str) -> None:
         """Show the reasons of the outcome: the decision, each call, and the pack's verdicts on it."""
-        decision = self._document("decision")
-        if not decision:
+        decision = self._read_decision()
+        if decision is None:
             return
-        reason = f": {decision['status_reason']}" if decision["status_reason"] else ""
-        self._write_line(f"{decision['intent'] or 'no intent'}: {decision['status']}{reason}")
-        for each in decision["policy_decisions"]:
+        reason = f": {decision.status_reason}" if decision.status_reason else ""
+        self._write_line(f"{decision.intent or 'no intent'}: {decision.status}{reason}")
+        for each in decision.policy_decisions:
             why = each["rule"] or each["reason"] or ""
             self._write_line(
                 f"  {each['capability']}: {each['verdict']}{f' ({why})' if why else ''}"
             )
-        for gate in decision["evidence_gates"]:
+        for gate in decision.evidence_gates:
             self._write_line(f"  {gate['name']}: {gate['status']}")
         self._write_line(
             f"cogcli context explain {short_episode(self._last.episode_id) if self._last else ''}",
@@ -212,12 +223,11 @@ class Chat:
     def show_state(self, _: str) -> None:
         """Show the agent's state."""
         state = self._document("state")
-        reasoning = object_of(object_of(state.get("x-agent")).get("reasoning"))
+        reasoning = read_record(_AgentPart, state.get("x-agent")).reasoning
         if state and not reasoning:
             self._write_line("no model reasons here")
         for name in ("goal", "strategy", "facts", "insights"):
-            if reasoning.get(name):
-                value = reasoning[name]
+            if value := reasoning.get(name):
                 self._write_line(f"{name}: {value if isinstance(value, str) else dumps(value)}")
 
     def show_trace(self, _: str) -> None:
@@ -227,9 +237,11 @@ class Chat:
             inspect(self._context, Path(self._last.directory), "", TraceFlags())
 
     def show_budget(self, _: str) -> None:
-        budget = object_of(self._document("decision").get("budget"))
-        for key, used in object_of(budget.get("used")).items():
-            self._write_line(f"{key}: {used} of {object_of(budget.get('limits')).get(key, 'any')}")
+        decision = self._read_decision()
+        if decision is None:
+            return
+        for key, used in decision.budget.used.items():
+            self._write_line(f"{key}: {used} of {decision.budget.limits.get(key, 'any')}")
 
     def set_mode(self, word: str) -> None:
         if word in (*CALLS, "adapt"):
@@ -243,22 +255,17 @@ class Chat:
         request = self._show_request()
         if request is None:
             return
-        if request.get("approver_roles") and not by:
-            self._write_line(
-                f"as whom? /approve NAME:ROLE, ROLE one of {', '.join(request['approver_roles'])}"
-            )
+        if request.approver_roles and not by:
+            roles = ", ".join(request.approver_roles)
+            self._write_line(f"as whom? /approve NAME:ROLE, ROLE one of {roles}")
             return
         if input("approve? [y/N] ").strip().lower() in ("y", "yes"):
-            self._resume(
-                ResumeRequest(approve=(request["approval_id"],), by=by or self._context.user)
-            )
+            self._resume(ResumeRequest(approve=(request.approval_id,), by=by or self._context.user))
 
     def reject(self, by: str) -> None:
         request = self._show_request()
         if request is not None:
-            self._resume(
-                ResumeRequest(reject=(request["approval_id"],), by=by or self._context.user)
-            )
+            self._resume(ResumeRequest(reject=(request.approval_id,), by=by or self._context.user))
 
     def show_profile(self, _: str) -> None:
         """Show the remembered facts about the user."""
@@ -275,7 +282,7 @@ class Chat:
 
     # -- what is read and written --------------------------------------------------------------------------------------
 
-    def _show_request(self) -> Json | None:
+    def _show_request(self) -> ApprovalRequested | None:
         """Show the open request of the last run; None if it waits for nothing."""
         requests = (
             LogIndex(iterate_events(Path(self._last.directory))).open_requests if self._last else []
@@ -283,10 +290,15 @@ class Chat:
         if not requests:
             self._write_line("nothing waits for an approval")
             return None
-        asked = object_of(requests[0].payload)
-        show_request(self._context, asked, whole=False)
+        request = read_record(ApprovalRequested, requests[0].payload)
+        show_request(self._context, request, whole=False)
         self._write_line("/approve or /reject", "dim")
-        return asked
+        return request
+
+    def _read_decision(self) -> DecisionFile | None:
+        """Return the decision of the last run; None without one."""
+        document = self._document("decision")
+        return read_record(DecisionFile, document) if document else None
 
     def _document(self, name: str) -> Json:
         """Return a document of the last run; empty without one."""

@@ -17,6 +17,8 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.cli.app import COMMANDS, TOPICS, first_words
+from cogcli.declarations.field_spec import FieldSpec
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.specs.host_layout import layout_of
 from cogcli.specs.layout import FoundFile, Layout
@@ -25,22 +27,34 @@ NEWEST: Final = 50
 """The most episodes that completion offers."""
 
 
+class TypedWords(Record):
+    """The flags and words that were typed before the value, as far as completion uses them."""
+
+    directory: str | None = None
+    registry: list[str] | None = None
+    runs_dir: str | None = None
+    capability: str | None = None
+    skill: str | None = None
+    target: str | None = None
+    episode: str | None = None
+    p: list[str] | None = None
+
+
 class CompletionQuery(NamedTuple):
-    """One query: the command, its flags and words before the value, and the beginning of the value."""
+    """One query: the command, what was typed before the value, and the beginning of the value."""
 
     command: str
-    typed: Json
+    typed: TypedWords
     incomplete: str
 
     @property
     def settings(self) -> Settings:
         """Return the settings under the typed global flags, `-C` included."""
-        if directory := self.typed.get("directory"):
-            os.chdir(directory)
-        flags = {
-            name: self.typed[name] for name in ("registry", "runs_dir") if self.typed.get(name)
-        }
-        return Settings(flags, os.environ)
+        typed = self.typed
+        if typed.directory:
+            os.chdir(typed.directory)
+        flags = {"registry": typed.registry, "runs_dir": typed.runs_dir}
+        return Settings({name: value for name, value in flags.items() if value}, os.environ)
 
 
 def find_values(kinds: str, query: CompletionQuery) -> list[tuple[str, str]]:
@@ -66,10 +80,9 @@ def _ids(kind: str, query: CompletionQuery) -> list[tuple[str, str]]:
 
 def _bindings(query: CompletionQuery) -> list[tuple[str, str]]:
     """Return the ids of bindings, only those of the typed capability if there is one."""
-    capability = query.typed.get("capability")
-    if not capability:
+    if not query.typed.capability:
         return _ids("binding", query)
-    return [(id, "binding") for id in _bindings_of(query.settings, capability)]
+    return [(id, "binding") for id in _bindings_of(query.settings, query.typed.capability)]
 
 
 def _specs(query: CompletionQuery) -> list[tuple[str, str]]:
@@ -120,27 +133,30 @@ def _inputs(query: CompletionQuery) -> list[tuple[str, str]]:
     fields = _fields_of_typed_skill(query)
     name, sign, _ = query.incomplete.partition("=")
     if sign:
-        field = fields.get(name, {})
-        values = ("true", "false") if field.get("type") == "boolean" else field.get("enum") or ()
+        field = fields.get(name)
+        if field is None:
+            return []
+        values = ("true", "false") if field.type == "boolean" else field.enum or ()
         return [(f"{name}={value}", "value") for value in values]
-    given = {pair.partition("=")[0] for pair in query.typed.get("p") or ()}
+    given = {pair.partition("=")[0] for pair in query.typed.p or ()}
     return [(f"{name}=", _meaning(field)) for name, field in fields.items() if name not in given]
 
 
-def _fields_of_typed_skill(query: CompletionQuery) -> Json:
+def _fields_of_typed_skill(query: CompletionQuery) -> dict[str, FieldSpec]:
     """Return the inputs of the typed skill, by name; empty for an unknown skill."""
     settings = query.settings
-    wanted = query.typed.get("skill") or query.typed.get("target")
+    wanted = query.typed.skill or query.typed.target
     files = [
         file for layout in _layouts(settings) for file in layout.all("skill") if file.id == wanted
     ]
     compiled = _compiled(settings, "skill", files)
-    return compiled[-1]["inputs"] if compiled else {}
+    fields = compiled[-1]["inputs"] if compiled else {}
+    return {name: FieldSpec.of(field) for name, field in fields.items()}
 
 
-def _meaning(field: Json) -> str:
-    needed = ", required" if field.get("required") else ""
-    return f"{field.get('type')}{needed} {field.get('description') or ''}".rstrip()
+def _meaning(field: FieldSpec) -> str:
+    needed = ", required" if field.required else ""
+    return f"{field.type}{needed} {field.description}".rstrip()
 
 
 def _effects(query: CompletionQuery) -> list[tuple[str, str]]:
@@ -169,7 +185,7 @@ def _steps(query: CompletionQuery) -> list[tuple[str, str]]:
     from cogcli.app.episodes import find
     from cogcli.app.state_document import parse_state, read_stored_state
 
-    directory = find(query.settings, query.typed.get("target") or query.typed.get("episode"))
+    directory = find(query.settings, query.typed.target or query.typed.episode)
     data = read_stored_state(directory)
     steps = parse_state(data, directory)["plan"]["steps"] if data else []
     return [

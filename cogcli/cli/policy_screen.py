@@ -2,57 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from cogcli.app.policy_history import DecisionChange
 from cogcli.cli.envelope import dumps
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
 from cogcli.policy.pack_diff import PolicyChange
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 
-def explanation_lines(call: Mapping[str, Any]) -> Iterator[str]:
+class ShownVerdict(Record):
+    """A decision about a call, as far as a line shows it."""
+
+    verdict: str
+    gate: str | None = None
+    rule: str | None = None
+    reason: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The verdict with its gate, and the rule or the word that gave it."""
+        gate = f" {self.gate}" if self.gate else ""
+        rule = "approved" if self.reason == "approved" else self.rule
+        return f"{self.verdict}{gate} ({rule or self.reason})"
+
+
+class ShownStage(Record):
+    """A stage of a governed call."""
+
+    stage: str
+    outcome: str
+    reason: str | None = None
+
+
+class ShadowVerdict(Record):
+    """What a rule in shadow mode would have decided."""
+
+    rule: str
+    verdict: str
+
+
+class ShownComparison(Record):
+    """A comparison that decided a call, or a number that would change the decision."""
+
+    path: str
+    rule: str
+    text: str
+
+
+class ExplainedCall(ShownVerdict):
+    """A governed call and the reasons of its verdict (`app.policy_history.explain_episode`)."""
+
+    step_id: str
+    capability: str
+    caused_by: str | None = None
+    stages: list[ShownStage]
+    inside: list[str]
+    matched: list[str]
+    reads: Json
+    would: list[ShadowVerdict]
+    missing: list[str]
+    compared: list[ShownComparison]
+    flips: list[ShownComparison]
+    why: str | None = None
+
+
+def explanation_lines(payload: Json) -> Iterator[str]:
     """Yield the lines of one governed call: its verdict, the stages in order, the values read, and
     the deciding comparisons."""
-    caused = ", after an answer" if call["caused_by"] else ""
-    yield f"{call['step_id']}  {call['capability']}  {verdict_text(call)}{caused}"
-    for stage in call["stages"]:
-        reason = f": {stage['reason']}" if stage.get("reason") else ""
-        yield f"  {stage['stage']:<11} {stage['outcome']}{reason}"
-    if inside := call.get("inside"):
-        yield f"  {'inside':<11} {', '.join(inside)}"
-    if matched := call.get("matched"):
-        yield f"  {'matched':<11} {', '.join(matched)}"
-    for path, value in (call.get("reads") or {}).items():
-        yield f"  {'read':<11} {path} = {'nothing' if value is None else _value(value)}"
-    for each in call.get("would") or ():
-        yield f"  {'would':<11} {each['rule']}: {each['verdict']} (shadow)"
-    for path in call["missing"]:
-        yield f"  {'missing':<11} {path}"
-    for each in call["compared"]:
-        yield f"  {'decided by':<11} {each['text']}{_nearest_counterfactual(each, call['flips'])}"
-    if why := call.get("why"):
-        yield f"  {'decided by':<11} cannot be told: {why}"
+    call = read_record(ExplainedCall, payload)
+    caused = ", after an answer" if call.caused_by else ""
+    yield f"{call.step_id}  {call.capability}  {call.text}{caused}"
+    for stage in call.stages:
+        reason = f": {stage.reason}" if stage.reason else ""
+        yield _row(stage.stage, f"{stage.outcome}{reason}")
+    for name, words in (("inside", call.inside), ("matched", call.matched)):
+        if words:
+            yield _row(name, ", ".join(words))
+    for path, value in call.reads.items():
+        yield _row("read", f"{path} = {'nothing' if value is None else _value(value)}")
+    for each in call.would:
+        yield _row("would", f"{each.rule}: {each.verdict} (shadow)")
+    for path in call.missing:
+        yield _row("missing", path)
+    yield from _reasons(call)
 
 
-def verdict_text(said: Mapping[str, Any]) -> str:
-    """Return a verdict with its gate, and the rule or the word that gave it."""
-    gate = f" {said['gate']}" if said.get("gate") else ""
-    reason = said.get("rule") if said.get("reason") != "approved" else "approved"
-    return f"{said['verdict']}{gate} ({reason or said.get('reason')})"
+def _row(name: str, text: str) -> str:
+    return f"  {name:<11} {text}"
 
 
-def _nearest_counterfactual(
-    comparison: Mapping[str, Any], flips: Sequence[Mapping[str, Any]]
-) -> str:
-    """Return the nearest number that would change the decision."""
-    path = comparison["path"]
-    own = next(
-        (each for each in flips if each["path"] == path and each["rule"] == comparison["rule"]),
-        None,
-    )
-    return f"; {own['text']}" if own else ""
+def _reasons(call: ExplainedCall) -> Iterator[str]:
+    """Yield each deciding comparison, with the nearest number that would change the decision."""
+    for each in call.compared:
+        flips = [flip for flip in call.flips if (flip.path, flip.rule) == (each.path, each.rule)]
+        nearest = f"; {flips[0].text}" if flips else ""
+        yield _row("decided by", f"{each.text}{nearest}")
+    if call.why:
+        yield _row("decided by", f"cannot be told: {call.why}")
 
 
 def change_lines(changes: Sequence[PolicyChange]) -> Iterator[str]:
@@ -69,9 +119,11 @@ def decision_line(change: DecisionChange) -> str:
     where = f"{change.episode_id}  {change.event.step_id}  {change.event.payload.get('capability')}"
     if change.before is None or change.after is None:
         return f"? {where}  {change.why}"
-    return f"~ {where}  {verdict_text(change.before)} -> {verdict_text(change.after)}"
+    before = read_record(ShownVerdict, change.before)
+    after = read_record(ShownVerdict, change.after)
+    return f"~ {where}  {before.text} -> {after.text}"
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     text = dumps(value)
     return text if len(text) <= 120 else f"{text[:120]}…"

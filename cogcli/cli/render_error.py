@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cogcli.base.errors import CogcliError
 from cogcli.base.problems import Problem, names_from_hint
 from cogcli.base.terminal_text import visible
 from cogcli.cli.typer_app import parse
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.report.check_report import severity_word
 from cogcli.report.humanize import count_of
@@ -37,59 +39,79 @@ _LOOK = {
 """The command that shows more, by code. Other errors have a page; an absent path needs none."""
 
 
+class ShownError(Record):
+    """What the lines show of an error of the envelope."""
+
+    code: str
+    message: str
+    hint: str
+    file: str
+    line: int
+    column: int
+    step: str
+    capability: str
+    binding: str
+    service: str
+    tried: list[str]
+    expected: object = None
+    found: object = None
+    reply: object = None
+    lacking: str
+    curl: str
+    causes: list[str]
+
+
 def error_lines(
-    error: Json, *, base: str = "", width: int | None = None, verbose: bool = False,
+    json: Json, *, base: str = "", width: int | None = None, verbose: bool = False,
     typed: Mapping[str, bytes] | None = None,
 ) -> list[StyledLine]:  # fmt: skip
     """Return an error of the envelope as lines for stderr, without its next commands; with
     `verbose` including each cause.
 
     `typed` is that of the CogcliError."""
-    message, hint = visible(str(error["message"])), str(error.get("hint") or "")
+    error = read_record(ShownError, json)
+    message, hint = visible(error.message), error.hint
     rows = _rows_about(error)
-    if hint.startswith("did you mean") and not rows and not error.get("file"):
+    if hint.startswith("did you mean") and not rows and not error.file:
         message, hint = f"{message}; {visible(hint)}", ""
-    lines: list[StyledLine] = [[(f"error[{error['code']}]", "error"), (f": {message}", "bold")]]
-    if error.get("file"):
+    lines: list[StyledLine] = [[(f"error[{error.code}]", "error"), (f": {message}", "bold")]]
+    if error.file:
         lines += _framed_place(error, base, width, typed)
     rows += help_rows(hint)
-    if error.get("curl"):
-        rows.append(("curl", str(error["curl"])))
+    if error.curl:
+        rows.append(("curl", error.curl))
     if verbose:
-        rows += [("cause", str(cause)) for cause in error.get("causes") or ()]
+        rows += [("cause", cause) for cause in error.causes]
     return lines + named_rows(rows)
 
 
-def _rows_about(error: Json) -> list[tuple[str, str]]:
+def _rows_about(error: ShownError) -> list[tuple[str, str]]:
     """Return the details of an error besides its message, by name: the call, the attempts, the
     value."""
-    chain = [str(error[name]) for name in _CALL if error.get(name)]
-    rows = [("step" if error.get("step") else "call", " → ".join(chain))]
-    for number, text in enumerate(error.get("tried") or ()):
-        rows.append(("" if number else "tried", text))
-    rows += [(name, _text_of(error.get(name))) for name in ("expected", "found", "reply")]
+    call = (error.step, error.capability, error.binding, error.service)
+    rows = [("step" if error.step else "call", " → ".join(filter(None, call)))]
+    rows += [("" if number else "tried", text) for number, text in enumerate(error.tried)]
+    rows.append(("expected", _text_of(error.expected)))
+    rows.append(("found", _text_of(error.found)))
+    rows.append(("reply", _text_of(error.reply)))
     return [(name, text) for name, text in rows if text]
 
 
-_CALL = ("step", "capability", "binding", "service")
-
-
-def _text_of(value: Any) -> str:
+def _text_of(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return "" if value is None else str(value)
 
 
 def _framed_place(
-    error: Json, base: str, width: int | None, typed: Mapping[str, bytes] | None
+    error: ShownError, base: str, width: int | None, typed: Mapping[str, bytes] | None
 ) -> list[StyledLine]:
     """Return the place of an error with the lines around it."""
     from cogcli.cli.code_frame import Sources, frame
 
-    file, line, column = (error.get(name) for name in ("file", "line", "column"))
-    missing = f"no `{error['lacking']}` in this reply" if error.get("lacking") else ""
+    missing = f"no `{error.lacking}` in this reply" if error.lacking else ""
     sources = Sources(base, typed=typed)
-    place = (str(file), int(line or 0), int(column or 0))
+    place = (error.file, error.line, error.column)
     return frame(*place, width=width, sources=sources, said=missing)
 
 

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cogcli.base.errors import TRANSIENT, exit_code
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.render_error import error_lines, next_lines
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import duration, short_episode
 from cogcli.report.styled_text import StyledLine, style_of
@@ -59,7 +61,6 @@ def flags_of(point: RerunPoint | None, trust_level: str, confirmed: Iterable[str
 
 
 def _next(result: RunResult, again: str, rerun: str | None, *, here: bool) -> list[str]:
-    error = result.error or {}
     episode = _name(result, here=here)
     found = []
     if result.approve:
@@ -70,29 +71,32 @@ def _next(result: RunResult, again: str, rerun: str | None, *, here: bool) -> li
         found += [f"{command}{again}" for command in resume_commands(episode, result.in_doubt)]
     if found:
         return found
-    return [
-        f"cogcli {words}{again}"
-        for words in failure_commands(episode, error, result.rerun, rerun or "")
-    ]
+    error = read_record(FailedRun, result.error)
+    commands = failure_commands(episode, error, result.rerun, rerun or "")
+    return [f"cogcli {words}{again}" for words in commands]
+
+
+class FailedRun(Record):
+    """What the next commands depend on of the error of a run."""
+
+    code: str
+    step: str
+    instead: str
+    """`CAP=BINDING` for a binding that needs no network; empty for none."""
 
 
 def failure_commands(
-    episode: str, error: Mapping[str, Any], point: RerunPoint | None, flags: str
+    episode: str, error: FailedRun, point: RerunPoint | None, flags: str
 ) -> Iterator[str]:
     """Yield the commands after a failed run, without the tool's name.
 
     They show the calls of the failed step, and a rerun if earlier steps are kept or the service may
     answer next time; `flags` are those of `rerun`."""
-    step = error.get("step")
-    yield (
-        f"trace {episode} --step {step} --io"
-        if isinstance(step, str) and step
-        else f"trace {episode}"
-    )
-    if point is not None and (point.keeps or exit_code(str(error.get("code"))) == TRANSIENT):
+    yield f"trace {episode} --step {error.step} --io" if error.step else f"trace {episode}"
+    if point is not None and (point.keeps or exit_code(error.code) == TRANSIENT):
         yield f"rerun {episode}{flags}"
-        if error.get("instead"):
-            yield f"rerun {episode}{flags} --bind {error['instead']}"
+        if error.instead:
+            yield f"rerun {episode}{flags} --bind {error.instead}"
 
 
 def _name(result: RunResult, *, here: bool) -> str:
@@ -113,20 +117,17 @@ def final_lines(
     With `-q`, and after a display that wrote the outcome (`brief`), only the error. Nothing is
     shown if the user was prompted and `decided_later`."""
     screen = context.screen
-    failed, here = result.status != "aborted", screen.err.tty and not screen.ci
-    error = error_of(result, context.again, rerun=rerun, here=here) if failed else None
-    next = list(error["next"]) if error else []
-    if not failed and result.exit_code and not screen.quiet:
-        episode = _name(result, here=here)
-        words = f"trace {episode}" if rerun is None else f"rerun {episode}{rerun}"
-        next = [f"cogcli {words}{context.again}"]
-    lines = []
+    here = screen.err.tty and not screen.ci
+    error = (
+        None
+        if result.status == "aborted"
+        else error_of(result, context.again, rerun=rerun, here=here)
+    )
+    next = list(error["next"]) if error else _next_after_stop(context, result, rerun, here=here)
+    lines: list[StyledLine] = []
     if decided_later:
-        next += [
-            command.replace(" --approve ", " --reject ")
-            for command in next
-            if " --approve " in command
-        ]
+        approvals = [command for command in next if " --approve " in command]
+        next += [command.replace(" --approve ", " --reject ") for command in approvals]
     elif error:
         lines = error_lines(
             error, base=context.base, width=screen.err.width, verbose=context.verbose
@@ -138,6 +139,17 @@ def final_lines(
     if result.status == "ok":
         return lines + (_looks(context) if screen.hints else [])
     return lines + next_lines(next)
+
+
+def _next_after_stop(
+    context: CommandContext, result: RunResult, rerun: str | None, *, here: bool
+) -> list[str]:
+    """Return the command that continues or shows a stopped run; none for another one."""
+    if result.status != "aborted" or not result.exit_code or context.screen.quiet:
+        return []
+    episode = _name(result, here=here)
+    words = f"trace {episode}" if rerun is None else f"rerun {episode}{rerun}"
+    return [f"cogcli {words}{context.again}"]
 
 
 def _looks(context: CommandContext) -> list[StyledLine]:

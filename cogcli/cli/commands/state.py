@@ -9,7 +9,6 @@ from typing import Any
 
 from cogcli.app import episodes, state_document
 from cogcli.base.errors import OK, CogcliError, PathAbsent
-from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.problems import suggest_path
 from cogcli.base.terminal_text import truncate, visible, visible_block
 from cogcli.cli.context import CommandContext
@@ -27,6 +26,7 @@ from cogcli.cli.options import (
 )
 from cogcli.declarations.call_records import RunError
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.listing.episode_row import EpisodeRow
@@ -193,51 +193,97 @@ def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
 
 def _summary(context: CommandContext, document: Json, row: EpisodeRow) -> list[StyledLine]:
     glyphs, width = context.screen.out.glyphs, context.screen.out.width or 80
-    dot = f" {glyphs.dot} "
+    state = read_record(_ShownState, document)
+    decision = read_record(_ShownDecision, document.get("x-decision"))
     rows = {
-        "episode": dot.join(_episode(document)),
-        "plan": dot.join(_plan(document)),
-        "outcomes": dot.join(_outcomes(document, _status(context, row))),
-        **({"decision": decision} if (decision := dot.join(_decision(document))) else {}),
-        "files": "  ".join(
-            f"{name} {lines if name.endswith('l') else ''}".rstrip()
-            + f" {glyphs.sign('done' if good else 'failed')}"
-            for name, lines, good in sorted(
-                state_document.file_marks(row.directory), key=lambda mark: mark.good
-            )
-        ),
+        "episode": _episode(state.episode),
+        "plan": _plan(state.plan),
+        "outcomes": _outcomes(state.outcomes, _status(context, row)),
+        "decision": _decision(decision),
     }
+    texts = {name: f" {glyphs.dot} ".join(parts) for name, parts in rows.items() if parts}
+    marks = sorted(state_document.file_marks(row.directory), key=lambda mark: mark.good)
+    texts["files"] = "  ".join(
+        f"{name} {lines if name.endswith('l') else ''}".rstrip()
+        + f" {glyphs.sign('done' if good else 'failed')}"
+        for name, lines, good in marks
+    )
     return [
         [(f"{name:<10}", "dim"), (truncate(visible(text), width - 10), "")]
-        for name, text in rows.items()
+        for name, text in texts.items()
     ]
 
 
-def _episode(document: Json) -> list[str]:
-    episode = object_of(document.get("episode"))
-    parts = [short_episode(str(episode.get("id") or ""))]
-    if skill := object_of(episode.get("skill")):
-        parts.append(f"{skill.get('id')} {skill.get('version')}")
-    parts.append(f"seed {episode.get('seed')}")
-    if tags := object_of(episode.get("tags")):
-        parts.append(f"tags {' '.join(f'{name}={value}' for name, value in tags.items())}")
+class _SkillPart(Record):
+    id: object = None
+    version: object = None
+
+
+class _EpisodePart(Record):
+    id: object = None
+    skill: _SkillPart | None = None
+    seed: object = None
+    tags: Json
+
+
+class _StepPart(Record):
+    status: object = None
+
+
+class _PlanPart(Record):
+    source: object = None
+    steps: list[_StepPart]
+
+
+class _OutcomesPart(Record):
+    status: object = None
+    actions: list[object]
+    outputs: Json
+    error: RunError
+
+
+class _ShownState(Record):
+    """What the summary shows of `state.json`, of any tool."""
+
+    episode: _EpisodePart
+    plan: _PlanPart
+    outcomes: _OutcomesPart
+
+
+class _ShownDecision(Record):
+    """The member `x-decision` of `state.json`."""
+
+    status: object = None
+    status_reason: object = None
+    decision_key: object = None
+    decision_id: object = None
+
+
+def _episode(episode: _EpisodePart) -> list[str]:
+    parts = [short_episode(str(episode.id or ""))]
+    if episode.skill is not None and episode.skill.json:
+        parts.append(f"{episode.skill.id} {episode.skill.version}")
+    parts.append(f"seed {episode.seed}")
+    if episode.tags:
+        parts.append(f"tags {' '.join(f'{name}={value}' for name, value in episode.tags.items())}")
     return parts
 
 
-def _decision(document: Json) -> list[str]:
-    made = object_of(document.get("x-decision"))
-    words = [made.get(name) for name in ("status", "status_reason", "decision_key", "decision_id")]
+def _decision(decision: _ShownDecision) -> list[str]:
+    words = (
+        decision.status,
+        decision.status_reason,
+        decision.decision_key,
+        decision.decision_id,
+    )
     return [str(word) for word in words if word]
 
 
-def _plan(document: Json) -> list[str]:
-    plan = object_of(document.get("plan"))
-    statuses = Counter(
-        str(step.get("status")) for step in plan.get("steps") or () if isinstance(step, dict)
-    )
+def _plan(plan: _PlanPart) -> list[str]:
+    statuses = Counter(str(step.status) for step in plan.steps)
     words = ", ".join(f"{count} {status}" for status, count in statuses.items())
     total = count_of(statuses.total(), "step") + (f": {words}" if words else "")
-    return [str(plan["source"]), total] if plan.get("source") else [total]
+    return [str(plan.source), total] if plan.source else [total]
 
 
 _UNFINISHED = {
@@ -252,12 +298,11 @@ def _status(context: CommandContext, row: EpisodeRow) -> str:
     return "stalled" if row.is_stalled(context.settings.clock.now()) else row.shown_status
 
 
-def _outcomes(document: Json, status: str) -> list[str]:
-    outcomes = object_of(document.get("outcomes"))
-    word = _UNFINISHED.get(status) or str(outcomes.get("status"))
-    parts = [word, count_of(len(list_of(outcomes.get("actions"))), "action")]
-    if names := object_of(outcomes.get("outputs")):
-        parts.append(f"outputs {', '.join(names)}")
-    if error := error_text(read_record(RunError, outcomes.get("error"))):
+def _outcomes(outcomes: _OutcomesPart, status: str) -> list[str]:
+    word = _UNFINISHED.get(status) or str(outcomes.status)
+    parts = [word, count_of(len(outcomes.actions), "action")]
+    if outcomes.outputs:
+        parts.append(f"outputs {', '.join(outcomes.outputs)}")
+    if error := error_text(outcomes.error):
         parts.append(error)
     return parts
