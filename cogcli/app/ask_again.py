@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from shlex import join
-from typing import Any
 
 from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import list_of, object_of
@@ -21,6 +20,7 @@ from cogcli.declarations.run_start import (
     RecordedStart,
     RequestUser,
 )
+from cogcli.declarations.value_types import Json
 
 _FLAGLESS = ("channel", "locale", "attachments", "request_id", "session_id")
 """Members of a request that no flag sets; only a file can hold them."""
@@ -99,7 +99,7 @@ def is_built_in(policy: RecordedPolicy | None) -> bool:
     return policy is not None and policy.pack.partition("@")[0] == BUILT_IN_PACK
 
 
-def _permission_flags(options: dict[str, Any]) -> Iterator[str]:
+def _permission_flags(options: Json) -> Iterator[str]:
     if options.get("trust_level") not in (None, "standard"):
         yield from ("--trust-level", str(options["trust_level"]))
     for capability in list_of(options.get("confirmed_capabilities")):

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import read_key
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.log_reader import Warn
@@ -95,7 +95,7 @@ def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
     return rfc3339(max(0, second), int(now[20:26]))
 
 
-def row_to_payload(row: EpisodeRow, shown: Callable[[str], str], now: str) -> dict[str, Any]:
+def row_to_payload(row: EpisodeRow, shown: Callable[[str], str], now: str) -> Json:
     """Return the object of an episode in `ls --json`. A run without signs of life is `stalled`."""
     return {
         "episode_id": row.id,

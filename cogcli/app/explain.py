@@ -6,10 +6,11 @@ import os
 
 from cogcli.base.errors import FAILURE_OF, UsageError
 from cogcli.base.problems import suggestion
+from cogcli.declarations.value_types import Json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
 _FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pages", "codes.txt")
 
@@ -31,7 +32,7 @@ def read_topic(name: str) -> str:
         return file.read()
 
 
-def page(code: str) -> dict[str, Any]:
+def page(code: str) -> Json:
     """Return the page of a code as an object. Raise UsageError, with a suggestion, for an unknown
     code."""
     known = pages()

@@ -4,13 +4,14 @@ and `registry` (docs/reference/command-line.md#needs)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.errors import BindingResolutionError
 from cogcli.base.extras import install_line, missing_module
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.binding_chain import ChainLink, Reason
 from cogcli.specs.catalog import Catalog
@@ -65,7 +66,7 @@ class Need(NamedTuple):
         """Return `needs an extra: ...`."""
         return f"needs {KINDS[self.kind]}: {self.text}"
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the need as a JSON object."""
         return self._replace(short=self.brief)._asdict()
 

@@ -4,7 +4,6 @@ alone (docs/reference/command-line.md#views)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 from urllib.parse import urlsplit
 
 from cogcli.app.needs import MissingNeeds
@@ -19,6 +18,7 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import TRUST_RANKS, Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.value_types import Json
 from cogcli.run.engine.plan import PlannedStep, StepTarget, plan_entry, plan_skill
 from cogcli.run.given_inputs import GivenRun, prepare_given
 from cogcli.run.prepare import RunRequest
@@ -29,9 +29,7 @@ from cogcli.specs.selection import SelectionOptions, named_binding
 from cogcli.specs.step_values import references_in
 
 
-def plan_given(
-    settings: Settings, given: GivenRun, write: Callable[[dict[str, Any]], None]
-) -> list[Problem]:
+def plan_given(settings: Settings, given: GivenRun, write: Callable[[Json], None]) -> list[Problem]:
     """Pass the plan of a command line to `write`, and return the warnings. Nothing is executed.
 
     Raise the errors of `prepare_given`. The plan of a refused run is written first, unless its
@@ -50,9 +48,7 @@ def plan_given(
     return warnings
 
 
-def _plan(
-    catalog: Catalog, request: RunRequest, options: SelectionOptions, exit_code: int
-) -> dict[str, Any]:
+def _plan(catalog: Catalog, request: RunRequest, options: SelectionOptions, exit_code: int) -> Json:
     """Return the plan of a skill whose specs have no errors."""
     survey = _Survey(catalog, PlannedCalls(catalog, options))
     own = survey.skill(catalog.skills[request.skill_id])
@@ -74,12 +70,12 @@ class _Survey:
     """Collects the steps of a skill and its nested skills, each skill once."""
 
     def __init__(self, catalog: Catalog, calls: PlannedCalls) -> None:
-        self.nested: dict[str, dict[str, Any]] = {}
+        self.nested: dict[str, Json] = {}
         self.calls = calls
         self._catalog = catalog
         self._by_name = catalog.by_name
 
-    def skill(self, skill: Skill) -> dict[str, Any]:
+    def skill(self, skill: Skill) -> Json:
         """Version, number of waves and steps of one skill."""
         wave_of: dict[str, int] = {}
         redactor = Redactor()
@@ -97,8 +93,8 @@ class _Survey:
             )
         return {"version": skill.version, "waves": max(wave_of.values(), default=0), "steps": steps}
 
-    def _step(self, step: PlannedStep) -> dict[str, Any]:
-        entry: dict[str, Any] = {"reads": list(reads_of(step))}
+    def _step(self, step: PlannedStep) -> Json:
+        entry: Json = {"reads": list(reads_of(step))}
         if step.step.config.condition is not None:
             entry["condition"] = step.step.config.condition
         default = [("default", step.target)] if step.targets and step.target else []
@@ -109,7 +105,7 @@ class _Survey:
             entry.update(self._target(step.target))
         return entry
 
-    def _target(self, target: StepTarget) -> dict[str, Any]:
+    def _target(self, target: StepTarget) -> Json:
         if target.capability is None:
             if target.skill_id not in self.nested:
                 self.nested[target.skill_id] = {}  # its place in the order of first calls
@@ -167,7 +163,7 @@ class PlannedCalls:
                 yield binding, service
 
 
-def _needs(calls: PlannedCalls, request: RunRequest) -> dict[str, Any]:
+def _needs(calls: PlannedCalls, request: RunRequest) -> Json:
     """The needs of all calls together, each with whether it is met."""
     called = calls.capabilities.values()
     levels = [c.safety.trust_level for c in called if c.safety]
@@ -196,7 +192,7 @@ def _needs(calls: PlannedCalls, request: RunRequest) -> dict[str, Any]:
     }
 
 
-def _variables(calls: PlannedCalls) -> Iterator[dict[str, Any]]:
+def _variables(calls: PlannedCalls) -> Iterator[Json]:
     """The variables of the bindings called first; a fallback whose variables are not set is skipped."""
     seen = set()
     for capability_id in calls.capabilities:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.step_path import StepPath
@@ -13,6 +13,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import start_of
+from cogcli.declarations.value_types import Json
 from cogcli.policy.comparisons import VerdictExplanation, explain_verdict
 from cogcli.policy.run_policy import JudgedCall, RunPolicy
 from cogcli.policy.verdict import Verdict
@@ -41,11 +42,11 @@ class DecisionChange(NamedTuple):
 
     episode_id: str
     event: Event
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
+    before: Json | None
+    after: Json | None
     why: str = ""
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the change as a JSON object."""
         event = self.event
         where = {"episode_id": self.episode_id, "seq": event.seq, "step_id": event.step_id}
@@ -82,7 +83,7 @@ def read_governed(directory: Path) -> GovernedLog | None:
     return GovernedLog(events, log.started, catalog, pack)
 
 
-def explain_episode(directory: Path) -> list[dict[str, Any]]:
+def explain_episode(directory: Path) -> list[Json]:
     """Return the reasons of each governed decision of an episode, in order; empty without a pack.
 
     Raise the errors of `read_governed`."""
@@ -96,9 +97,7 @@ def explain_episode(directory: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _explain_decision(
-    log: GovernedLog, policy: RunPolicy, found: ReplayedDecision
-) -> dict[str, Any]:
+def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecision) -> Json:
     event = found.event
     told = {
         name: event.payload.get(name)
@@ -126,7 +125,7 @@ def _explain_decision(
     return {**where, **told, "stages": stages, **_explain_comparisons(policy, found)}
 
 
-def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> dict[str, Any]:
+def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> Json:
     """Return the comparisons that decided a call, and changes that would flip it.
 
     They are empty if the log does not reproduce the decision."""
@@ -266,7 +265,7 @@ def _decide_again_under(log: GovernedLog, pack: Pack) -> list[ReplayedDecision]:
     return list(decide_again(log.events, log.catalog, recorded, policy))
 
 
-def _comparable(payload: dict[str, Any]) -> dict[str, Any]:
+def _comparable(payload: Json) -> Json:
     """Return the fields of a decision that two packs are compared by. A missing value is empty."""
     told = {
         name: payload.get(name) or "" for name in ("verdict", "gate", "rule", "reason", "stage")

@@ -14,6 +14,7 @@ from cogcli.base.redact import Redactor
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.options import RunOptions
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.registry import Registry
@@ -118,7 +119,7 @@ def text_of(settings: Settings, file: str) -> str:
         raise EnvironmentRefusal("specs.invalid", f"`{file}` {error.message}") from error
 
 
-def fields_to_payload(fields: Fields) -> dict[str, Any]:
+def fields_to_payload(fields: Fields) -> Json:
     """Return fields as plain data. Defaults and enums under secret names are masked."""
     redactor = Redactor()
 

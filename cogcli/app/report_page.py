@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from cogcli import __version__
 from cogcli.app.episodes import read_status
@@ -19,6 +18,7 @@ from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of, text_of
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.history import History, history_of
@@ -102,7 +102,7 @@ def _verify(directory: Path, note: Warn) -> tuple[Sequence[Finding], str]:
     return found.findings, found.level
 
 
-def _explain(directory: Path, note: Warn) -> list[dict[str, Any]]:
+def _explain(directory: Path, note: Warn) -> list[Json]:
     try:
         return explain_episode(directory)
     except CogcliError as error:
@@ -115,7 +115,7 @@ def _describe_level(folded: History) -> str:
     return pages().get(code, ("", "", ""))[0] if code else ""
 
 
-def _read_specs(directory: Path, events: Sequence[Event]) -> dict[str, Any]:
+def _read_specs(directory: Path, events: Sequence[Event]) -> Json:
     """Return the specs that an episode keeps."""
     started = object_of(events[0].payload) if events else {}
     digest = text_of(object_of(started.get("pins")).get("specs_blob"))
@@ -129,7 +129,7 @@ def _read_specs(directory: Path, events: Sequence[Event]) -> dict[str, Any]:
         return {}
 
 
-def _read_manifest(directory: Path) -> dict[str, Any]:
+def _read_manifest(directory: Path) -> Json:
     try:
         with open_episode(directory) as folder:
             return object_of(parse(folder.read(MANIFEST, limit=_LARGEST_MANIFEST)))

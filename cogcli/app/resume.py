@@ -42,6 +42,7 @@ from cogcli.declarations.capability_spec import CONFORMANCE_RANKS, TRUST_RANKS
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions, options_from_log
 from cogcli.declarations.run_start import PinnedModel, RequestUser, RunPins, start_of
+from cogcli.declarations.value_types import Json
 from cogcli.episode import refusals
 from cogcli.episode.checkpoint import Vouched, read_vouched
 from cogcli.episode.journal import Journal, has_standing_permissions
@@ -158,7 +159,7 @@ class RerunRequest(NamedTuple):
     from_step: str | None
     failed_items: bool
     """Whether only the unfinished items of loops run again."""
-    overrides: dict[str, Any]
+    overrides: Json
     """Options of the run, by name."""
     inputs: Mapping[str, Any]
     """Changed inputs by name; a GivenText has no type yet."""

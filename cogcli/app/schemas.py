@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 from cogcli.app.settings.config import KEYS
 from cogcli.base.errors import UsageError
 from cogcli.base.problems import suggestion
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.json_schema import KnownIds, schema_of
 
@@ -34,7 +35,7 @@ _KEYS: Final = Path(__file__).parent / "pages" / "keys.json"
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema(name: str, known: KnownIds | None = None) -> dict[str, Any]:
+def schema(name: str, known: KnownIds | None = None) -> Json:
     """Return the schema of this name; one of a spec file accepts the known ids. Raise UsageError,
     with a suggestion, for an unknown name."""
     if name in SPECS:
@@ -53,9 +54,9 @@ def schema(name: str, known: KnownIds | None = None) -> dict[str, Any]:
 
 
 @cache
-def _key_descriptions() -> dict[str, dict[str, Any]]:
+def _key_descriptions() -> dict[str, Json]:
     """Return the description of each key of a spec file, by `CLASS.KEY`."""
-    words: dict[str, dict[str, Any]] = orjson.loads(_KEYS.read_bytes())
+    words: dict[str, Json] = orjson.loads(_KEYS.read_bytes())
     return words
 
 
@@ -64,7 +65,7 @@ def schema_file(name: str, known: KnownIds | None = None) -> bytes:
     return orjson.dumps(schema(name, known), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def config_schema() -> dict[str, Any]:
+def config_schema() -> Json:
     """Return the schema of `cogcli.toml`."""
     return {
         "$schema": _DRAFT,
@@ -79,18 +80,18 @@ def config_schema() -> dict[str, Any]:
 _TABLES: Final = tuple(dict.fromkeys(name.partition(".")[0] for name in KEYS if "." in name))
 
 
-def _table(name: str) -> dict[str, Any]:
+def _table(name: str) -> Json:
     return {"type": "object", "properties": _keys_of(f"{name}."), "additionalProperties": False}
 
 
-def _keys_of(prefix: str) -> dict[str, Any]:
+def _keys_of(prefix: str) -> Json:
     """Return the schemas of the keys of a table, without their prefix; for the top level those
     without a dot."""
     names = (name for name in KEYS if name.rpartition(".")[0] == prefix.rstrip("."))
     return {name.removeprefix(prefix): KEYS[name].type.json_schema() for name in names}
 
 
-def envelope_schema() -> dict[str, Any]:
+def envelope_schema() -> Json:
     """Return the schema of the envelope of `--json`. Commands add their own keys."""
     text = {"type": "string"}
     error = {

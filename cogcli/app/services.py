@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -21,6 +21,7 @@ from cogcli.base.files import write_atomic
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import ProblemsFound, suggestion
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvokerContext
 from cogcli.protocols.live_document import DocumentKind, fetch_document
@@ -138,7 +139,7 @@ def _refresh_document(
     )
 
 
-def _replace_document(path: str, value: dict[str, Any], shown: str, bound: str) -> bytes:
+def _replace_document(path: str, value: Json, shown: str, bound: str) -> bytes:
     """Replace the file of `spec_ref` atomically and return its content. Raise EnvironmentRefusal or
     ServiceResolutionError."""
     data = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -186,7 +187,7 @@ def _invoker_context(settings: Settings) -> InvokerContext:
     return invoker_context(environment_of(settings), lambda secret: None)
 
 
-def _differences(before: dict[str, Any], now: dict[str, Any]) -> tuple[ServiceChange, ...]:
+def _differences(before: Json, now: Json) -> tuple[ServiceChange, ...]:
     found = []
     for name in sorted({*before, *now}):
         if name not in before:

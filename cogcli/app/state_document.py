@@ -14,6 +14,7 @@ from cogcli.base.jsonvalue import paused_collection
 from cogcli.base.output_diff import SAME_TYPES, differences
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, MANIFEST, STATE, is_renamed
@@ -90,7 +91,7 @@ def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[
     yield from events_of_state(parse_state(read_stored_state(directory) or b"", directory))
 
 
-def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
+def parse_state(data: bytes, directory: Path) -> Json:
     """Return the object of `state.json`, parsed strictly. Raise EnvironmentRefusal
     `episode.unreadable`."""
     try:
@@ -102,15 +103,15 @@ def parse_state(data: bytes, directory: Path) -> dict[str, Any]:
     return value
 
 
-def expand_references(document: dict[str, Any], directory: Path) -> dict[str, Any]:
+def expand_references(document: Json, directory: Path) -> Json:
     """Return the document with the values of its blob references. A reference without its blob
     stays."""
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
-        whole: dict[str, Any] = BlobReader(kept.get).expand_document(document)
+        whole: Json = BlobReader(kept.get).expand_document(document)
     return whole
 
 
-def warn_of_renamed_folder(document: dict[str, Any], directory: Path, warn: Warn) -> None:
+def warn_of_renamed_folder(document: Json, directory: Path, warn: Warn) -> None:
     """Warn if the name of the folder is another episode's id than the document's."""
     episode = document.get("episode")
     id = episode.get("id") if isinstance(episode, dict) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.app.anchors import Head
 from cogcli.app.settings import Settings
@@ -16,6 +16,7 @@ from cogcli.base.jsonvalue import paused_collection
 from cogcli.base.redact import Redactor
 from cogcli.base.system_text import variable
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.value_types import Json
 from cogcli.episode.damage import damage_of
 from cogcli.episode.layout import (
     BLOBS,
@@ -67,7 +68,7 @@ class VerifyResult(NamedTuple):
     unreadable episode."""
 
     name: str
-    findings: tuple[dict[str, Any], ...]
+    findings: tuple[Json, ...]
     level: str = ""
     repaired: bool = False
     directory: Path | None = None
@@ -86,12 +87,12 @@ class VerifyResult(NamedTuple):
         return any(finding["code"] == "episode.unsealed" for finding in self.findings)
 
     @property
-    def errors(self) -> list[dict[str, Any]]:
+    def errors(self) -> list[Json]:
         """The findings of severity error: altered, or unreadable."""
         return [finding for finding in self.findings if finding["severity"] == "error"]
 
 
-def place_of(finding: dict[str, Any]) -> str:
+def place_of(finding: Json) -> str:
     """`FILE:LINE: ` of a finding; empty for one without a file."""
     file, line = finding.get("file"), finding.get("line")
     if not file:
@@ -151,7 +152,7 @@ class EpisodeVerifier(NamedTuple):
             return False
 
 
-def _payloads(name: str, findings: Iterable[Finding]) -> tuple[dict[str, Any], ...]:
+def _payloads(name: str, findings: Iterable[Finding]) -> tuple[Json, ...]:
     """Findings as objects of the envelope."""
     return tuple({"episode": name, **finding.to_payload()} for finding in findings)
 

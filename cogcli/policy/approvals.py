@@ -8,10 +8,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase, SafetyGateFailedError
+from cogcli.declarations.value_types import Json
 
 
 class RequestedAction(NamedTuple):
@@ -41,9 +42,7 @@ class ApprovalAnswer(NamedTuple):
     """The id of the event that records the answer."""
 
 
-def action_hash(
-    *, run_id: str, capability: str, binding: str, step_id: str, values: dict[str, Any]
-) -> str:
+def action_hash(*, run_id: str, capability: str, binding: str, step_id: str, values: Json) -> str:
     """Return the digest of one action. Equal JSON gives an equal digest; `1` and `true` differ."""
     return digest_of(
         {

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.pack_spec import PackBudget
 from cogcli.declarations.spec import Spec
+from cogcli.declarations.value_types import Json
 
 
-def _defaults_of(budget: Spec) -> dict[str, Any]:
+def _defaults_of(budget: Spec) -> Json:
     """Return the default limits of a declared budget. A limit without a default is left out."""
     return {
         name: _defaults_of(value) if isinstance(value, Spec) else value
@@ -133,18 +134,16 @@ class Budgets:
             }
 
 
-def flatten(budget: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, int | float]]:
+def flatten(budget: Json, prefix: str = "") -> Iterator[tuple[str, int | float]]:
     """Yield the limits of a budget by dotted key."""
     for name, value in budget.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 
 
-def merge_limits(
-    defaults: Mapping[str, Any], declared: Mapping[str, Any]
-) -> dict[str, int | float]:
+def merge_limits(defaults: Json, declared: Json) -> dict[str, int | float]:
     """Return the limits of a run by dotted key: the pack's, otherwise the default."""
     return dict(flatten(defaults)) | dict(flatten(declared))
 

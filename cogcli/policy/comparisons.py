@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.canonical import compact
 from cogcli.base.json_pointer import pointer_of
-from cogcli.base.jsonvalue import MAX_INTEGER
+from cogcli.base.jsonvalue import MAX_INTEGER, list_of
 from cogcli.declarations.pack_spec import PolicyRule
-from cogcli.policy.evaluation import Evaluation, EvaluationError, Path
+from cogcli.declarations.value_types import Json
+from cogcli.policy.evaluation import Evaluation, EvaluationError, Path, is_number
 from cogcli.policy.jsonlogic import compile_rule
 from cogcli.policy.pack_policy import CompiledPolicyRule
 from cogcli.policy.run_policy import JudgedCall, with_value
@@ -50,9 +51,9 @@ class Comparison(NamedTuple):
     pointer: str
     """Its place in the rule: a JSON pointer below `if`, or `/args/NAME`."""
     path: str
-    value: Any
+    value: object
     operator: str
-    threshold: Any
+    threshold: object
     holds: bool
 
     @property
@@ -103,22 +104,41 @@ def explain_verdict(
     compared = [each for rule in enforced for each in comparisons_of(rule, case.data)]
     turns = [(flip, each) for each in compared for flip in _find_flips(each, case, verdict, decide)]
 
-    def rank(turn: tuple[Flip, Comparison]) -> tuple[bool, float, str]:
+    def rank(turn: _Turn) -> tuple[bool, float, str]:
         flip, _ = turn
         return flip.rule != verdict.rule, flip.distance, flip.path
 
     turns.sort(key=rank)
-    flips = tuple(dict.fromkeys(flip for flip, _ in turns))
-    own = [each for each in compared if each.rule == verdict.rule]
+    flips = dict.fromkeys(flip for flip, _ in turns)
+    decisive = dict.fromkeys(_find_decisive(verdict, compared, turns))
+    return VerdictExplanation(verdict, tuple(decisive), tuple(flips), _find_missing(verdict))
+
+
+_Turn = tuple[Flip, Comparison]
+"""A flip, and the comparison that changes there."""
+
+
+def _find_decisive(
+    verdict: Verdict, compared: list[Comparison], turns: list[_Turn]
+) -> list[Comparison]:
+    """Return the comparisons of the deciding rule that would change the verdict. If there are none: all of that rule,
+    or without a rule the one that needs the smallest change."""
     decisive = [each for _, each in turns if each.rule == verdict.rule]
-    if not decisive:
-        decisive = own if verdict.rule else [each for _, each in turns[:1]]
-    missing = [error["rule"] for error in verdict.rule_errors if error["code"] == "missing"]
-    absent = [path for path, value in verdict.reads.items() if value is None] if missing else []
-    return VerdictExplanation(verdict, tuple(dict.fromkeys(decisive)), flips, tuple(absent))
+    if decisive:
+        return decisive
+    if not verdict.rule:
+        return [each for _, each in turns[:1]]
+    return [each for each in compared if each.rule == verdict.rule]
 
 
-def comparisons_of(rule: PolicyRule, data: dict[str, Any]) -> list[Comparison]:
+def _find_missing(verdict: Verdict) -> tuple[str, ...]:
+    """Return the paths without a value that rules read, if a rule has no result because of one."""
+    if all(error["code"] != "missing" for error in verdict.rule_errors):
+        return ()
+    return tuple(path for path, value in verdict.reads.items() if value is None)
+
+
+def comparisons_of(rule: PolicyRule, data: Json) -> list[Comparison]:
     """Return the comparisons of a rule between a fact and another value.
 
     Comparisons without a result, and those of the items of a list, are left out.
@@ -138,24 +158,24 @@ def comparisons_of(rule: PolicyRule, data: dict[str, Any]) -> list[Comparison]:
     return found
 
 
-def _find_sites(source: Any, path: Path) -> Iterator[tuple[Path, str, Any, Any]]:
+def _find_sites(source: object, path: Path) -> Iterator[tuple[Path, str, object, object]]:
     """Yield each comparison below an expression: its place, operator and two sides. A comparison of three sides gives
     both pairs."""
-    if isinstance(source, list):
-        for number, item in enumerate(source):
-            yield from _find_sites(item, (*path, number))
-    elif isinstance(source, dict) and len(source) == 1:
-        name, given = next(iter(source.items()))
-        inside = given[:1] if name in _LOOPS and isinstance(given, list) else given
-        operator = _OPERATORS.get(name)
-        if operator and isinstance(given, list):
-            for left, right in pairwise(given):
+    match source:
+        case list():
+            for number, item in enumerate(source):
+                yield from _find_sites(item, (*path, number))
+        case dict() if len(source) == 1:
+            name, given = next(iter(source.items()))
+            sides, operator = list_of(given), _OPERATORS.get(name, "")
+            for left, right in pairwise(sides) if operator else ():
                 yield (*path, name), operator, left, right
-        yield from _find_sites(inside, (*path, name))
+            inside = sides[:1] if name in _LOOPS and sides else given
+            yield from _find_sites(inside, (*path, name))
 
 
 def _compare_paths(
-    rule_id: str, place: Path, operator: str, left: Any, right: Any, data: dict[str, Any]
+    rule_id: str, place: Path, operator: str, left: object, right: object, data: Json
 ) -> Iterator[Comparison]:
     """Yield a comparison for each path that a side depends on: its value against the value at which the result
     changes."""
@@ -172,35 +192,36 @@ def _compare_paths(
 
 
 def _evaluate_comparison(
-    rule_id: str, place: Path, path: str, value: Any, operator: str, threshold: Any
+    rule_id: str, place: Path, path: str, value: object, operator: str, threshold: object
 ) -> Iterator[Comparison]:
     """Yield the comparison of a value with a threshold, if it has a result."""
     sides = [{"var": "value"}, {"var": "threshold"}]
     holds = _evaluate({operator: sides}, {"value": value, "threshold": threshold})
-    if holds is not None:
+    if isinstance(holds, bool):
         yield Comparison(rule_id, pointer_of(place), path, value, operator, threshold, holds)
 
 
 def _solve_for_path(
-    side: Any, path: str, data: dict[str, Any], value: Any, threshold: Any, operator: str
-) -> tuple[str, Any] | None:
+    side: object, path: str, data: Json, value: object, threshold: object, operator: str
+) -> tuple[str, object] | None:
     """Return the operator and threshold for a path alone that are equivalent to a side that computes with it. None if
     the side is not linear."""
     if path_of(side) == path:
         return operator, threshold
-    if not (_is_number(value) and _is_number(threshold)):
+    if not (is_number(value) and is_number(threshold)):
         return None
-    here, one, two = (_evaluate(side, with_value(data, path, value + step)) for step in (0, 1, 2))
-    if (
-        not (_is_number(here) and _is_number(one) and _is_number(two))
-        or two - one != one - here
-        or one == here
-    ):
+    results = [_evaluate(side, with_value(data, path, value + step)) for step in (0, 1, 2)]
+    numbers = list(filter(is_number, results))
+    if len(numbers) < len(results):
         return None
-    bound = value + (threshold - here) / (one - here)
+    here, one, two = numbers
+    slope = one - here
+    if slope == 0 or two - one != slope:
+        return None
+    bound = value + (threshold - here) / slope
     if not math.isfinite(bound):
         return None
-    return (operator if one > here else MIRRORED.get(operator, operator)), _as_integer(bound)
+    return (operator if slope > 0 else MIRRORED.get(operator, operator)), _as_integer(bound)
 
 
 def _find_flips(
@@ -208,7 +229,7 @@ def _find_flips(
 ) -> Iterator[Flip]:
     """Yield the flip of a comparison if the call is decided otherwise there. Otherwise try both sides of its threshold,
     where another rule may decide."""
-    if not _is_number(found.value):
+    if not (is_number(found.value) and is_number(found.threshold)):
         return
     turned = _NEGATED[found.operator] if found.holds else found.operator
     for operator in (turned, "<", ">"):
@@ -239,7 +260,7 @@ def _find_first_number(operator: str, bound: float) -> float:
     return math.nextafter(bound, math.inf if up else -math.inf)
 
 
-def _evaluate(source: Any, data: dict[str, Any]) -> Any:
+def _evaluate(source: object, data: Json) -> object:
     """Return the value of an expression with these facts, or None if it has none."""
     try:
         return compile_rule(source).run(Evaluation(data), data)
@@ -247,7 +268,7 @@ def _evaluate(source: Any, data: dict[str, Any]) -> Any:
         return None
 
 
-def path_of(source: Any) -> str:
+def path_of(source: object) -> str:
     """Return the path of an expression that is only a variable. Empty for any other expression."""
     match source:
         case {"var": str(path) | [str(path), *_], **others} if not others:
@@ -255,11 +276,7 @@ def path_of(source: Any) -> str:
     return ""
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)
-
-
-def _as_integer(value: Any) -> Any:
+def _as_integer(value: object) -> object:
     """Return a float with an integral value as an integer, within the range of JSON integers. Other values are
     unchanged."""
     return (
@@ -269,6 +286,6 @@ def _as_integer(value: Any) -> Any:
     )
 
 
-def _render_value(value: Any) -> str:
+def _render_value(value: object) -> str:
     text = compact(_as_integer(value)).decode()
     return text if len(text) <= 60 else f"{text[:60]}…"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeGuard
 
 from cogcli.base.jsonvalue import MAX_INTEGER, equal, kind_of
 from cogcli.base.refs import MISSING
+from cogcli.declarations.value_types import Json, Number
 
 MAX_OPERATIONS: Final = 10_000
 MAX_BYTES: Final = 16 * 1024
@@ -19,9 +20,9 @@ class Evaluation:
 
     __slots__ = ("data", "last", "left", "reads")
 
-    def __init__(self, data: dict[str, Any]) -> None:
+    def __init__(self, data: Json) -> None:
         self.data = data
-        self.reads: dict[str, Any] = {}
+        self.reads: Json = {}
         self.left = MAX_OPERATIONS
         self.last = ""
         """The path of the last fact that was read."""
@@ -32,7 +33,7 @@ class Evaluation:
         if self.left < 0:
             raise EvaluationError("limit", f"more than {MAX_OPERATIONS} operations")
 
-    def look_up(self, scope: Any, path: str, segments: list[str]) -> Any:
+    def look_up(self, scope: object, path: str, segments: list[str]) -> object:
         """Return the value at a dotted path, or MISSING if it is absent or null. A read of a fact is recorded."""
         value = scope
         for segment in segments:
@@ -55,7 +56,7 @@ def segments_of(path: str) -> list[str]:
     return path.split(".") if path else []
 
 
-Evaluate = Callable[[Evaluation, Any], Any]
+Evaluate = Callable[[Evaluation, object], object]
 
 
 class EvaluationError(Exception):
@@ -73,9 +74,9 @@ class Compiler(Protocol):
     computed: bool
     """Whether `missing` takes computed names."""
 
-    def expression(self, source: Any, path: Path, depth: int, *, at_root: bool) -> Evaluate: ...
+    def expression(self, source: object, path: Path, depth: int, *, at_root: bool) -> Evaluate: ...
 
-    def truth_of(self, source: Any) -> Callable[[Any], bool]: ...
+    def truth_of(self, source: object) -> Callable[[object], bool]: ...
 
     def fault(self, path: Path, message: str) -> Evaluate: ...
 
@@ -84,7 +85,7 @@ class OperatorCall(NamedTuple):
     """An operator with its arguments, during compilation."""
 
     compiler: Compiler
-    arguments: list[Any]
+    arguments: list[object]
     path: Path
     depth: int
     """The nesting depth of the expression, itself included."""
@@ -115,7 +116,7 @@ class OperatorCall(NamedTuple):
 
     def valued_condition(
         self, number: int, *, at_root: bool | None = None
-    ) -> tuple[Evaluate, Callable[[Any], bool]]:
+    ) -> tuple[Evaluate, Callable[[object], bool]]:
         """Return the closure of an argument, and the function that gives the truth of its value."""
         return self.argument(number, at_root=at_root), self.compiler.truth_of(
             self.arguments[number]
@@ -126,54 +127,59 @@ class OperatorCall(NamedTuple):
         return self.compiler.fault(self.path, message)
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     """Return the kind of a value with its article, for messages."""
     return f"a {kind_of(value)}" if value is not None else "null"
 
 
-def require_boolean(value: Any) -> bool:
+def require_boolean(value: object) -> bool:
     """Return the value if it is a boolean. Raise EvaluationError `type`, as the functions below."""
     if isinstance(value, bool):
         return value
     raise EvaluationError("type", f"expected true or false, found {describe(value)}")
 
 
-def require_number(value: Any) -> int | float:
+def is_number(value: object) -> TypeGuard[Number]:
+    """Return whether the value is a number. A boolean is not."""
+    return type(value) is int or type(value) is float
+
+
+def require_number(value: object) -> Number:
     """Return the value if it is a number."""
-    if type(value) is int or type(value) is float:
+    if is_number(value):
         return value
     raise EvaluationError("type", f"expected a number, found {describe(value)}")
 
 
-def require_integer(value: Any) -> int:
+def require_integer(value: object) -> int:
     """Return the value if it is an integer."""
     if type(value) is int:
         return value
     raise EvaluationError("type", f"expected a whole number, found {describe(value)}")
 
 
-def require_text(value: Any) -> str:
+def require_text(value: object) -> str:
     """Return the value if it is text."""
     if isinstance(value, str):
         return value
     raise EvaluationError("type", f"expected text, found {describe(value)}")
 
 
-def require_list(value: Any) -> list[Any]:
+def require_list(value: object) -> list[object]:
     """Return the value if it is a list."""
     if isinstance(value, list):
         return value
     raise EvaluationError("type", f"expected a list, found {describe(value)}")
 
 
-def in_range(value: int | float) -> int | float:
+def in_range(value: Number) -> Number:
     """Return a computed number. Raise EvaluationError `range` if JSON readers would not all read the same number."""
     if not abs(value) <= MAX_INTEGER:  # false for NaN too
         raise EvaluationError("range", "the number is out of range")
     return value
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: object, b: object) -> bool:
     """Return whether two values of one kind are deeply equal. Raise EvaluationError `type` for two kinds."""
     if kind_of(a) != kind_of(b):
         raise EvaluationError("type", f"{describe(a)} is compared with {describe(b)}")

@@ -6,10 +6,11 @@ Pure; docs/reference/pack.md#rules.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.canonical import canonical
 from cogcli.base.json_pointer import pointer_of
+from cogcli.declarations.value_types import Json
 from cogcli.policy.evaluation import (
     MAX_BYTES,
     MAX_OPERATIONS,
@@ -30,7 +31,7 @@ class RuleMatch(NamedTuple):
     """The result of a rule, and each path that it read with the value found there, or None."""
 
     result: bool
-    reads: dict[str, Any]
+    reads: Json
 
 
 class RuleError(NamedTuple):
@@ -40,7 +41,7 @@ class RuleError(NamedTuple):
     code: str
     pointer: str
     message: str
-    reads: dict[str, Any]
+    reads: Json
     missing: str = ""
     """The path of the missing fact. For a member of an item: the path of the list."""
 
@@ -51,7 +52,7 @@ class RuleFault(NamedTuple):
     path: Path
     message: str
 
-    def refuse(self, evaluation: Evaluation, scope: Any) -> Any:
+    def refuse(self, evaluation: Evaluation, scope: object) -> object:
         """Raise the error of this fault. A rule with a fault evaluates to it, even if the faulty part is not
         reached."""
         raise EvaluationError("invalid", self.message, path=self.path)
@@ -68,7 +69,7 @@ class Rule(NamedTuple):
     faults: tuple[RuleFault, ...]
 
 
-def evaluate(rule: Rule, data: dict[str, Any]) -> RuleMatch | RuleError:
+def evaluate(rule: Rule, data: Json) -> RuleMatch | RuleError:
     """Return whether a rule matches these facts, or a RuleError. Never raises."""
     evaluation = Evaluation(data)
     found = evaluate_in(rule, evaluation)
@@ -90,7 +91,7 @@ def evaluate_in(rule: Rule, evaluation: Evaluation) -> bool | RuleError:
     return RuleError("type", "", message, evaluation.reads)
 
 
-def compile_rule(source: Any, *, depth: int = MAX_DEPTH) -> Rule:
+def compile_rule(source: object, *, depth: int = MAX_DEPTH) -> Rule:
     """Return the compiled rule of a JSON value that nests at most `depth` deep. Defects are in `faults`."""
     compiler = _Compiler(depth)
     if len(canonical(source)) > MAX_BYTES:
@@ -117,44 +118,51 @@ class _Compiler:
         self.faults.append(fault)
         return fault.refuse
 
-    def expression(self, source: Any, path: Path, depth: int, *, at_root: bool) -> Evaluate:
+    def expression(self, source: object, path: Path, depth: int, *, at_root: bool) -> Evaluate:
         """Return the closure of an expression: an operator with its arguments, a list of expressions, or a constant."""
-        if not isinstance(source, dict | list):
-            return lambda evaluation, scope: source
-        if depth > self._depth:
-            return self.fault(path, f"nested more than {self._depth} deep")
-        if isinstance(source, list):
-            parts = [
-                self.expression(item, (*path, i), depth + 1, at_root=at_root)
-                for i, item in enumerate(source)
-            ]
-            return lambda evaluation, scope: [part(evaluation, scope) for part in parts]
+        match source:
+            case dict() | list() if depth > self._depth:
+                return self.fault(path, f"nested more than {self._depth} deep")
+            case dict():
+                return self._operation(source, path, depth, at_root=at_root)
+            case list():
+                parts = [
+                    self.expression(item, (*path, i), depth + 1, at_root=at_root)
+                    for i, item in enumerate(source)
+                ]
+                return lambda evaluation, scope: [part(evaluation, scope) for part in parts]
+        return lambda evaluation, scope: source
+
+    def _operation(self, source: Json, path: Path, depth: int, *, at_root: bool) -> Evaluate:
+        """Return the closure of an operator with its arguments."""
         if len(source) != 1:
             return self.fault(path, "expected one operator in each object")
         name, arguments = next(iter(source.items()))
         operator = OPERATORS.get(name)
         if operator is None:
             return self.fault((*path, name), f"no operator `{name}`")
-        given = arguments if isinstance(arguments, list) else [arguments]
+        listed = isinstance(arguments, list)
+        given = arguments if listed else [arguments]
         if not operator.least <= len(given) <= (operator.most or len(given)):
             return self.fault((*path, name), f"`{name}` takes {operator.takes}, found {len(given)}")
-        call = OperatorCall(self, given, (*path, name), depth, isinstance(arguments, list), at_root)
+        call = OperatorCall(self, given, (*path, name), depth, listed, at_root)
         return _guard_operator(operator.build(call), call.path)
 
-    def truth_of(self, source: Any) -> Callable[[Any], bool]:
+    def truth_of(self, source: object) -> Callable[[object], bool]:
         """Return the function for the truth of an expression's value. A list that is written out or produced is true if
         it has items."""
-        if isinstance(source, list) or (
-            isinstance(source, dict) and next(iter(source), None) in MAKES_LIST
-        ):
-            return bool
+        match source:
+            case list():
+                return bool
+            case dict() if next(iter(source), None) in MAKES_LIST:
+                return bool
         return require_boolean
 
 
 def _guard_operator(run: Evaluate, path: Path) -> Evaluate:
     """Return a closure that counts one operation and adds the operator's place to an error without one."""
 
-    def guarded(evaluation: Evaluation, scope: Any) -> Any:
+    def guarded(evaluation: Evaluation, scope: object) -> object:
         try:
             evaluation.spend(1)
             return run(evaluation, scope)

@@ -5,9 +5,10 @@ A fold over the calls that a planner proposes and over their results. A call tha
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.canonical import digest_of
+from cogcli.declarations.value_types import Json
 
 SAME_RESULT: Final = 3
 """The number of an identical call that trips if the earlier ones had identical results."""
@@ -30,7 +31,7 @@ class LoopTrip(NamedTuple):
     hint: str
     again: bool = False
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the payload of `loop.detected`."""
         return {
             "kind": self.kind,
@@ -42,7 +43,7 @@ class LoopTrip(NamedTuple):
         }
 
 
-def call_key(capability: str, arguments: dict[str, Any]) -> str:
+def call_key(capability: str, arguments: Json) -> str:
     """Return the digest of a call, equal for an equal capability and equal arguments."""
     return digest_of({"capability": capability, "arguments": arguments})
 
@@ -69,7 +70,7 @@ class LoopGuard:
         """The number of consecutive turns without news."""
         return self._idle
 
-    def propose(self, capability: str, arguments: dict[str, Any]) -> LoopTrip | None:
+    def propose(self, capability: str, arguments: Json) -> LoopTrip | None:
         """Count a proposed call. Return a trip if the call must not be made."""
         key = call_key(capability, arguments)
         count = self._proposals[key] = self._proposals.get(key, 0) + 1
@@ -88,13 +89,13 @@ class LoopGuard:
             return self._trip("cycle", key, 2, cycle, ("arguments", "order"), hint)
         return None
 
-    def note_result(self, capability: str, arguments: dict[str, Any], result: Any) -> None:
+    def note_result(self, capability: str, arguments: Json, result: object) -> None:
         """Note the output or the error of a call that was made."""
         key = call_key(capability, arguments)
         self._history.append((key, capability))
         self._results.setdefault(key, []).append(digest_of(result))
 
-    def end_turn(self, news: list[Any]) -> LoopTrip | None:
+    def end_turn(self, news: list[object]) -> LoopTrip | None:
         """Note the news of a turn: facts, effects, plans, results. Return a trip after too many turns without news."""
         fresh = {digest_of(each) for each in news} - self._seen
         self._seen |= fresh

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.agent_events import LoopDetected
+from cogcli.declarations.documents import DecisionFile
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StepFinished, StepStarted
 from cogcli.declarations.governance_events import (
@@ -25,6 +26,7 @@ from cogcli.declarations.governance_events import (
 )
 from cogcli.declarations.pack_spec import MODES, MetricTarget
 from cogcli.declarations.typed_payload import read_payload
+from cogcli.declarations.value_types import Json
 from cogcli.policy.verdict import is_above
 
 UNKNOWN_INTENT: Final = "unknown_intent"
@@ -111,14 +113,15 @@ class RunMeter:
         gates = {each.gate for each in decisions if each.gate}
         return decision in ("allow", "audit") and within and gates <= self._granted[key]
 
-    def finish(self, record: Mapping[str, Any], duration_ms: float | None) -> MeasuredRun:
+    def finish(self, record: Json, duration_ms: float | None) -> MeasuredRun:
         """Return the measured run, with data of its decision record and its duration."""
+        decision = DecisionFile.of(record)
         return MeasuredRun(
-            record["lineage"]["pack_ref"] or "",
-            record["intent"],
-            record["status"],
-            tuple(each["verdict"] for each in record["critic"]["verify"]),
-            tuple(each["status"] for each in record["evidence_gates"]),
+            decision.lineage.pack_ref or "",
+            decision.intent,
+            decision.status,
+            tuple(each["verdict"] for each in decision.critic.verify),
+            tuple(each["status"] for each in decision.evidence_gates),
             tuple(self._calls.values()),
             self._tripped,
             duration_ms,
@@ -204,7 +207,7 @@ class Measure(NamedTuple):
     intent: str | None
     ratio: Ratio
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the measure as JSON."""
         return {"metric": self.metric, "intent": self.intent, **_figures(self.ratio)}
 
@@ -237,7 +240,7 @@ class TargetResult(NamedTuple):
         value = self.ratio.value
         return "unmeasured" if value is None else "missed" if value < self.target.min else "met"
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the result as JSON."""
         target = {
             "metric": self.target.metric,
@@ -266,5 +269,5 @@ def judge(runs: Runs, targets: Mapping[str, Iterable[MetricTarget]]) -> list[Tar
     return found
 
 
-def _figures(ratio: Ratio) -> dict[str, Any]:
+def _figures(ratio: Ratio) -> Json:
     return {"numerator": ratio.numerator, "denominator": ratio.denominator, "value": ratio.value}

@@ -13,9 +13,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.refs import MISSING
+from cogcli.declarations.value_types import Number
 from cogcli.policy.evaluation import (
     MAX_BYTES,
     Evaluate,
@@ -41,7 +42,7 @@ def _var(call: OperatorCall) -> Evaluate:
         call.compiler.paths.add(path)
     segments = segments_of(path)
 
-    def read(evaluation: Evaluation, scope: Any) -> Any:
+    def read(evaluation: Evaluation, scope: object) -> object:
         value = evaluation.look_up(scope, path, segments)
         if value is not MISSING:
             return value
@@ -52,15 +53,16 @@ def _var(call: OperatorCall) -> Evaluate:
     return read
 
 
-def _path_from(value: Any) -> str | None:
+def _path_from(value: object) -> str | None:
     """Return the path that a value names: text, or a whole number. None for any other value."""
     if isinstance(value, str):
         return value
-    whole = type(value) is int or (type(value) is float and value.is_integer())
-    return str(int(value)) if whole else None
+    if type(value) is int:
+        return str(value)
+    return str(int(value)) if type(value) is float and value.is_integer() else None
 
 
-def _add_paths(call: OperatorCall, written: list[Any]) -> None:
+def _add_paths(call: OperatorCall, written: list[object]) -> None:
     """Add the names of `missing` to the compiler's paths. Computed names may be any path."""
     if call.at_root:
         paths = map(_path_from, written)
@@ -68,7 +70,7 @@ def _add_paths(call: OperatorCall, written: list[Any]) -> None:
         call.compiler.computed |= any(isinstance(name, dict | list) for name in written)
 
 
-def _find_absent(evaluation: Evaluation, scope: Any, names: list[Any]) -> list[Any]:
+def _find_absent(evaluation: Evaluation, scope: object, names: list[object]) -> list[object]:
     """Return the names without a value."""
     evaluation.spend(len(names))
     absent = []
@@ -82,27 +84,32 @@ def _find_absent(evaluation: Evaluation, scope: Any, names: list[Any]) -> list[A
 
 def _missing(call: OperatorCall) -> Evaluate:
     """Compile `missing`. The names are the arguments, or the items of a single list."""
-    parts, written = call.every(), call.arguments
-    one = len(written) == 1 and isinstance(written[0], list)
-    _add_paths(call, written[0] if one else written)
+    parts = call.every()
+    _add_paths(call, _items_of(call.arguments))
 
-    def missing(evaluation: Evaluation, scope: Any) -> list[Any]:
+    def missing(evaluation: Evaluation, scope: object) -> list[object]:
         values = [part(evaluation, scope) for part in parts]
-        one = len(values) == 1 and isinstance(values[0], list)
-        return _find_absent(evaluation, scope, values[0] if one else values)
+        return _find_absent(evaluation, scope, _items_of(values))
 
     return missing
+
+
+def _items_of(values: list[object]) -> list[object]:
+    """Return the items of a single list, or several values themselves."""
+    first = values[0] if len(values) == 1 else None
+    return first if isinstance(first, list) else values
 
 
 def _missing_some(call: OperatorCall) -> Evaluate:
     """Compile `missing_some`. The names are the items of a list."""
     needed, names = call.every()
     written = call.arguments[1]
-    _add_paths(call, written if isinstance(written, list) else [written])
+    _add_paths(call, _items_of([written]))
 
-    def missing_some(evaluation: Evaluation, scope: Any) -> list[Any]:
-        least, wanted = needed(evaluation, scope), names(evaluation, scope)
-        absent = _find_absent(evaluation, scope, require_list(wanted))
+    def missing_some(evaluation: Evaluation, scope: object) -> list[object]:
+        least = needed(evaluation, scope)
+        wanted = require_list(names(evaluation, scope))
+        absent = _find_absent(evaluation, scope, wanted)
         return [] if len(wanted) - len(absent) >= require_integer(least) else absent
 
     return missing_some
@@ -113,7 +120,7 @@ def _if(call: OperatorCall) -> Evaluate:
     cases = [(call.condition(number), call.argument(number + 1)) for number in range(0, last, 2)]
     otherwise = call.argument(last) if last < len(call.arguments) else None
 
-    def choose(evaluation: Evaluation, scope: Any) -> Any:
+    def choose(evaluation: Evaluation, scope: object) -> object:
         for condition, value in cases:
             if condition(evaluation, scope):
                 return value(evaluation, scope)
@@ -129,7 +136,7 @@ def _short_circuit(decisive: bool) -> Callable[[OperatorCall], Evaluate]:
     def build(call: OperatorCall) -> Evaluate:
         parts = [call.valued_condition(number) for number in range(len(call.arguments))]
 
-        def run(evaluation: Evaluation, scope: Any) -> Any:
+        def run(evaluation: Evaluation, scope: object) -> object:
             value = None
             for part, truth in parts:
                 value = part(evaluation, scope)
@@ -151,7 +158,7 @@ def _not(call: OperatorCall) -> Evaluate:
     return lambda evaluation, scope: not condition(evaluation, scope)
 
 
-def _apply_to_all(function: Callable[..., Any]) -> Callable[[OperatorCall], Evaluate]:
+def _apply_to_all(function: Callable[..., object]) -> Callable[[OperatorCall], Evaluate]:
     """Compile an operator that is a function of the values of all its arguments."""
 
     def build(call: OperatorCall) -> Evaluate:
@@ -169,14 +176,15 @@ def _apply_to_all(function: Callable[..., Any]) -> Callable[[OperatorCall], Eval
 def _compare_numbers(holds: Callable[[float, float], bool]) -> Callable[[OperatorCall], Evaluate]:
     """Compile a comparison of two numbers, or of three as `between`."""
 
-    def compare(first: Any, second: Any, third: Any = MISSING) -> bool:
-        held = holds(require_number(first), require_number(second))
-        return held if third is MISSING else holds(second, require_number(third)) and held
+    def compare(first: object, second: object, third: object = MISSING) -> bool:
+        low, middle = require_number(first), require_number(second)
+        held = holds(low, middle)
+        return held if third is MISSING else holds(middle, require_number(third)) and held
 
     return _apply_to_all(compare)
 
 
-def _subtract(first: Any, second: Any = MISSING) -> int | float:
+def _subtract(first: object, second: object = MISSING) -> Number:
     return in_range(
         -require_number(first)
         if second is MISSING
@@ -184,45 +192,45 @@ def _subtract(first: Any, second: Any = MISSING) -> int | float:
     )
 
 
-def _divide(dividend: Any, divisor: Any) -> int | float:
+def _divide(dividend: object, divisor: object) -> Number:
     a, b = require_number(dividend), _divisor(divisor)
     return in_range(a // b if a % b == 0 else a / b)
 
 
-def _remainder(dividend: Any, divisor: Any) -> int | float:
+def _remainder(dividend: object, divisor: object) -> Number:
     """Return the remainder with the sign of the dividend."""
     a, b = require_number(dividend), _divisor(divisor)
     rest = math.fmod(a, b)
     return int(rest) if type(a) is int and type(b) is int else rest
 
 
-def _divisor(value: Any) -> int | float:
+def _divisor(value: object) -> Number:
     if require_number(value) == 0:
         raise EvaluationError("range", "division by zero")
     return require_number(value)
 
 
-def _total(combine: Callable[[Iterable[Any]], Any]) -> Callable[[OperatorCall], Evaluate]:
+def _total(combine: Callable[[list[Number]], Number]) -> Callable[[OperatorCall], Evaluate]:
     return _apply_to_all(
         lambda *values: in_range(combine([require_number(value) for value in values]))
     )
 
 
-def _product(numbers: Iterable[Any]) -> int | float:
-    product: int | float = 1
+def _product(numbers: list[Number]) -> Number:
+    product: Number = 1
     for number in numbers:
         product = in_range(product * number)
     return product
 
 
-def _cat(*values: Any) -> str:
+def _cat(*values: object) -> str:
     text = "".join(map(require_text, values))
     if len(text) > MAX_BYTES:
         raise EvaluationError("limit", f"text longer than {MAX_BYTES} characters")
     return text
 
 
-def _substr(value: Any, start: Any, length: Any = MISSING) -> str:
+def _substr(value: object, start: object, length: object = MISSING) -> str:
     """Return a part of a text. A negative start counts from the end; a negative length drops that many characters
     there."""
     rest = require_text(value)[require_integer(start) :]
@@ -232,12 +240,13 @@ def _substr(value: Any, start: Any, length: Any = MISSING) -> str:
 def _in(call: OperatorCall) -> Evaluate:
     needle, haystack = call.every()
 
-    def contains(evaluation: Evaluation, scope: Any) -> bool:
+    def contains(evaluation: Evaluation, scope: object) -> bool:
         wanted, among = needle(evaluation, scope), haystack(evaluation, scope)
         if isinstance(among, str):
             return require_text(wanted) in among
-        evaluation.spend(len(require_list(among)))
-        return True in [same(wanted, item) for item in among]
+        items = require_list(among)
+        evaluation.spend(len(items))
+        return True in [same(wanted, item) for item in items]
 
     return contains
 
@@ -252,7 +261,7 @@ def _merge(call: OperatorCall) -> Evaluate:
         for number, source in enumerate(sources)
     ]
 
-    def merge(evaluation: Evaluation, scope: Any) -> list[Any]:
+    def merge(evaluation: Evaluation, scope: object) -> list[object]:
         joined = [item for part in parts for item in require_list(part(evaluation, scope))]
         evaluation.spend(len(joined))
         return joined
@@ -261,7 +270,7 @@ def _merge(call: OperatorCall) -> Evaluate:
 
 
 def _loop(
-    walk: Callable[[Iterable[tuple[Any, Any]]], Any], *, condition: bool
+    walk: Callable[[Iterable[tuple[object, object]]], object], *, condition: bool
 ) -> Callable[[OperatorCall], Evaluate]:
     """Compile an operator that evaluates its second argument for each item of its first, with the item in scope."""
 
@@ -275,13 +284,13 @@ def _loop(
     return build
 
 
-def _results_by_item(results: Iterable[tuple[Any, Any]]) -> list[bool]:
+def _results_by_item(results: Iterable[tuple[object, object]]) -> list[object]:
     """Return for each item whether the condition holds. All items are evaluated, so that an error in any of them
     counts."""
     return [holds for _, holds in results]
 
 
-def _all(results: Iterable[tuple[Any, Any]]) -> bool:
+def _all(results: Iterable[tuple[object, object]]) -> bool:
     """Return whether the condition holds for each item, and there is at least one."""
     held = _results_by_item(results)
     return bool(held) and False not in held
@@ -290,7 +299,7 @@ def _all(results: Iterable[tuple[Any, Any]]) -> bool:
 def _reduce(call: OperatorCall) -> Evaluate:
     items, body, start = call.argument(0), call.argument(1, at_root=False), call.argument(2)
 
-    def reduce(evaluation: Evaluation, scope: Any) -> Any:
+    def reduce(evaluation: Evaluation, scope: object) -> object:
         listed, accumulator = require_list(items(evaluation, scope)), start(evaluation, scope)
         for item in listed:
             accumulator = body(evaluation, {"current": item, "accumulator": accumulator})

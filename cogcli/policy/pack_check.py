@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.canonical import canonical
 from cogcli.base.problems import suggestion
@@ -199,7 +199,7 @@ def _run_rule_tests(rule: PolicyRule) -> Iterator[RuleTest]:
 
 
 def _find_missing_tests(rule: PolicyRule) -> Iterator[RuleTest]:
-    expected: set[Any] = {test.expect for test in rule.tests}
+    expected: set[object] = {test.expect for test in rule.tests}
     for needed in ("match", "no_match"):
         if rule.is_enforced and needed not in expected:
             yield RuleTest(rule.rule_id, 0, needed, "absent", f"no test that expects {needed}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.base.jsonvalue import equal
 from cogcli.declarations.pack_spec import Pack, PolicyRule
 from cogcli.declarations.spec import Spec
+from cogcli.declarations.value_types import Json
 
 
 class PolicyChange(NamedTuple):
@@ -17,9 +18,9 @@ class PolicyChange(NamedTuple):
     kind: str
     id: str
     change: str
-    members: dict[str, tuple[Any, Any]]
+    members: dict[str, tuple[object, object]]
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the change as JSON."""
         members = {name: {"before": old, "after": new} for name, (old, new) in self.members.items()}
         return {**self._asdict(), "members": members}
@@ -32,7 +33,7 @@ def diff_packs(old: Pack, new: Pack) -> list[PolicyChange]:
     return [change for kind in before for change in _find_changes(kind, before[kind], after[kind])]
 
 
-def _collect_parts(pack: Pack) -> dict[str, dict[str, dict[str, Any]]]:
+def _collect_parts(pack: Pack) -> dict[str, dict[str, Json]]:
     """Return by kind and id all parts that affect decisions about calls."""
     layer, decisions = pack.policy, pack.decisions
     guardrails = {
@@ -60,7 +61,7 @@ def _collect_parts(pack: Pack) -> dict[str, dict[str, dict[str, Any]]]:
     }  # fmt: skip
 
 
-def _rule_members(rule: PolicyRule) -> dict[str, Any]:
+def _rule_members(rule: PolicyRule) -> Json:
     return {
         "mode": rule.mode,
         "applies_to": _members_of(rule.scope),
@@ -72,7 +73,7 @@ def _rule_members(rule: PolicyRule) -> dict[str, Any]:
     }
 
 
-def _members_of(part: Spec) -> dict[str, Any]:
+def _members_of(part: Spec) -> Json:
     """Return the members of a part as JSON, including those with default values."""
     return {
         name: list(value) if isinstance(value, tuple) else value
@@ -81,7 +82,7 @@ def _members_of(part: Spec) -> dict[str, Any]:
 
 
 def _find_changes(
-    kind: str, before: Mapping[str, dict[str, Any]], after: Mapping[str, dict[str, Any]]
+    kind: str, before: Mapping[str, Json], after: Mapping[str, Json]
 ) -> Iterator[PolicyChange]:
     for id in dict.fromkeys((*before, *after)):
         old, new = before.get(id, {}), after.get(id, {})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.canonical import canonical
 from cogcli.base.jsonvalue import equal
@@ -19,8 +19,8 @@ from cogcli.declarations.pack_spec import (
     PackIntent,
     PolicyRule,
 )
-from cogcli.declarations.value_types import IntuitionMode
-from cogcli.policy.evaluation import Evaluation
+from cogcli.declarations.value_types import IntuitionMode, Json
+from cogcli.policy.evaluation import Evaluation, is_number
 from cogcli.policy.jsonlogic import Rule, RuleError, compile_rule, evaluate_in
 from cogcli.policy.verdict import Verdict, is_above, is_stricter
 
@@ -40,7 +40,7 @@ class GovernedCall(NamedTuple):
     approval_mode: str
     role: str
     safety_mode: str
-    arguments: Mapping[str, Any] | None = None
+    arguments: Mapping[str, object] | None = None
     named_user: bool = True
     """Whether the request names a user other than the default one."""
     host: str = ""
@@ -179,7 +179,7 @@ class Policy:
             self._compiled[place] = _compile(self._rules[place])
         return self._compiled[place]
 
-    def decide(self, intent: str, call: GovernedCall, data: dict[str, Any]) -> Verdict:
+    def decide(self, intent: str, call: GovernedCall, data: Json) -> Verdict:
         """Return the verdict on a call. Rules see `data`: request and run, slots with their facts, `args`, run
         state."""
         by_tool = any(self.offers(intent, call.role, tool) for tool in call.inside)
@@ -220,7 +220,7 @@ class Policy:
 class _Judgment:
     """The verdict on one call while its rules are evaluated."""
 
-    def __init__(self, call: GovernedCall, data: dict[str, Any]) -> None:
+    def __init__(self, call: GovernedCall, data: Json) -> None:
         self.verdict, self._stage, self._reason = "allow", "situation", "no_rule"
         self._call, self._evaluation = call, Evaluation(data)
         self._rule = self._gate = ""
@@ -237,15 +237,7 @@ class _Judgment:
         found = evaluate_in(rule.condition, self._evaluation)
         if found is False:
             return
-        if found is not True:
-            self._errors.append(
-                {"rule": declared.rule_id, "code": found.code, "pointer": found.pointer}
-            )
-            verdict, reason = "deny", _explain_error(found, stage)
-        elif broken := self._find_broken_obligation(declared):
-            verdict, reason = "deny", broken
-        else:
-            verdict, reason = declared.then.verdict, declared.rule_id
+        verdict, reason = self._find_verdict(rule, None if found is True else found)
         if not declared.is_enforced:
             self._would.append({"rule": declared.rule_id, "verdict": verdict})
             return
@@ -258,6 +250,18 @@ class _Judgment:
                 declared.rule_id,
                 declared.then.gate if verdict == declared.then.verdict else "",
             )
+
+    def _find_verdict(self, rule: CompiledPolicyRule, error: RuleError | None) -> tuple[str, str]:
+        """Return the verdict of a rule that matches, or has no result because of an error, and its reason."""
+        declared = rule.declared
+        if error is not None:
+            self._errors.append(
+                {"rule": declared.rule_id, "code": error.code, "pointer": error.pointer}
+            )
+            return "deny", _explain_error(error, rule.stage)
+        if broken := self._find_broken_obligation(declared):
+            return "deny", broken
+        return declared.then.verdict, declared.rule_id
 
     def result(self, hosts: frozenset[str] | None) -> Verdict:
         """Return the verdict, with the requirements of its approval mode."""
@@ -309,13 +313,13 @@ class _Judgment:
         return ""
 
 
-def _is_within(value: Any, limit: ArgumentLimit) -> bool:
+def _is_within(value: object, limit: ArgumentLimit) -> bool:
     """Return whether an argument is within its limits. A value that is not a number is within no bound."""
     if limit.enum is not None and not any(equal(value, allowed) for allowed in limit.enum):
         return False
     if limit.max is None and limit.min is None:
         return True
-    if type(value) is not int and type(value) is not float:
+    if not is_number(value):
         return False
     above = limit.max is not None and value > limit.max
     below = limit.min is not None and value < limit.min

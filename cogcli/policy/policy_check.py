@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.jsonvalue import NOTHING, list_of
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import Pack, PolicyRule
 from cogcli.policy.comparisons import MIRRORED, path_of
+from cogcli.policy.evaluation import is_number
 from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
 from cogcli.policy.pack_policy import applies
 from cogcli.policy.verdict import is_stricter
@@ -114,15 +115,22 @@ def _find_calls(
     pack: Pack, rule: PolicyRule, capabilities: Collection[str], tools: Mapping[str, Capability]
 ) -> Calls:
     permitted = {id for each in pack.policy.permissions.values() for id in each.allow}
+    usable = permitted.intersection(capabilities)
     return frozenset(
         (intent.id, called)
         for intent in pack.decisions.intents.values()
         if applies(rule.scope.intents, intent.id)
         for id in intent.capabilities
-        if id in permitted and id in capabilities
-        for called in (id, *(each.id for each in (tools[id].reaches if id in tools else ())))
+        if id in usable
+        for called in _names_of_calls(id, tools)
         if applies(rule.scope.capabilities, called)
     )
+
+
+def _names_of_calls(id: str, tools: Mapping[str, Capability]) -> tuple[str, ...]:
+    """Return a capability, and for a skill also the capabilities that it reaches."""
+    reached = tools[id].reaches if id in tools else ()
+    return (id, *(each.id for each in reached))
 
 
 def _never_holds(rule: PolicyRule) -> bool:
@@ -143,28 +151,34 @@ def _find_overruling(
     if own is None or rule.then.obligations or rule.then.limits:
         return None
     for other, calls, theirs in zip(rules, reached, bounds, strict=True):
-        if (
-            theirs is None
-            or not is_stricter(other.then.verdict, rule.then.verdict)
-            or not reached[number] <= calls
-        ):
-            continue
-        if all(path in own and within.holds_all_of(own[path]) for path, within in theirs.items()):
+        stricter = is_stricter(other.then.verdict, rule.then.verdict)
+        if stricter and reached[number] <= calls and _holds_wherever(theirs, own):
             return other
     return None
 
 
-def _find_bounds(condition: Any) -> Bounds | None:
+def _holds_wherever(bounds: Bounds | None, own: Bounds) -> bool:
+    """Return whether the condition of these bounds holds for all numbers within `own`."""
+    return bounds is not None and all(
+        path in own and within.holds_all_of(own[path]) for path, within in bounds.items()
+    )
+
+
+def _find_bounds(condition: object) -> Bounds | None:
     """Return by path the numbers for which a condition holds. None if the condition has other parts."""
-    if condition is True:
-        return {}
-    if not isinstance(condition, dict) or len(condition) != 1:
-        return None
-    name, given = next(iter(condition.items()))
-    if name == "and":
-        parts = [_find_bounds(part) for part in list_of(given)]
-    else:
-        parts = [_find_bound(name, *pair) for pair in pairwise(list_of(given))]
+    match condition:
+        case True:
+            return {}
+        case {"and": [*parts], **others} if not others:
+            return _meet_all([_find_bounds(part) for part in parts])
+        case dict() if len(condition) == 1:
+            operator, given = next(iter(condition.items()))
+            return _meet_all([_find_bound(operator, *pair) for pair in pairwise(list_of(given))])
+    return None
+
+
+def _meet_all(parts: list[Bounds | None]) -> Bounds | None:
+    """Return the numbers within the bounds of all parts of a condition. None without a part, or for an unknown one."""
     met: Bounds = {}
     for part in parts:
         if part is None:
@@ -174,11 +188,11 @@ def _find_bounds(condition: Any) -> Bounds | None:
     return met if parts else None
 
 
-def _find_bound(operator: str, left: Any, right: Any) -> Bounds | None:
+def _find_bound(operator: str, left: object, right: object) -> Bounds | None:
     path, value, word = path_of(left), right, operator
     if not path:
         path, value, word = path_of(right), left, MIRRORED.get(operator, operator)
-    if not path or type(value) not in (int, float):
+    if not path or not is_number(value):
         return None
     intervals = {
         "<": Interval(high=value, open_high=True),

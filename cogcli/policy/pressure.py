@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from cogcli.declarations.value_types import Json
 from cogcli.policy.budgets import BudgetUsage
 
 RISK: Final = {
@@ -33,7 +34,7 @@ class Pressures(NamedTuple):
             RISK[risk] * sum(WEIGHTS[name] * value for name, value in self._asdict().items())
         )
 
-    def to_payload(self, risk: str, captured_at: str) -> dict[str, Any]:
+    def to_payload(self, risk: str, captured_at: str) -> Json:
         """Return the functional state, rounded to two decimals."""
         signals = {f"{name}_pressure": round(value, 2) for name, value in self._asdict().items()}
         return {

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection
+from typing import Final, NamedTuple
 
 from cogcli.base.canonical import canonical, digest_of
 from cogcli.declarations.pack_spec import DATA_CLASSES, PROPOSAL_CLASSES, TIERS, MemoryLayer
+from cogcli.declarations.value_types import Json
 
 MAX_CANDIDATE: Final = 64 * 1024
 """The largest candidate in bytes of canonical JSON. A larger one is not kept."""
@@ -23,7 +24,7 @@ class MemoryProposal(NamedTuple):
     tier: str
     entity: str
     predicate: str
-    value: Any
+    value: object
     evidence_refs: tuple[str, ...]
     confidence: float
     run_id: str
@@ -32,7 +33,7 @@ class MemoryProposal(NamedTuple):
     data_class: str
 
     @property
-    def candidate(self) -> dict[str, Any]:
+    def candidate(self) -> Json:
         """The proposed statement: the predicate of an entity, and its value."""
         return {"entity": self.entity, "predicate": self.predicate, "value": self.value}
 
@@ -69,7 +70,7 @@ class MemoryProposal(NamedTuple):
 
 
 def proposal_from(
-    payload: Mapping[str, Any], *, run_id: str, at: str, consent: Collection[str] = ()
+    payload: Json, *, run_id: str, at: str, consent: Collection[str] = ()
 ) -> MemoryProposal:
     """Return the proposal in a payload `{class, tier, candidate, evidence_refs, confidence, data_class?}` of a run.
 

@@ -5,8 +5,8 @@ A rule with an unknown name would deny every call; with a default, or inside `mi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from cogcli.base.problems import list_known, suggest_path
 from cogcli.declarations.pack_spec import Pack, TaskTemplate
@@ -50,7 +50,7 @@ def check_reads(pack: Pack, report: ProblemReport) -> None:
         _check_reply(pack, template, about)
 
 
-def _check_condition(source: Any, report: ProblemReport, key: str, members: Members) -> None:
+def _check_condition(source: object, report: ProblemReport, key: str, members: Members) -> None:
     compiled = compile_rule(source, depth=MAX_RULE_DEPTH)
     for fault in compiled.faults:
         report.error("policy.rule", (key, *fault.path), fault.message)
@@ -59,44 +59,60 @@ def _check_condition(source: Any, report: ProblemReport, key: str, members: Memb
             "policy.rule", (key,), f"found {describe(source)}, expected an operator, true or false"
         )
     for path in sorted(compiled.paths - {""}) if members else ():
-        head, *rest = path.split(".")
-        known, word = (
-            (members, head) if head not in members else (members[head], rest[0] if rest else "")
-        )
-        if head not in members or "" in rest or (known and word and word not in known):
-            text = f"reads `{path}`, which is never there"
-            before, below = ("", rest) if head not in members else (f"{head}.", rest[1:])
-            near = suggest_path(
-                word, known, before=before, after="".join(f".{each}" for each in below)
-            )
-            report.error("pack.reference", (key,), text, hint=near or list_known(sorted(known)))
+        _check_path(path, report, key, members)
+
+
+def _check_path(path: str, report: ProblemReport, key: str, members: Members) -> None:
+    """Report a path that starts with an unknown word, or names an unknown member of a known one."""
+    head, *rest = path.split(".")
+    known: Collection[str] = members
+    word, before, below = head, "", rest
+    if head in members:
+        known = members[head]
+        word, before, below = rest[0] if rest else "", f"{head}.", rest[1:]
+        is_unknown = bool(known and word) and word not in known
+        if "" not in rest and not is_unknown:
+            return
+    near = suggest_path(word, known, before=before, after=_dotted(below))
+    _report_unknown(report, key, path, near or list_known(sorted(known)))
+
+
+def _report_unknown(report: ProblemReport, key: str, path: str, hint: str) -> None:
+    report.error("pack.reference", (key,), f"reads `{path}`, which is never there", hint=hint)
+
+
+def _dotted(words: Iterable[str]) -> str:
+    return "".join(f".{each}" for each in words)
 
 
 def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> None:
+    pieces = _parse_reply(template.reply, report)
+    given = template_skill(pack, template)
+    known = [f"{space}.{name}" for space in ("inputs", "outputs") for name in given[space]]
+    # A step without declared outputs may write any output.
+    writes_any = any("output" not in step for step in template.steps)
+    for slot in pieces:
+        if not isinstance(slot, TemplateSlot) or ".".join(slot.path[:2]) in known:
+            continue
+        space, *word = slot.path[:2]
+        if writes_any and space == "outputs":
+            continue
+        names, after = given.get(space) or (), _dotted(slot.path[2:])
+        near = suggest_path("".join(word), names, before=f"{space}.", after=after)
+        _report_unknown(report, "reply", ".".join(slot.path), near or list_known(known))
+
+
+def _parse_reply(reply: str, report: ProblemReport) -> Sequence[str | TemplateSlot]:
+    """Return the pieces of a reply, none if it is no template. Report placeholders that stay in its text."""
     try:
-        pieces = parse_template(reply_template(template.reply))
+        pieces = parse_template(reply_template(reply))
     except TemplateFault as fault:
-        report.error(
-            "request.template", ("reply",), str(fault).replace("`input`", "`inputs` or `outputs`")
-        )
-        return
-    for found in placeholders(template.reply, frozenset(), named=True):
+        text = str(fault).replace("`input`", "`inputs` or `outputs`")
+        report.error("request.template", ("reply",), text)
+        return ()
+    for found in placeholders(reply, frozenset(), named=True):
         if found.found.startswith("${") and found.found[2] != "{":
             continue
         message, hint = f"`{found.found}` is not filled in", f"write ${{{found.path}}}"
         report.error("request.template", ("reply",), message, hint=hint)
-    given = template_skill(pack, template)
-    known = [f"{space}.{name}" for space in ("inputs", "outputs") for name in given[space]]
-    # A step without declared outputs may write any output.
-    unsaid = any("output" not in step for step in template.steps)
-    for slot in pieces:
-        if not isinstance(slot, TemplateSlot) or ".".join(slot.path[:2]) in known:
-            continue
-        if not (unsaid and slot.path[0] == "outputs"):
-            text = f"reads `{'.'.join(slot.path)}`, which is never there"
-            space, *word = slot.path[:2]
-            after = "".join(f".{each}" for each in slot.path[2:])
-            near = suggest_path(
-                "".join(word), given.get(space) or (), before=f"{space}.", after=after
-            )
-            report.error("pack.reference", ("reply",), text, hint=near or list_known(known))
+    return pieces

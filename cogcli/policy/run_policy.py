@@ -7,7 +7,7 @@ The pack is fixed when the run starts. Only facts grow, from the outputs of call
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cogcli.base.jsonvalue import NOTHING, deep_copy, object_of
 from cogcli.base.refs import MISSING
@@ -15,7 +15,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.pack_spec import Pack, PackGate, PackTool
 from cogcli.declarations.spec_types import NESTED
-from cogcli.declarations.value_types import IntuitionMode
+from cogcli.declarations.value_types import IntuitionMode, Json
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.freshness import is_stale
 from cogcli.policy.pack_policy import MASK, GovernedCall, Policy
@@ -24,7 +24,7 @@ from cogcli.state.namespaces import walk
 
 _UNDECLARED: Final = PackTool()
 """The declaration of a capability that the pack does not list."""
-Facts = dict[str, dict[str, Any]]
+Facts = dict[str, Json]
 """The known facts about the entity in each slot."""
 
 
@@ -60,9 +60,9 @@ class Requester(NamedTuple):
 class RunState(NamedTuple):
     """The parts of a run that rules may read when a call is judged."""
 
-    inputs: Mapping[str, Any]
-    vars: Mapping[str, Any]
-    outputs: Mapping[str, Any]
+    inputs: Mapping[str, object]
+    vars: Mapping[str, object]
+    outputs: Mapping[str, object]
     now: str
     inside: tuple[str, ...] = ()
     """The skill tools around the call."""
@@ -72,28 +72,28 @@ class OwnSkill(NamedTuple):
     """The skill of a run, as `skill:ID`, and its inputs."""
 
     tool: str
-    inputs: Mapping[str, Any]
+    inputs: Mapping[str, object]
 
 
 class JudgedCall(NamedTuple):
     """One call with the data that rules see."""
 
     call: GovernedCall
-    data: dict[str, Any]
+    data: Json
 
-    def with_value(self, path: str, value: Any) -> JudgedCall:
+    def with_value(self, path: str, value: object) -> JudgedCall:
         """Return the same call with another value at a path of its data."""
         data = with_value(self.data, path, value)
         return JudgedCall(self.call._replace(arguments=data["args"]), data)
 
 
-def with_value(data: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
+def with_value(data: Json, path: str, value: object) -> Json:
     """Return a copy of a rule's data with another value at a path."""
     head, *rest = path.split(".")
     return {**data, head: _replace_at(data.get(head), rest, value)}
 
 
-def _replace_at(value: Any, path: list[str], new: Any) -> Any:
+def _replace_at(value: object, path: list[str], new: object) -> object:
     """Return a copy of a value with `new` at a path. Missing parts become objects."""
     if not path:
         return new
@@ -112,7 +112,7 @@ class StateView(Protocol):
         """Fold the next event of the log."""
         ...
 
-    def read(self) -> Mapping[str, Any]:
+    def read(self) -> Mapping[str, object]:
         """Return the parts of the document that rules read."""
         ...
 
@@ -186,14 +186,14 @@ class RunPolicy:
         return self._view.apply if self._view else None
 
     @property
-    def snapshot(self) -> Mapping[str, Any]:
+    def snapshot(self) -> Mapping[str, object]:
         """The parts of the run's state that rules read."""
         return self._view.read() if self._view else NOTHING
 
     def judge(
         self,
         capability: Capability,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         state: RunState,
         step: str,
         services: tuple[str, ...] = (),
@@ -204,7 +204,7 @@ class RunPolicy:
     def build_judged_call(
         self,
         capability: Capability,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         state: RunState,
         step: str,
         services: tuple[str, ...] = (),
@@ -246,7 +246,7 @@ class RunPolicy:
             )
         return verdict
 
-    def _judge_own_skill(self, data: dict[str, Any]) -> Verdict | None:
+    def _judge_own_skill(self, data: Json) -> Verdict | None:
         """Return the verdict on the run's own skill if it is a tool that is not simply allowed, otherwise None.
 
         It applies to each call, since the run of a skill has no step that could be judged.
@@ -277,7 +277,7 @@ class RunPolicy:
         """Return the gate of a verdict, or the built-in gate if the pack has none of that name."""
         return self.pack.policy.gate(name) or PackGate()
 
-    def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
+    def learn(self, capability_id: str, output: Mapping[str, object], at: str) -> None:
         """Add the facts that a call's output declares, as of this time."""
         declared = self._declared(capability_id).facts
         learned_at = {}
@@ -295,7 +295,7 @@ class RunPolicy:
 
     def merge_known_facts(
         self,
-        facts: Mapping[str, Mapping[str, Any]],
+        facts: Mapping[str, Mapping[str, object]],
         stored_at: Callable[[str], Facts] | None = None,
     ) -> None:
         """Add facts that are known before any call, by slot. Facts from calls of this run take precedence. `stored_at`
@@ -309,7 +309,7 @@ class RunPolicy:
         """The names of required evidence that is unknown."""
         return self._find_unresolved(self.facts)
 
-    def _find_unresolved(self, data: Mapping[str, Any]) -> tuple[str, ...]:
+    def _find_unresolved(self, data: Mapping[str, object]) -> tuple[str, ...]:
         return tuple(name for name in self._required if not _is_known(data, name))
 
     @property
@@ -332,13 +332,17 @@ class RunPolicy:
         for slot, facts in known.facts.items():
             current = found.setdefault(slot, {})
             for name, value in facts.items():
-                at = known.learned_at.get((slot, name))
-                is_undated = at is None and known.stored_at is None
-                if is_undated or (
-                    at is not None and not is_stale(at, name, self.pack.knowledge, now)
-                ):
+                if self._is_current(slot, name, now):
                     current[name] = value
         return found
+
+    def _is_current(self, slot: str, name: str, now: str) -> bool:
+        """Return whether a known fact counts at a time: a call within `freshness_s` returned it, or the run read no
+        store that could hold a newer one."""
+        at = self._known.learned_at.get((slot, name))
+        if at is None:
+            return self._known.stored_at is None
+        return not is_stale(at, name, self.pack.knowledge, now)
 
     def explain_refusal(self, reason: str) -> str:
         """Return a hint for a call that was refused because evidence has gone stale, otherwise an empty string."""
@@ -347,7 +351,7 @@ class RunPolicy:
             return ""
         return f"`{name}` is older than `freshness_s` of the pack allows: start a new run"
 
-    def decision_evidence(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def decision_evidence(self, arguments: Mapping[str, object]) -> Json:
         """Return the data of a decision that the log holds, so that other rules can decide it again."""
         return {"input": arguments, "facts": self.facts}
 
@@ -364,7 +368,7 @@ class RunPolicy:
             self._foreign[services] = found
         return found
 
-    def _build_data(self, call: GovernedCall, state: RunState, step: str) -> dict[str, Any]:
+    def _build_data(self, call: GovernedCall, state: RunState, step: str) -> Json:
         """Return the data that rules see (docs/reference/pack.md#rules)."""
         return {
             **self._facts_at(state.now),
@@ -384,7 +388,7 @@ class RunPolicy:
         }
 
 
-def _is_known(data: Mapping[str, Any], name: str) -> bool:
+def _is_known(data: Mapping[str, object], name: str) -> bool:
     """Return whether a fact of a slot is known."""
     slot, _, fact = name.partition(".")
     return object_of(data.get(slot)).get(fact) is not None
@@ -406,7 +410,7 @@ class LimitsPolicy:
     def judge(
         self,
         capability: Capability,
-        arguments: Mapping[str, Any],
+        arguments: Mapping[str, object],
         state: RunState,
         step: str,
         services: tuple[str, ...] = (),
@@ -425,13 +429,13 @@ class LimitsPolicy:
         """Return the built-in gate. No verdict of this policy needs one."""
         return PackGate()
 
-    def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
+    def learn(self, capability_id: str, output: Mapping[str, object], at: str) -> None:
         """Do nothing: without a pack no output is a fact."""
 
     def explain_refusal(self, reason: str) -> str:
         """Return an empty string: without a pack no evidence is required."""
         return ""
 
-    def decision_evidence(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def decision_evidence(self, arguments: Mapping[str, object]) -> Json:
         """Return an empty object: the verdict depends only on the capability's mode."""
         return {}

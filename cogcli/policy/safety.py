@@ -3,8 +3,8 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection
+from typing import Final, NamedTuple
 
 from cogcli.base.errors import (
     RuntimeErrorBase,
@@ -13,6 +13,9 @@ from cogcli.base.errors import (
     SafetyTrustLevelError,
 )
 from cogcli.declarations.capability_spec import TRUST_RANKS, Gate, Safety
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
 from cogcli.policy.approvals import RequestedAction
 
 
@@ -56,24 +59,27 @@ def refusal_of_asked(capability_id: str, asked: RequestedAction | None) -> Runti
     )
 
 
-def judge_gate(gate: Gate, reply: Mapping[str, Any]) -> GateVerdict:
+def judge_gate(gate: Gate, reply: Json) -> GateVerdict:
     """Return the verdict of a gate's reply. Only `allowed: true` passes; false leads to its `on_fail`; anything else
     blocks."""
-    allowed = reply.get("allowed")
-    if allowed is True:
-        return GateVerdict("pass", "")
-    if allowed is False:
-        return GateVerdict(gate.on_fail, _find_reason(reply) or "not allowed")
-    return GateVerdict("error", "answered without a boolean `allowed`")
+    answer = read_record(_GateReply, reply)
+    if answer.allowed is None:
+        return GateVerdict("error", "answered without a boolean `allowed`")
+    return GateVerdict("pass", "") if answer.allowed else GateVerdict(gate.on_fail, answer.why)
 
 
-def _find_reason(reply: Mapping[str, Any]) -> str:
-    """Return the gate's `reason`, or its first `reasons` joined. Empty without a text."""
-    reason, several = reply.get("reason"), reply.get("reasons")
-    if isinstance(reason, str) and reason:
-        return reason
-    listed = several if isinstance(several, list) else []
-    return "; ".join(each for each in listed[:_MOST_REASONS] if isinstance(each, str))
+class _GateReply(Record):
+    """The members of a gate's reply that count."""
+
+    allowed: bool | None = None
+    reason: str
+    reasons: list[object]
+
+    @property
+    def why(self) -> str:
+        """The reason, or the texts among the first reasons joined."""
+        several = (each for each in self.reasons[:_MOST_REASONS] if isinstance(each, str))
+        return self.reason or "; ".join(several) or "not allowed"
 
 
 _MOST_REASONS: Final = 5

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import MODES, VERDICTS, PackTool
+from cogcli.declarations.value_types import Json
 
 _STRICTNESS: Final = {verdict: rank for rank, verdict in enumerate(reversed(VERDICTS))}
 _RANK: Final = {mode: rank for rank, mode in enumerate(MODES)}
@@ -40,7 +41,7 @@ class Verdict(NamedTuple):
     rule_errors: tuple[dict[str, str], ...] = ()
     """Rules without a result, as `{rule, code, pointer}`."""
     obligations: tuple[str, ...] = ()
-    reads: dict[str, Any] = NOTHING
+    reads: Json = NOTHING
 
     @property
     def allows(self) -> bool:
@@ -67,7 +68,7 @@ class Verdict(NamedTuple):
             else "allow"
         )
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the members of `policy.decided` that the checks determine."""
         optional = {"rule": self.rule, "gate": self.gate}
         return {

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app import episodes
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError
 from cogcli.declarations.spec_types import NESTED
+from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History, history_of
 from cogcli.episode.log_reader import iterate_events
 
@@ -25,7 +26,7 @@ class _Calls(NamedTuple):
     failed: Counter[str]
 
 
-def measure_calls(settings: Settings) -> dict[str, Any]:
+def measure_calls(settings: Settings) -> Json:
     """Return the object of `registry stats`.
 
     `specs` counts the specs by kind and domain. `episodes` counts the episodes that were read and
@@ -33,7 +34,7 @@ def measure_calls(settings: Settings) -> dict[str, Any]:
     the median and 95th percentile of milliseconds."""
     catalog = open_registry(settings).everything()
     ids = {kind: sorted(getattr(catalog, kind)) for kind in KINDS}
-    specs: dict[str, Any] = {kind: {"total": len(own)} for kind, own in ids.items()}
+    specs: Json = {kind: {"total": len(own)} for kind, own in ids.items()}
     for kind in ("skills", "capabilities"):
         domains = Counter(id.partition(".")[0] for id in ids[kind])
         specs[kind]["domains"] = dict(sorted(domains.items()))
@@ -62,7 +63,7 @@ def _count(calls: dict[str, _Calls], run: History) -> None:
                 one.failed[step.error.code if step.error else ""] += 1
 
 
-def _row(id: str, found: _Calls) -> dict[str, Any]:
+def _row(id: str, found: _Calls) -> Json:
     times = sorted(found.times)
     return {
         "capability": id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -15,6 +15,7 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused, FolderLock, read_regular, write_atomic
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.value_types import Json
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -131,7 +132,7 @@ def _write_choice(
     return True
 
 
-def _read(path: str) -> tuple[dict[str, Any], int]:
+def _read(path: str) -> tuple[Json, int]:
     """Return the object of the file, `x-` keys included, and its mode. An earlier check reports its
     problems."""
     try:

@@ -3,18 +3,17 @@ of `show`."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from cogcli.app.inventory.kinds import KINDS, details_of, whole_view
 from cogcli.app.settings import Settings
+from cogcli.declarations.value_types import Json
 
 
-def whole_catalog(settings: Settings) -> dict[str, list[dict[str, Any]]]:
+def whole_catalog(settings: Settings) -> dict[str, list[Json]]:
     """Return the specs of each kind, by id. Skills and capabilities include their missing needs.
 
     Values under secret names are masked."""
     view = whole_view(settings)
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[Json]] = {}
     for name in KINDS:
         specs = sorted(getattr(view.catalog, name).items())
         found[name] = [details_of(view, spec, name) for _, spec in specs]

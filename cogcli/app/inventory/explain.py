@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.inventory.kinds import find_spec, shadows_of
 from cogcli.app.registry import Layers, open_registry, selection_options, untrusted_warning
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CapabilityNotFoundError, CogcliError, ServiceResolutionError
 from cogcli.base.problems import ProblemsFound, sort_problems
+from cogcli.declarations.value_types import Json
 from cogcli.specs.binding_chain import ChainLink, SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -23,7 +24,7 @@ class ChoiceExplanation(NamedTuple):
     """The object of `explain --json`, the error if nothing can be called, and the choice that waits
     for trust."""
 
-    body: dict[str, Any]
+    body: Json
     error: CogcliError | None = None
     warnings: tuple[CogcliError, ...] = ()
 
@@ -163,15 +164,13 @@ def explain_choice(
     )
 
 
-def _bindings(
-    catalog: Catalog, found: Explanation, given: SelectionOptions
-) -> Iterator[dict[str, Any]]:
+def _bindings(catalog: Catalog, found: Explanation, given: SelectionOptions) -> Iterator[Json]:
     """Yield every binding of the capability, those of the chain first."""
     chain = {link.binding_id: link for link in (found.selection.chain if found.selection else ())}
     first = next((link.binding_id for link in chain.values() if link.eligible), None)
     for id in dict.fromkeys((*chain, *catalog.bindings_of.get(found.capability_id, ()))):
         state, reason = _binding_state(catalog, found, id, first, given)
-        row: dict[str, Any] = {"binding_id": id, "state": state, "reason": reason}
+        row: Json = {"binding_id": id, "state": state, "reason": reason}
         binding = catalog.bindings.get(id)
         if binding is None:
             yield row | {"file": catalog.broken.get(f"binding:{id}")}

@@ -24,6 +24,7 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.value_types import Json
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons, variables_of
@@ -33,7 +34,7 @@ from cogcli.specs.service_variables import address_fault
 from cogcli.specs.skill import capabilities_of
 from cogcli.specs.word_search import SearchField, search
 
-InventoryRow = dict[str, Any]
+InventoryRow = Json
 _ADDRESSES: Final = ("base_url", "url", "command", "server", "spec_ref")
 
 

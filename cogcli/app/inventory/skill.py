@@ -10,6 +10,7 @@ from cogcli.base.errors import SkillNotFoundError
 from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.value_types import Json
 from cogcli.report.graph import GraphView, Node
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.sample_inputs import sample_inputs
@@ -33,7 +34,7 @@ def find_skill(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
     )
 
 
-def skill_row(skill: Skill) -> dict[str, Any]:
+def skill_row(skill: Skill) -> Json:
     """Return the row of a skill. Its channel is the folder around its domain."""
     parts = skill.file.replace("\\", "/").split("/")
     return {
@@ -46,7 +47,7 @@ def skill_row(skill: Skill) -> dict[str, Any]:
     }
 
 
-def row_texts(row: dict[str, Any], spec: Any) -> list[SearchField]:
+def row_texts(row: Json, spec: Any) -> list[SearchField]:
     """Return the searched texts of a row: the id, then description and tags, then the other
     members."""
     tags = object_of(getattr(spec, "metadata", None)).get("tags")
@@ -60,13 +61,13 @@ def row_texts(row: dict[str, Any], spec: Any) -> list[SearchField]:
     ]
 
 
-def texts_of_skill(row: dict[str, Any], skill: Skill) -> list[SearchField]:
+def texts_of_skill(row: Json, skill: Skill) -> list[SearchField]:
     """Return the searched texts of a skill."""
     fields, calls = (*skill.inputs, *skill.outputs), [step.uses for step in skill.steps]
     return skill_texts(row["id"], row["name"], row["description"], skill.metadata, fields, calls)
 
 
-def skill_details(skill: Skill, layers: Layers, shadows: list[dict[str, str]]) -> dict[str, Any]:
+def skill_details(skill: Skill, layers: Layers, shadows: list[dict[str, str]]) -> Json:
     """Return the details that a row lacks: layer, hidden files, tags, fields, steps, and a sample
     command."""
     return {

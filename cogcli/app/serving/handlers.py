@@ -23,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 from cogcli import __version__
 from cogcli.app.serving.run_pool import ProgressNotifier, RunPool
 from cogcli.base.errors import CogcliError
+from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -48,7 +49,7 @@ class ServerListener(NamedTuple):
     (id), as far as known."""
     bug: Callable[[BaseException], None]
     """Called with an unexpected exception, for a crash report."""
-    error: Callable[[RunResult], dict[str, Any] | None]
+    error: Callable[[RunResult], Json | None]
     """Returns the error object of a run, with commands in `next`."""
 
 
@@ -102,7 +103,7 @@ class ToolHandlers:
         self,
         client: ClientRequest,
         served: ServedSkill,
-        given: dict[str, Any],
+        given: Json,
         report: dict[str, str],
     ) -> types.CallToolResult:
         loaded = served.with_inputs(given)
@@ -122,9 +123,7 @@ def server_of(tools: ToolHandlers) -> Server[Any]:
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
-def _tool_result(
-    result: RunResult, error: dict[str, Any] | None, where: str
-) -> types.CallToolResult:
+def _tool_result(result: RunResult, error: Json | None, where: str) -> types.CallToolResult:
     meta = {
         "cogcli/episode_id": result.episode_id,
         "cogcli/run_id": result.run_id,
@@ -152,7 +151,7 @@ def _tool_result(
     return reply
 
 
-def _lines(word: str, error: dict[str, Any], lead: str) -> str:
+def _lines(word: str, error: Json, lead: str) -> str:
     """Return an error as lines: code and message, hint, and each next command after `lead`."""
     lines = [f"{word}[{error['code']}]: {error['message']}"]
     if error.get("hint"):
@@ -172,7 +171,7 @@ def _hint_for_client(hint: str) -> str:
     )
 
 
-def _waiting_text(episode_id: str, error: dict[str, Any], where: str) -> str:
+def _waiting_text(episode_id: str, error: Json, where: str) -> str:
     """Return the text for a run that waits for a person.
 
     Its reader may be a model without a shell, so the text lists the steps."""
@@ -202,7 +201,7 @@ def _refused_result(error: CogcliError) -> types.CallToolResult:
     )
 
 
-def _error_result(text: str, meta: dict[str, Any]) -> types.CallToolResult:
+def _error_result(text: str, meta: Json) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True, _meta=meta)
 
 

@@ -28,6 +28,7 @@ from cogcli.app.serving.run_pool import RunPool
 from cogcli.app.serving.server_socket import Endpoint
 from cogcli.app.serving.stdio_transport import BAD_ID, has_bad_id
 from cogcli.base.strict_json import MAX_BYTES, JsonRefused, loads
+from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
     import signal
@@ -71,7 +72,7 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         status, problem = self._refusal(headers)
-        fault: dict[str, Any] | None = None
+        fault: Json | None = None
         if not status and scope["method"] == "POST":
             status, problem, receive, value = await _read_body(headers, receive)
             fault = (
@@ -112,7 +113,7 @@ def _single_value(headers: dict[str, list[str]], name: str) -> str:
     return values[0] if len(values) == 1 else ""
 
 
-def _reply_to_fault(value: Any, version: str) -> dict[str, Any] | None:
+def _reply_to_fault(value: Any, version: str) -> Json | None:
     """Return the reply to a request that the server cannot take; None for any other body.
 
     `version` is the protocol version in the header."""
@@ -168,7 +169,7 @@ async def _refuse(send: Send, status: int, problem: str) -> None:
     await _send_json(send, status, error)
 
 
-async def _send_json(send: Send, status: int, value: dict[str, Any]) -> None:
+async def _send_json(send: Send, status: int, value: Json) -> None:
     body = json.dumps(value).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 401:

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
@@ -20,6 +20,7 @@ from cogcli.base.errors import CogcliError
 from cogcli.base.problems import ProblemsFound
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.value_types import Json
 from cogcli.run.input_origins import CLIENT
 from cogcli.run.prepare import PreparedRun, RunRequest, check_inputs, prepare_without_inputs
 from cogcli.specs.field_schema import schema_of
@@ -35,10 +36,10 @@ _SUM: Final = 8
 class ServedSkill(NamedTuple):
     """A skill as a tool, with everything that a run needs except the inputs."""
 
-    tool: dict[str, Any]
+    tool: Json
     loaded: PreparedRun
 
-    def with_inputs(self, given: dict[str, Any]) -> PreparedRun:
+    def with_inputs(self, given: Json) -> PreparedRun:
         """Return the prepared run with checked inputs. Raise ProblemsFound."""
         inputs, wrong = check_inputs(self.loaded.skill.inputs, given)
         if wrong:
@@ -103,7 +104,7 @@ def name_tools(ids: Iterable[str], names: str = NAMES[0]) -> dict[str, str]:
     }
 
 
-def tool_of(skill: Skill, capabilities: Iterable[Capability], name: str) -> dict[str, Any]:
+def tool_of(skill: Skill, capabilities: Iterable[Capability], name: str) -> Json:
     """Return the tool, as in `tools/list`, of a skill that can call these capabilities, gates
     included."""
     return {

@@ -29,6 +29,7 @@ from cogcli.declarations.option_types import (
     WordChoice,
 )
 from cogcli.declarations.options import OPTIONS, PROGRESS, TRUST_LEVELS, Option
+from cogcli.declarations.value_types import Json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ class ConfigFile:
         self.path = path
         self.shown = shown
         self.project = project
-        self.values: dict[str, Any] = {}
+        self.values: Json = {}
         self.lines: dict[str, int] = {}
         self.problems: list[CogcliError] = []
         if refusal is not None:
@@ -127,7 +128,7 @@ class ConfigFile:
             if len(self.problems) >= _MOST_PROBLEMS:
                 return
 
-    def _parse(self, text: str) -> dict[str, Any]:
+    def _parse(self, text: str) -> Json:
         if excess := find_excess(text):
             self._problem(*excess, hint="shorten it, or remove it")
             return {}
@@ -178,7 +179,7 @@ class ConfigFile:
         is_plain = isinstance(value, bool | int | float)
         self._problem(f"unknown key `{name}`", line, int(is_plain), hint=hint)
 
-    def _has_own_root(self, tables: dict[str, Any]) -> bool:
+    def _has_own_root(self, tables: Json) -> bool:
         """Whether tables by directory name the folder of this file."""
         roots = (os.path.realpath(self._absolute(root)) for root in tables)
         return os.path.realpath(os.path.dirname(self.path)) in roots

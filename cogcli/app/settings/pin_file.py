@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.toml_bounds import find_excess
+from cogcli.declarations.value_types import Json
 
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _MARK: Final = "\ufeff"
@@ -98,7 +99,7 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def _read(text: str) -> dict[str, Any]:
+def _read(text: str) -> Json:
     if find_excess(text):
         raise PinRefused
     try:
@@ -107,9 +108,7 @@ def _read(text: str) -> dict[str, Any]:
         raise PinRefused from error
 
 
-def _expected_document(
-    document: dict[str, Any], environment: str, id: str, version: str | None
-) -> dict[str, Any]:
+def _expected_document(document: Json, environment: str, id: str, version: str | None) -> Json:
     """Set a pin in the document, or remove it without a version, and return the document.
 
     The changed text must parse to the same value.

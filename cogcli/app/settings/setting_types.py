@@ -7,6 +7,7 @@ import os
 from typing import Any, Final, Literal
 
 from cogcli.declarations.option_types import OptionType, TextList, is_line
+from cogcli.declarations.value_types import Json
 
 CONTRACTS: Final = ("strict", "lenient")
 MOST_DIRECTORIES: Final = 256
@@ -26,7 +27,7 @@ class PathList(TextList):
         is_short_list = isinstance(value, list) and len(value) <= MOST_DIRECTORIES
         return is_short_list and all(map(_is_path, value))
 
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> Json:
         return {**super().json_schema(), "maxItems": MOST_DIRECTORIES}
 
     def parse(self, text: str) -> list[str] | None:
@@ -84,7 +85,7 @@ class RootTables(OptionType):
     def parse(self, text: str) -> None:
         """Return None: no variable of the environment holds a table."""
 
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> Json:
         table = {
             "type": "object",
             "properties": {"contracts": {"enum": list(CONTRACTS)}},
@@ -112,7 +113,7 @@ class PinTables(OptionType):
     def parse(self, text: str) -> None:
         """Return None: no variable of the environment holds a table."""
 
-    def json_schema(self) -> dict[str, Any]:
+    def json_schema(self) -> Json:
         version = {"type": "string", "pattern": "^[0-9][^#]*(#sha256:[0-9a-f]{64})?$"}
         table = {"type": "object", "additionalProperties": version}
         named = {"type": "object", "additionalProperties": table}

@@ -17,12 +17,13 @@ from cogcli.app.settings.trust_digests import digests, folder_name, identity_of
 from cogcli.app.settings.user_dirs import cache_home, config_home
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused, FolderLock, hint_for_write, read_regular, write_atomic
+from cogcli.declarations.value_types import Json
 from cogcli.specs.layers import HOST, HOST_FOLDER, PROJECT, Layer, distinct
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Final
+    from typing import Final
 
     from cogcli.app.settings.trust_digests import DecidingFiles
 
@@ -158,7 +159,7 @@ def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None =
 
 
 def _compare_with_accepted(
-    project: str, entry: dict[str, Any], file: ConfigFile | None, environ: Mapping[str, str]
+    project: str, entry: Json, file: ConfigFile | None, environ: Mapping[str, str]
 ) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """Return the accepted digests, and the changes since.
 
@@ -263,7 +264,7 @@ def key_of(project: str) -> str:
     return path if path.isprintable() and "\\" not in path else ascii(path)
 
 
-def read_store(environ: Mapping[str, str]) -> dict[str, Any]:
+def read_store(environ: Mapping[str, str]) -> Json:
     """Return the trusted projects. The entry of an older schema is a text, and a damaged store
     trusts nothing.
 
@@ -282,9 +283,7 @@ def read_store(environ: Mapping[str, str]) -> dict[str, Any]:
     return {path: entry if path in folders else body["schema"] for path, entry in entries.items()}
 
 
-def change_store(
-    environ: Mapping[str, str], change: Callable[[dict[str, Any]], dict[str, Any]]
-) -> dict[str, Any]:
+def change_store(environ: Mapping[str, str], change: Callable[[Json], Json]) -> Json:
     """Change the store under a lock, and return its content before."""
 
     path = store_path(environ)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
 
 from cogcli.app.settings.trust import (
     change_store,
@@ -27,6 +26,7 @@ from cogcli.app.settings.trust_needs import (
     needs_of,
     service_files,
 )
+from cogcli.declarations.value_types import Json
 
 
 class ProjectSnapshot:
@@ -116,7 +116,7 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
     copies.keep({digest_of_bytes(data): data for data in located.values()})
     kept: dict[str, str] = {}
 
-    def update(projects: dict[str, Any]) -> dict[str, Any]:
+    def update(projects: Json) -> Json:
         entry = projects.get(key_of(project))
         if not isinstance(entry, dict) or not isinstance(entry.get("accepted"), dict):
             return projects

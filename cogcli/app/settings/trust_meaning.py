@@ -26,6 +26,7 @@ from cogcli.base.toml_bounds import find_excess
 from cogcli.base.yaml.reader import DOCUMENT, parse
 from cogcli.declarations.capability_spec import GATES, STRICTNESS, TRUST_RANKS
 from cogcli.declarations.pack_spec import VERDICTS
+from cogcli.declarations.value_types import Json
 from cogcli.specs.host_layout import ACTIVE_FILE, OVERRIDES_FILE, SERVICES_FILE
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.layers import builtin_root
@@ -45,7 +46,7 @@ _LARGEST_DIFF: Final = 512 * 1024
 _ISOLATIONS: Final = ("thread", "process", "sandbox")
 """The isolations of functions, the weakest first."""
 
-Declarations = dict[tuple[str, str], dict[str, Any]]
+Declarations = dict[tuple[str, str], Json]
 """By kind and subject what each file declares, by the name of the file."""
 
 
@@ -106,7 +107,7 @@ class FileChange(NamedTuple):
             return f"; all: diff -u {quote(self.copy)} {quote(self.name)}"
         return f"; all: less {quote(self.copy or self.name)}"
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the change as a JSON object, without contents."""
         return {
             "change": self.change,
@@ -237,14 +238,14 @@ def _is_spec(name: str) -> bool:
     return name.endswith((".yaml", ".yml", ".json", ".toml"))
 
 
-def _value_of(name: str, data: bytes) -> dict[str, Any] | None:
+def _value_of(name: str, data: bytes) -> Json | None:
     """Return the mapping in a file, None if it cannot be read."""
     if name.endswith(".toml"):
         return _toml_of(data)
     return parse(data, file=name, limits=DOCUMENT).value
 
 
-def _toml_of(data: bytes) -> dict[str, Any] | None:
+def _toml_of(data: bytes) -> Json | None:
     try:
         text = data[: _LONGEST_SETTINGS + 1].decode("utf-8-sig")
         if len(data) > _LONGEST_SETTINGS or find_excess(text):
@@ -272,7 +273,7 @@ def _declared(name: str, data: bytes | None) -> dict[tuple[str, str], Any]:
 Declared = Iterator[tuple[tuple[str, str], Any]]
 
 
-def _capability(name: str, raw: dict[str, Any]) -> Declared:
+def _capability(name: str, raw: Json) -> Declared:
     id = str(raw.get("id"))
     properties = object_of(raw.get("properties"))
     yield ("safety", id), raw.get("safety")
@@ -281,7 +282,7 @@ def _capability(name: str, raw: dict[str, Any]) -> Declared:
     yield ("base", id), raw.get("extends")
 
 
-def _pack(name: str, raw: dict[str, Any]) -> Declared:
+def _pack(name: str, raw: Json) -> Declared:
     meta, policy = object_of(raw.get("pack_meta")), object_of(raw.get("policy_layer"))
     pack = f"{meta.get('pack_id')}@{meta.get('pack_version')}"
     for entry in map(object_of, list_of(policy.get("rules"))):
@@ -305,7 +306,7 @@ def _pack(name: str, raw: dict[str, Any]) -> Declared:
         yield ("setting", f"{pack}: memory_layer.{key}"), memory.get(key)
 
 
-def _service(name: str, raw: dict[str, Any]) -> Declared:
+def _service(name: str, raw: Json) -> Declared:
     service = f"service {raw.get('id')}"
     yield ("host", service), _hosts_in(_with_defaults(raw))
     yield ("plain", service), _hosts_in(_with_defaults(raw), _PLAIN_HOST)
@@ -320,7 +321,7 @@ def _service(name: str, raw: dict[str, Any]) -> Declared:
     yield ("network", service), raw.get("network") == "private"
 
 
-def _binding(name: str, raw: dict[str, Any]) -> Declared:
+def _binding(name: str, raw: Json) -> Declared:
     binding = f"binding {raw.get('id')}"
     called = f"{raw.get('operation')} of service {raw.get('service')}"
     method = object_of(raw.get("metadata")).get("method")
@@ -329,35 +330,35 @@ def _binding(name: str, raw: dict[str, Any]) -> Declared:
     yield ("variable", binding), _variables_in(raw)
 
 
-def _skill(name: str, raw: dict[str, Any]) -> Declared:
+def _skill(name: str, raw: Json) -> Declared:
     skill = f"skill {raw.get('id')}"
     yield ("calls", skill), set(_members(raw, "uses"))
     yield ("host", skill), _hosts_in(raw)
 
 
-def _policy(name: str, raw: dict[str, Any]) -> Declared:
+def _policy(name: str, raw: Json) -> Declared:
     for id, binding in object_of(raw.get("defaults")).items():
         yield ("choice", str(id)), binding
 
 
-def _active(name: str, raw: dict[str, Any]) -> Declared:
+def _active(name: str, raw: Json) -> Declared:
     for id, binding in raw.items():
         yield ("choice", str(id)), binding
 
 
-def _overrides(name: str, raw: dict[str, Any]) -> Declared:
+def _overrides(name: str, raw: Json) -> Declared:
     for entry in map(object_of, list_of(raw.get("overrides"))):
         chosen = str(entry.get("binding") or f"service {entry.get('service')}")
         for id in list_of(entry.get("capabilities")):
             yield ("override", str(id)), f"{chosen} ({entry.get('mode') or 'replace'})"
 
 
-def _services(name: str, raw: dict[str, Any]) -> Declared:
+def _services(name: str, raw: Json) -> Declared:
     for id, entry in object_of(raw.get("services")).items():
         yield from _service(name, {**object_of(entry), "id": id})
 
 
-def _document(name: str, raw: dict[str, Any]) -> Declared:
+def _document(name: str, raw: Json) -> Declared:
     paths = object_of(raw.get("paths"))
     for path, item in paths.items():
         if "$ref" in object_of(item):
@@ -372,7 +373,7 @@ def _document(name: str, raw: dict[str, Any]) -> Declared:
     yield ("host", name), _hosts_in({key: raw.get(key) for key in ("servers", "paths")})
 
 
-def _settings(value: dict[str, Any], above: str = "") -> Declared:
+def _settings(value: Json, above: str = "") -> Declared:
     for key, member in value.items():
         if isinstance(member, dict):
             yield from _settings(member, f"{above}{key}.")
@@ -380,7 +381,7 @@ def _settings(value: dict[str, Any], above: str = "") -> Declared:
             yield ("setting", f"{above}{key}"), member
 
 
-_Read = Callable[[str, dict[str, Any]], Declared]
+_Read = Callable[[str, Json], Declared]
 _READERS: Final[tuple[tuple[str, str, _Read], ...]] = (
     ("skills", "steps", _skill),
     ("capabilities", "version", _capability),
@@ -405,7 +406,7 @@ def _hosts_in(value: Any, pattern: re.Pattern[str] = _HOST) -> set[str]:
     return {host.lower() for text in _all_texts(value) for host in pattern.findall(text)}
 
 
-def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
+def _with_defaults(raw: Json) -> Json:
     """Return a service whose addresses have the defaults of its variables."""
     defaults = {
         name: object_of(each).get("default")
@@ -420,13 +421,13 @@ def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
     return {**raw, **{key: filled(raw[key]) for key in ADDRESSES if key in raw}}
 
 
-def _variables_in(raw: dict[str, Any]) -> set[str]:
+def _variables_in(raw: Json) -> set[str]:
     named = {name for text in _all_texts(raw) for name in PLACEHOLDER.findall(text)}
     named |= {str(name).removeprefix("env:") for name in _members(raw, "auth_ref")}
     return named | set(map(str, _members(object_of(raw.get("variables")), "env")))
 
 
-def _program_of(raw: dict[str, Any]) -> str | None:
+def _program_of(raw: Json) -> str | None:
     command = raw.get("command")
     if not isinstance(command, str):
         return None
@@ -619,7 +620,7 @@ def _weaker_safety(id: str, before: Any, after: Any) -> Iterator[str]:
     yield from _wider_scope(capability, old, new)
 
 
-def _dropped_demands(capability: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+def _dropped_demands(capability: str, old: Json, new: Json) -> Iterator[str]:
     levels = [TRUST_RANKS.get(str(each.get("trust_level") or "sandbox"), 0) for each in (old, new)]
     if levels[1] < levels[0]:
         yield f"{capability}: trust_level {new.get('trust_level') or 'sandbox'}, was {old['trust_level']}"
@@ -629,7 +630,7 @@ def _dropped_demands(capability: str, old: dict[str, Any], new: dict[str, Any]) 
         yield f"{capability} no longer says that its effect cannot be undone"
 
 
-def _wider_scope(capability: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+def _wider_scope(capability: str, old: Json, new: Json) -> Iterator[str]:
     targets, were = _texts(new.get("allowed_targets")), _texts(old.get("allowed_targets"))
     if were and not targets:
         yield f"{capability} may reach any target"
@@ -639,13 +640,13 @@ def _wider_scope(capability: str, old: dict[str, Any], new: dict[str, Any]) -> I
         yield f"{capability} loses the constraint {lost}"
 
 
-def _gates_in(safety: dict[str, Any], phase: str) -> Iterator[dict[str, Any]]:
+def _gates_in(safety: Json, phase: str) -> Iterator[Json]:
     """Yield the gates of a phase; one may be written as a name."""
     for gate in list_of(safety.get(phase)):
         yield {"capability": gate} if isinstance(gate, str) else object_of(gate)
 
 
-def _weaker_gate(capability: str, old: dict[str, Any], new: dict[str, Any] | None) -> Iterator[str]:
+def _weaker_gate(capability: str, old: Json, new: Json | None) -> Iterator[str]:
     name = old.get("capability")
     if new is None:
         yield f"{capability} loses the gate {name}"
@@ -657,7 +658,7 @@ def _weaker_gate(capability: str, old: dict[str, Any], new: dict[str, Any] | Non
         yield f"{capability}: gate {name} has changed"
 
 
-def _weaker_rule(rule: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+def _weaker_rule(rule: str, old: Json, new: Json) -> Iterator[str]:
     if not old:
         return
     was = str(object_of(old.get("then")).get("verdict"))

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
 from cogcli.app.settings.model_adapters import MODELS
 from cogcli.app.settings.trust_digests import BYTECODE, DecidingFiles
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.host_layout import SERVICES_FILE, layout_of
 from cogcli.specs.id_grammar import PLACEHOLDER
@@ -151,7 +152,7 @@ def model_needs(settings: ConfigFile) -> Needs:
     return Needs()
 
 
-def _services_in(path: str) -> list[tuple[str, dict[str, Any]]]:
+def _services_in(path: str) -> list[tuple[str, Json]]:
     from cogcli.base.yaml.reader import read_file
 
     value = read_file(path, file=path)[1].value
@@ -162,7 +163,7 @@ def _services_in(path: str) -> list[tuple[str, dict[str, Any]]]:
     return [(str(id), entry) for id, entry in several.items() if isinstance(entry, dict)]
 
 
-def _started_with(service: dict[str, Any]) -> tuple[tuple[str, ...], str, str, tuple[str, ...]]:
+def _started_with(service: Json) -> tuple[tuple[str, ...], str, str, tuple[str, ...]]:
     args, environ = service.get("args"), service.get("env")
     variables = environ if isinstance(environ, dict) else {}
     search = variables.get("PATH")
