@@ -29,9 +29,9 @@ def pointer_text(place: Pointer) -> str:
     return f"#{pointer_of(place)}"
 
 
-def find_at(document: Any, place: Pointer) -> Any:
+def find_at(document: object, place: Pointer) -> Any:
     """Return the value at a place, NOWHERE if there is none."""
-    value = document
+    value: Any = document
     for part in place:
         if isinstance(value, dict) and part in value:
             value = value[part]

@@ -134,5 +134,5 @@ def describe_schema(schema: Any) -> str:
     types -= {"integer"} if "number" in types else set()
     named = [name for name in TYPES if name in types]
     ready = normalize(schema)
-    bare = ready is not None and ready.schema.keys() <= {"type"}
+    bare = ready is not None and ready.is_bare
     return f"{' or '.join(named) or 'nothing'}{'' if bare else ' with conditions'}"

@@ -5,11 +5,15 @@ OpenAPI 3.0 has a dialect of its own: `nullable`, boolean `exclusiveMinimum`, an
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.json_pointer import DocumentFault, Pointer, find_at, parse_reference, pointer_text
-from cogcli.base.schema.visitor import ASSERTIONS, convert_subschemas
+from cogcli.base.jsonvalue import Json, object_of
+from cogcli.base.schema import keywords
+from cogcli.base.schema.keywords import Schema
+from cogcli.base.schema.visitor import ASSERTIONS, DEFINITIONS, convert_subschemas
 
+_MOST_NAME: Final = 64
 _COPIED: Final = ASSERTIONS | {
     "format",
     "default",
@@ -24,11 +28,11 @@ _COPIED: Final = ASSERTIONS | {
 class SchemaBundler:
     """Takes schemas out of one document. `is_openapi_30`: whether it is of OpenAPI 3.0."""
 
-    def __init__(self, document: dict[str, Any], *, is_openapi_30: bool = False) -> None:
+    def __init__(self, document: Json, *, is_openapi_30: bool = False) -> None:
         self._document = document
         self._is_openapi_30 = is_openapi_30
 
-    def bundle(self, schema: Any, place: Pointer, *, is_request: bool | None = None) -> Any:
+    def bundle(self, schema: object, place: Pointer, *, is_request: bool | None = None) -> Schema:
         """The schema at a place, with every schema that it refers to in its own `$defs`.
 
         For a request (`is_request` true) read-only properties are not required, for a response write-only ones; None
@@ -38,13 +42,13 @@ class SchemaBundler:
         closure = _Closure(self._document, self._is_openapi_30, optional_mark)
         whole = closure.part(schema, place)
         definitions = closure.definitions()
-        return {**whole, "$defs": definitions} if definitions else whole
+        return {**whole, "$defs": definitions} if isinstance(whole, dict) and definitions else whole
 
 
 class _Closure:
     """One schema and those it refers to, directly or not, each once."""
 
-    def __init__(self, document: dict[str, Any], is_openapi_30: bool, optional_mark: str) -> None:
+    def __init__(self, document: Json, is_openapi_30: bool, optional_mark: str) -> None:
         self._document = document
         self._is_openapi_30 = is_openapi_30
         self._optional_mark = optional_mark
@@ -53,15 +57,15 @@ class _Closure:
         self._counts: dict[str, int] = {}
         self._pending: list[Pointer] = []
 
-    def definitions(self) -> dict[str, Any]:
+    def definitions(self) -> Json:
         """The schemas referred to by name."""
-        found = {}
+        found: Json = {}
         while self._pending:
             place = self._pending.pop()
             found[self._names[place]] = self.part(find_at(self._document, place), place)
         return found
 
-    def part(self, schema: Any, place: Pointer) -> Any:
+    def part(self, schema: object, place: Pointer) -> Schema:
         """A copy of one schema with references to the bundle's definitions. Raises DocumentFault `wire.document`."""
         if isinstance(schema, bool):
             return schema
@@ -69,29 +73,27 @@ class _Closure:
             raise DocumentFault(
                 "wire.document", f"`{pointer_text(place)}`: expected a schema", pointer=place
             )
-        result: dict[str, Any] = {}
-        reference = schema.get("$ref")
-        if isinstance(reference, str):
+        result: Json = {}
+        reference = keywords.text(schema, "$ref")
+        if reference is not None:
             result["$ref"] = f"#/$defs/{self._definition_name(parse_reference(reference))}"
             if self._is_openapi_30:
                 return result
         result |= {key: value for key, value in schema.items() if key in _COPIED}
-        result |= convert_subschemas(
-            schema, lambda inner, part: self.part(part, (*place, *inner)), definitions=False
-        )
+        inner = {key: value for key, value in schema.items() if key not in DEFINITIONS}
+        result |= convert_subschemas(inner, lambda path, each: self.part(each, (*place, *path)))
         if "example" in schema and "examples" not in result:
             result["examples"] = [schema["example"]]
         if self._is_openapi_30:
             _convert_openapi_30(schema, result)
-        self._relax_required(schema, result)
+        if self._optional_mark:
+            self._relax_required(schema, result)
         return result
 
     def _definition_name(self, place: Pointer) -> str:
         if place not in self._names:
-            plain = (
-                "".join(char if char.isalnum() or char in "_-." else "_" for char in place[-1])[:64]
-                or "_"
-            )
+            letters = (char if char.isalnum() or char in "_-." else "_" for char in place[-1])
+            plain = "".join(letters)[:_MOST_NAME] or "_"
             count = self._counts.get(plain, 0)
             while (name := f"{plain}_{count}" if count else plain) in self._taken:
                 count += 1
@@ -101,29 +103,34 @@ class _Closure:
             self._pending.append(place)
         return self._names[place]
 
-    def _relax_required(self, schema: dict[str, Any], result: dict[str, Any]) -> None:
+    def _relax_required(self, schema: Json, result: Json) -> None:
         """Remove the properties that are not sent in this direction from `required`."""
-        required, properties = result.get("required"), schema.get("properties")
-        if self._optional_mark and isinstance(required, list) and isinstance(properties, dict):
-            optional = set()
-            for name, each in properties.items():
-                if isinstance(each, dict) and isinstance(each.get("$ref"), str):
-                    each = find_at(self._document, parse_reference(each["$ref"]))
-                if isinstance(each, dict) and each.get(self._optional_mark) is True:
-                    optional.add(name)
-            result["required"] = [n for n in required if not (isinstance(n, str) and n in optional)]
+        required = keywords.items(result, "required")
+        properties = keywords.mapping(schema, "properties")
+        optional = {name for name, each in properties.items() if self._is_optional(each)}
+        if required and optional:
+            result["required"] = [
+                name for name in required if not (isinstance(name, str) and name in optional)
+            ]
+
+    def _is_optional(self, schema: object) -> bool:
+        """Whether a schema, or the one that it refers to, is marked as not sent in this direction."""
+        own = object_of(schema)
+        reference = keywords.text(own, "$ref")
+        if reference is not None:
+            own = object_of(find_at(self._document, parse_reference(reference)))
+        return own.get(self._optional_mark) is True
 
 
-def _convert_openapi_30(schema: dict[str, Any], result: dict[str, Any]) -> None:
+def _convert_openapi_30(schema: Json, result: Json) -> None:
     """Convert keywords of OpenAPI 3.0 in `result` to 2020-12."""
-    if schema.get("nullable") is True and isinstance(schema.get("type"), str):
-        result["type"] = [schema["type"], "null"]
+    one_type = keywords.text(schema, "type")
+    if one_type is not None and schema.get("nullable") is True:
+        result["type"] = [one_type, "null"]
     for bound in ("Minimum", "Maximum"):
         exclusive, inclusive = f"exclusive{bound}", bound.lower()
-        # A boolean is removed, true or false.
-        if (
-            isinstance(result.get(exclusive), bool)
-            and result.pop(exclusive)
-            and inclusive in result
-        ):
+        if not isinstance(result.get(exclusive), bool):
+            continue
+        is_exclusive = result.pop(exclusive)  # a boolean is removed, true or false
+        if is_exclusive and inclusive in result:
             result[exclusive] = result.pop(inclusive)

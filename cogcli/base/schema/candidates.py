@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
-from cogcli.base.jsonvalue import holds_at_most
+from cogcli.base.jsonvalue import Json, holds_at_most
+from cogcli.base.schema import keywords
 from cogcli.base.schema.lookup import applied_parts
 from cogcli.base.schema.visitor import CHOICES
 
@@ -17,7 +18,7 @@ _MAX_STEPS: Final = 5_000
 """The most subschemas visited; references can lead to many more."""
 _DEPTH: Final = 6
 _LONG_TEXT: Final = 300
-_TYPE_VALUES: Final[dict[str, tuple[Any, ...]]] = {
+_TYPE_VALUES: Final[dict[str, tuple[object, ...]]] = {
     "null": (None,),
     "boolean": (True, False),
     "string": ("x", "", "text", "0", "a" * _LONG_TEXT),
@@ -27,23 +28,28 @@ _TYPE_VALUES: Final[dict[str, tuple[Any, ...]]] = {
 TYPES: Final = ("null", "boolean", "string", "integer", "number", "array", "object")
 
 
-def candidates(schema: Any) -> Iterator[Any]:
+_LENGTHS: Final = (("minLength", 0), ("minLength", -1), ("maxLength", 0), ("maxLength", 1))
+"""Keywords with a length, and what is added to it: a text of each length is tried."""
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+
+
+def candidates(schema: object) -> Iterator[object]:
     """At most 200 values that may fit a schema, the simplest first."""
     return islice(_CandidateSearch(schema).values(schema, _DEPTH), MAX_VALUES)
 
 
-def types_of(schema: Any) -> frozenset[str]:
+def types_of(schema: object) -> frozenset[str]:
     """The types that values of a schema may have, perhaps more; an integer is a number as well."""
     return _CandidateSearch(schema).types(schema, _DEPTH)
 
 
 class _CandidateSearch:
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: object) -> None:
         self._root = root
         self._left = _MAX_STEPS
         self._types: dict[tuple[int, int], frozenset[str]] = {}
 
-    def types(self, schema: Any, depth: int) -> frozenset[str]:
+    def types(self, schema: object, depth: int) -> frozenset[str]:
         """The types of one subschema, computed once."""
         key = (id(schema), depth)
         if key not in self._types:
@@ -51,102 +57,69 @@ class _CandidateSearch:
             self._types[key] = self._types_in(schema, depth)
         return self._types[key]
 
-    def _types_in(self, schema: Any, depth: int) -> frozenset[str]:
-        found = frozenset(TYPES)
+    def _types_in(self, schema: object, depth: int) -> frozenset[str]:
         if schema is False or schema == {"not": {}}:
             return frozenset()
         if not isinstance(schema, dict) or not depth:
-            return found
-        if "type" in schema:
-            named = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-            known = {type for type in named if isinstance(type, str)}
-            found &= known | ({"integer"} if "number" in known else set())
-        if isinstance(schema.get("enum"), list):
-            found &= frozenset(type for value in schema["enum"] for type in _types_of_value(value))
-        if "const" in schema:
-            found &= frozenset(_types_of_value(schema["const"]))
+            return frozenset(TYPES)
+        found = _declared_types(schema)
         for part in applied_parts(self._root, schema):
             found &= self.types(part, depth - 1)
         for key in CHOICES:
             if isinstance(schema.get(key), list):
-                found &= frozenset[str]().union(
-                    *(self.types(part, depth - 1) for part in schema[key])
+                found &= frozenset(
+                    type for part in schema[key] for type in self.types(part, depth - 1)
                 )
         return found
 
-    def values(self, schema: Any, depth: int) -> Iterator[Any]:
+    def values(self, schema: object, depth: int) -> Iterator[object]:
         """Values of at most `MAX_NODES` nodes that may fit a subschema."""
         return (value for value in self._values(schema, depth) if holds_at_most(value, MAX_NODES))
 
-    def _values(self, schema: Any, depth: int) -> Iterator[Any]:
+    def _values(self, schema: object, depth: int) -> Iterator[object]:
         self._left -= 1
         if self._left < 0:
             return
-        if not isinstance(schema, dict):
-            schema = {}
-        if "const" in schema:
-            yield schema["const"]
-        for key in ("enum", "examples"):
-            if isinstance(schema.get(key), list):
-                yield from schema[key][:20]
-        if "default" in schema:
-            yield schema["default"]
+        own: Json = schema if isinstance(schema, dict) else {}
+        yield from _author_values(own)
         if not depth:
             return
-        parts = applied_parts(self._root, schema)
+        parts = applied_parts(self._root, own)
         for key in CHOICES:
-            parts += schema[key] if isinstance(schema.get(key), list) else []
+            parts = parts + keywords.items(own, key)
         for part in parts:
             yield from islice(self.values(part, depth - 1), 30)
-        types = self.types(schema, depth)
+        types = self.types(own, depth)
         for type in TYPES:
             if type in types and not (type == "integer" and "number" in types):
-                yield from self._of_type(type, schema, depth)
+                yield from self._of_type(type, own, depth)
 
-    def _of_type(self, type: str, schema: dict[str, Any], depth: int) -> Iterator[Any]:
-        if type == "string":
-            for key, more in (
-                ("minLength", 0),
-                ("minLength", -1),
-                ("maxLength", 0),
-                ("maxLength", 1),
-            ):
-                length = schema.get(key)
-                if isinstance(length, int) and 0 <= length + more <= 10_000:
-                    yield "x" * (length + more)
-        if type in ("integer", "number"):
-            for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
-                bound = schema.get(key)
-                if isinstance(bound, int | float):
-                    yield from (bound, bound + 1, bound - 1)
+    def _of_type(self, type: str, schema: Json, depth: int) -> Iterator[object]:
         if type == "array":
             yield from self._arrays(schema, depth)
         elif type == "object":
             yield from self._objects(schema, depth)
         else:
+            yield from _values_at_bounds(type, schema)
             yield from _TYPE_VALUES[type]
 
-    def _arrays(self, schema: dict[str, Any], depth: int) -> Iterator[Any]:
-        least = schema.get("minItems", 0)
-        if not isinstance(least, int) or least > 100:
+    def _arrays(self, schema: Json, depth: int) -> Iterator[object]:
+        least = keywords.count(schema, "minItems") or 0
+        if least > 100:
             return
         yield []
         for value in islice(self.values(schema.get("items"), depth - 1), 20):
             yield [value] * max(least, 1)
             yield [value] * (least + 1)
-        prefix = schema.get("prefixItems")
-        if isinstance(prefix, list):
-            yield [next(self.values(part, depth - 1), None) for part in prefix]
+        prefix = keywords.items(schema, "prefixItems")
+        if prefix:
+            yield [self._first(part, depth) for part in prefix]
 
-    def _objects(self, schema: dict[str, Any], depth: int) -> Iterator[Any]:
+    def _objects(self, schema: Json, depth: int) -> Iterator[object]:
         properties, required = self._members(schema, depth)
-        plain = {
-            name: next(self.values(properties.get(name), depth - 1), None) for name in required
-        }
+        plain = {name: self._first(properties.get(name), depth) for name in required}
         yield plain
-        whole = {
-            name: next(self.values(part, depth - 1), None) for name, part in properties.items()
-        }
+        whole = {name: self._first(part, depth) for name, part in properties.items()}
         yield {**whole, **plain}
         for name, part in islice(properties.items(), 20):
             for value in islice(self.values(part, depth - 1), 12):
@@ -154,13 +127,14 @@ class _CandidateSearch:
             yield {key: value for key, value in plain.items() if key != name}
         yield {**plain, "extra": "x"}
 
-    def _members(self, schema: dict[str, Any], depth: int) -> tuple[dict[str, Any], list[str]]:
+    def _first(self, part: object, depth: int) -> object:
+        """The first value of a part, null if there is none."""
+        return next(self.values(part, depth - 1), None)
+
+    def _members(self, schema: Json, depth: int) -> tuple[Json, list[str]]:
         """The properties of an object and the names of the required ones."""
-        own, needed = schema.get("properties"), schema.get("required")
-        properties = dict(own) if isinstance(own, dict) else {}
-        required = (
-            [name for name in needed if isinstance(name, str)] if isinstance(needed, list) else []
-        )
+        properties = keywords.mapping(schema, "properties")
+        required = keywords.names(schema, "required")
         for part in applied_parts(self._root, schema) if depth else ():
             if isinstance(part, dict):
                 more, names = self._members(part, depth - 1)
@@ -168,17 +142,58 @@ class _CandidateSearch:
         return properties, required
 
 
-def _types_of_value(value: Any) -> tuple[str, ...]:
-    if value is None:
-        return ("null",)
-    if isinstance(value, bool):
-        return ("boolean",)
-    if isinstance(value, int | float):
-        return ("integer", "number") if float(value).is_integer() else ("number",)
-    return (
-        ("string",)
-        if isinstance(value, str)
-        else ("array",)
-        if isinstance(value, list)
-        else ("object",)
-    )
+def _declared_types(schema: Json) -> frozenset[str]:
+    """The types that `type`, `enum` and `const` allow together."""
+    found = frozenset(TYPES)
+    if "type" in schema:
+        named = keywords.types(schema)
+        found &= named | {"integer"} if "number" in named else named
+    if isinstance(schema.get("enum"), list):
+        found &= _types_of_values(schema["enum"])
+    if "const" in schema:
+        found &= _types_of_values([schema["const"]])
+    return found
+
+
+def _types_of_values(values: Iterable[object]) -> frozenset[str]:
+    return frozenset(type for value in values for type in _types_of_value(value))
+
+
+def _types_of_value(value: object) -> tuple[str, ...]:
+    match value:
+        case None:
+            return ("null",)
+        case bool():
+            return ("boolean",)
+        case int() | float():
+            return ("integer", "number") if float(value).is_integer() else ("number",)
+        case str():
+            return ("string",)
+        case list():
+            return ("array",)
+        case _:
+            return ("object",)
+
+
+def _author_values(schema: Json) -> Iterator[object]:
+    """The values that the author wrote into the schema."""
+    if "const" in schema:
+        yield schema["const"]
+    for key in ("enum", "examples"):
+        yield from keywords.items(schema, key)[:20]
+    if "default" in schema:
+        yield schema["default"]
+
+
+def _values_at_bounds(type: str, schema: Json) -> Iterator[object]:
+    """Texts and numbers at the bounds of a schema, and next to them."""
+    if type == "string":
+        for key, more in _LENGTHS:
+            length = keywords.count(schema, key)
+            if length is not None and 0 <= length + more <= 10_000:
+                yield "x" * (length + more)
+    elif type in ("integer", "number"):
+        for key in _BOUNDS:
+            bound = keywords.number(schema, key)
+            if bound is not None:
+                yield from (bound, bound + 1, bound - 1)

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import chain, islice
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import orjson
 
 from cogcli.base.json_pointer import find_at, parse_reference
+from cogcli.base.jsonvalue import Json
+from cogcli.base.schema import keywords
 from cogcli.base.schema.candidates import MAX_NODES, candidates, types_of
 from cogcli.base.schema.engine_choice import RUST, engine
 from cogcli.base.schema.engines import rust_options
 from cogcli.base.schema.equality import reads_same
-from cogcli.base.schema.normalizer import NormalizedSchema, normalize
+from cogcli.base.schema.keywords import Schema
+from cogcli.base.schema.normalizer import NormalizedSchema, asserts_only_type, normalize
 from cogcli.base.schema.validator import UNUSABLE, errors, fits
 from cogcli.base.schema.visitor import CHOICES, DEFINITIONS, subschemas
 
@@ -35,23 +38,19 @@ class Cover(NamedTuple):
     """A verdict; `example` of `no` is a value that fits the narrow schema and not the wide one."""
 
     verdict: Literal["yes", "no", "unknown"]
-    example: Any = None
+    example: object = None
 
 
 YES: Final = Cover("yes")
 UNKNOWN: Final = Cover("unknown")
 
 
-def covers(wide: Any, narrow: Any) -> Cover:
+def covers(wide: object, narrow: object) -> Cover:
     """Return whether every value that fits `narrow` fits `wide`, with a counterexample if known."""
     pair = _normalized_pair(wide, narrow)
     if pair is None:
-        bare = wide is True or (isinstance(wide, dict) and wide.keys() <= {"type"})
-        return (
-            YES
-            if bare and _is_too_large(narrow) and types_of(narrow) <= types_of(wide)
-            else UNKNOWN
-        )
+        is_bare = _is_too_large(narrow) and asserts_only_type(wide)
+        return YES if is_bare and types_of(narrow) <= types_of(wide) else UNKNOWN
     plain = _simple_cover(pair, wide, narrow)
     if plain is not None:
         return plain
@@ -63,7 +62,7 @@ def covers(wide: Any, narrow: Any) -> Cover:
     return _search_counterexample(pair, wide, narrow)
 
 
-def disjoint(wide: Any, narrow: Any) -> bool:
+def disjoint(wide: object, narrow: object) -> bool:
     """Whether it is proved that no value fits both schemas."""
     pair = _normalized_pair(wide, narrow)
     if pair is None:
@@ -76,14 +75,14 @@ def disjoint(wide: Any, narrow: Any) -> bool:
     return engine() == RUST and _is_proved(pair, disjoint=True)
 
 
-def _is_too_large(schema: Any) -> bool:
+def _is_too_large(schema: object) -> bool:
     return len(orjson.dumps(schema)) > _MAX_BYTES
 
 
 _Pair = tuple[NormalizedSchema, NormalizedSchema]
 
 
-def _normalized_pair(wide: Any, narrow: Any) -> _Pair | None:
+def _normalized_pair(wide: object, narrow: object) -> _Pair | None:
     """Both schemas normalized, None where nothing can be proved about them."""
     if _is_too_large(wide) or _is_too_large(narrow):
         return None
@@ -100,7 +99,7 @@ def _work(pair: _Pair) -> int:
     return pair[0].work_per_node + pair[1].work_per_node
 
 
-def _simple_cover(pair: _Pair, wide: Any, narrow: Any) -> Cover | None:
+def _simple_cover(pair: _Pair, wide: object, narrow: object) -> Cover | None:
     """The answer in a simple case, None in any other; `pair` is `wide` and `narrow` normalized."""
     first, second = pair[0].schema, pair[1].schema
     if first is True or first == {}:
@@ -108,15 +107,21 @@ def _simple_cover(pair: _Pair, wide: Any, narrow: Any) -> Cover | None:
     if any(reads_same(each, second) for each in (first, *_alternatives(first))):
         return YES
     choices = _choices(narrow)
-    if choices is not None and len(choices) * _work(pair) > _MAX_WORK:
-        return UNKNOWN
     if choices is not None:
-        broken = [value for value in choices if fits(narrow, value) and not fits(wide, value)]
-        return Cover("no", broken[0]) if broken else YES
-    return YES if first.keys() <= {"type"} and types_of(narrow) <= types_of(wide) else None
+        return _cover_choices(pair, wide, narrow, choices)
+    return YES if pair[0].is_bare and types_of(narrow) <= types_of(wide) else None
 
 
-def _alternatives(schema: Any) -> list[Any]:
+def _cover_choices(pair: _Pair, wide: object, narrow: object, choices: list[object]) -> Cover:
+    if len(choices) * _work(pair) > _MAX_WORK:
+        return UNKNOWN
+    for value in choices:
+        if fits(narrow, value) and not fits(wide, value):
+            return Cover("no", value)
+    return YES
+
+
+def _alternatives(schema: Schema) -> list[Schema]:
     """Return the schemas one of which a value has to fit; empty if the schema asserts more."""
     if not isinstance(schema, dict) or schema.keys() - DEFINITIONS != {"anyOf"}:
         return []
@@ -124,18 +129,18 @@ def _alternatives(schema: Any) -> list[Any]:
     return [{**each, **shared} for each in schema["anyOf"] if isinstance(each, dict)]
 
 
-def _choices(schema: Any) -> list[Any] | None:
+def _choices(schema: object) -> list[object] | None:
     """Return the values of `const` or `enum`, None without one."""
-    if isinstance(schema, dict) and "const" in schema:
-        return [schema["const"]]
-    return (
-        schema["enum"]
-        if isinstance(schema, dict) and isinstance(schema.get("enum"), list)
-        else None
-    )
+    match schema:
+        case {"const": value}:
+            return [value]
+        case {"enum": list(values)}:
+            return values
+        case _:
+            return None
 
 
-def _search_counterexample(pair: _Pair, wide: Any, narrow: Any) -> Cover:
+def _search_counterexample(pair: _Pair, wide: object, narrow: object) -> Cover:
     # Values at the bounds of the wide schema are the likeliest counterexamples.
     most = max(10, _MAX_WORK // (MAX_NODES * _work(pair)))
     for value in islice(chain(candidates(wide), candidates(narrow)), most):
@@ -175,7 +180,7 @@ _NOT_MULTIPLIED: Final = DEFINITIONS | {*CHOICES, "unevaluatedItems", "unevaluat
 """Keywords that are counted in another way, or that a proof does not open."""
 
 
-def count_parts(schema: Any) -> int:
+def count_parts(schema: object) -> int:
     """The number of JSON nodes of a schema."""
     count, pending = 0, [schema]
     while pending:
@@ -188,17 +193,17 @@ def count_parts(schema: Any) -> int:
     return count
 
 
-def count_alternatives(schema: Any) -> int:
+def count_alternatives(schema: object) -> int:
     """The number of ways in which a value may fit a schema, its alternatives multiplied; at most a million."""
     return _AlternativeCounter(schema).count(schema, 0)
 
 
 class _AlternativeCounter:
-    def __init__(self, root: Any) -> None:
+    def __init__(self, root: object) -> None:
         self._root = root
         self._counts: dict[int, int] = {}
 
-    def count(self, schema: Any, depth: int) -> int:
+    def count(self, schema: object, depth: int) -> int:
         """The ways of one subschema; one in progress or nested deeper than 64 counts as one."""
         if not isinstance(schema, dict):
             return 1
@@ -210,19 +215,19 @@ class _AlternativeCounter:
         self._counts[id(schema)] = total
         return total
 
-    def _count_own(self, schema: dict[str, Any], depth: int) -> int:
+    def _count_own(self, schema: Json, depth: int) -> int:
         own = schema.get("type")
         total = len(own) if isinstance(own, list) else 1
         for key in CHOICES:
-            parts = schema.get(key)
-            if isinstance(parts, list):
+            if key in schema:
+                parts = keywords.items(schema, key)
                 ways = sum(self.count(each, depth) for each in parts)
                 total *= min(_MAX_COUNT, ways * len(parts) if key == "oneOf" else ways)
         for (keyword, *_), part in subschemas(schema):
             if keyword not in _NOT_MULTIPLIED:
                 total *= self.count(part, depth) * (2 if keyword in ("not", "if") else 1)
                 total = min(_MAX_COUNT, total)
-        reference = schema.get("$ref")
-        if isinstance(reference, str):
+        reference = keywords.text(schema, "$ref")
+        if reference is not None:
             total *= self.count(find_at(self._root, parse_reference(reference)), depth)
         return total

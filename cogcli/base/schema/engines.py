@@ -6,12 +6,16 @@ Neither loads anything: references stay inside the schema (`normalizer`), the re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from fractions import Fraction
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from cogcli.base.jsonvalue import Json
 from cogcli.base.schema.messages import Breach
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError as RustError
 
 DIALECT: Final = {"$ref": "https://json-schema.org/draft/2020-12/schema"}
 """The meta-schema of 2020-12, which both engines contain."""
@@ -20,21 +24,46 @@ DIALECT: Final = {"$ref": "https://json-schema.org/draft/2020-12/schema"}
 class CompiledSchema(NamedTuple):
     """A schema in an engine. `fits(value)`: whether a value fits; `breaches(value, first)`: all or the first."""
 
-    fits: Callable[[Any], bool]
-    breaches: Callable[[Any, bool], Iterator[Breach]]
+    fits: Callable[[object], bool]
+    breaches: Callable[[object, bool], Iterator[Breach]]
 
 
 class Unusable(Exception):
     """A schema that the engine refuses."""
 
 
-def compile_python(schema: Any) -> CompiledSchema:
+class _PythonError(Protocol):
+    """What is read of an error of jsonschema. `concerned` is ours: the keys that the error is about."""
+
+    validator: str
+    validator_value: Any
+    instance: Any
+    context: list[_PythonError]
+    concerned: str | list[str]
+
+    @property
+    def absolute_path(self) -> Iterable[str | int]: ...
+
+
+class _PythonValidator(Protocol):
+    """What is called of a validator of jsonschema."""
+
+    def is_type(self, value: object, type: str) -> bool: ...
+    def is_valid(self, value: object) -> bool: ...
+    def evolve(self, *, schema: object) -> _PythonValidator: ...
+
+
+_Check = Callable[[_PythonValidator, Any, Any, Json], Iterator[_PythonError]]
+"""A keyword of jsonschema: its validator, the keyword's value, the checked value, and the schema."""
+
+
+def compile_python(schema: object) -> CompiledSchema:
     """A schema compiled for jsonschema. Raises Unusable."""
     from jsonschema.exceptions import SchemaError
     from referencing import Registry
 
     validator = _python_class()
-    registry: Any = Registry()
+    registry: Registry[object] = Registry()
     if schema is DIALECT:
         from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
@@ -45,7 +74,7 @@ def compile_python(schema: Any) -> CompiledSchema:
         raise Unusable from error
     engine = validator(schema, registry=registry)
 
-    def breaches(value: Any, first: bool) -> Iterator[Breach]:
+    def breaches(value: object, first: bool) -> Iterator[Breach]:
         for error in islice(engine.iter_errors(value), 1 if first else None):
             yield from _python_breaches(error)
 
@@ -55,22 +84,17 @@ def compile_python(schema: Any) -> CompiledSchema:
 def _python_class() -> Any:
     from jsonschema import Draft202012Validator, validators
 
-    theirs = Draft202012Validator.VALIDATORS["additionalProperties"]
+    theirs: _Check = Draft202012Validator.VALIDATORS["additionalProperties"]
 
     def additional_properties(
-        validator: Any, allowed: Any, value: Any, schema: Any
-    ) -> Iterator[Any]:
-        known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+        validator: _PythonValidator, allowed: object, value: Json, schema: Json
+    ) -> Iterator[_PythonError]:
         for error in theirs(validator, allowed, value, schema):
             if allowed is False:
-                error.value_named = [
-                    key
-                    for key in value
-                    if key not in known and not any(re.search(p, key) for p in patterns)
-                ]
+                error.concerned = _unknown_keys(value, schema)
             yield error
 
-    own = {
+    own: dict[str, _Check] = {
         "multipleOf": _multiple_of,
         "propertyNames": _property_names,
         "uniqueItems": _unique_items,
@@ -79,7 +103,17 @@ def _python_class() -> Any:
     return validators.extend(Draft202012Validator, own)
 
 
-def _multiple_of(validator: Any, divisor: Any, value: Any, schema: Any) -> Iterator[Any]:
+def _unknown_keys(value: Json, schema: Json) -> list[str]:
+    """The keys of an object that its schema does not name."""
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    return [
+        key for key in value if key not in known and not any(re.search(p, key) for p in patterns)
+    ]
+
+
+def _multiple_of(
+    validator: _PythonValidator, divisor: float, value: object, schema: Json
+) -> Iterator[_PythonError]:
     """`multipleOf` by decimal value: 0.3 is a multiple of 0.1, which the library's float division denies."""
     from jsonschema import ValidationError
 
@@ -89,19 +123,19 @@ def _multiple_of(validator: Any, divisor: Any, value: Any, schema: Any) -> Itera
         yield ValidationError("")
 
 
-def _unique_items(validator: Any, unique: Any, value: Any, schema: Any) -> Iterator[Any]:
+def _unique_items(
+    validator: _PythonValidator, unique: bool, value: list[object], schema: Json
+) -> Iterator[_PythonError]:
     """`uniqueItems` in linear time; the library compares every pair."""
     from jsonschema import ValidationError
 
-    if (
-        unique
-        and validator.is_type(value, "array")
-        and len(set(map(_identity_of, value))) < len(value)
-    ):
+    if not unique or not validator.is_type(value, "array"):
+        return
+    if len(set(map(_identity_of, value))) < len(value):
         yield ValidationError("")
 
 
-def _identity_of(value: Any) -> Any:
+def _identity_of(value: object) -> Hashable:
     """A hashable value, equal for equal JSON values: 1 equals 1.0, 1 does not equal true."""
     if isinstance(value, dict):
         return dict, frozenset((key, _identity_of(each)) for key, each in value.items())
@@ -110,7 +144,9 @@ def _identity_of(value: Any) -> Any:
     return isinstance(value, bool), value
 
 
-def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> Iterator[Any]:
+def _property_names(
+    validator: _PythonValidator, names: object, value: Json, schema: Json
+) -> Iterator[_PythonError]:
     from jsonschema import ValidationError
 
     if validator.is_type(value, "object"):
@@ -118,26 +154,32 @@ def _property_names(validator: Any, names: Any, value: Any, schema: Any) -> Iter
         for name in value:
             if not validator_of_name.is_valid(name):
                 error = ValidationError("")
-                error.value_named = name
+                error.concerned = name
                 yield error
 
 
-def _python_breaches(error: Any) -> Iterator[Breach]:
+def _python_breaches(error: _PythonError) -> Iterator[Breach]:
     place = tuple(error.absolute_path)
     keyword, limit, value = error.validator, error.validator_value, error.instance
-    if keyword == "required":
-        yield from (Breach(place, "required", name) for name in limit if name not in value)
-    elif keyword == "dependentRequired":
-        for given, names in limit.items():
-            yield from (
-                Breach(place, "required", n) for n in names if given in value and n not in value
-            )
-    elif keyword in ("propertyNames", "additionalProperties"):
-        yield Breach(place, keyword, error.value_named)
-    elif keyword == "oneOf":
-        yield Breach(place, keyword, not error.context)
-    else:
-        yield Breach(place, _KEYWORD_ALIASES.get(keyword, keyword), limit)
+    match keyword:
+        case "required":
+            yield from _missing_keys(place, limit, value)
+        case "dependentRequired":
+            for key, names in limit.items():
+                if key in value:
+                    yield from _missing_keys(place, names, value)
+        case "propertyNames" | "additionalProperties":
+            yield Breach(place, keyword, error.concerned)
+        case "oneOf":
+            yield Breach(place, keyword, not error.context)
+        case _:
+            yield Breach(place, _KEYWORD_ALIASES.get(keyword, keyword), limit)
+
+
+def _missing_keys(
+    place: tuple[str | int, ...], names: Iterable[str], value: Json
+) -> Iterator[Breach]:
+    return (Breach(place, "required", name) for name in names if name not in value)
 
 
 _KEYWORD_ALIASES: Final = {
@@ -151,7 +193,6 @@ def compile_rust(schema: Any) -> CompiledSchema:
     """A schema compiled for jsonschema-rs with its linear-time engine for patterns. Raises Unusable."""
     import jsonschema_rs
 
-    engine: Any
     try:
         engine = jsonschema_rs.Draft202012Validator(schema, **rust_options())
     except (ValueError, jsonschema_rs.ReferencingError) as error:
@@ -182,15 +223,17 @@ def _exact_place(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ..
     return tuple(place)
 
 
-def _true_breaches(found: Iterable[Any]) -> list[Breach]:
-    """The breaches that hold: beside `additionalProperties: false`, 0.60 also reports present keys as missing."""
-    value_named = ((_rust_breach(error), error) for error in found)
-    return [
-        b for b, error in value_named if b.keyword != "required" or b.limit not in error.instance
-    ]
+def _true_breaches(found: Iterable[RustError]) -> list[Breach]:
+    """The breaches that hold: next to `additionalProperties: false`, 0.60 also reports present keys as missing."""
+    pairs = [(_rust_breach(error), error.instance) for error in found]
+    return [breach for breach, value in pairs if not _is_false_alarm(breach, value)]
 
 
-def rust_options() -> dict[str, Any]:
+def _is_false_alarm(breach: Breach, value: Any) -> bool:
+    return breach.keyword == "required" and breach.limit in value
+
+
+def rust_options() -> Json:
     """Options: fetch nothing, assert no format, run patterns without backtracking."""
     import jsonschema_rs
 
@@ -201,10 +244,12 @@ def rust_options() -> dict[str, Any]:
     }
 
 
-def _rust_breach(error: Any) -> Breach:
+def _rust_breach(error: RustError) -> Breach:
+    import jsonschema_rs
+
     place, kind = tuple(error.instance_path), error.kind
     keyword = kind.name
-    if keyword == "propertyNames":
+    if isinstance(kind, jsonschema_rs.ValidationErrorKind.PropertyNames):
         return Breach(place, keyword, kind.error.instance)
     if keyword == "oneOf":
         return Breach(place, keyword, type(kind).__name__.endswith("OneOfMultipleValid"))

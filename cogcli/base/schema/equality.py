@@ -6,13 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from cogcli.base.json_pointer import find_at, parse_reference
-from cogcli.base.jsonvalue import equal
+from cogcli.base.jsonvalue import Json, equal
+from cogcli.base.schema.keywords import Schema
 from cogcli.base.schema.visitor import DEFINITIONS, LISTS, MAPS, SINGLE
 
+_Pair = tuple[Schema, Schema]
 
-def reads_same(first: Any, second: Any) -> bool:
-    """Whether two normalized schemas are equal but for the names of definitions and for where a reference stands. False
-    proves nothing. A pair that was met is not compared again, so that recursive schemas end."""
+
+class _Different(Exception):
+    """A keyword of two schemas whose values differ."""
+
+
+def reads_same(first: Schema, second: Schema) -> bool:
+    """Whether two normalized schemas are equal but for the names of definitions and for where a reference is. False
+    proves nothing. A pair is compared once, so that recursive schemas end."""
     pending, met = [(first, second)], set[tuple[int, int]]()
     while pending:
         one, other = pending.pop()
@@ -22,32 +29,41 @@ def reads_same(first: Any, second: Any) -> bool:
                 return False
         elif (id(one), id(other)) not in met:
             met.add((id(one), id(other)))
-            if one.keys() - DEFINITIONS != other.keys() - DEFINITIONS:
+            try:
+                pending += _inner_pairs(one, other)
+            except _Different:
                 return False
-            for key in one.keys() - DEFINITIONS:
-                inner = list(_inner(key, one[key], other[key]))
-                if None in inner:
-                    return False
-                pending += [pair for pair in inner if pair is not None]
     return True
 
 
-def _followed(schema: Any, root: Any) -> Any:
-    """What a schema that is nothing but a reference refers to; references of normalized schemas end."""
+def _followed(schema: Schema, root: Schema) -> Schema:
+    """What a schema that is nothing but a reference refers to; references of normalized schemas end. It is no schema
+    if the reference leads through a rewritten pattern."""
     while isinstance(schema, dict) and schema.keys() - DEFINITIONS == {"$ref"}:
         schema = find_at(root, parse_reference(schema["$ref"]))
     return schema
 
 
-def _inner(key: str, one: Any, other: Any) -> Iterator[tuple[Any, Any] | None]:
-    """Return the pairs of subschemas of a keyword; None if the keyword differs otherwise."""
+def _inner_pairs(one: Json, other: Json) -> Iterator[_Pair]:
+    """The pairs of subschemas of two schemas. Raises _Different."""
+    keys = one.keys() - DEFINITIONS
+    if keys != other.keys() - DEFINITIONS:
+        raise _Different
+    for key in keys:
+        yield from _keyword_pairs(key, one[key], other[key])
+
+
+def _keyword_pairs(key: str, one: Any, other: Any) -> Iterator[_Pair]:
+    """The pairs of subschemas of a keyword. Raises _Different."""
     if key in SINGLE:
         yield one, other
     elif key in MAPS:
-        yield from (
-            ((one[name], other[name]) for name in one) if one.keys() == other.keys() else (None,)
-        )
+        if one.keys() != other.keys():
+            raise _Different
+        yield from ((one[name], other[name]) for name in one)
     elif key in LISTS:
-        yield from zip(one, other, strict=True) if len(one) == len(other) else (None,)
+        if len(one) != len(other):
+            raise _Different
+        yield from zip(one, other, strict=True)
     elif not equal(one, other):
-        yield None
+        raise _Different

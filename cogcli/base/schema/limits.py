@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.problems import KeyPath
-from cogcli.base.schema.normalizer import reference_faults
+from cogcli.base.schema import keywords
+from cogcli.base.schema.normalizer import SubschemaMap, reference_faults
 from cogcli.base.schema.patterns import parse_pattern, refusal
 from cogcli.base.schema.regex_parser import (
     Choice,
@@ -23,10 +24,10 @@ MAX_SUBSCHEMAS: Final = 500
 MAX_DEPTH: Final = 16
 
 
-def faults(schema: Any) -> list[tuple[KeyPath, str]]:
+def faults(schema: object) -> list[tuple[KeyPath, str]]:
     """The faults of a fragment as (path from its root, message); empty if it is allowed."""
     found: list[tuple[KeyPath, str]] = []
-    parts: dict[tuple[str, ...], Any] = {}
+    parts: SubschemaMap = {}
     for path, depth, part in _all_subschemas(schema, (), 1):
         parts[tuple(map(str, path))] = part
         if len(parts) > MAX_SUBSCHEMAS:
@@ -37,7 +38,9 @@ def faults(schema: Any) -> list[tuple[KeyPath, str]]:
     return found or invalid(schema) or reference_faults(parts)
 
 
-def _all_subschemas(schema: Any, path: KeyPath, depth: int) -> Iterator[tuple[KeyPath, int, Any]]:
+def _all_subschemas(
+    schema: object, path: KeyPath, depth: int
+) -> Iterator[tuple[KeyPath, int, object]]:
     yield path, depth, schema
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return
@@ -47,17 +50,13 @@ def _all_subschemas(schema: Any, path: KeyPath, depth: int) -> Iterator[tuple[Ke
         yield from _all_subschemas(schema["contentSchema"], (*path, "contentSchema"), depth + 1)
 
 
-def _own_faults(schema: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+def _own_faults(schema: object, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     if not isinstance(schema, dict):
         return
     if path and "$id" in schema:
         yield (*path, "$id"), "`$id` inside a fragment changes what `#/...` means"
-    patterns: list[tuple[KeyPath, Any]] = [(("pattern",), schema.get("pattern"))]
-    properties = schema.get("patternProperties")
-    if isinstance(properties, dict):
-        patterns += [(("patternProperties", name), name) for name in properties]
-    for where, pattern in patterns:
-        reason = unsafe_reason(pattern) or refusal(pattern) if isinstance(pattern, str) else ""
+    for where, pattern in keywords.patterns(schema):
+        reason = unsafe_reason(pattern) or refusal(pattern)
         if reason:
             yield (*path, *where), f"pattern `{pattern}`: {reason}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from cogcli.base.jsonvalue import preview
+from cogcli.base.jsonvalue import Json, preview
 
 _MAX_LENGTH: Final = 300
 _MAX_NAMES: Final = 10
@@ -19,46 +19,48 @@ class Breach(NamedTuple):
     limit: Any
 
 
-def text_of(breach: Breach, value: Any) -> str:
+def text_of(breach: Breach, value: object) -> str:
     """One sentence about a breach, at most 300 characters; `value` is the value at its place."""
     write = _TEXTS.get(breach.keyword)
     text = write(breach.limit, value) if write else f"does not fit `{breach.keyword}`"
     return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"
 
 
-def _type(limit: Any, value: Any) -> str:
+_Write = Callable[[Any, Any], str]
+"""A function of a keyword's value, of the kind that the keyword has, and the value that breaks it."""
+
+
+def _type(limit: str | list[str], value: object) -> str:
     types = [limit] if isinstance(limit, str) else sorted(limit)
     return f"expected {' or '.join(types)}, found {preview(value)}"
 
 
-def _enum(limit: Any, value: Any) -> str:
+def _enum(limit: list[object], value: object) -> str:
     more = ", …" if len(limit) > _MAX_NAMES else ""
     return f"expected one of {', '.join(map(preview, limit[:_MAX_NAMES]))}{more}, found {preview(value)}"
 
 
-def _number(limit: Any) -> str:
-    return (
-        f"{limit:g}"
-        if isinstance(limit, float) and limit.is_integer() and abs(limit) < 1e15
-        else str(limit)
-    )
+def _number(limit: float) -> str:
+    is_whole = isinstance(limit, float) and limit.is_integer() and abs(limit) < 1e15
+    return f"{limit:g}" if is_whole else str(limit)
 
 
-def _bound(words: str) -> Callable[[Any, Any], str]:
+def _bound(words: str) -> _Write:
     return lambda limit, value: f"expected {words} {_number(limit)}, found {preview(value)}"
 
 
-def _count(words: str, unit: str) -> Callable[[Any, Any], str]:
+def _count(words: str, unit: str) -> _Write:
     return lambda limit, value: f"expected {words} {_number(limit)} {unit}, found {len(value)}"
 
 
-def _keys(limit: Any, value: Any) -> str:
+def _keys(limit: list[str] | None, value: Json) -> str:
     """The unknown keys: those of `limit`, or all where it is None."""
     names = sorted(value if limit is None else limit)
-    return f"unknown: {', '.join(f'`{name}`' for name in names[:_MAX_NAMES])}{', …' if len(names) > _MAX_NAMES else ''}"
+    more = ", …" if len(names) > _MAX_NAMES else ""
+    return f"unknown: {', '.join(f'`{name}`' for name in names[:_MAX_NAMES])}{more}"
 
 
-_TEXTS: Final[dict[str, Callable[[Any, Any], str]]] = {
+_TEXTS: Final[dict[str, _Write]] = {
     "type": _type,
     "enum": _enum,
     "const": lambda limit, value: f"expected {preview(limit)}, found {preview(value)}",

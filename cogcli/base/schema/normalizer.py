@@ -9,16 +9,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.json_pointer import parse_reference
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import KeyPath
+from cogcli.base.schema import keywords
+from cogcli.base.schema.keywords import Schema
 from cogcli.base.schema.patterns import pattern_of
 from cogcli.base.schema.visitor import ASSERTIONS, LISTS, MAPS, REFERENCES, SAME_VALUE, SINGLE
 
 _COUNTED: Final = frozenset(("additionalProperties", "unevaluatedItems", "unevaluatedProperties"))
 _COPIED: Final = (ASSERTIONS - {"pattern"}).union(REFERENCES)
-NOTHING: Final[dict[str, Any]] = {"not": {}}
+NOTHING: Final[Json] = {"not": {}}
+
+
+def asserts_only_type(schema: object) -> bool:
+    """Whether a schema asserts nothing, or a type alone."""
+    return schema is True or (isinstance(schema, dict) and schema.keys() <= {"type"})
 
 
 class NormalizedSchema(NamedTuple):
@@ -29,14 +37,19 @@ class NormalizedSchema(NamedTuple):
     patterns for one character.
     """
 
-    schema: Any
+    schema: Schema
     refused_patterns: tuple[str, ...]
     original_patterns: dict[str, str]
     work_per_node: int
     steps_per_character: int
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether it asserts a type at most."""
+        return asserts_only_type(self.schema)
 
-def normalize(schema: Any) -> NormalizedSchema | None:
+
+def normalize(schema: object) -> NormalizedSchema | None:
     """The schema for the engine in use, None if it cannot be applied."""
     normalizer = _Normalizer()
     try:
@@ -54,30 +67,25 @@ def normalize(schema: Any) -> NormalizedSchema | None:
 _SIZED_KEYWORDS: Final = ("required", "properties", "dependentRequired", "dependentSchemas")
 
 
-def _work_of(part: Any) -> int:
+def _work_of(part: object) -> int:
     """The comparisons that a subschema alone makes for one node."""
     if not isinstance(part, dict):
         return 1
-    named = sum(len(part[key]) for key in _SIZED_KEYWORDS if isinstance(part.get(key), dict | list))
-    choices = part.get("enum")
-    return (
-        1
-        + named // 8
-        + (
-            (sum(10 * len(each) if isinstance(each, dict | list) else 1 for each in choices) // 8)
-            if isinstance(choices, list)
-            else 0
-        )
-    )
+    named = sum(_size(part[key], scalar=0) for key in _SIZED_KEYWORDS if key in part)
+    choices = sum(_size(each, factor=10) for each in keywords.items(part, "enum"))
+    return 1 + named // 8 + choices // 8
 
 
-def _steps_of(part: Any) -> int:
+def _size(value: object, *, factor: int = 1, scalar: int = 1) -> int:
+    """The members of an object or list, each counted `factor` times; `scalar` for any other value."""
+    return factor * len(value) if isinstance(value, dict | list) else scalar
+
+
+def _steps_of(part: object) -> int:
     """The most steps that the patterns of a subschema alone take for one character."""
     if not isinstance(part, dict):
         return 0
-    own, names = part.get("pattern"), part.get("patternProperties")
-    texts = [own, *(names if isinstance(names, dict) else ())]
-    found = [pattern_of(text) for text in texts if isinstance(text, str)]
+    found = [pattern_of(text) for _, text in keywords.patterns(part)]
     return sum(each.steps for each in found if each is not None)
 
 
@@ -87,41 +95,43 @@ class _Malformed(Exception):
 
 class _Normalizer:
     def __init__(self) -> None:
-        self.parts: dict[tuple[str, ...], Any] = {}
+        self.parts: SubschemaMap = {}
         self.original_patterns: dict[str, str] = {}
         self.refused_patterns: list[str] = []
 
-    def part(self, schema: Any, place: tuple[str, ...]) -> Any:
+    def part(self, schema: object, place: tuple[str, ...]) -> Schema:
         """One subschema, normalized. Raises _Malformed."""
         self.parts[place] = schema
         if isinstance(schema, bool):
             return schema or NOTHING
         if not isinstance(schema, dict):
             raise _Malformed
-        result: dict[str, Any] = {}
+        result: Json = {}
         for key, value in schema.items():
             if key in _COPIED:
                 result[key] = value
-            elif key == "pattern" and isinstance(value, str):
-                text = self._pattern(value)
-                if text is not None:
-                    result[key] = text
             elif key in SINGLE:
                 inner = self.part(value, (*place, key))
                 result[key] = False if value is False and key in _COUNTED else inner
             elif key in LISTS:
-                if not isinstance(value, list):
-                    raise _Malformed
-                below = enumerate(value)
-                result[key] = [self.part(each, (*place, key, str(n))) for n, each in below]
+                result[key] = self._list(value, (*place, key))
             elif key in MAPS:
                 result[key] = self._map(key, value, (*place, key))
+            elif key == "pattern" and isinstance(value, str):
+                text = self._pattern(value)
+                if text is not None:
+                    result[key] = text
         return result
 
-    def _map(self, key: str, value: Any, place: tuple[str, ...]) -> dict[str, Any]:
+    def _list(self, value: object, place: tuple[str, ...]) -> list[Schema]:
+        if not isinstance(value, list):
+            raise _Malformed
+        return [self.part(each, (*place, str(n))) for n, each in enumerate(value)]
+
+    def _map(self, key: str, value: object, place: tuple[str, ...]) -> Json:
         if not isinstance(value, dict):
             raise _Malformed
-        result = {}
+        result: Json = {}
         for name, each in value.items():
             inner = self.part(each, (*place, name))
             text = self._pattern(name) if key == "patternProperties" else name
@@ -146,7 +156,7 @@ class _Normalizer:
 MAX_APPLIED: Final = 10_000
 """The most subschemas that apply to one node of a value: references can double them at each level."""
 
-SubschemaMap = dict[tuple[str, ...], Any]
+SubschemaMap = dict[tuple[str, ...], object]
 """All subschemas of a schema by path, list indices as text."""
 
 
@@ -154,27 +164,37 @@ def reference_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
     """References that do not resolve, leave the fragment, or form a cycle: (path, message)."""
     found: list[tuple[KeyPath, str]] = []
     for path, part in parts.items():
-        for key in REFERENCES:
-            target = part.get(key) if isinstance(part, dict) else None
-            if not isinstance(target, str):
-                continue
+        for key, target in _references(part):
             if target != "#" and not target.startswith("#/"):
-                found.append(
-                    ((*path, key), f"`{key}` to `{target}`, expected `#/...` inside the fragment")
-                )
+                text = f"`{key}` to `{target}`, expected `#/...` inside the fragment"
+                found.append(((*path, key), text))
             elif parse_reference(target) not in parts:
                 found.append(((*path, key), f"`{key}` to `{target}`: there is no such subschema"))
+    return found or _applied_faults(parts)
+
+
+def _references(part: object) -> Iterator[tuple[str, str]]:
+    """The references of a subschema: (keyword, target)."""
+    if isinstance(part, dict):
+        for key in REFERENCES:
+            target = keywords.text(part, key)
+            if target is not None:
+                yield key, target
+
+
+def _applied_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
+    """The first subschema that applies to a value endlessly, or to which too many others do: (path, message)."""
     totals: dict[tuple[str, ...], int] = {}
-    for path in () if found else parts:
+    for path in parts:
         total = _total_work(path, parts, totals, lambda part: 1, MAX_APPLIED)
         if total == 0:
             return [(path, "a reference leads back here without going into the value")]
         if total > MAX_APPLIED:
             return [(path, f"more than {MAX_APPLIED:,} subschemas apply to one value")]
-    return found
+    return []
 
 
-def _most_work_per_node(parts: SubschemaMap, work_of: Callable[[Any], int]) -> int:
+def _most_work_per_node(parts: SubschemaMap, work_of: Callable[[object], int]) -> int:
     """The most work for one node of a value; `work_of` gives that of one subschema. Only for parts without faults."""
     totals: dict[tuple[str, ...], int] = {}
     return max((_total_work(path, parts, totals, work_of, 10**9) for path in parts), default=0)
@@ -184,7 +204,7 @@ def _total_work(
     start: tuple[str, ...],
     parts: SubschemaMap,
     totals: dict[tuple[str, ...], int],
-    work_of: Callable[[Any], int],
+    work_of: Callable[[object], int],
     most: int,
 ) -> int:
     """The work for one node of a value from `start` on, at most `most + 1`; 0 for an endless cycle. `work_of` gives the
@@ -208,18 +228,16 @@ def _total_work(
     return totals[start]
 
 
-def _same_value_parts(path: tuple[str, ...], part: Any) -> Iterator[tuple[str, ...]]:
+def _same_value_parts(path: tuple[str, ...], part: object) -> Iterator[tuple[str, ...]]:
     """The paths of the subschemas that apply to the same value as this one."""
     if not isinstance(part, dict):
         return
-    for key in REFERENCES:
-        if isinstance(part.get(key), str):
-            yield parse_reference(part[key])
+    yield from (parse_reference(target) for _, target in _references(part))
     for key in SAME_VALUE & part.keys():
         value = part[key]
         if isinstance(value, list):
             yield from ((*path, key, str(n)) for n in range(len(value)))
         elif key == "dependentSchemas":
-            yield from ((*path, key, name) for name in (value if isinstance(value, dict) else ()))
+            yield from ((*path, key, name) for name in keywords.mapping(part, key))
         else:
             yield (*path, key)

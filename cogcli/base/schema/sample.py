@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any, Final
 
 from cogcli.base.json_pointer import NOWHERE, find_at, parse_reference
-from cogcli.base.jsonvalue import deep_copy, holds_at_most
+from cogcli.base.jsonvalue import Json, deep_copy, holds_at_most, object_of
+from cogcli.base.schema import keywords
 from cogcli.base.schema.patterns import refusal
 from cogcli.base.schema.regex_parser import (
     LAST,
@@ -30,7 +32,8 @@ _DEEPEST: Final = 40
 _MAX_LENGTH: Final = 100_000
 _MOST_LOOKS: Final = 10_000
 _MOST_NODES: Final = 20_000
-_SPARE: Final[tuple[Any, ...]] = (None, False, 0, "", [], {}, 1, True, "a")
+_MOST_ITEMS: Final = 1000
+_SPARE: Final[tuple[object, ...]] = (None, False, 0, "", [], {}, 1, True, "a")
 """Values tried where the keywords alone give none."""
 
 
@@ -38,7 +41,7 @@ class NoSample(Exception):
     """No value was found that fits the schema."""
 
 
-def sample(schema: Any) -> Any:
+def sample(schema: object) -> Any:
     """Return a value that fits a schema of 2020-12 whose references stay inside it. Raise NoSample."""
     found = next(_Search(schema, 0, [_MOST_LOOKS]).fitting(), _NOTHING)
     if found is _NOTHING:
@@ -53,32 +56,34 @@ class _Search:
     """The search for a value of `root`, at this depth and with `left` steps of the whole search: a short schema can
     have an endless number of values."""
 
-    def __init__(self, root: Any, depth: int, left: list[int]) -> None:
-        self._root = root
+    def __init__(self, root: object, depth: int, left: list[int]) -> None:
+        self._schema = root
+        self._root = object_of(root)
         self._depth = depth
         self._left = left
 
-    def fitting(self) -> Iterator[Any]:
+    def fitting(self) -> Iterator[object]:
         """The values found, the likeliest first."""
-        return (value for value in self._candidates(self._root) if fits(self._root, value))
+        return (value for value in self._candidates(self._schema) if fits(self._schema, value))
 
-    def _inner(self, part: Any) -> _Search:
+    def _inner(self, part: object) -> _Search:
         """The search for a part of a schema, as one of its own with the definitions of the root."""
-        own = part if isinstance(part, dict) else {} if part else {"not": {}}
+        own: Json = part if isinstance(part, dict) else {} if part else {"not": {}}
         kept = {
-            k: v
-            for k, v in self._root.items()
-            if k in ("$defs", "definitions", "components") and k not in own
+            key: value for key, value in self._root.items() if key in _SHARED and key not in own
         }
         return _Search({**own, **kept}, self._depth + 1, self._left)
 
-    def _is_used_up(self, schema: dict[str, Any]) -> bool:
+    def _first(self, part: object) -> object:
+        """The first value that fits a part of a schema, `_NOTHING` if none is found."""
+        return next(self._inner(part).fitting(), _NOTHING)
+
+    def _is_used_up(self, schema: Json) -> bool:
         """Whether to stop; a schema with many definitions costs more steps."""
-        definitions = schema.get("$defs")
-        self._left[0] -= 1 + (len(definitions) // 10 if isinstance(definitions, dict) else 0)
+        self._left[0] -= 1 + len(keywords.mapping(schema, "$defs")) // 10
         return self._left[0] < 0
 
-    def _candidates(self, schema: Any) -> Iterator[Any]:
+    def _candidates(self, schema: object) -> Iterator[object]:
         """Values to try, the likeliest to fit first."""
         if not isinstance(schema, dict):
             yield from () if schema is False else (None,)
@@ -90,121 +95,139 @@ class _Search:
         yield from _author_values(schema)
         deeper = _Search(self._root, self._depth + 1, self._left)
         for keyword in ("oneOf", "anyOf"):
-            for option in schema.get(keyword) or ():
-                merged = _merge({k: v for k, v in schema.items() if k != keyword}, option)
-                yield from deeper._candidates(merged)
-        yield from self._generate(schema)
+            for option in keywords.items(schema, keyword):
+                yield from deeper._candidates(_merge(_without(schema, keyword), option))
+        for kind in _kinds(schema):
+            yield from self._of_kind(kind, schema)
         yield from _SPARE
 
-    def _generate(self, schema: dict[str, Any]) -> Iterator[Any]:
-        declared = schema.get("type")
-        # Where a schema names no type, its keywords imply one.
-        implied = [
-            kind for kind, keywords in _IMPLYING.items() if not schema.keys().isdisjoint(keywords)
-        ][:1]
-        kinds = declared if isinstance(declared, list) else [declared] if declared else implied
-        for kind in sorted(kinds, key=lambda kind: kind == "null"):
-            if kind == "object":
+    def _of_kind(self, kind: str, schema: Json) -> Iterator[object]:
+        match kind:
+            case "object":
                 yield from self._object(schema)
-            elif kind == "array":
+            case "array":
                 yield from self._array(schema)
-            elif kind == "string":
+            case "string":
                 yield from _text(schema)
-            elif kind in ("integer", "number"):
+            case "integer" | "number":
                 yield from _number(schema, whole=kind == "integer")
-            elif kind == "boolean":
+            case "boolean":
                 yield from (False, True)
-            elif kind == "null":
+            case "null":
                 yield None
 
-    def _object(self, schema: dict[str, Any]) -> Iterator[Any]:
-        properties, required = schema.get("properties") or {}, schema.get("required") or []
+    def _object(self, schema: Json) -> Iterator[Json]:
+        properties = keywords.mapping(schema, "properties")
         additional = schema.get("additionalProperties", True)
-        names = list(dict.fromkeys(required))
-        wanted = schema.get("minProperties") or 0
-        names += [name for name in properties if name not in names][: max(0, wanted - len(names))]
-        if wanted > _MOST_NODES:
+        if (keywords.count(schema, "minProperties") or 0) > _MOST_NODES:
             return
-        names += [f"key{n}" for n in range(wanted - len(names))]
-        made = {}
-        for name in names:
-            made[name] = next(self._inner(properties.get(name, additional)).fitting(), _NOTHING)
+        made: Json = {}
+        for name in _member_names(schema):
+            made[name] = self._first(properties.get(name, additional))
             if made[name] is _NOTHING:
                 return
         if holds_at_most(made, _MOST_NODES):
             yield made
 
-    def _array(self, schema: dict[str, Any]) -> Iterator[Any]:
-        fixed, items = schema.get("prefixItems") or [], schema.get("items", True)
-        least = max(
-            schema.get("minItems") or 0, schema.get("minContains", 1) if "contains" in schema else 0
-        )
-        made: list[Any] = []
-        for number in range(min(least, 1000)):
-            inner = self._inner(
-                fixed[number] if number < len(fixed) else schema.get("contains", items)
-            )
-            found = inner._distinct(made) if schema.get("uniqueItems") else None
-            made.append(next(inner.fitting(), _NOTHING) if found is None else found)
+    def _array(self, schema: Json) -> Iterator[list[object]]:
+        fixed = keywords.items(schema, "prefixItems")
+        more = schema.get("contains", schema.get("items", True))
+        made: list[object] = []
+        for number in range(min(_least_items(schema), _MOST_ITEMS)):
+            part = fixed[number] if number < len(fixed) else more
+            found = self._inner(part)._distinct(made) if schema.get("uniqueItems") else None
+            made.append(self._first(part) if found is None else found)
             if made[-1] is _NOTHING:
                 return
         if holds_at_most(made, _MOST_NODES):
             yield made
 
-    def _distinct(self, taken: list[Any]) -> Any:
+    def _distinct(self, taken: list[object]) -> object:
         """Return a value that fits and is not taken, None if none is found."""
-        first = self._root.get("minimum", 0)
+        first = keywords.number(self._root, "minimum") or 0
         numbers = range(first, first + len(taken) + 2) if isinstance(first, int) else ()
         texts = (f"a{n}" for n in range(len(taken) + 2))
         for value in (*self._candidates(self._root), *numbers, *texts):
-            if value not in taken and not self._is_used_up(self._root) and fits(self._root, value):
+            if value in taken or self._is_used_up(self._root):
+                continue
+            if fits(self._root, value):
                 return value
         return None
 
 
-def _author_values(schema: dict[str, Any]) -> Iterator[Any]:
+def _kinds(schema: Json) -> list[str]:
+    """The types to try, null last. If a schema names no type, its keywords imply one."""
+    one = keywords.text(schema, "type")
+    named = keywords.names(schema, "type") if one is None else [one]
+    implied = (kind for kind, words in _IMPLYING.items() if not schema.keys().isdisjoint(words))
+    return sorted(named or [*implied][:1], key=lambda kind: kind == "null")
+
+
+def _member_names(schema: Json) -> list[str]:
+    """The required members of an object, then as many others as `minProperties` demands."""
+    wanted = keywords.count(schema, "minProperties") or 0
+    required = dict.fromkeys(keywords.names(schema, "required"))
+    others = [name for name in keywords.mapping(schema, "properties") if name not in required]
+    names = [*required, *others[: max(0, wanted - len(required))]]
+    return [*names, *(f"key{n}" for n in range(wanted - len(names)))]
+
+
+def _least_items(schema: Json) -> int:
+    least = keywords.count(schema, "minItems") or 0
+    if "contains" not in schema:
+        return least
+    matches = keywords.count(schema, "minContains")
+    return max(least, 1 if matches is None else matches)
+
+
+def _author_values(schema: Json) -> Iterator[object]:
     """The values that the author wrote into the schema."""
     if "example" in schema:
         yield schema["example"]
-    if isinstance(schema.get("examples"), list):
-        yield from schema["examples"]
+    yield from keywords.items(schema, "examples")
     for keyword in ("default", "const"):
         if keyword in schema:
             yield schema[keyword]
-    if isinstance(schema.get("enum"), list):
-        yield from schema["enum"]
+    yield from keywords.items(schema, "enum")
 
 
-def _resolve(schema: dict[str, Any], root: Any) -> dict[str, Any]:
+def _resolve(schema: Json, root: object) -> Json:
     """The schema with its reference and `allOf` folded in; a reference that does not resolve restricts nothing."""
     for _ in range(_DEEPEST):
-        if isinstance(schema.get("$ref"), str):
-            rest = {k: v for k, v in schema.items() if k != "$ref"}
-            target = find_at(root, parse_reference(schema["$ref"]))
-            schema = _merge(rest, {} if target is NOWHERE else target)
-        elif schema.get("allOf"):
-            parts = schema["allOf"]
-            schema = {k: v for k, v in schema.items() if k != "allOf"}
-            for part in parts:
-                schema = _merge(schema, part)
+        reference, parts = keywords.text(schema, "$ref"), keywords.items(schema, "allOf")
+        if reference is not None:
+            target = find_at(root, parse_reference(reference))
+            schema = _merge(_without(schema, "$ref"), {} if target is NOWHERE else target)
+        elif parts:
+            schema = reduce(_merge, parts, _without(schema, "allOf"))
         else:
             break
     return schema
 
 
-def _merge(first: dict[str, Any], second: Any) -> dict[str, Any]:
+def _without(schema: Json, keyword: str) -> Json:
+    return {key: value for key, value in schema.items() if key != keyword}
+
+
+def _merge(first: Json, second: object) -> Json:
     """One schema of two that both apply, as far as their keywords can be merged; the final check decides."""
     if not isinstance(second, dict):
         return first
     merged = {**first, **second}
     for keyword in ("properties", "$defs"):
         if keyword in first and keyword in second:
-            merged[keyword] = {**first[keyword], **second[keyword]}
+            inner = keywords.mapping(first, keyword), keywords.mapping(second, keyword)
+            merged[keyword] = {**inner[0], **inner[1]}
     if "required" in first and "required" in second:
-        merged["required"] = list(dict.fromkeys([*first["required"], *second["required"]]))
+        names = keywords.names(first, "required") + keywords.names(second, "required")
+        merged["required"] = list(dict.fromkeys(names))
     if "allOf" in first and "allOf" in second:
-        merged["allOf"] = [*first["allOf"], *second["allOf"]]
+        merged["allOf"] = keywords.items(first, "allOf") + keywords.items(second, "allOf")
     return merged
+
+
+_SHARED: Final = ("$defs", "definitions", "components")
+"""Keywords with schemas that references lead to."""
 
 
 _IMPLYING: Final = {
@@ -221,17 +244,17 @@ _IMPLYING: Final = {
 }
 
 
-def _text(schema: dict[str, Any]) -> Iterator[str]:
-    least = min(schema.get("minLength") or 0, _MAX_LENGTH)
-    pattern = schema.get("pattern")
-    if isinstance(pattern, str):
+def _text(schema: Json) -> Iterator[str]:
+    least = min(keywords.count(schema, "minLength") or 0, _MAX_LENGTH)
+    pattern = keywords.text(schema, "pattern")
+    if pattern is not None:
         for extra in range(3):
             made = sample_text(pattern, repeats=extra)
             if made is not None:
                 yield made
                 yield made + "a" * (least - len(made))
                 yield made[-1:] * (least - len(made)) + made
-    by_format = _FORMATS.get(str(schema.get("format")))
+    by_format = _FORMATS.get(keywords.text(schema, "format") or "")
     if by_format:
         yield by_format
     yield "a" * least
@@ -252,23 +275,35 @@ _FORMATS: Final = {
 """A text per format: formats are not asserted here, but a consumer of the value may assert them."""
 
 
-def _number(schema: dict[str, Any], *, whole: bool) -> Iterator[int | float]:
+def _number(schema: Json, *, whole: bool) -> Iterator[int | float]:
     """The number nearest to zero within the bounds that is a multiple of `multipleOf`."""
-    step = schema.get("multipleOf") or 1
-    low, high = schema.get("minimum"), schema.get("maximum")
-    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    step = keywords.number(schema, "multipleOf") or 1
+    bounds = [(keywords.number(schema, keyword), upwards) for keyword, upwards in _BOUNDS]
+    known = [(bound, upwards) for bound, upwards in bounds if bound is not None]
     yield 0
-    for bound, upwards in ((low, True), (above, True), (high, False), (below, False)):
-        if not isinstance(bound, int | float) or isinstance(bound, bool):
-            continue
-        count = math.ceil(bound / step) if upwards else math.floor(bound / step)
-        for number in (count, count + 1 if upwards else count - 1):
-            value = number * step
+    for bound, upwards in known:
+        for value in _multiples_at(bound, step, upwards=upwards):
             yield int(value) if whole or float(value).is_integer() else value
-    if not whole:
-        bounds = [b for b in (low, above, high, below) if isinstance(b, int | float)]
-        if len(bounds) > 1:
-            yield sum(bounds) / len(bounds)
+    if len(known) > 1 and not whole:
+        yield sum(bound for bound, _ in known) / len(known)
+
+
+_BOUNDS: Final = (
+    ("minimum", True),
+    ("exclusiveMinimum", True),
+    ("maximum", False),
+    ("exclusiveMaximum", False),
+)
+"""Keywords that bound a number, and whether it has to be greater."""
+
+
+def _multiples_at(bound: float, step: float, *, upwards: bool) -> Iterator[float]:
+    """The first two multiples of `step` from a bound, as far as they are finite."""
+    quotient = bound / step
+    if math.isfinite(quotient):
+        count = math.ceil(quotient) if upwards else math.floor(quotient)
+        next_count = count + 1 if upwards else count - 1
+        yield from filter(math.isfinite, (count * step, next_count * step))
 
 
 _PRINTABLE: Final = "".join(map(chr, range(33, 127))) + " "

@@ -3,6 +3,7 @@ in bounded time."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -17,7 +18,7 @@ from cogcli.base.schema.engines import (
     compile_python,
     compile_rust,
 )
-from cogcli.base.schema.messages import text_of
+from cogcli.base.schema.messages import Breach, text_of
 from cogcli.base.schema.normalizer import NormalizedSchema, normalize
 from cogcli.base.schema.patterns import refusal
 
@@ -34,7 +35,7 @@ _MAX_WORK_FOR_ALL: Final = 50_000
 """Above this work only the first breach is given: a breach takes the engine a hundred times as long as a check."""
 
 
-def errors(schema: Any, value: Any) -> list[tuple[str, str]]:
+def errors(schema: object, value: object) -> list[tuple[str, str]]:
     """Return the breaches of a schema by a value, as (slash path, message); at most 20, empty if it
     fits.
 
@@ -49,25 +50,25 @@ def errors(schema: Any, value: Any) -> list[tuple[str, str]]:
         _count_nodes(value, _MAX_WORK_FOR_ALL)[0] * ready.normalized.work_per_node
         <= _MAX_WORK_FOR_ALL
     )
-    messages = set()
-    for breach in islice(ready.compiled.breaches(value, not few), _MAX_BREACHES):
-        if breach.keyword == "pattern":
-            breach = breach._replace(
-                limit=ready.normalized.original_patterns.get(breach.limit, breach.limit)
-            )
-        messages.add((breach.place, text_of(breach, _value_at(value, breach.place))))
-    found = sorted(messages, key=_sort_key)[:MAX_ERRORS]
+    original = ready.normalized.original_patterns
+    breaches = (
+        breach._replace(limit=original.get(breach.limit, breach.limit))
+        if breach.keyword == "pattern"
+        else breach
+        for breach in ready.compiled.breaches(value, not few)
+    )
+    found = _first_messages(breaches, value)
     return [("/".join(map(str, place)), text) for place, text in found]
 
 
-def refused_patterns(schema: Any) -> tuple[str, ...]:
+def refused_patterns(schema: object) -> tuple[str, ...]:
     """Return a message per pattern that cannot run in bounded time. No check applies these
     patterns."""
     ready = _normalized(orjson.dumps(schema), engine())
     return tuple(map(_refusal_text, ready.refused_patterns)) if ready is not None else ()
 
 
-def is_usable(schema: Any) -> bool:
+def is_usable(schema: object) -> bool:
     """Whether a schema can be applied, apart from its patterns."""
     return _compiled(orjson.dumps(schema), engine()) is not None
 
@@ -77,7 +78,7 @@ def _refusal_text(pattern: str) -> str:
     return f"the pattern `{shown}`, which cannot be run: {refusal(pattern)}"
 
 
-def fits(schema: Any, value: Any) -> bool:
+def fits(schema: object, value: object) -> bool:
     """Whether a value fits a schema; False also where that cannot be checked."""
     ready = _compiled(orjson.dumps(schema), engine())
     if ready is None or _exceeds_max_work(ready, value):
@@ -85,12 +86,20 @@ def fits(schema: Any, value: Any) -> bool:
     return ready.compiled.fits(value)
 
 
-def invalid(schema: Any) -> list[tuple[tuple[str | int, ...], str]]:
+def invalid(schema: object) -> list[_Message]:
     """Return the breaches of the meta-schema of 2020-12 by a schema, as (path, message); at most
     20, empty if it is valid."""
-    found = _compiled_meta(engine()).breaches(schema, False)
+    return _first_messages(_compiled_meta(engine()).breaches(schema, False), schema)
+
+
+_Message = tuple[tuple[str | int, ...], str]
+
+
+def _first_messages(breaches: Iterator[Breach], value: object) -> list[_Message]:
+    """Return the places and messages of breaches, list items in the order of their numbers; at most 20."""
     messages = {
-        (b.place, text_of(b, _value_at(schema, b.place))) for b in islice(found, _MAX_BREACHES)
+        (breach.place, text_of(breach, _value_at(value, breach.place)))
+        for breach in islice(breaches, _MAX_BREACHES)
     }
     return sorted(messages, key=_sort_key)[:MAX_ERRORS]
 
@@ -127,12 +136,12 @@ def _compiled_meta(engine: str) -> CompiledSchema:
     return compile_rust(DIALECT) if engine == RUST else compile_python(DIALECT)
 
 
-def _exceeds_max_work(ready: _CompiledSchema, value: Any) -> bool:
+def _exceeds_max_work(ready: _CompiledSchema, value: object) -> bool:
     (nodes, characters), schema = _count_nodes(value, ready.max_work), ready.normalized
     return nodes * schema.work_per_node + characters * schema.steps_per_character > ready.max_work
 
 
-def _count_nodes(value: Any, max_work: int) -> tuple[int, int]:
+def _count_nodes(value: object, max_work: int) -> tuple[int, int]:
     """The numbers of nodes and characters of a value; counting stops above `max_work` nodes."""
     nodes = characters = 0
     pending = [value]
@@ -149,13 +158,13 @@ def _count_nodes(value: Any, max_work: int) -> tuple[int, int]:
     return nodes, characters
 
 
-def _sort_key(messages: tuple[tuple[str | int, ...], str]) -> Any:
+def _sort_key(message: _Message) -> tuple[list[tuple[bool, str | int]], str]:
     """Order by place, list items by number; then by text."""
-    place, text = messages
+    place, text = message
     return [(isinstance(part, str), part) for part in place], text
 
 
-def _value_at(value: Any, place: tuple[str | int, ...]) -> Any:
+def _value_at(value: Any, place: tuple[str | int, ...]) -> object:
     for part in place:
         value = value[part]
     return value

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final, overload
+
+from cogcli.base.jsonvalue import Json
+from cogcli.base.schema import keywords
 
 SINGLE: Final = frozenset(
     (
@@ -33,7 +36,7 @@ ASSERTIONS: Final = frozenset(
 """Keywords that assert something of a value by data, not by subschemas."""
 
 
-def subschemas(schema: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+def subschemas(schema: Json) -> Iterator[tuple[tuple[str | int, ...], object]]:
     """The subschemas directly inside a schema: (path from the schema, subschema). Malformed keywords are left out."""
     for key, value in schema.items():
         if key in SINGLE:
@@ -44,26 +47,25 @@ def subschemas(schema: dict[str, Any]) -> Iterator[tuple[tuple[str | int, ...], 
             yield from (((key, name), each) for name, each in value.items())
 
 
-def convert_subschemas(
-    schema: dict[str, Any],
-    convert: Callable[[tuple[str, ...], Any], Any],
-    *,
-    definitions: bool = True,
-) -> dict[str, Any]:
+def convert_subschemas(schema: Json, convert: Callable[[tuple[str, ...], object], object]) -> Json:
     """The keywords of a schema that hold subschemas, each converted by its path from the schema and itself; malformed
-    keywords are left out, and those of definitions where these are not wanted."""
-    result: dict[str, Any] = {}
+    keywords are left out."""
+    result: Json = {}
     for key, value in schema.items():
         if key in SINGLE:
             result[key] = convert((key,), value)
         elif key in LISTS and isinstance(value, list):
             result[key] = [convert((key, str(index)), each) for index, each in enumerate(value)]
-        elif key in MAPS and isinstance(value, dict) and (definitions or key not in DEFINITIONS):
+        elif key in MAPS and isinstance(value, dict):
             result[key] = {name: convert((key, name), each) for name, each in value.items()}
     return result
 
 
-def rewrite(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+@overload
+def rewrite(schema: Json, change: Callable[[Json], Json]) -> Json: ...
+@overload
+def rewrite(schema: object, change: Callable[[Json], Json]) -> object: ...
+def rewrite(schema: object, change: Callable[[Json], Json]) -> object:
     """A copy of a schema with `change` applied to each subschema that is an object, the inner ones first."""
     if not isinstance(schema, dict):
         return schema
@@ -76,32 +78,32 @@ class Bundle:
     """Joins schemas, each with `$defs` of its own, into one, renaming their definitions."""
 
     def __init__(self) -> None:
-        self._definitions: dict[str, Any] = {}
+        self._definitions: Json = {}
         self._count = 0
 
-    def part(self, schema: Any) -> Any:
+    def part(self, schema: object) -> object:
         """The schema as a part of the joined one."""
         if not isinstance(schema, dict) or "$defs" not in schema:
             return schema
         self._count += 1
         prefix = f"{self._count}."
 
-        def rename(part: dict[str, Any]) -> dict[str, Any]:
-            reference = part.get("$ref")
-            if isinstance(reference, str) and reference.startswith("#/$defs/"):
+        def rename(part: Json) -> Json:
+            reference = keywords.text(part, "$ref") or ""
+            if reference.startswith("#/$defs/"):
                 return {**part, "$ref": f"#/$defs/{prefix}{reference[8:]}"}
             return part
 
-        for name, definition in schema["$defs"].items():
+        for name, definition in keywords.mapping(schema, "$defs").items():
             self._definitions[f"{prefix}{name}"] = rewrite(definition, rename)
         return rewrite({key: value for key, value in schema.items() if key != "$defs"}, rename)
 
-    def whole(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def whole(self, schema: Json) -> Json:
         """The joined schema: `schema`, which holds the parts, with all their definitions."""
         return {**schema, "$defs": self._definitions} if self._definitions else schema
 
 
-def any_of(schemas: Iterable[Any]) -> Any:
+def any_of(schemas: Iterable[object]) -> object:
     """A schema that fits what at least one of the given schemas fits."""
     found = list(schemas)
     if len(found) == 1:

@@ -82,6 +82,10 @@ def test_a_recursive_schema_ends() -> None:
         {"type": "integer", "minimum": 2, "maximum": 1},
         {"enum": []},
         {"type": "string", "const": 1},
+        {"type": "integer", "minimum": 1e308, "multipleOf": 1e-300},
+        {"type": "array", "minItems": "2"},
+        {"type": "object", "properties": 1, "required": "ab"},
+        {"anyOf": 1},
     ],
 )
 def test_where_nothing_fits_that_is_said(schema: Any) -> None:
