@@ -32,5 +32,10 @@ class FieldSpec(Spec):
     """The field of each element, without `required` and `default`; only for arrays (`field.items`).
     Default: any elements"""
 
+    @property
+    def needs_value(self) -> bool:
+        """Whether a value must be given: it is required and has no default."""
+        return self.required and self.default is None
+
 
 Fields = dict[FieldName, FieldSpec]

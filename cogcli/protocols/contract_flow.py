@@ -109,7 +109,7 @@ def _response_findings(
             continue
         segments = source.split(".")[1:]
         if not reply:
-            if field.required and field.default is None:
+            if field.needs_value:
                 message = f"`{source}`: {wire.title} is a notification and is never answered"
                 hint = "map no required output"
                 yield ContractFinding("wire.response", "E", ("response", name), message, hint)
@@ -157,7 +157,7 @@ def _output_findings(
     types = types_of(narrow)
     absent = partly or any(step.maybe for step in steps)
     null = "null" in types and types != _EVERY
-    if field.required and field.default is None and (absent or null):
+    if field.needs_value and (absent or null):
         said = "may be absent" if absent else "may be null"
         message = f"`{source}` {said} in the reply of {wire.title}, output `{name}` is required"
         hint = "make the output optional, or give it a default"

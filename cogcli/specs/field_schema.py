@@ -19,7 +19,7 @@ _ANCHORS: Final = frozenset(("$dynamicRef", "$id", "$anchor", "$dynamicAnchor"))
 def schema_of(fields: Fields) -> Json:
     """Return the JSON Schema of declared fields. It is never narrower than the values that the skill accepts or
     returns."""
-    required = [name for name, field in fields.items() if field.required and field.default is None]
+    required = [name for name, field in fields.items() if field.needs_value]
     shared: Json = {}
     schema: Json = {
         "type": "object",

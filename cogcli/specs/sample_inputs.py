@@ -46,9 +46,7 @@ def sample_inputs(skill: Skill) -> Json:
     """Return a value for each required input without a default, or the whole example in `metadata.examples`."""
     example = _find_example(skill)
     return example or {
-        name: sample_value(field, name)
-        for name, field in skill.inputs.items()
-        if field.required and field.default is None
+        name: sample_value(field, name) for name, field in skill.inputs.items() if field.needs_value
     }
 
 

@@ -76,7 +76,7 @@ def _find_faults(
     for one in before:
         yield from (f"is less safe: {reason}" for _, reason in find_weakened(capability, one))
     for name, field in capability.outputs.items():
-        if field.required and field.default is None and name not in binding.response:
+        if field.needs_value and name not in binding.response:
             yield f"requires the output `{name}`, which this binding does not map"
     gates = capability.safety.mandatory_pre_gates if capability.safety else ()
     if not gates and any(True for _ in files_in(binding.request, ("request",))):

@@ -131,9 +131,7 @@ def _join_texts(value: object) -> str:
 
 
 def _build_found_skill(tool: Capability, given: Mapping[str, object]) -> FoundSkill:
-    required = [
-        name for name, field in tool.inputs.items() if field.required and field.default is None
-    ]
+    required = [name for name, field in tool.inputs.items() if field.needs_value]
     missing = tuple(name for name in required if given.get(name) is None)
     id = tool.id.removeprefix(NESTED)
     return FoundSkill(id, tool.description, missing, run_line(id, tool.inputs, given))
@@ -146,7 +144,7 @@ def run_line(skill_id: str, inputs: Fields, given: Mapping[str, object] = {}) ->
         value = given.get(name)
         if value is not None and value != MASK and not names_secret(name):
             words.append(f"-p {name}{written_value(value, field.type)}")
-        elif field.required and field.default is None:
+        elif field.needs_value:
             example = _EXAMPLES.get(field.type, "=…")
             if field.enum:
                 example = f"={field.enum[0]}"

@@ -191,7 +191,7 @@ def _require_filled(capability: Capability, filled: list[str]) -> None:
     lacking = [
         f"`{name}`"
         for name, field in capability.inputs.items()
-        if field.required and field.default is None and name not in filled
+        if field.needs_value and name not in filled
     ]
     if lacking:
         raise _unsuitable_error(capability, f"also needs {', '.join(lacking)}")

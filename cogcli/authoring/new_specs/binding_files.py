@@ -61,7 +61,7 @@ def _require_outputs(spec: OperationSpec, capability: Capability) -> None:
     lost = [
         f"`{name}`"
         for name, field in capability.outputs.items()
-        if field.required and field.default is None and name not in spec.response
+        if field.needs_value and name not in spec.response
     ]
     if lost:
         raise NotBindable(

@@ -142,7 +142,7 @@ def _inputs(capability: Capability, binding: Binding, service: Service) -> Json:
     found = {**_examples(binding, service), **object_of(declared)}
     found = {name: value for name, value in found.items() if name in capability.inputs}
     for name, field in capability.inputs.items():
-        if name not in found and field.required and field.default is None:
+        if name not in found and field.needs_value:
             found[name] = _value(f"input `{name}`", field)
     return found
 

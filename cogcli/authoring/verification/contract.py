@@ -67,7 +67,7 @@ def refused_calls(capability: Capability, given: Mapping[str, Any]) -> Iterator[
     """Yield a call without each required input, and one with each input of a wrong type; other
     inputs are `given`."""
     for name, field in capability.inputs.items():
-        if field.required and field.default is None:
+        if field.needs_value:
             rest = {key: value for key, value in given.items() if key != name}
             yield ContractCall(MISSING, f"without `{name}`", rest)
         wrong = wrong_value(field)

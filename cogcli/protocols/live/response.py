@@ -49,7 +49,7 @@ def map_response(
         value = _value(source, body, variables)
         if value is MISSING:
             field = outputs.get(name)
-            if field is not None and field.required and field.default is None:
+            if field is not None and field.needs_value:
                 raise _missing_output_error(name, source, body)
         else:
             values[name] = value

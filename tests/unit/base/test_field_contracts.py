@@ -88,3 +88,14 @@ def test_every_violation_is_told_with_its_place() -> None:
 def test_enum_compares_without_coercion() -> None:
     assert kinds({"a": {"type": "any", "enum": [1, "x"]}}, {"a": True}) == [("enum", "a")]
     assert kept({"a": {"type": "number", "enum": [1]}}, {"a": 1.0}) == {"a": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("declared", "needs_value"),
+    [({}, False), ({"required": True}, True), ({"required": True, "default": 0}, False)],
+)
+def test_a_required_field_with_a_default_needs_no_value(
+    declared: dict[str, object], needs_value: bool
+) -> None:
+    (field,) = fields_from({"a": {"type": "any", **declared}}).values()
+    assert field.needs_value is needs_value
