@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Collection, Iterable
+from typing import Final, TypeVar
 
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.skill import capabilities_of, skills_of
 
+S = TypeVar("S")
 _OF_SPECS: Final = ("skill", "case", "capability", "binding", "service", "pack")
 
 
@@ -17,14 +18,9 @@ def skill_closure(catalog: Catalog, id: str) -> Catalog:
 
     Without such a skill return only the parts that count for every run.
     """
-    skills, called, waiting = set[str](), set[str](), [id]
-    while waiting:
-        name = waiting.pop()
-        if name not in skills:
-            skills.add(name)
-            if skill := catalog.skills.get(name):
-                waiting += skills_of(skill)
-                called.update(capabilities_of(skill))
+    skills = reach_skills(catalog, [id])
+    found = (catalog.skills[name] for name in skills if name in catalog.skills)
+    called = [name for skill in found for name in capabilities_of(skill)]
     return _build_closure(catalog, skills, called)
 
 
@@ -33,35 +29,63 @@ def capability_closure(catalog: Catalog, id: str) -> Catalog:
     return _build_closure(catalog, (), (id,))
 
 
-def _build_closure(catalog: Catalog, skills: Iterable[str], called: Iterable[str]) -> Catalog:
-    reached, waiting = set[str](), [*called]
+def reach_skills(catalog: Catalog, ids: Iterable[str]) -> dict[str, None]:
+    """Return the ids of these skills and of those that nest in them, including absent ones."""
+    reached: dict[str, None] = {}
+    waiting = [*ids]
     while waiting:
-        id = catalog.aliases.get(waiting[-1], waiting[-1])
-        waiting.pop()
+        id = waiting.pop()
         if id not in reached:
-            reached.add(id)
+            reached[id] = None
+            if skill := catalog.skills.get(id):
+                waiting += skills_of(skill)
+    return reached
+
+
+def reach_capabilities(catalog: Catalog, names: Iterable[str]) -> dict[str, None]:
+    """Return the ids of these capabilities, by id or alias, and of their gates and probes, including absent ones."""
+    reached: dict[str, None] = {}
+    waiting = [*names]
+    while waiting:
+        name = waiting.pop()
+        id = catalog.aliases.get(name, name)
+        if id not in reached:
+            reached[id] = None
             if capability := catalog.capabilities.get(id):
                 waiting += capability.asks
+    return reached
+
+
+def _build_closure(catalog: Catalog, skills: Collection[str], called: Iterable[str]) -> Catalog:
+    reached = reach_capabilities(catalog, called)
     bindings_of = {id: ids for id in reached if (ids := catalog.bindings_of.get(id))}
     bindings = {id: catalog.bindings[id] for ids in bindings_of.values() for id in ids}
     services = {binding.service for binding in bindings.values()}
-    named = {"skill": set(skills), "capability": reached, "service": services}
+    named: dict[str, Collection[str]] = {
+        "skill": skills,
+        "capability": reached,
+        "service": services,
+    }
+    broken = catalog.broken.items()
     return catalog._replace(
-        skills={id: catalog.skills[id] for id in named["skill"] if id in catalog.skills},
-        capabilities={id: catalog.capabilities[id] for id in reached if id in catalog.capabilities},
+        skills=select_specs(catalog.skills, skills),
+        capabilities=select_specs(catalog.capabilities, reached),
         bindings=bindings,
         bindings_of=bindings_of,
-        services={id: catalog.services[id] for id in services if id in catalog.services},
+        services=select_specs(catalog.services, services),
         packs={},
-        broken={
-            key: file for key, file in catalog.broken.items() if _is_relevant(key, file, named)
-        },
+        broken={key: file for key, file in broken if _is_relevant(key, file, named)},
         partial=True,
         only=None,
     )
 
 
-def _is_relevant(key: str, file: str, named: dict[str, set[str]]) -> bool:
+def select_specs(specs: dict[str, S], ids: Iterable[str]) -> dict[str, S]:
+    """Return the existing specs of these ids, in their order."""
+    return {id: specs[id] for id in ids if id in specs}
+
+
+def _is_relevant(key: str, file: str, named: dict[str, Collection[str]]) -> bool:
     """Return whether a file with errors concerns a run of these specs.
 
     Bindings count if they are in a folder of one of the capabilities. Every file that chooses among bindings counts.

@@ -8,7 +8,8 @@ from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.checks.context import CheckContext
-from cogcli.specs.skill import capabilities_of, skills_of
+from cogcli.specs.closure import reach_capabilities, reach_skills, select_specs
+from cogcli.specs.skill import capabilities_of
 
 
 def check_agent(catalog: Catalog, *, options: SelectionOptions) -> list[Problem]:
@@ -24,20 +25,11 @@ def check_agent(catalog: Catalog, *, options: SelectionOptions) -> list[Problem]
 
 def _without_tools(catalog: Catalog) -> Catalog:
     """Return the catalog of specs that templates need, and of the capabilities that the pack permits directly."""
-    waiting = [id for id, skill in catalog.skills.items() if skill.at]
-    skills = {}
-    while waiting:
-        skill = catalog.skills.get(waiting.pop())
-        if skill is not None and skill.id not in skills:
-            skills[skill.id] = skill
-            waiting += skills_of(skill)
+    templates = [id for id, skill in catalog.skills.items() if skill.at]
+    skills = select_specs(catalog.skills, reach_skills(catalog, templates))
     permitted = [id for pack in catalog.packs.values() for id in pack.permitted]
     called = [id for id in permitted if not id.startswith(NESTED)]
     called += [name for skill in skills.values() for name in capabilities_of(skill)]
-    capabilities = {}
-    while called:
-        capability = catalog.capability(called.pop())
-        if capability is not None and capability.id not in capabilities:
-            capabilities[capability.id] = capability
-            called += capability.asks
+    reached = reach_capabilities(catalog, called)
+    capabilities = select_specs(catalog.capabilities, reached)
     return catalog._replace(skills=skills, capabilities=capabilities)
