@@ -64,15 +64,17 @@ def _problems(catalog: Catalog, options: SelectionOptions) -> list[Problem]:
     context = CheckContext(catalog, options)
     for check_one in CHECKS.values():
         check_one(context)
-    problems = [
-        *catalog.problems,
-        *(soften_contradiction(problem, catalog) for problem in context.problems()),
-    ]
-    only, documents, needed = catalog.only, context.documents, context.needed
+    found = (soften_contradiction(problem, catalog) for problem in context.problems())
+    return sort_problems(_select_reported(context, [*catalog.problems, *found]))
+
+
+def _select_reported(context: CheckContext, problems: list[Problem]) -> list[Problem]:
+    """Return the problems in the files that the catalog is about."""
+    only, documents, needed = context.catalog.only, context.documents, context.needed
     if needed is not None:
         # Only documents of needed services were checked.
-        return sort_problems(p for p in problems if p.file in documents or needed.holds(p))
+        return [p for p in problems if p.file in documents or needed.holds(p)]
     if only is None:
-        return sort_problems(problems)
+        return problems
     described = {file for file, services in documents.items() if not only.isdisjoint(services)}
-    return sort_problems(p for p in problems if p.file in only or p.file in described)
+    return [p for p in problems if p.file in only or p.file in described]

@@ -4,9 +4,9 @@ docs/reference/binding.md#response, docs/reference/binding.md#metadata)."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from cogcli.base.problems import suggest_path, suggestion
+from cogcli.base.problems import KeyPath, suggest_path, suggestion
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.specs.checks.absent_members import report_absent
@@ -18,7 +18,7 @@ from cogcli.specs.inner_shapes import follow, shape_of
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.service_variables import service_names
 from cogcli.specs.shipped_fit import explain_shipped_misfit, find_replaced_versions
-from cogcli.specs.template import FILE, TemplateFault, files_in, parse_template, texts
+from cogcli.specs.template import FILE, TemplateFault, TemplateSlot, files_in, parse_template, texts
 
 
 def check_bindings(context: CheckContext) -> None:
@@ -31,7 +31,7 @@ def check_bindings(context: CheckContext) -> None:
             report.error("binding.capability", ("capability",), message, hint=hint)
         else:
             before = find_replaced_versions(context.catalog, binding)
-            _check_request(context, binding, capability, before, report)
+            _check_request(_RequestCheck(context, binding, capability, before, report))
             _check_response(binding, capability, before, report)
             if not explain_shipped_misfit(context.catalog, binding):  # a misfit is never called
                 _check_files(binding, capability, report)
@@ -75,7 +75,7 @@ def _check_service_names(context: CheckContext, binding: Binding, report: Proble
         return
     for path, name in service_names(binding):
         if name not in service.variables:
-            message = f"`{'.'.join(map(str, path))}`: `{name}` is not a variable of service `{service.id}`"
+            message = f"`{_join_path(path)}`: `{name}` is not a variable of service `{service.id}`"
             hint = suggest_path(name, service.variables, before="service.")
             hint = (
                 hint
@@ -96,57 +96,70 @@ def _check_variables(context: CheckContext, binding: Binding, report: ProblemRep
 _DROPPED: Final = "a later layer declares it with fewer fields, so this one is left out"
 
 
-def _check_request(
-    context: CheckContext,
-    binding: Binding,
-    capability: Capability,
-    before: Sequence[Capability],
-    report: ProblemReport,
-) -> None:
-    """Report inputs in a request that the capability does not have.
+class _RequestCheck(NamedTuple):
+    """The check of a binding's request against its capability.
 
     `before` are the capabilities that a later layer replaced, for which a shipped binding was written.
     """
+
+    context: CheckContext
+    binding: Binding
+    capability: Capability
+    before: Sequence[Capability]
+    report: ProblemReport
+
+
+def _check_request(check: _RequestCheck) -> None:
+    """Report inputs in a request that the capability does not have, or that may be absent inside text."""
     expected = [
         each
-        for number, check in enumerate(binding.checks)
-        for each in texts(check.value, ("checks", number, "value"))
+        for number, declared in enumerate(check.binding.checks)
+        for each in texts(declared.value, ("checks", number, "value"))
     ]
-    for path, text in (*texts(binding.request, ("request",)), *expected):
+    for path, text in (*texts(check.binding.request, ("request",)), *expected):
         try:
             parts = parse_template(text)
         except TemplateFault:  # reported with the file's own problems
             continue
-        place = ".".join(map(str, path))
         for slot in parts:
-            if isinstance(slot, str) or slot.of_service:
-                continue
-            name = slot.path[0]
-            field = capability.inputs.get(name)
-            if field is None:
-                message = f"`{place}`: `{name}` is not an input of `{capability.id}`"
-                if any(name in one.inputs for one in before):
-                    report.warn("request.input", path, f"{message}; {_DROPPED}")
-                    continue
-                after = "".join(f".{part}" for part in slot.path[1:])
-                hint = suggest_path(name, capability.inputs, before="input.", after=after)
-                report.error("request.input", path, message, hint=hint)
-                continue
-            inside = follow([shape_of(field)], slot.certain[1:], lists=True)
-            report_absent(report, path, ("input", *slot.certain), 2, inside)
-            if (
-                not slot.whole
-                and slot.otherwise is None
-                and not field.required
-                and field.default is None
-            ):
-                without = "the text is empty there if it is not given"
-                hint = f"write ${{input.{'.'.join(slot.path)}:-}} to say that this is meant"
-                if path[1] in _path_keys(context, binding):
-                    without = "a call without it fails, as that would be another path"
-                    hint = "make the input required, or give it a default"
-                message = f"`{place}`: optional input `{name}` inside text: {without}"
-                report.warn("request.optional", path, message, hint=hint)
+            if not isinstance(slot, str) and not slot.of_service:
+                _check_slot(check, slot, path)
+
+
+def _check_slot(check: _RequestCheck, slot: TemplateSlot, path: KeyPath) -> None:
+    name, *below = slot.path
+    inputs = check.capability.inputs
+    field = inputs.get(name)
+    if field is not None:
+        inside = follow([shape_of(field)], slot.certain[1:], lists=True)
+        report_absent(check.report, path, ("input", *slot.certain), 2, inside)
+        is_optional = not field.required and field.default is None
+        if is_optional and not slot.whole and slot.otherwise is None:
+            _report_optional(check, slot, path)
+        return
+    message = f"`{_join_path(path)}`: `{name}` is not an input of `{check.capability.id}`"
+    if any(name in one.inputs for one in check.before):
+        check.report.warn("request.input", path, f"{message}; {_DROPPED}")
+    else:
+        after = "".join(f".{part}" for part in below)
+        hint = suggest_path(name, inputs, before="input.", after=after)
+        check.report.error("request.input", path, message, hint=hint)
+
+
+def _report_optional(check: _RequestCheck, slot: TemplateSlot, path: KeyPath) -> None:
+    """Report an input inside text that may be absent."""
+    if path[1] in _path_keys(check.context, check.binding):
+        without = "a call without it fails, as that would be another path"
+        hint = "make the input required, or give it a default"
+    else:
+        without = "the text is empty there if it is not given"
+        hint = f"write ${{input.{'.'.join(slot.path)}:-}} to say that this is meant"
+    message = f"`{_join_path(path)}`: optional input `{slot.path[0]}` inside text: {without}"
+    check.report.warn("request.optional", path, message, hint=hint)
+
+
+def _join_path(path: KeyPath) -> str:
+    return ".".join(map(str, path))
 
 
 def _path_keys(context: CheckContext, binding: Binding) -> Collection[str]:
@@ -161,7 +174,7 @@ def _check_files(binding: Binding, capability: Capability, report: ProblemReport
     """Report the first file that is sent if the capability has no gate to check what is read."""
     for path, value in files_in(binding.request, ("request",)):
         if not (capability.safety and capability.safety.mandatory_pre_gates):
-            message = f"`{'.'.join(map(str, path))}` sends a file, and no gate of `{capability.id}` looks at its path"
+            message = f"`{_join_path(path)}` sends a file, and no gate of `{capability.id}` looks at its path"
             gate = f"{{capability: doc.path.check, on_fail: block, input: {{path: {value[FILE]}}}}}"
             hint = f"add mandatory_pre_gates: [{gate}] to its safety"
             report.error("request.template", path, message, hint=hint)
@@ -184,7 +197,7 @@ def _check_required_outputs(
     binding: Binding, capability: Capability, report: ProblemReport
 ) -> None:
     for name, field in capability.outputs.items():
-        if field.required and field.default is None and name not in binding.response:
+        if field.needs_value and name not in binding.response:
             message = f"required output `{name}` of `{capability.id}` is not mapped"
             hint = f"add {name}: response.{name}"
             report.error("response.unmapped", ("response",), message, hint=hint, key=True)

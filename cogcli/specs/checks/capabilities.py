@@ -29,11 +29,12 @@ def check_capabilities(context: CheckContext) -> None:
         check_gates(context, capability)
         check_probe(context, capability)
         if not context.catalog.partial:
-            _check_names(context, capability, report)
+            _check_aliases(context, capability, report)
+            _check_references(context, capability, report)
             _check_examples(capability, report)
 
 
-def _check_names(context: CheckContext, capability: Capability, report: ProblemReport) -> None:
+def _check_aliases(context: CheckContext, capability: Capability, report: ProblemReport) -> None:
     catalog = context.catalog
     for index, alias in enumerate(capability.aliases):
         owner = catalog.aliases.get(alias)
@@ -41,13 +42,20 @@ def _check_names(context: CheckContext, capability: Capability, report: ProblemR
         if taken or owner != capability.id or alias in capability.aliases[:index]:
             other = "an id" if taken else f"an alias of `{owner}`"
             report.error("alias.clash", ("aliases", index), f"alias `{alias}` is already {other}")
-    named: list[tuple[KeyPath, str]] = [
-        (("requires", n), id) for n, id in enumerate(capability.requires)
-    ]
-    if capability.replacement is not None:
-        named.append((("replacement",), capability.replacement))
-    for path, id in named:
-        if catalog.capability(id) is None and f"capability:{id}" not in catalog.broken:
+
+
+def _check_references(context: CheckContext, capability: Capability, report: ProblemReport) -> None:
+    catalog = context.catalog
+    named: dict[KeyPath, str | None] = {
+        ("requires", n): id for n, id in enumerate(capability.requires)
+    }
+    named["replacement",] = capability.replacement
+    for path, id in named.items():
+        if (
+            id is not None
+            and catalog.capability(id) is None
+            and f"capability:{id}" not in catalog.broken
+        ):
             hint = context.near("capability", id)
             report.warn("capability.unknown", path, f"unknown capability `{id}`", hint=hint)
 

@@ -87,14 +87,20 @@ def _check_override(
         if wrong := context.misnamed(capability, override.binding):
             report.need(code, ("binding",), wrong[0], hint=wrong[1])
     elif find_binding_on(catalog, capability, service) is None:
-        bindings = (catalog.bindings[id] for id in catalog.bindings_of.get(capability, ()))
-        known = dict.fromkeys(b.service for b in bindings if b.channel != CANDIDATE)
-        hint = suggestion(service, known)
-        if known and not hint:
-            hint = f"it has one on {', '.join(f'`{service}`' for service in known)}"
-        report.need(
-            code, ("service",), f"`{capability}` has no binding on service `{service}`", hint=hint
-        )
+        message = f"`{capability}` has no binding on service `{service}`"
+        hint = _suggest_service(context, capability, service)
+        report.need(code, ("service",), message, hint=hint)
+
+
+def _suggest_service(context: CheckContext, capability: str, service: str) -> str:
+    """Return a hint with the services that a capability has a binding on. Empty without one."""
+    catalog = context.catalog
+    bindings = (catalog.bindings[id] for id in catalog.bindings_of.get(capability, ()))
+    known = dict.fromkeys(b.service for b in bindings if b.channel != CANDIDATE)
+    if not known:
+        return ""
+    listed = f"it has one on {', '.join(f'`{name}`' for name in known)}"
+    return suggestion(service, known) or listed
 
 
 def check_choices(context: CheckContext) -> None:

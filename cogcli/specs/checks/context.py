@@ -13,7 +13,7 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
-from cogcli.specs.binding_chain import SelectionOptions
+from cogcli.specs.binding_chain import ChainLink, SelectionOptions
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.problem_report import ProblemReport
@@ -110,9 +110,8 @@ class CheckContext:
             return None
         catalog = self.catalog
         services: set[str] = set()
-        files = {skill.file for skill in catalog.skills.values()} | {
-            c.file for c in catalog.capabilities.values()
-        }
+        files = {skill.file for skill in catalog.skills.values()}
+        files |= {capability.file for capability in catalog.capabilities.values()}
         files |= {*catalog.defaults.files.values(), *catalog.host.files}
         found = [self.selection(id) for id in catalog.capabilities if id not in catalog.stubbed]
         failed = any(isinstance(selection, BindingResolutionError) for selection in found)
@@ -123,13 +122,18 @@ class CheckContext:
                 services.add(key.partition(":")[2])
         for selection in found:
             for link in selection.chain if isinstance(selection, Selection) else ():
-                binding = catalog.bindings.get(link.binding_id)
-                service = catalog.services.get(link.service_id or "")
-                files |= {spec.file for spec in (binding, service) if spec}
+                files |= self._files_of_link(link)
                 services.add(link.service_id or "")
-                files.add(catalog.broken.get(f"binding:{link.binding_id}", ""))
-                files.add(catalog.broken.get(f"service:{link.service_id}", ""))
         return NeededFiles(files, services, catalog.host.services_files)
+
+    def _files_of_link(self, link: ChainLink) -> set[str]:
+        """Return the files of a binding and its service, with or without errors."""
+        catalog = self.catalog
+        binding = catalog.bindings.get(link.binding_id)
+        service = catalog.services.get(link.service_id or "")
+        keys = (f"binding:{link.binding_id}", f"service:{link.service_id}")
+        files = {spec.file for spec in (binding, service) if spec}
+        return files.union(catalog.broken.get(key, "") for key in keys)
 
     def absent(self, kind: str, id: str) -> tuple[str, str]:
         """Return message and hint about a needed spec that is not in the catalog."""

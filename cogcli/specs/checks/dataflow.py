@@ -125,15 +125,21 @@ def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int) -> 
         message = f"`{reference.text}` is written only by `{flow.name(before)}`, which never runs"
         report.warn("graph.unreachable", read.path, message, within=read.within)
         return True
-    sure = flow.sure_writers(reference) & before
-    if _is_required(reference) and not sure and not _may_be_unwritten(flow.facts[position], read):
-        # The last few writers are enough: one with the same condition is near.
-        fact, last = flow.facts[position], latest(before, 16)
-        if not any(_have_same_condition(fact, flow.facts[writer]) for writer in last):
-            message = f"`{reference.text}`: `{flow.name(before)}` may leave it unwritten"
-            hint = "give that step `otherwise`, or this one the same condition"
-            report.warn("ref.maybe", read.path, message, hint=hint, within=read.within)
+    if _is_required(reference):
+        _check_sure_writer(flow, position, read, before)
     return False
+
+
+def _check_sure_writer(flow: Dataflow, position: int, read: Read, before: int) -> None:
+    """Report a read of a place that each writer before may leave unwritten."""
+    fact = flow.facts[position]
+    if flow.sure_writers(read.reference) & before or _may_be_unwritten(fact, read):
+        return
+    # The last few writers are enough: one with the same condition is near.
+    if not any(_have_same_condition(fact, flow.facts[writer]) for writer in latest(before, 16)):
+        message = f"`{read.reference.text}`: `{flow.name(before)}` may leave it unwritten"
+        hint = "give that step `otherwise`, or this one the same condition"
+        fact.report.warn("ref.maybe", read.path, message, hint=hint, within=read.within)
 
 
 def _may_be_unwritten(fact: StepFacts, read: Read) -> bool:

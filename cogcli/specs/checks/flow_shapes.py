@@ -42,11 +42,18 @@ def _find_source_shapes(
     if namespace in FLAT:
         whole = len(segments) > 1 and (namespace, ".".join(segments)) in flow.written
         return ([] if whole else flow.shapes.get((namespace, segments[0]), [])), 1
-    written = [
-        end for end in range(1, len(segments) + 1) if (namespace, *segments[:end]) in flow.shapes
-    ]
-    place = (namespace, *segments[: written[0]]) if len(written) == 1 else ()
-    return (flow.shapes[place], written[0]) if place and place not in flow.within else ([], 0)
+    return _find_written_shapes(flow, namespace, segments)
+
+
+def _find_written_shapes(
+    flow: Dataflow, namespace: str, segments: Sequence[str]
+) -> tuple[Sequence[InnerShape], int]:
+    """Return the shapes of the only written place around a path, and the number of its segments."""
+    places = [(namespace, *segments[: end + 1]) for end in range(len(segments))]
+    written = [place for place in places if place in flow.shapes]
+    if len(written) != 1 or written[0] in flow.within:
+        return [], 0
+    return flow.shapes[written[0]], len(written[0]) - 1
 
 
 def _find_item_shapes(flow: Dataflow, fact: StepFacts) -> Sequence[InnerShape]:

@@ -47,20 +47,18 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
         return
     if check_member(flow, fact, read):
         return
-    if read.filled and not read.lenient and _may_be_null(reference, flow.skill):
-        message, hint = (
-            f"`{reference.text}` may be null in this text",
-            f"write ${{{reference.text}:-}}",
-        )
+    is_nullable = _may_be_null(reference, flow.skill)
+    if is_nullable and read.filled and not read.lenient:
+        message = f"`{reference.text}` may be null in this text"
+        hint = f"write ${{{reference.text}:-}}"
         fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
     if wanted is None:
         return
     if severity := find_type_misfit(sources, wanted.type):
         message = f"`{reference.text}` is {' or '.join(sorted(sources))}, `{read.name}` wants {wanted.type}"
         fact.report.add("flow.type", severity, read.path, message, within=read.within)
-    needed = wanted.required and wanted.default is None and wanted.type != "any"
     guarded = any(guard.reference == reference for guard in fact.guards)
-    if needed and not guarded and _may_be_null(reference, flow.skill):
+    if is_nullable and not guarded and wanted.needs_value and wanted.type != "any":
         message = f"`{reference.text}` may be null, `{read.name}` is required"
         hint = "give it a default, make it required, or add a condition"
         fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
@@ -68,17 +66,17 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
 
 def _find_read_types(flow: Dataflow, read: Read) -> set[str] | None:
     """Return the possible types of a reference, or None if it leads into a value without members."""
-    reference = read.reference
-    namespace, segments = reference.namespace, reference.segments
+    namespace, segments = read.reference.namespace, read.reference.segments
+    is_whole = len(segments) == 1
     if namespace == "inputs":
         field = flow.skill.inputs.get(segments[0])
-        return {field.type if field and len(segments) == 1 else "any"}
+        return {field.type if field and is_whole else "any"}
     if namespace not in FLAT:
         other = "array" if namespace == "working" else "any"
-        return {_TYPES.get(f"{namespace}.{segments[0]}", other) if len(segments) == 1 else "any"}
-    whole = flow.types.get((namespace, ".".join(segments)))
-    if whole or len(segments) == 1:
-        return whole or {"any"}
+        return {_TYPES.get(f"{namespace}.{segments[0]}", other) if is_whole else "any"}
+    written = flow.types.get((namespace, ".".join(segments)))
+    if written or is_whole:
+        return written or {"any"}
     head = flow.types.get((namespace, segments[0]), {"any"})
     inner = any(has_members(type, segments[1], lists=read.in_expression) for type in head)
     return {"any"} if inner else None

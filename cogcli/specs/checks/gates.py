@@ -33,53 +33,48 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
             message, hint = context.absent("capability", gate.capability)
             report.error("gate.unknown", (), message, hint=hint)
             continue
-        allowed = called.outputs.get("allowed")
-        if allowed is None or allowed.type != "boolean":
-            report.error(
-                "gate.allowed",
-                (),
-                "has no boolean output `allowed`",
-                hint="a gate answers `allowed`",
-            )
-        if called.effect == "unknown":
-            report.warn("gate.effects", (), "its effects are not declared")
-        elif called.effect != "none":
-            report.error("gate.effects", (), f"has effect class {called.effect}, expected none")
+        _check_answer(called, report)
         _check_inputs(capability, called, gate, report, post=path[1] == GATES[1])
         cycle = shortest_cycle(capability.id, find_gates, first=[called.id])
         if cycle:
             report.error("gate.cycle", (), f"cycle {' -> '.join(cycle)}")
 
 
+def _check_answer(called: Capability, report: ProblemReport) -> None:
+    """Report a gate that does not answer `allowed`, or that has effects."""
+    allowed = called.outputs.get("allowed")
+    if allowed is None or allowed.type != "boolean":
+        message, hint = "has no boolean output `allowed`", "a gate answers `allowed`"
+        report.error("gate.allowed", (), message, hint=hint)
+    if called.effect == "unknown":
+        report.warn("gate.effects", (), "its effects are not declared")
+    elif called.effect != "none":
+        report.error("gate.effects", (), f"has effect class {called.effect}, expected none")
+
+
 def _check_inputs(
     capability: Capability, called: Capability, gate: Gate, report: ProblemReport, *, post: bool
 ) -> None:
     """Report `gate.input`: inputs of a gate that are not supplied, or not from the capability's own fields."""
-    needed = [
-        name for name, field in called.inputs.items() if field.required and field.default is None
-    ]
+    needed = [name for name, field in called.inputs.items() if field.needs_value]
     if gate.input is None:
         side, fields = ("output", capability.outputs) if post else ("input", capability.inputs)
         for name in needed:
             if name not in fields:
                 message = f"its required input `{name}` is not an {side} of `{capability.id}`"
-                report.error(
-                    "gate.input", (), message, hint=f"map it: input: {{{name}: {side}.FIELD}}"
-                )
+                hint = f"map it: input: {{{name}: {side}.FIELD}}"
+                report.error("gate.input", (), message, hint=hint)
         return
-    sides = {"input": capability.inputs, **({"output": capability.outputs} if post else {})}
+    sides = {"input": capability.inputs}
+    if post:
+        sides["output"] = capability.outputs
     for name, text in gate.input.items():
-        if name not in called.inputs:
-            hint = suggestion(name, called.inputs)
-            report.error(
-                "gate.input",
-                ("input", name),
-                f"`{name}` is not an input of it",
-                hint=hint,
-                key=True,
-            )
-        takes_object = name in called.inputs and called.inputs[name].type in ("object", "any")
-        if not (text in sides and takes_object):  # otherwise the gate gets all fields of that side
+        field = called.inputs.get(name)
+        if field is None:
+            message, hint = f"`{name}` is not an input of it", suggestion(name, called.inputs)
+            report.error("gate.input", ("input", name), message, hint=hint, key=True)
+        # A whole side may be given to an object.
+        if text not in sides or field is None or field.type not in ("object", "any"):
             _check_source(capability.id, sides, name, text, report)
     for name in needed:
         if name not in gate.input:
@@ -95,12 +90,8 @@ def _check_source(
     field, *below = rest.split(".")
     if side not in sides or not rest:
         wanted = " or ".join(f"`{known}.NAME`" for known in sides)
-        report.error(
-            "gate.input",
-            path,
-            f"found `{text}`, expected {wanted}",
-            hint=_suggest_source(sides, text),
-        )
+        message, hint = f"found `{text}`, expected {wanted}", _suggest_source(sides, text)
+        report.error("gate.input", path, message, hint=hint)
     elif field not in sides[side]:
         message = f"`{field}` is not an {side} of `{id}`"
         after = text.removeprefix(f"{side}.{field}")
@@ -149,7 +140,7 @@ def _find_probe_faults(probe: Capability) -> Iterator[tuple[str, str]]:
         yield "asks a person itself", "a probe answers so that nobody has to be asked"
     yield from _find_field_faults(probe.inputs, "input", _GIVEN, needed=tuple(_GIVEN))
     for name, field in probe.inputs.items():
-        if field.required and field.default is None and name not in _GIVEN:
+        if field.needs_value and name not in _GIVEN:
             message = f"its required input `{name}` is nothing that a probe is given"
             yield message, f"it gets {' and '.join(_GIVEN)}"
     yield from _find_field_faults(probe.outputs, "output", _ANSWERED, needed=("happened",))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -67,20 +67,25 @@ def meant_reference(path: str, skill: Skill, loops: frozenset[str]) -> str:
     if reference_of(path, loops):
         return path
     head, *rest = path.split(".")
-    for name in READABLE:
-        if _is_near(head, name) and rest:
-            return ".".join((name, *rest))
+    if rest:
+        for name in READABLE:
+            if _is_near(head, name):
+                return ".".join((name, *rest))
+    if target := _find_target_of_step(path, skill):
+        return target
     known = readable_names(skill)
-    for step in skill.steps:
-        # The notation of other tools: `steps.fetch.outputs.total`.
-        if step.id in path.split(".") and (
-            target := (step.output or {}).get(rest[-1] if rest else head)
-        ):
-            return target
     for name in (path, head, *did_you_mean(head, known)):
         if name in known:
             return ".".join((known[name], *(rest if name != path else ())))
     return "inputs.NAME"
+
+
+def _find_target_of_step(path: str, skill: Skill) -> str:
+    """Return the target of the output that a path of another tool names, such as `steps.fetch.outputs.total`. Empty
+    without one."""
+    words = path.split(".")
+    outputs = [step.output or {} for step in skill.steps if step.id in words]
+    return next(filter(None, (output.get(words[-1]) for output in outputs)), "")
 
 
 def readable_names(skill: Skill) -> dict[str, str]:
@@ -132,40 +137,62 @@ def reference_fault(
 
     In an expression paths may lead into lists, and a missing value is not null.
     """
-    text, namespace = reference.text, reference.namespace
+    namespace = reference.namespace
     head, *below = reference.segments or ("",)
-    where, attributes = f"{namespace}.{head}", _ATTRIBUTES.get(namespace)
-    after = "".join(f".{segment}" for segment in below)
     scalar: str
     if namespace == "inputs":
         field = inputs.get(head)
         if field is None:
-            effect = "so it leads nowhere" if expression else "so null"
-            message = f"`{text}`: `{head}` is not an input of this skill, {effect}"
-            return TextFault(
-                "ref.input", message, suggest_path(head, inputs, before="inputs.", after=after), "W"
-            )
-        scalar = (
-            "" if not below or has_members(field.type, below[0], lists=expression) else field.type
-        )
-    elif attributes is None:
+            return _explain_unknown_input(reference, inputs, expression=expression)
+        is_open = not below or has_members(field.type, below[0], lists=expression)
+        scalar = "" if is_open else field.type
+    elif namespace not in _ATTRIBUTES:
         return None
-    elif head not in attributes:
-        near = suggest_path(head, attributes, before=f"{namespace}.", after=after)
-        hint = near or f"there are {', '.join(attributes)}"
-        severity: Severity = "E" if namespace == "working" else "W"
-        return TextFault("ref.slot", f"`{text}`: {namespace} has no `{head}`", hint, severity)
+    elif head not in _ATTRIBUTES[namespace]:
+        return _explain_unknown_slot(reference, _ATTRIBUTES[namespace])
     else:
-        listed = (
-            namespace == "working" and head != "artifacts" and below and not below[0].isdecimal()
-        )
-        scalar = "text" if below and where in _TEXT_ATTRIBUTES else "a list" if listed else ""
-    if not scalar:
-        return None
+        scalar = _find_scalar_slot(namespace, head, below)
+    return _explain_walk(reference, scalar, expression=expression) if scalar else None
+
+
+def _explain_unknown_input(reference: Reference, inputs: Fields, *, expression: bool) -> TextFault:
+    head, *below = reference.segments or ("",)
+    effect = "so it leads nowhere" if expression else "so null"
+    message = f"`{reference.text}`: `{head}` is not an input of this skill, {effect}"
+    after = "".join(f".{segment}" for segment in below)
+    hint = suggest_path(head, inputs, before="inputs.", after=after)
+    return TextFault("ref.input", message, hint, "W")
+
+
+def _explain_unknown_slot(reference: Reference, slots: Sequence[str]) -> TextFault:
+    namespace = reference.namespace
+    head, *below = reference.segments or ("",)
+    after = "".join(f".{segment}" for segment in below)
+    near = suggest_path(head, slots, before=f"{namespace}.", after=after)
+    hint = near or f"there are {', '.join(slots)}"
+    severity: Severity = "E" if namespace == "working" else "W"
+    message = f"`{reference.text}`: {namespace} has no `{head}`"
+    return TextFault("ref.slot", message, hint, severity)
+
+
+def _find_scalar_slot(namespace: str, slot: str, below: Sequence[str]) -> str:
+    """Return what a slot holds if no path leads into it. Empty if the path `below` may exist."""
+    if not below:
+        return ""
+    if f"{namespace}.{slot}" in _TEXT_ATTRIBUTES:
+        return "text"
+    is_list = namespace == "working" and slot != "artifacts"
+    return "a list" if is_list and not below[0].isdecimal() else ""
+
+
+def _explain_walk(reference: Reference, scalar: str, *, expression: bool) -> TextFault:
+    head, *below = reference.segments
+    where = f"{reference.namespace}.{head}"
     hint = "go over it with foreach" if scalar in ("array", "a list") else ""
     if expression and below[0] in _LENGTHS:
         hint = f"write len({where})"
-    return TextFault("ref.walk", f"`{text}`: `{where}` is {scalar}, no path leads into it", hint)
+    message = f"`{reference.text}`: `{where}` is {scalar}, no path leads into it"
+    return TextFault("ref.walk", message, hint)
 
 
 def has_members(type: str, segment: str, *, lists: bool) -> bool:
@@ -193,32 +220,29 @@ def inner_path(text: str) -> str:
 def target_fault(text: str) -> TextFault | None:
     """Return why a target cannot be written, or None if it can."""
     namespace, _, rest = text.partition(".")
-    segments = rest.split(".")
     inner = inner_path(text)
     if _SIGNS.search(text) and refs.parse_target(inner):
         return TextFault("target.format", f"`{text}` is not a target", f"write {inner}")
     if not rest or any(char.isspace() for char in text):
-        return TextFault(
-            "target.format",
-            f"`{text}` is not a target",
-            "write vars.NAME, outputs.NAME or working.SLOT",
-        )
+        hint = "write vars.NAME, outputs.NAME or working.SLOT"
+        return TextFault("target.format", f"`{text}` is not a target", hint)
     if namespace in refs.READ_ONLY:
         message = f"`{text}`: {namespace} cannot be written"
         return TextFault("target.read-only", message, f"write to {', '.join(WRITABLE)}")
     if namespace not in WRITABLE:
-        message = f"`{text}`: unknown namespace `{namespace}`"
-        return TextFault(
-            "target.namespace", message, suggest_path(namespace, WRITABLE, after=f".{rest}")
-        )
+        hint = suggest_path(namespace, WRITABLE, after=f".{rest}")
+        return TextFault("target.namespace", f"`{text}`: unknown namespace `{namespace}`", hint)
+    segments = rest.split(".")
     if len(segments) > refs.MAX_SEGMENTS:
         return TextFault("target.path", f"`{text}`: more than {refs.MAX_SEGMENTS} segments")
     if refs.parse_target(text) is None:
         hint = "separate letters, digits, `_` and `-` by dots"
         return TextFault("target.format", f"`{text}` is not a target", hint)
-    slots, slot = _SLOTS.get(namespace), segments[0]
-    if slots is None:
-        return None
+    return _find_slot_fault(text, namespace, segments) if namespace in _SLOTS else None
+
+
+def _find_slot_fault(text: str, namespace: str, segments: Sequence[str]) -> TextFault | None:
+    slots, slot = _SLOTS[namespace], segments[0]
     if slot not in slots:
         message = f"`{text}`: {namespace} has no slot `{slot}`"
         after = text.removeprefix(f"{namespace}.{slot}")
@@ -226,9 +250,8 @@ def target_fault(text: str) -> TextFault | None:
         return TextFault("target.slot", message, near or f"slots: {', '.join(slots)}")
     if len(segments) > 1 and slot not in _OPEN_SLOTS:
         kind = "a list" if namespace == "working" else "text"
-        return TextFault(
-            "target.path", f"`{text}`: {namespace}.{slot} holds {kind}, nothing is below it"
-        )
+        message = f"`{text}`: {namespace}.{slot} holds {kind}, nothing is below it"
+        return TextFault("target.path", message)
     return None
 
 
@@ -257,11 +280,17 @@ def overlapping_targets(targets: Iterable[tuple[str, Target]]) -> list[tuple[str
 def slot_misfit(target: Target, field: FieldSpec) -> str:
     """Return the value that a typed slot requires if the declared type cannot fit. Empty if it may fit."""
     if target.namespace == "working" and len(target.path) == 1:
-        if target.path[0] not in _LIST_SLOTS:
-            return "" if field.type in ("object", "any") else "an object"
-        elements = field.items.type if field.items else "any"
-        objects = field.type == "array" and elements in ("object", "any")
-        return "" if field.type == "any" or objects else "a list of objects"
-    if target.namespace == "output" and target.path[0] != "result":
-        return "" if field.type in ("string", "any") else "text"
-    return ""
+        if target.path[0] in _LIST_SLOTS:
+            wanted, fits = "a list of objects", _may_hold_objects(field)
+        else:
+            wanted, fits = "an object", field.type == "object"
+    elif target.namespace == "output" and target.path[0] != "result":
+        wanted, fits = "text", field.type == "string"
+    else:
+        return ""
+    return "" if fits or field.type == "any" else wanted
+
+
+def _may_hold_objects(field: FieldSpec) -> bool:
+    elements = field.items.type if field.items else "any"
+    return field.type == "array" and elements in ("object", "any")

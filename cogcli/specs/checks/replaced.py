@@ -44,21 +44,22 @@ def is_made_unusable(problem: Problem) -> bool:
 
 def _lower_severity(catalog: Catalog, problem: Problem) -> Problem:
     if is_shipped_file(catalog, problem.file) and not problem.code.startswith(_OWN):
-        causes = [
-            f"{file} replaces the shipped `{id}`"
-            for id, file in _find_replaced_specs(catalog, problem)
-        ]
-        if problem.severity == "R" and not (causes and problem.code.startswith("binding.")):
-            return problem
-        ways = ["give it there what this file needs, or name it otherwise"] if causes else []
-        return problem._replace(severity="R", hint="\n".join([*causes, *ways, WITHOUT_SHIPPED]))
-    if (
-        problem.severity == "E"
-        and problem.code == "safety.weakened"
-        and _weakens_only_shipped(catalog, problem.file)
-    ):
+        return _blame_replacements(catalog, problem)
+    is_weakened = problem.severity == "E" and problem.code == "safety.weakened"
+    if is_weakened and _weakens_only_shipped(catalog, problem.file):
         return problem._replace(severity="R", hint=f"{problem.hint}\n{WITHOUT_SHIPPED}")
     return problem
+
+
+def _blame_replacements(catalog: Catalog, problem: Problem) -> Problem:
+    """Return a problem of a shipped file with severity R, and with the files that cause it in its hint."""
+    replaced = _find_replaced_specs(catalog, problem)
+    if problem.severity == "R" and not (replaced and problem.code.startswith("binding.")):
+        return problem
+    lines = [f"{file} replaces the shipped `{id}`" for id, file in replaced]
+    if replaced:
+        lines.append("give it there what this file needs, or name it otherwise")
+    return problem._replace(severity="R", hint="\n".join([*lines, WITHOUT_SHIPPED]))
 
 
 def _weakens_only_shipped(catalog: Catalog, file: str) -> bool:

@@ -3,6 +3,7 @@ of skills that nest (docs/reference/skill.md#graph-checks)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from cogcli.base.problems import suggest_path
@@ -25,9 +26,9 @@ from cogcli.specs.checks.write_conflicts import (
 from cogcli.specs.skill import skills_of, targets_of
 
 MAX_DEPTH: Final = 10
-MAX_LANES: Final = 2
-"""How deep templates of a pack nest."""
 """The levels of nested skills."""
+MAX_LANES: Final = 2
+"""The levels of nested templates of a pack."""
 
 
 def check_skills(context: CheckContext) -> None:
@@ -95,30 +96,27 @@ def check_nesting(context: CheckContext) -> None:
     skills = context.catalog.skills
     below = {id: [n for n in skills_of(skills[id]) if n in skills] for id in sorted(skills)}
     nested = {id: ids for id, ids in below.items() if ids}
-    lanes = {
-        id: [name for name in ids if skills[name].at] for id, ids in nested.items() if skills[id].at
-    }
+    templates = {id: ids for id, ids in nested.items() if skills[id].at}
+    lanes = {id: [n for n in ids if skills[n].at] for id, ids in templates.items()}
     depths: dict[str, int] = {}
     lane_depths: dict[str, int] = {}
     for id in nested:
         if id in lanes and _measure_depth(lanes, id, lane_depths) > MAX_LANES:
-            deepest = max(lanes[id], key=lambda name: lane_depths.get(name, 0))
             message = f"lanes nest more than {MAX_LANES} deep"
+            deepest = _find_deepest(lanes[id], lane_depths)
             _report_nesting(context, skills[id], "skill.depth", message, deepest)
         cycle = shortest_cycle(id, lambda name: nested.get(name, ()))
         if cycle:
-            _report_nesting(
-                context, skills[id], "skill.cycle", f"cycle {' -> '.join(cycle)}", cycle[1]
-            )
+            message = f"cycle {' -> '.join(cycle)}"
+            _report_nesting(context, skills[id], "skill.cycle", message, cycle[1])
         if _measure_depth(nested, id, depths) > MAX_DEPTH:
-            deepest = max(nested[id], key=lambda name: depths.get(name, 0))
-            _report_nesting(
-                context,
-                skills[id],
-                "skill.depth",
-                f"skills nest more than {MAX_DEPTH} deep",
-                deepest,
-            )
+            message = f"skills nest more than {MAX_DEPTH} deep"
+            deepest = _find_deepest(nested[id], depths)
+            _report_nesting(context, skills[id], "skill.depth", message, deepest)
+
+
+def _find_deepest(names: Sequence[str], depths: Mapping[str, int]) -> str:
+    return max(names, key=lambda name: depths.get(name, 0))
 
 
 def _measure_depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int:

@@ -9,7 +9,7 @@ from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.problems import KeyPath
 from cogcli.base.refs import Reference, Target
 from cogcli.declarations.capability_spec import Capability
-from cogcli.declarations.field_spec import Fields, FieldSpec
+from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
 from cogcli.declarations.skill_spec import Skill, Step
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.catalog import Catalog
@@ -190,10 +190,8 @@ def _join_inputs(specs: Sequence[Capability | Skill]) -> Fields:
         for name, field in spec.inputs.items():
             other = joined.get(name)
             if other is not None:
-                needed = any(each.required and each.default is None for each in (field, other))
-                field = FieldSpec(
-                    type=field.type if field.type == other.type else "any", required=needed
-                )
+                needed = field.needs_value or other.needs_value
+                field = FieldSpec(type=_join_types([field, other]), required=needed)
             joined[name] = field
     return joined
 
@@ -222,11 +220,15 @@ def _join_outputs(specs: Sequence[Capability | Skill], *, every: bool) -> Fields
     joined: Fields = {}
     for name in dict.fromkeys(name for spec in specs for name in spec.outputs):
         fields = [_mark_certain(spec.outputs[name]) for spec in specs if name in spec.outputs]
-        types = {field.type for field in fields}
-        given = [field.required for field in fields]
-        certain = all(given) and len(given) == len(specs) if every else any(given)
-        joined[name] = FieldSpec(type=types.pop() if len(types) == 1 else "any", required=certain)
+        certain = [field.required for field in fields]
+        is_certain = all(certain) and len(fields) == len(specs) if every else any(certain)
+        joined[name] = FieldSpec(type=_join_types(fields), required=is_certain)
     return joined
+
+
+def _join_types(fields: Sequence[FieldSpec]) -> FieldType:
+    first = fields[0].type
+    return first if all(field.type == first for field in fields) else "any"
 
 
 def _mark_certain(field: FieldSpec) -> FieldSpec:

@@ -26,6 +26,7 @@ from cogcli.specs.step_values import (
     reference_of,
 )
 from cogcli.specs.template import LITERAL, TemplateFault, is_literal
+from cogcli.specs.unchecked import members_of
 
 
 def check_input(step: StepFacts) -> None:
@@ -41,7 +42,7 @@ def check_input(step: StepFacts) -> None:
             )
         _check_value(step, name, value, path, wanted)
     for name, wanted in inputs.items():
-        if wanted.required and wanted.default is None and name not in values:
+        if wanted.needs_value and name not in values:
             message = f"required input `{name}` of {step.called()} is not mapped"
             path = report.first(("input",), ("uses",))
             report.error("step.input-missing", path, message, hint=f"add {name}: ...", key=True)
@@ -79,29 +80,41 @@ def _check_part(
     step: StepFacts, part: ValuePart, name: str, path: KeyPath, wanted: FieldSpec | None
 ) -> bool:
     """Note the references in a text, or report its fault. Return False for a text that is passed verbatim."""
-    if part.kind == "literal":
-        return False
-    if part.kind == "braces":
-        if reference_of(part.text, step.loops) is None:
+    match part.kind:
+        case "literal":
             return False
-        hint = f"write {part.text}, or {{$literal: ...}} for this very object"
-        step.report.error("ref.text", part.path, f"`{{{part.text}}}` reads no value", hint=hint)
-        return True
-    if part.kind == "mixed":
-        key = part.path[-1]
-        code = "ref.literal" if key == LITERAL else "ref.text"
-        message = f"`{key}` has other keys next to it"
-        step.report.error(code, part.path, message, hint="remove the other keys", key=True)
-    elif part.kind == "odd":
-        step.report.error(
-            "ref.text", part.path, "`$text` holds no text", hint=f"write {{$text: {_DEAR}}}"
-        )
-    elif part.kind == "text":
-        _check_text(step, part, name)
-    elif reference := reference_of(part.text, step.loops):
-        note_reference(
-            step, Read(reference, part.path, name, wanted if part.path == path else None)
-        )
+        case "braces":
+            return _check_braces(step, part)
+        case "mixed":
+            key = part.path[-1]
+            code = "ref.literal" if key == LITERAL else "ref.text"
+            message = f"`{key}` has other keys next to it"
+            step.report.error(code, part.path, message, hint="remove the other keys", key=True)
+        case "odd":
+            hint = f"write {{$text: {_DEAR}}}"
+            step.report.error("ref.text", part.path, "`$text` holds no text", hint=hint)
+        case "text":
+            _check_text(step, part, name)
+        case "plain":
+            return _check_plain_text(step, part, name, wanted if part.path == path else None)
+    return True
+
+
+def _check_braces(step: StepFacts, part: ValuePart) -> bool:
+    """Report an object that was meant as a reference in braces."""
+    if reference_of(part.text, step.loops) is None:
+        return False
+    hint = f"write {part.text}, or {{$literal: ...}} for this very object"
+    step.report.error("ref.text", part.path, f"`{{{part.text}}}` reads no value", hint=hint)
+    return True
+
+
+def _check_plain_text(
+    step: StepFacts, part: ValuePart, name: str, wanted: FieldSpec | None
+) -> bool:
+    """Note a reference, or report a text that was meant as one. Return False for any other text."""
+    if reference := reference_of(part.text, step.loops):
+        note_reference(step, Read(reference, part.path, name, wanted))
     elif fault := explain_near_miss(part.text, step.loops):
         step.report.fault(fault, part.path)
     elif found := find_plausible(part.text, step.loops):
@@ -117,38 +130,35 @@ _DEAR: Final = '"Dear ${inputs.name}"'
 
 def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
     """Note the references of a `$text`, or report its fault."""
-    text, path = part.text, part.path
+    text, path, loops = part.text, part.path, step.loops
     try:
-        slots = [piece for piece in parse_text(text, step.loops) if isinstance(piece, TextSlot)]
+        slots = [piece for piece in parse_text(text, loops) if isinstance(piece, TextSlot)]
     except TemplateFault as fault:
-        found = next(
-            (each for each in placeholders(text, step.loops) if each.offset == fault.offset), None
-        )
-        meant = meant_reference(found.path, step.skill, step.loops) if found else "inputs.NAME"
-        hint = f"write ${{{meant}}}, ${{{meant}:-text}}, or $${{ for a plain ${{"
-        step.report.error("ref.text", path, str(fault), hint=hint, within=(text, fault.offset))
+        _report_text_fault(step, part, fault)
         return
     for slot in slots:
         lenient = slot.otherwise is not None
-        note_reference(
-            step,
-            Read(
-                slot.reference,
-                path,
-                name,
-                text=text,
-                offset=slot.offset,
-                lenient=lenient,
-                filled=True,
-            ),
-        )
+        read = Read(slot.reference, path, name, text=text, offset=slot.offset, lenient=lenient)
+        note_reference(step, read._replace(filled=True))
     places = [slot.offset for slot in slots]
-    odd = [each for each in placeholders(text, step.loops, named=True) if each.offset not in places]
-    if odd or reference_of(text, step.loops):
-        found = odd[0] if odd else PlausibleRead(0, text, text)
+    odd = [each for each in placeholders(text, loops, named=True) if each.offset not in places]
+    if reference_of(text, loops):
+        odd.append(PlausibleRead(0, text, text))
+    for found in odd[:1]:
         message = f"`{found.found}` is not filled in"
-        hint = f"write ${{{meant_reference(found.path, step.skill, step.loops)}}}"
+        hint = f"write ${{{meant_reference(found.path, step.skill, loops)}}}"
         step.report.error("ref.text", path, message, hint=hint, within=(text, found.offset))
+
+
+def _report_text_fault(step: StepFacts, part: ValuePart, fault: TemplateFault) -> None:
+    meant = "inputs.NAME"
+    for found in placeholders(part.text, step.loops):
+        if found.offset == fault.offset:
+            meant = meant_reference(found.path, step.skill, step.loops)
+            break
+    hint = f"write ${{{meant}}}, ${{{meant}:-text}}, or $${{ for a plain ${{"
+    within = (part.text, fault.offset)
+    step.report.error("ref.text", part.path, str(fault), hint=hint, within=within)
 
 
 def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
@@ -171,7 +181,7 @@ def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
 def find_type_misfit(sources: Collection[str], wanted: str) -> Severity | None:
     """Return the severity of a value of one of these types in place of the wanted type, or None if one fits.
 
-    A number for an integer is a warning, any other find_type_misfit an error.
+    A number for an integer is a warning, any other misfit an error.
     """
     for source in sources:
         if (
@@ -186,34 +196,25 @@ def find_type_misfit(sources: Collection[str], wanted: str) -> Severity | None:
 def _explain_misfit(value: object, wanted: FieldSpec, *, whole: bool) -> str:
     """Return why a literal value cannot fit a field, or an empty string. Unless `whole`, it contains references, and
     only its kind is known."""
-    if value is None:
-        return ""
     if is_literal(value):
         value, whole = value[LITERAL], True
-        if value is None:
-            return ""
+    if value is None:
+        return ""
     if is_text(value):
-        return (
-            f"expected {wanted.type}, found text"
-            if find_type_misfit(["string"], wanted.type)
-            else ""
-        )
+        misfit = find_type_misfit(["string"], wanted.type)
+        return f"expected {wanted.type}, found text" if misfit else ""
     if not whole:
-        kind = (
-            "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "any"
-        )
-        return (
-            f"expected {wanted.type}, found {preview(value)}"
-            if find_type_misfit([kind], wanted.type)
-            else ""
-        )
+        kind = _TYPE_OF_HOLDER.get(type(value), "any")
+        misfit = find_type_misfit([kind], wanted.type)
+        return f"expected {wanted.type}, found {preview(value)}" if misfit else ""
     if _holds_literal(value):
         return ""
     _, violations = fit_values({"": wanted.replace(schema=None)}, {"": value})
     return violations[0].message.partition("`: ")[2] if violations else ""
 
 
+_TYPE_OF_HOLDER: Final[dict[type, str]] = {dict: "object", list: "array"}
+
+
 def _holds_literal(value: object) -> bool:
-    if isinstance(value, dict):
-        return is_literal(value) or any(map(_holds_literal, value.values()))
-    return isinstance(value, list) and any(map(_holds_literal, value))
+    return is_literal(value) or any(_holds_literal(item) for _, item in members_of(value))

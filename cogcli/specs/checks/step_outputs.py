@@ -5,7 +5,7 @@ from __future__ import annotations
 from cogcli.base.problems import KeyPath, suggest_path
 from cogcli.base.refs import Target, parse_target
 from cogcli.declarations.capability_spec import Capability
-from cogcli.declarations.field_spec import FieldSpec
+from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.specs.capability import hinted_writes
 from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.references import (
@@ -53,16 +53,9 @@ def _find_produced_field(step: StepFacts, left: str, path: KeyPath) -> tuple[Fie
     outputs = step.interface.outputs
     if left in outputs:
         return outputs[left], step.interface.shape(left)
-    head, *below = left.split(".")
+    head = left.partition(".")[0]
     if head in outputs:
-        field = outputs[head]
-        if field.type not in ("object", "array", "any"):
-            message = f"`{left}`: output `{head}` is {field.type}, no path leads into it"
-            step.report.error("ref.walk", path, message, key=True)
-            return FieldSpec(type="any", required=field.required), InnerShape()
-        inside = follow([step.interface.shape(head)], below, lists=True)
-        report_absent(step.report, path, (head, *below), 1, inside, key=True)
-        return FieldSpec(type="any", required=field.required), (inside.shapes or (InnerShape(),))[0]
+        return _find_inner_field(step, left, path)
     reference = reference_of(left, frozenset())
     if reference and reference.namespace in ("inputs", "vars", "outputs"):
         note_reference(step, Read(reference, path), key=True)
@@ -71,14 +64,34 @@ def _find_produced_field(step: StepFacts, left: str, path: KeyPath) -> tuple[Fie
         return copied, shape_of(declared) if declared else InnerShape()
     if step.interface.complete:
         message = f"`{left}` is neither an output of {step.called()} nor a reference to copy"
-        inner = inner_path(left)
-        first, dot, rest = inner.partition(".")
-        last = inner.rpartition(".")[2]
-        near = suggest_path(first, outputs, after=dot + rest)
-        there = f"it has {', '.join(f'`{name}`' for name in sorted(outputs))}" if outputs else ""
-        hint = f"write {last}" if last in outputs else near or there
+        hint = _suggest_output(outputs, left)
         step.report.error("step.output-unknown", path, message, hint=hint, key=True)
     return FieldSpec(type="any", required=True), InnerShape()
+
+
+def _find_inner_field(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, InnerShape]:
+    """Return the field and the shape at a path into an output."""
+    head, *below = left.split(".")
+    field = step.interface.outputs[head]
+    produced = FieldSpec(type="any", required=field.required)
+    if field.type not in ("object", "array", "any"):
+        message = f"`{left}`: output `{head}` is {field.type}, no path leads into it"
+        step.report.error("ref.walk", path, message, key=True)
+        return produced, InnerShape()
+    inside = follow([step.interface.shape(head)], below, lists=True)
+    report_absent(step.report, path, (head, *below), 1, inside, key=True)
+    return produced, inside.shapes[0] if inside.shapes else InnerShape()
+
+
+def _suggest_output(outputs: Fields, left: str) -> str:
+    """Return a hint with the output that a text means, or with all outputs."""
+    inner = inner_path(left)
+    last = inner.rpartition(".")[2]
+    if last in outputs:
+        return f"write {last}"
+    first, dot, rest = inner.partition(".")
+    listed = f"it has {', '.join(f'`{name}`' for name in sorted(outputs))}" if outputs else ""
+    return suggest_path(first, outputs, after=dot + rest) or listed
 
 
 def _note_hinted_writes(step: StepFacts) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from cogcli.base.merge import STRATEGIES
 from cogcli.base.problems import Severity, suggest_path
 from cogcli.specs.checks.dataflow import Dataflow, StatePath
+from cogcli.specs.checks.step_facts import PlannedWrite
 from cogcli.specs.problem_report import ProblemReport
 
 Masks = defaultdict["StatePath", dict[str, int]]
@@ -22,24 +23,29 @@ def check_races(flow: Dataflow) -> None:
     at: Masks = defaultdict(dict)
     below: Masks = defaultdict(dict)
     for position, fact in enumerate(flow.facts):
+        concurrent = ~flow.graph.before[position]
         for write in fact.writes:
-            concurrent = ~flow.graph.before[position]
             for strategy, bits in _find_overlapping(at, below, write.place):
                 racing = bits & concurrent
-                if racing and not (
-                    strategy == write.strategy and STRATEGIES[strategy].keeps_present
-                ):
-                    other = flow.name(racing)
-                    message = f"`{write.target.text}` is also written by concurrent step `{other}`"
-                    hint = f"add `{other}` to depends_on, or let both append or deep_merge"
-                    severity: Severity = "W" if strategy == write.strategy == "replace" else "E"
-                    fact.report.add("target.race", severity, write.path, message, hint=hint)
+                if racing and not _may_overlap(strategy, write.strategy):
+                    _report_race(fact.report, write, strategy, flow.name(racing))
                     break
         for write in fact.writes:
             place, strategy = write.place, write.strategy
             for masks, end in [(at, len(place)), *((below, end) for end in range(2, len(place)))]:
                 found = masks[place[:end]]
                 found[strategy] = found.get(strategy, 0) | 1 << position
+
+
+def _may_overlap(one: str, other: str) -> bool:
+    return one == other and STRATEGIES[one].keeps_present
+
+
+def _report_race(report: ProblemReport, write: PlannedWrite, strategy: str, other: str) -> None:
+    message = f"`{write.target.text}` is also written by concurrent step `{other}`"
+    hint = f"add `{other}` to depends_on, or let both append or deep_merge"
+    severity: Severity = "W" if strategy == write.strategy == "replace" else "E"
+    report.add("target.race", severity, write.path, message, hint=hint)
 
 
 def _find_overlapping(at: Masks, below: Masks, place: StatePath) -> Iterator[tuple[str, int]]:
@@ -71,7 +77,7 @@ def check_outputs(flow: Dataflow, report: ProblemReport) -> None:
     """Report declared outputs of the skill that no step writes, or that may stay unwritten."""
     for name, field in flow.skill.outputs.items():
         path = ("outputs", name)
-        needed = field.required and field.default is None
+        needed = field.needs_value
         if not flow.written.get(path):
             message, hint = (
                 f"no step writes output `{name}`",
