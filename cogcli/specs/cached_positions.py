@@ -50,13 +50,7 @@ class FilePlaces(dict[str, "Places"]):
         self, file: str, path: KeyPath, *, key: bool, within: Within = None
     ) -> tuple[int, int]:
         """Return line and column of the value or key at a path, or of a place inside the value's text."""
-        known: Json | None = None
-        loaded = self._files.get(file, ("", ""))[1]
-        if self.cache is not None and loaded:
-            if file not in self._positions:
-                cached = self.cache.get(_KIND, loaded)
-                self._positions[file] = cached.raw if cached else {}
-            known = self._positions[file]
+        known = self._known_positions(file)
         name = f"{'key' if key else 'value'}{''.join(f'/{part}' for part in path)}"
         if within:
             name += f"@{within[1]}"
@@ -69,6 +63,16 @@ class FilePlaces(dict[str, "Places"]):
             known[name] = [span.line, column]
             self._news.add(file)
         return span.line, column
+
+    def _known_positions(self, file: str) -> Json | None:
+        """Return the cached positions of a file by name, or None if they are not cached."""
+        loaded = self._files.get(file, ("", ""))[1]
+        if self.cache is None or not loaded:
+            return None
+        if file not in self._positions:
+            cached = self.cache.get(_KIND, loaded)
+            self._positions[file] = cached.raw if cached else {}
+        return self._positions[file]
 
     def flush(self) -> None:
         """Write the new positions to the cache."""

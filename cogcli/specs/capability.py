@@ -41,11 +41,20 @@ def hinted_writes(capability: Capability, *, as_list: bool = False) -> Iterator[
     An output of an unknown type without a target has none.
     """
     for name, production in capability.produces.items():
-        listed, keyed = production.type in LIST_TYPES, production.type in KEYED_TYPES
-        known = LIST_TYPES.get(production.type) or SINGLE_TYPES.get(production.type)
-        target = production.target or known or (f"working.artifacts.{name}" if keyed else None)
-        if target is None or name not in capability.outputs:
-            continue
-        merges = keyed and capability.outputs[name].type == "object" and not as_list
-        strategy = "append" if listed else "deep_merge" if merges else "replace"
-        yield HintWrite(name, target, production.merge or strategy, listed)
+        target = production.target or _find_target(production.type, name)
+        if target is not None and name in capability.outputs:
+            is_object = capability.outputs[name].type == "object" and not as_list
+            strategy = production.merge or _choose_strategy(production.type, is_object=is_object)
+            yield HintWrite(name, target, strategy, production.type in LIST_TYPES)
+
+
+def _find_target(type: str, output: str) -> str | None:
+    if type in KEYED_TYPES:
+        return f"working.artifacts.{output}"
+    return LIST_TYPES.get(type) or SINGLE_TYPES.get(type)
+
+
+def _choose_strategy(type: str, *, is_object: bool) -> str:
+    if type in LIST_TYPES:
+        return "append"
+    return "deep_merge" if type in KEYED_TYPES and is_object else "replace"

@@ -54,9 +54,7 @@ def _check_case(case: Json, report: ProblemReport) -> None:
     for number, word in enumerate(list_at(case, "needs")):
         if isinstance(word, str):
             _check_need(word, report, ("needs", number))
-    for capability, answers in object_at(case, "stubs").items():
-        for number, stub in enumerate(list_at(answers)):
-            _check_stub(stub, report, ("stubs", capability, number))
+    _check_stubs(object_at(case, "stubs"), report)
     for number, check in enumerate(list_at(case, "expect", "checks")):
         _check_check(check, report, ("expect", "checks", number))
 
@@ -73,6 +71,12 @@ def _is_valid_time(now: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _check_stubs(stubs: Json, report: ProblemReport) -> None:
+    for capability, answers in stubs.items():
+        for number, stub in enumerate(list_at(answers)):
+            _check_stub(stub, report, ("stubs", capability, number))
 
 
 def _check_stub(stub: object, report: ProblemReport, path: KeyPath) -> None:

@@ -322,12 +322,16 @@ class CatalogBuilder:
     def _find(self, kind: str, id: str) -> list[FoundFile]:
         """Return all files of an id, in layer order."""
         found = [place for layout in self._layouts for place in layout.find(kind, id)]
-        for place in self._given:
-            if place.kind == kind and self._reader.load(place).id == id:
-                found.append(place)
-            elif place.kind == "services" and kind == "service":
-                found.append(place._replace(kind="service", id=id, channel=NO_CHANNEL, entry=True))
+        found += filter(None, (self._find_given(place, kind, id) for place in self._given))
         return [place for place in found if not place.entry or id in self._reader.entries(place)]
+
+    def _find_given(self, place: FoundFile, kind: str, id: str) -> FoundFile | None:
+        """Return the place of an id in a file outside all layers, or None if the file cannot have it."""
+        if place.kind == kind and self._reader.load(place).id == id:
+            return place
+        if place.kind == "services" and kind == "service":
+            return place._replace(kind="service", id=id, channel=NO_CHANNEL, entry=True)
+        return None
 
     def _find_file_in_force(
         self, kind: str, id: str, found: Sequence[FoundFile]

@@ -193,30 +193,37 @@ def _untrusted_call_reasons(call: _Call) -> Iterator[Reason]:
     An allowed call computes, or reads files inside the project: it reaches an open shipped function. With allowed hosts
     it may also reach these, without variables and secrets.
     """
-    binding, service, hosts = call.binding, call.service, call.options.allow_hosts
+    binding, service = call.binding, call.service
     if service.trusted and binding.trusted:
         return
-    why = (
-        service.distrust
-        or binding.distrust
-        or f"the layer of service `{service.id}` is not trusted"
-    )
-    if service.trusted:
-        why = binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
+    why = _explain_distrust(binding, service)
     if is_shipped_gate(call.catalog, binding.capability) and not _is_shipped_call(binding, service):
         yield _untrusted_reason(f"{why}, so it cannot replace what is shipped")
     lowered = service.replace(trusted=False, distrust=why) if service.trusted else service
-    yield from untrusted_reasons(lowered, hosts)
+    yield from untrusted_reasons(lowered, call.options.allow_hosts)
     if any(map(PLACEHOLDER.search, binding.metadata.headers.values())):
         yield _untrusted_reason(f"{why}, so its headers get no variable")
-    function = f"{service.module}:{binding.operation}"
-    if is_shipped(service.module or "") and function not in OPEN_FUNCTIONS:
-        if function != FETCH_PAGE:
-            yield _untrusted_reason(
-                f"{why}, so it does not call `{binding.operation}` of `{service.module}`"
-            )
-        elif not hosts:
-            yield _host_reason(f"{why}, so `{binding.operation}` reaches no page", ANY)
+    yield from _function_reasons(call, why)
+
+
+def _explain_distrust(binding: Binding, service: Service) -> str:
+    """Return the reason why the call of a binding on a service is not trusted."""
+    if service.trusted:
+        return binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
+    own = service.distrust or binding.distrust
+    return own or f"the layer of service `{service.id}` is not trusted"
+
+
+def _function_reasons(call: _Call, why: str) -> Iterator[Reason]:
+    """Yield why a shipped function is not called for an untrusted project."""
+    module, operation = call.service.module or "", call.binding.operation
+    function = f"{module}:{operation}"
+    if not is_shipped(module) or function in OPEN_FUNCTIONS:
+        return
+    if function != FETCH_PAGE:
+        yield _untrusted_reason(f"{why}, so it does not call `{operation}` of `{module}`")
+    elif not call.options.allow_hosts:
+        yield _host_reason(f"{why}, so `{operation}` reaches no page", ANY)
 
 
 def _is_shipped_call(binding: Binding, service: Service) -> bool:
@@ -238,12 +245,18 @@ def untrusted_reasons(service: Service, hosts: Sequence[str] = ()) -> Iterator[R
     if has_secrets:
         yield _untrusted_reason(f"{text} it gets no variable and no secret")
     host = remote_host(service)
-    if host is not None and not (allows_host(host, hosts) if host else hosts):
-        reached = f"`{host}` is not called" if host else "it is not called"
-        if has_secrets or is_private_host(host):
-            yield _untrusted_reason(f"{text} {reached}")
-        else:
-            yield _host_reason(f"{text} {reached}", host or ANY)
+    if host is None or _is_allowed(host, hosts):
+        return
+    text += f" `{host}` is not called" if host else " it is not called"
+    if has_secrets or is_private_host(host):
+        yield _untrusted_reason(text)
+    else:
+        yield _host_reason(text, host or ANY)
+
+
+def _is_allowed(host: str, hosts: Sequence[str]) -> bool:
+    """Return whether a host is among the allowed ones. An unknown host is, if there are any."""
+    return allows_host(host, hosts) if host else bool(hosts)
 
 
 def remote_host(service: Service) -> str | None:
@@ -309,22 +322,28 @@ def _scope_reasons(call: _Call) -> Iterator[Reason]:
 def _find_scope_faults(call: _Call, safety: Safety) -> Iterator[str]:
     """Yield the violated constraints. The behavior of a function is judged by where it runs, unless its service
     declares `network`."""
-    catalog, binding, service, _ = call
-    in_process = catalog.in_process(service)
-    listed = service.metadata.targets
-    missing = [target for target in safety.allowed_targets if target not in listed]
+    service = call.service
+    in_process = call.catalog.in_process(service)
+    missing = [each for each in safety.allowed_targets if each not in service.metadata.targets]
     if missing and not in_process:
         yield f"not listed as {' and '.join(missing)}, which the capability demands"
-    local = in_process or service.network == "private"
-    sandboxed = catalog.runs_functions(service) and isolation_of(service) != "thread"
+    runs_functions = call.catalog.runs_functions(service)
     broken = {
-        "no_external_network": not local and "reaches the public network",
-        "sandboxed_execution": not sandboxed and "does not run in a process of its own",
-        "no_credential_passthrough": _uses_secrets(binding, service) and "is given credentials",
+        "no_external_network": not in_process and service.network != "private",
+        "sandboxed_execution": not runs_functions or isolation_of(service) == "thread",
+        "no_credential_passthrough": _uses_secrets(call.binding, service),
     }
     for constraint in safety.scope_constraints:
-        if fault := broken.get(constraint):
-            yield f"{fault}, {constraint} forbids it"
+        if broken.get(constraint):
+            yield f"{_BREACHES[constraint]}, {constraint} forbids it"
+
+
+_BREACHES: Final = {
+    "no_external_network": "reaches the public network",
+    "sandboxed_execution": "does not run in a process of its own",
+    "no_credential_passthrough": "is given credentials",
+}
+"""What a service does that breaks a constraint, in words."""
 
 
 def _uses_secrets(binding: Binding | None, service: Service) -> bool:

@@ -7,7 +7,7 @@ whole. Not inherited are id, version, name, description, metadata, aliases, stat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.base.jsonvalue import Json
@@ -21,6 +21,7 @@ from cogcli.declarations.capability_spec import (
     Safety,
 )
 from cogcli.declarations.field_spec import Fields
+from cogcli.specs.unchecked import object_at
 
 if TYPE_CHECKING:
     from cogcli.specs.problem_report import ProblemReport
@@ -96,35 +97,38 @@ def fold_base(own: Json, base: Json) -> Json:
     for key in _BY_KEY:
         if base.get(key) is not None:
             result[key] = {**base[key], **(own.get(key) or {})}
-    produces = [
-        (mapping.get("cognitive_hints") or {}).get("produces") or {} for mapping in (base, own)
-    ]
-    if any(produces):
-        result["cognitive_hints"] = {
-            **result["cognitive_hints"],
-            "produces": {**produces[0], **produces[1]},
-        }
+    produces = {**_hints_of(base), **_hints_of(own)}
+    if produces:
+        result["cognitive_hints"] = {**result["cognitive_hints"], "produces": produces}
     return result
+
+
+def _hints_of(raw: Json) -> Json:
+    return object_at(raw, "cognitive_hints", "produces")
 
 
 def find_weakened_keys(own: Capability, base: Capability) -> list[tuple[tuple[str, ...], str]]:
     """Return the keys whose value demands less than the base's, as (path of the key, message)."""
     found: list[tuple[tuple[str, ...], str]] = []
     for side in ("inputs", "outputs"):
-        bases: Fields = getattr(base, side)
-        fields: Fields = getattr(own, side)
-        for name in [each for each in fields if each in bases]:
-            field, inherited = fields[name], bases[name]
-            if field.type != inherited.type:
-                reason = f"`{side}.{name}` is {field.type}, in the base {inherited.type}"
-                found.append(((side, name), reason))
-            if inherited.required and not field.required:
-                found.append(((side, name), f"`{side}.{name}` is optional, in the base required"))
+        changes = _find_weakened_fields(side, getattr(own, side), getattr(base, side))
+        found += [((side, name), reason) for name, reason in changes]
     if own.safety is not None:
         before = base.safety or Safety()
         merged = Safety.of({**before.json, **own.safety.json})
         found += [(("safety", key), reason) for key, reason in find_weakened_safety(merged, before)]
     return found
+
+
+def _find_weakened_fields(side: str, fields: Fields, bases: Fields) -> Iterator[tuple[str, str]]:
+    for name, field in fields.items():
+        inherited = bases.get(name)
+        if inherited is None:
+            continue
+        if field.type != inherited.type:
+            yield name, f"`{side}.{name}` is {field.type}, in the base {inherited.type}"
+        if inherited.required and not field.required:
+            yield name, f"`{side}.{name}` is optional, in the base required"
 
 
 def find_weakened_safety(new: Safety, old: Safety) -> list[tuple[str, str]]:
@@ -136,16 +140,22 @@ def find_weakened_safety(new: Safety, old: Safety) -> list[tuple[str, str]]:
     if old.requires_confirmation and not new.requires_confirmation:
         found.append(("requires_confirmation", "no confirmation is required any more"))
     for key in GATES:
-        gates = _find_strictest(getattr(new, key))
-        for gate, before in _find_strictest(getattr(old, key)).items():
-            if gate not in gates:
-                found.append((key, f"gate `{gate}` is gone"))
-            elif STRICTNESS.index(gates[gate]) < STRICTNESS.index(before):
-                found.append((key, f"gate `{gate}`: on_fail {gates[gate]} is weaker than {before}"))
+        found += [
+            (key, each) for each in _find_weakened_gates(getattr(new, key), getattr(old, key))
+        ]
     for key in ("allowed_targets", "scope_constraints"):
         gone = [entry for entry in getattr(old, key) if entry not in getattr(new, key)]
         found += [(key, f"`{entry}` is gone from {key}") for entry in gone]
     return found
+
+
+def _find_weakened_gates(new: tuple[Gate, ...], old: tuple[Gate, ...]) -> Iterator[str]:
+    present = _find_strictest(new)
+    for gate, before in _find_strictest(old).items():
+        if gate not in present:
+            yield f"gate `{gate}` is gone"
+        elif STRICTNESS.index(present[gate]) < STRICTNESS.index(before):
+            yield f"gate `{gate}`: on_fail {present[gate]} is weaker than {before}"
 
 
 def _find_strictest(gates: tuple[Gate, ...]) -> dict[str, str]:

@@ -54,9 +54,7 @@ def _fit_value(field: FieldSpec, value: Any, place: str, violations: list[Violat
     if field.type == "integer" and type(value) is float:
         value = int(value)
     if field.enum is not None and not any(equal(value, option) for option in field.enum):
-        options = ", ".join(preview(option) for option in field.enum[:10])
-        message = f"`{place}`: expected one of {options}, found {preview(value)}"
-        violations.append(Violation("enum", place, message))
+        violations.append(_explain_choices(field.enum, value, place))
     if field.items is not None and type(value) is list:
         value = [
             _fit_value(field.items, item, f"{place}/{n}", violations)
@@ -65,6 +63,12 @@ def _fit_value(field: FieldSpec, value: Any, place: str, violations: list[Violat
     if field.schema is not None:
         violations += _find_schema_violations(field.schema, value, place)
     return value
+
+
+def _explain_choices(choices: list[Any], value: object, place: str) -> Violation:
+    options = ", ".join(preview(option) for option in choices[:10])
+    message = f"`{place}`: expected one of {options}, found {preview(value)}"
+    return Violation("enum", place, message)
 
 
 def _find_schema_violations(schema: object, value: object, place: str) -> Iterator[Violation]:

@@ -67,24 +67,29 @@ def repair(text: str, kind: str, protocols: Protocols) -> RepairedText:
     tried: set[tuple[str, str]] = set()
     parsed, problems = _parse_and_check(text, kind, protocols)
     while len(tried) < _MOST:
-        left = (p for p in problems if p.code in FIXES and (p.code, p.path) not in tried)
-        problem = next(left, None)
+        problem = next((p for p in problems if p.code in FIXES and _mark(p) not in tried), None)
         if problem is None:
             break
-        tried.add((problem.code, problem.path))
+        tried.add(_mark(problem))
         changed = _apply_answer(text, parsed, problem, shape_of(kind, protocols))
         if changed is None:
             continue
         new, below = changed
         read, after = _parse_and_check(new, kind, protocols)
-        before = {(p.code, p.path) for p in problems} - {(problem.code, problem.path)}
-        if all(
-            (p.code, p.path) in before or p.severity == "W" or _is_below(p.path, below)
-            for p in after
-        ):
+        expected = {_mark(each) for each in problems} - {_mark(problem)}
+        if all(_is_harmless(each, expected, below) for each in after):
             text, parsed, problems = new, read, after
             fixed.append(problem)
     return RepairedText(text, fixed)
+
+
+def _mark(problem: Problem) -> tuple[str, str]:
+    return problem.code, problem.path
+
+
+def _is_harmless(problem: Problem, expected: set[tuple[str, str]], below: str) -> bool:
+    """Return whether a repair may leave a problem: an expected one, a warning, or one in the value of a renamed key."""
+    return _mark(problem) in expected or problem.severity == "W" or _is_below(problem.path, below)
 
 
 class Respelling(NamedTuple):
@@ -101,21 +106,24 @@ def respelling_of(text: str, problem: Problem) -> Respelling | None:
 
     None if its hint does not propose exactly one similar name, or the place of the problem has another text.
     """
-    meant, lines = names_from_hint(problem.hint), text.split("\n")
-    if not meant or problem.code in FIXES or not 1 <= problem.line <= len(lines):
+    meant = names_from_hint(problem.hint)
+    start = _find_offset(text, problem)
+    names_a_secret = any(map(names_secret, problem.path.split("/")))
+    if not meant or problem.code in FIXES or start is None or names_a_secret:
         return None
-    if any(map(names_secret, problem.path.split("/"))):
-        return None
-    start = sum(len(line) + 1 for line in lines[: problem.line - 1]) + problem.column - 1
     found = _NAME.match(text, start)
-    name = found[1] if found else ""
-    near = [each for each in meant if _is_near(name, each) and each != name]
-    told = any(word in name for word in _QUOTED.findall(problem.message))
-    return (
-        Respelling(problem, found.start(1), name, near[0])
-        if found and told and len(near) == 1
-        else None
-    )
+    if found is None or not any(word in found[1] for word in _QUOTED.findall(problem.message)):
+        return None
+    near = [each for each in meant if _is_near(found[1], each) and each != found[1]]
+    return Respelling(problem, found.start(1), found[1], near[0]) if len(near) == 1 else None
+
+
+def _find_offset(text: str, problem: Problem) -> int | None:
+    """Return the offset of a problem in a text. None if the text has no such line."""
+    lines = text.split("\n")
+    if not 1 <= problem.line <= len(lines):
+        return None
+    return sum(len(line) + 1 for line in lines[: problem.line - 1]) + problem.column - 1
 
 
 def respell(text: str, respellings: Iterable[Respelling]) -> str:

@@ -74,21 +74,24 @@ class HostFiles:
     def add(self, loaded: SpecFile) -> None:
         """Add one of the three files."""
         self._files.append(loaded.file)
-        kind, raw = loaded.found.kind, loaded.raw or {}
-        if kind == "services":
+        raw = loaded.raw or {}
+        if loaded.found.kind == "services":
             self._services.add(loaded.file)
-        elif kind == "active":
+        elif loaded.found.kind == "active":
             for key, binding in raw.items():
                 self._active[self._canonical(key)] = ActiveChoice(binding, loaded.file, key)
-        entries = [] if kind != "overrides" else raw.get("overrides") or []
-        for index, entry in enumerate(entries):
-            for position, name in enumerate(entry["capabilities"]):
-                capability, mode = self._canonical(name), entry.get("mode") or "replace"
-                override = Override(
-                    entry.get("binding"), entry.get("service"), mode, loaded.file, index, position
-                )
+        elif loaded.found.kind == "overrides" and raw:
+            self._add_overrides(loaded.file, raw)
+
+    def _add_overrides(self, file: str, raw: Json) -> None:
+        from cogcli.declarations.host_spec import OverridesFile  # most hosts have no such file
+
+        for index, entry in enumerate(OverridesFile.of(raw).overrides):
+            for position, name in enumerate(entry.capabilities):
+                capability = self._canonical(name)
+                override = Override(entry.binding, entry.service, entry.mode, file, index, position)
                 known = self._overrides.get(capability)
-                if known and known.file == loaded.file:
+                if known and known.file == file:
                     self._repeated.append((capability, override))
                 else:
                     self._overrides[capability] = override
