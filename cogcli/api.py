@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 from cogcli.app import episodes, resume
 from cogcli.app.inventory.kinds import list_specs, spec_details, whole_view
@@ -31,7 +31,9 @@ from cogcli.base.jsonvalue import NotJson, preview, to_plain_json
 from cogcli.base.problems import suggestion
 from cogcli.declarations.api_options import Options
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.options import OPTIONS
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.verify.trusted import Trusted
@@ -78,7 +80,7 @@ class OpenApproval(NamedTuple):
     capability: str
     step: str
     reason: str
-    input: Any
+    input: Json | None
     gate: str | None
     roles: tuple[str, ...]
     expires_at: str | None
@@ -191,7 +193,7 @@ class Project:
         self._environ = os.environ if environ is None else environ
         self._base = os.path.abspath(directory)
 
-    def _settings(self, **flags: Any) -> Settings:
+    def _settings(self, **flags: object) -> Settings:
         return Settings({**self._flags, **flags}, self._environ, base=self._base)
 
     # -- skills -------------------------------------------------------------------------------------------------------
@@ -212,7 +214,7 @@ class Project:
     def run(
         self,
         skill_id: str,
-        inputs: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, object] | None = None,
         *,
         on_event: Listener | None = None,
         control: Control | None = None,
@@ -308,7 +310,7 @@ class Project:
         return episodes.list_episodes(self._settings(), wanted, limit)
 
 
-def _require_fitting(options: Mapping[str, Any]) -> None:
+def _require_fitting(options: Mapping[str, object]) -> None:
     """Raise UsageError `usage.flag` for an unknown option, `usage.value` for a value that it does
     not accept."""
     for name, value in options.items():
@@ -321,7 +323,7 @@ def _require_fitting(options: Mapping[str, Any]) -> None:
             raise UsageError("usage.value", found, expected=option.type.expected)
 
 
-def _to_plain_input(name: str, value: Mapping[str, Any]) -> Json:
+def _to_plain_input(name: str, value: Mapping[str, object]) -> Json:
     """Return the input of a run as plain JSON that shares nothing with it. Raise UsageError
     `input.json`."""
     try:
@@ -355,11 +357,17 @@ def _run_from_result(result: RunResult, warnings: Sequence[Json]) -> SkillRun:
 
 
 def _approval_from_event(event: Event) -> OpenApproval:
-    asked = event.payload
+    request = read_record(ApprovalRequested, event.payload)
     return OpenApproval(
-        asked["approval_id"], asked["capability"], asked["step_id"], asked["reason"], asked.get("input"),
-        asked.get("gate"), tuple(asked.get("approver_roles") or ()), asked.get("expires_at"),
-    )  # fmt: skip
+        request.approval_id,
+        request.capability or "",
+        request.step_id or "",
+        request.reason or "",
+        request.input,
+        request.gate,
+        tuple(request.approver_roles or ()),
+        request.expires_at,
+    )
 
 
 def _ignore(event: Event) -> None:

@@ -66,7 +66,7 @@ _SECONDS: Final = 20.0
 # -- expressions ------------------------------------------------------------------------------------------------------
 
 
-def compile_expression(text: str, names: Iterable[str]) -> Callable[[Mapping[str, Any]], Any]:
+def compile_expression(text: str, names: Iterable[str]) -> Callable[[Mapping[str, object]], Any]:
     """Return a function that computes an expression over named values
     (docs/reference/execution.md#expressions).
 
@@ -80,7 +80,7 @@ def compile_expression(text: str, names: Iterable[str]) -> Callable[[Mapping[str
     except expressions.ExpressionFault as fault:
         raise Refused("bad-data", f"expression `{text[:100]}`: {fault}", fault.hint) from None
 
-    def value_of(values: Mapping[str, Any]) -> Any:
+    def value_of(values: Mapping[str, object]) -> Any:
         try:
             return expressions.evaluate(expression, _look_up_in(values))
         except ExpressionError as error:
@@ -91,14 +91,14 @@ def compile_expression(text: str, names: Iterable[str]) -> Callable[[Mapping[str
     return value_of
 
 
-def _look_up_in(values: Mapping[str, Any]) -> Lookup:
+def _look_up_in(values: Mapping[str, object]) -> Lookup:
     from cogcli.base.refs import MISSING
     from cogcli.state.namespaces import walk
 
     return lambda reference: walk(values.get(reference.namespace, MISSING), reference.segments)
 
 
-def evaluate(text: str, values: Mapping[str, Any]) -> Any:
+def evaluate(text: str, values: Mapping[str, object]) -> Any:
     """Return the value of an expression over named values: `evaluate("row.total > 100", {"row":
     row})`. Raise the errors of `compile_expression`."""
     return compile_expression(text, values)(values)
@@ -324,7 +324,7 @@ def _record_file(real: str, size: int, digest: str) -> None:
 def call_confined(
     function: str,
     limits: ProcessLimits,
-    arguments: Mapping[str, Any],
+    arguments: Mapping[str, object],
     *,
     content: bytes | None = None,
     about: str = "",
@@ -374,7 +374,7 @@ def run_behind_wall(
 # -- schemas ----------------------------------------------------------------------------------------------------------
 
 
-def schema_errors(schema: Any, value: Any) -> list[tuple[str, str]]:
+def schema_errors(schema: object, value: object) -> list[tuple[str, str]]:
     """Return at most 20 breaches of a JSON Schema of 2020-12 by a value, as (slash path, message);
     none if it fits.
 
@@ -506,14 +506,14 @@ def _channel_from_path(file: str) -> str:
 
 
 def _catalog_item(spec: Any, **more: Any) -> CatalogItem:
-    metadata: Mapping[str, Any] = spec.metadata
+    metadata: Mapping[str, object] = spec.metadata
     tags, uses = (_declared_texts(metadata.get(key)) for key in ("tags", "use_cases"))
     name = getattr(spec, "name", "") or spec.id
     described = spec.description, _catalog_fields(spec.inputs), _catalog_fields(spec.outputs)
     return CatalogItem(spec.id, name, *described, tags, uses, **more)
 
 
-def _declared_texts(value: Any) -> tuple[str, ...]:
+def _declared_texts(value: object) -> tuple[str, ...]:
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 

@@ -6,9 +6,10 @@ wrap in their column."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
-from typing import Any
+
+from typer.core import TyperOption
 
 from cogcli import __version__
 from cogcli.cli.app import COMMANDS, COMMON, GROUPS, TOPICS, commands_of
@@ -57,7 +58,7 @@ def _command(words: str) -> str:
     lines += ["", "Examples", *_examples(command.declared.examples_of(words))]
     for panel, flags in group_flags(command.params).items():
         lines += ["", panel, *_flags(flags)]
-    lines += ["", "Global options", *_flags(root().params)]
+    lines += ["", "Global options", *_flags(_flags_in(root().params))]
     lines += [
         "",
         "Exit codes",
@@ -75,11 +76,15 @@ def commands_text() -> str:
     return "\n".join(lines) + "\n"
 
 
-def group_flags(params: list[Any]) -> dict[str, list[Any]]:
+def group_flags(params: Sequence[object]) -> dict[str, list[TyperOption]]:
     """Return the flags among the parameters by group, in the order of help."""
-    flags = [param for param in params if param.param_type_name == "option"]
+    flags = _flags_in(params)
     groups = {panel: [flag for flag in flags if flag.rich_help_panel == panel] for panel in PANELS}
     return {panel: found for panel, found in groups.items() if found}
+
+
+def _flags_in(params: Sequence[object]) -> list[TyperOption]:
+    return [param for param in params if isinstance(param, TyperOption)]
 
 
 def _group(words: str) -> str:
@@ -88,16 +93,16 @@ def _group(words: str) -> str:
     return "\n".join([f"cogcli {words}", "", *_rows(rows, widest=34), ""])
 
 
-def spelling(flag: Any) -> str:
+def spelling(flag: TyperOption) -> str:
     """Return the notation of a flag: `-q, --quiet`, `--input JSON`."""
     return f"{', '.join(flag.opts)} {flag.metavar or ''}".strip()
 
 
-def _flags(flags: list[Any]) -> Iterator[str]:
+def _flags(flags: list[TyperOption]) -> Iterator[str]:
     return _rows((spelling(flag), f"{flag.help}{_default(flag)}") for flag in flags)
 
 
-def _default(flag: Any) -> str:
+def _default(flag: TyperOption) -> str:
     return f" (default {flag.show_default})" if flag.show_default else ""
 
 

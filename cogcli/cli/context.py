@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cogcli.base.errors import (
     NO,
@@ -55,7 +55,7 @@ class CommandContext:
         self.environ = environ
         self.own: Json = {}
         self.error: Json | None = None
-        self.warnings: list[Any] = []
+        self.warnings: list[Json] = []
         self.afterwards: list[Callable[[], object]] = []
         """What is done once the answer is out; the exit code is decided then."""
         self._settings: Settings | None = None

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cogcli.base.errors import CogcliError, RuntimeErrorBase
 from cogcli.base.terminal_text import visible_json
 from cogcli.declarations.value_types import Json
@@ -18,7 +16,7 @@ def envelope(
     exit_code: int,
     *,
     error: Json | None = None,
-    warnings: list[Any] | None = None,
+    warnings: list[Json] | None = None,
     own: Json | None = None,
 ) -> str:
     """Return the envelope as one line. `own` may override `status` (for a partial run)."""
@@ -34,7 +32,7 @@ def envelope(
     return dumps(body) + "\n"
 
 
-def dumps(value: Any, *, indent: bool = False) -> str:
+def dumps(value: object, *, indent: bool = False) -> str:
     """Return JSON text in declared order, not ASCII-escaped, with invisible characters escaped."""
     import orjson
 
@@ -51,7 +49,7 @@ def dumps(value: Any, *, indent: bool = False) -> str:
     return visible_json(text)
 
 
-def _readable(value: Any) -> Any:
+def _readable(value: object) -> object:
     """Return the value with each lone surrogate as the text of its escape, since no JSON reader
     accepts one."""
     if isinstance(value, str):

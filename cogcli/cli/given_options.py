@@ -51,7 +51,7 @@ def parse_pairs(given: list[str], flag: str, shape: str, problems: Problems) -> 
     return pairs
 
 
-def _keep(option: Option, given: Any, problems: Problems) -> Any:
+def _keep(option: Option, given: object, problems: Problems) -> object:
     return given
 
 
@@ -88,7 +88,7 @@ def _read_hosts(option: Option, given: list[str], problems: Problems) -> list[st
     return hosts
 
 
-_READERS: Final[dict[type[OptionType], Callable[[Option, Any, Problems], Any]]] = {
+_READERS: Final[dict[type[OptionType], Callable[[Option, Any, Problems], object]]] = {
     MatchingText: _match_text,
     TextPairs: _read_pairs,
     NumberPairs: _read_numbers,

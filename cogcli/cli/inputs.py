@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from cogcli.base.errors import UsageError
 from cogcli.base.files import FileRefused, read_regular
@@ -28,6 +29,8 @@ from cogcli.cli.run_flags import RunFlags
 from cogcli.declarations.value_types import Json
 from cogcli.run.given_inputs import GivenText, json_value
 from cogcli.run.input_origins import FILE, TYPED
+
+_Read = TypeVar("_Read")
 
 
 def read_inputs(context: CommandContext, flags: RunFlags) -> CommandInputs:
@@ -58,31 +61,28 @@ class CommandInputs:
         if flags.input is not None and flags.input_file is not None:
             what = "`--input` and `--input-file` cannot be given together"
             self.problems.append(UsageError("usage.flag", what, hint="keep one of them"))
-        elif (text := flags.input) is not None:
-            self.inputs = self._collect(lambda: self._from_flag(text)) or {}
-            is_typed = text != "-" and not text.startswith("@")
-            self.origins = dict.fromkeys(self.inputs, TYPED if is_typed else FILE)
-        elif (file := flags.input_file) is not None:
-            self.inputs = (
-                self._collect(
-                    lambda: _object(*_file_value(self._context, file), flag="--input-file")
-                )
-                or {}
+        elif flags.input is not None:
+            self._take_object(partial(self._from_flag, flags.input))
+            if flags.input != "-" and not flags.input.startswith("@"):
+                self.origins = dict.fromkeys(self.inputs, TYPED)
+        elif flags.input_file is not None:
+            self._take_object(
+                partial(_read_object, self._context, flags.input_file, "--input-file")
             )
-            self.origins = dict.fromkeys(self.inputs, FILE)
         if self.problems:
             self.doubtful.add("*")
         for pair in flags.p:
-            self._collect(lambda pair=pair: self._take_pair(pair))
+            self._collect(partial(self._take_pair, pair))
         if (file := flags.options.get("frame")) is not None:
-            self.frame = (
-                self._collect(
-                    lambda: _object(*_file_value(self._context, file), flag="--frame-file")
-                )
-                or {}
-            )
+            read = partial(_read_object, self._context, file, "--frame-file")
+            self.frame = self._collect(read) or {}
 
-    def _collect(self, action: Any) -> Any:
+    def _take_object(self, read: Callable[[], Json]) -> None:
+        """Take the inputs of a file, or of stdin."""
+        self.inputs = self._collect(read) or {}
+        self.origins = dict.fromkeys(self.inputs, FILE)
+
+    def _collect(self, action: Callable[[], _Read]) -> _Read | None:
         try:
             return action()
         except UsageError as error:
@@ -93,8 +93,8 @@ class CommandInputs:
         if text == "-":
             return _object(json_value(self._stdin(), "stdin"), "stdin", flag="--input")
         if text.startswith("@"):
-            return _object(*_file_value(self._context, text[1:]), flag="--input")
-        return _object(json_value(text, "--input"), "", flag="--input")
+            return _read_object(self._context, text[1:], "--input")
+        return _object(json_value(text, "--input"), flag="--input")
 
     def _take_pair(self, pair: str) -> None:
         name, equals, text = pair.partition("=")
@@ -113,7 +113,7 @@ class CommandInputs:
         self.origins[name] = FILE if is_file else TYPED
         self.inputs[name] = self._pair_value(name, text, as_json)
 
-    def _pair_value(self, name: str, text: str, as_json: bool) -> Any:
+    def _pair_value(self, name: str, text: str, as_json: bool) -> object:
         where = f"-p {name}"
         if as_json:
             return json_value(text, where)
@@ -171,7 +171,7 @@ def object_of(context: CommandContext, text: str, flag: str) -> Json:
     """Return the object of a flag with JSON or `@FILE`. Raise UsageError or EnvironmentRefusal
     `project.link`."""
     if text.startswith("@"):
-        return _object(*_file_value(context, text[1:]), flag=flag)
+        return _read_object(context, text[1:], flag)
     return _object(json_value(text, flag), flag=flag)
 
 
@@ -216,15 +216,14 @@ def _text(data: bytes, where: str) -> str:
         ) from error
 
 
-def _file_value(context: CommandContext, path: str) -> tuple[Any, str]:
-    """Return the value in a YAML or JSON file, and the name of the file. Raise the errors of
-    `read_bytes`."""
+def _read_object(context: CommandContext, path: str, flag: str) -> Json:
+    """Return the object in a YAML or JSON file. Raise UsageError, or the errors of `read_bytes`."""
     if path.lower().endswith((".yaml", ".yml")):
-        return _yaml(context, path), path
-    return json_value(read_bytes(context, path), path, file=path), path
+        return _object(_yaml(context, path), path, flag=flag)
+    return _object(json_value(read_bytes(context, path), path, file=path), path, flag=flag)
 
 
-def _yaml(context: CommandContext, path: str) -> Any:
+def _yaml(context: CommandContext, path: str) -> object:
     from cogcli.base.yaml.reader import parse
 
     data = read_bytes(context, path)
@@ -243,7 +242,7 @@ def _yaml(context: CommandContext, path: str) -> Any:
     return parsed.value
 
 
-def _object(value: Any, file: str = "", *, flag: str) -> Json:
+def _object(value: object, file: str = "", *, flag: str) -> Json:
     if isinstance(value, dict):
         return value
     where = f"`{flag}`" + (f" ({file})" if file else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.terminal_text import cells, pad, visible
 from cogcli.cli.envelope import dumps
@@ -89,7 +89,7 @@ def _plain_lines(kind: str, spec: Json, width: int | None) -> Iterator[StyledLin
     yield from named_rows(_origin_rows(kind, spec), indent="", least=size)
 
 
-def _is_shown_in_line(name: str, value: Any) -> bool:
+def _is_shown_in_line(name: str, value: object) -> bool:
     """Whether a member gets its own line: false counts as a value, empty values do not."""
     is_shown = bool(value) or value is False
     return is_shown and name not in _ABOVE and not isinstance(value, dict)
@@ -114,7 +114,7 @@ def _origin_rows(kind: str, spec: Json) -> list[tuple[str, str]]:
     return rows
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, bool):

@@ -69,7 +69,7 @@ def show(
         context.screen.answer(_WRITERS[format](columns, rows, header))
 
 
-Wanted = Sequence[tuple[str, Any]]
+Wanted = Sequence[tuple[str, object]]
 """Flags of a filter with their values; None, False and empty values were not typed."""
 
 
@@ -90,11 +90,11 @@ def note_none(
         context.note(visible(f"there is no {thing}{where}"))
 
 
-def _each(value: Any) -> list[Any]:
+def _each(value: object) -> list[object]:
     return value if isinstance(value, list) else [value] if value else []
 
 
-def _words(flag: str, value: Any) -> str:
+def _words(flag: str, value: object) -> str:
     return " ".join(([flag] if flag else []) + ([] if value is True else [str(value)]))
 
 
@@ -188,11 +188,11 @@ def _usual(column: Column, sizes: list[int], width: int) -> int:
     return max(_WORD, cells(column.heading), middle + middle // 2)
 
 
-def _on_terminal(column: Column, value: Any) -> str:
+def _on_terminal(column: Column, value: object) -> str:
     return column.shown(value) if column.shown and value is not None else plain(value)
 
 
-def plain(value: Any) -> str:
+def plain(value: object) -> str:
     """Return a value in one line; empty for None."""
     if isinstance(value, str):
         return value

@@ -6,7 +6,7 @@ import annotations`."""
 
 from collections.abc import Callable, Mapping
 from inspect import get_annotations
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin
 
 import typer
 
@@ -28,7 +28,11 @@ Completes = str | tuple[str, ...]
 """
 
 
-def argument(metavar: str, completes: Completes = ()) -> Any:
+FlagDeclaration = Any
+"""What typer reads of an argument or a flag. It is the default of a parameter of any type."""
+
+
+def argument(metavar: str, completes: Completes = ()) -> FlagDeclaration:
     """Declare a positional word; `metavar` is its text in help, in brackets or empty if it is
     optional."""
     info = typer.Argument(None if metavar.startswith("[") or not metavar else ..., metavar=metavar)
@@ -36,7 +40,7 @@ def argument(metavar: str, completes: Completes = ()) -> Any:
     return info
 
 
-def switch(*names: str, help: str, panel: str = OPTIONS) -> Any:
+def switch(*names: str, help: str, panel: str = OPTIONS) -> FlagDeclaration:
     """Declare a flag without a value."""
     info = typer.Option(False, *names, help=help, rich_help_panel=panel, show_default=False)
     info.completes = ()
@@ -45,8 +49,8 @@ def switch(*names: str, help: str, panel: str = OPTIONS) -> Any:
 
 def text(
     name: str, metavar: str, help: str, panel: str = OPTIONS, *, default: str = "", completes: Completes = (),
-    parse: Callable[[Any], Any] | None = None,
-) -> Any:  # fmt: skip
+    parse: Callable[[object], object] | None = None,
+) -> FlagDeclaration:  # fmt: skip
     """Declare a flag with a text, or with the result of `parse`; with `list[str]` a repeatable one.
 
     `default` is the text in help."""
@@ -82,11 +86,11 @@ def typed(
     *,
     default: str = "",
     completes: Completes = (),
-) -> Any:
+) -> FlagDeclaration:
     """Declare a flag with a value of this type."""
     words = type.words if isinstance(type, WordChoice) else ()
 
-    def parse(raw: Any) -> Any:
+    def parse(raw: object) -> object:
         if not isinstance(raw, str):  # the default
             return raw
         value = type.parse(raw)
@@ -110,7 +114,7 @@ def choice(
     panel: str = OPTIONS,
     *,
     default: str = "",
-) -> Any:
+) -> FlagDeclaration:
     """Declare a flag with one of these words."""
     return typed(
         name, metavar, WordChoice(*words), help or ", ".join(words), panel, default=default
@@ -126,17 +130,17 @@ def integer(
     most: int,
     metavar: str = "N",
     default: str = "",
-) -> Any:
+) -> FlagDeclaration:
     """Declare a flag with a whole number from `least` to `most`."""
     return typed(name, metavar, WholeNumber(least, most), help, panel, default=default)
 
 
-def seconds(name: str, help: str, panel: str = OPTIONS, *, default: str = "") -> Any:
+def seconds(name: str, help: str, panel: str = OPTIONS, *, default: str = "") -> FlagDeclaration:
     """Declare a flag with a number of seconds, above zero and at most a year."""
     return typed(name, "S", PositiveNumber(), help, panel, default=default)
 
 
-Declared = tuple[str, Any, Any]
+Declared = tuple[str, object, FlagDeclaration]
 """Name, type and declaration of a parameter, as typer reads them."""
 
 
@@ -147,7 +151,7 @@ class Flags:
     left_out: ClassVar[frozenset[str]] = frozenset()
     """Inherited flags that this class does not have."""
 
-    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, values: Mapping[str, object] | None = None) -> None:
         self.__dict__.update({name: absent(kind) for name, kind, _ in self.all_flags()})
         self.__dict__.update(values or {})
 
@@ -162,26 +166,28 @@ class Flags:
         own."""
         flags: dict[str, Declared] = {}
         for base in reversed(cls.__mro__):
-            for name, kind in get_annotations(base, eval_str=True).items():
-                if getattr(kind, "__origin__", None) is not ClassVar:
+            annotations: dict[str, object] = get_annotations(base, eval_str=True)
+            for name, kind in annotations.items():
+                if get_origin(kind) is not ClassVar:
                     flags.pop(name, None)
                     flags[name] = (name, *unwrap(kind, base.__dict__.get(name)))
         return list(flags.values())
 
 
-def unwrap(kind: Any, default: Any = None) -> tuple[Any, Any]:
+def unwrap(kind: object, default: object = None) -> tuple[object, FlagDeclaration]:
     """Return type and declaration of a parameter, from `Annotated[TYPE, DECLARATION]` or `name:
     TYPE = DECLARATION`."""
-    if hasattr(kind, "__metadata__"):
-        return kind.__origin__, kind.__metadata__[0]
+    if get_origin(kind) is Annotated:
+        type, declaration, *_ = get_args(kind)
+        return type, declaration
     return kind, default
 
 
-def absent(kind: Any) -> Any:
+def absent(kind: object) -> object:
     """Return the value of a flag of this type that was not typed."""
     if kind is bool:
         return False
-    return [] if getattr(kind, "__origin__", None) is list else None
+    return [] if get_origin(kind) is list else None
 
 
 class GlobalFlags(Flags):

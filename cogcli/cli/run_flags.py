@@ -13,6 +13,7 @@ from cogcli.cli.options import (
     LIST_FORMATS,
     OUTPUT,
     Declared,
+    FlagDeclaration,
     Flags,
     Header,
     Progress,
@@ -30,7 +31,7 @@ TRACE_FORMATS = (*LIST_FORMATS, *DRAWN, *EXPORTED)
 VIEWS = ("tree", "timeline", "table", "lineage", "events", "layers")
 
 
-def flag_of(option: Option) -> tuple[Any, Any]:
+def flag_of(option: Option) -> tuple[object, FlagDeclaration]:
     """Return type and declaration of the flag of an option of a run."""
     kind = option.type
     if isinstance(kind, TrueOrFalse):
@@ -47,7 +48,7 @@ OPTIONS_HERE: Any = object()
 """The place in a class of flags where help lists the options."""
 
 
-def _is_typed(value: Any) -> bool:
+def _is_typed(value: object) -> bool:
     return value is not None and value is not False and value != ()
 
 
@@ -59,7 +60,7 @@ class OptionFlags(Flags):
     options: Json = OPTIONS_HERE
     """The options that were typed, by name: their text is not read yet, unless it is a number or a word."""
 
-    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, values: Mapping[str, object] | None = None) -> None:
         given = values or {}
         super().__init__({name: given[name] for name in given if name not in OPTIONS})
         self.options = {name: given[name] for name in OPTIONS if _is_typed(given.get(name))}

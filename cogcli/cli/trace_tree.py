@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.base.step_path import StepPath
 from cogcli.base.terminal_text import truncate_bytes, visible, visible_block
@@ -210,13 +210,13 @@ def _step_values(step: StepHistory, most: int | None) -> list[StyledLine]:
     return lines + _block("output", step.output, most) + _block("error", error, most)
 
 
-def _block(word: str, value: Any, most: int | None) -> list[StyledLine]:
+def _block(word: str, value: object, most: int | None) -> list[StyledLine]:
     if value is None:
         return []
     return _lines(word, dumps(value, indent=True), most)
 
 
-def _text_block(word: str, text: Any, most: int | None) -> list[StyledLine]:
+def _text_block(word: str, text: object, most: int | None) -> list[StyledLine]:
     """The lines of a text that a call printed; none for an empty one."""
     return _lines(word, text.rstrip("\n"), most) if isinstance(text, str) and text else []
 

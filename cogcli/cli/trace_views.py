@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from cogcli.app.state_document import declared_specs
 from cogcli.base.problems import suggestion
@@ -169,7 +168,7 @@ VIEWS = {
     "table": _table, "timeline": _timeline, "lineage": _lineage, "why": _why, "graph": _graph,
     "events": _events, "export": _export, "layers": _layers,
 }  # fmt: skip
-OBJECTS: dict[str, Callable[[CommandContext, TracedEpisode], Any]] = {
+OBJECTS: dict[str, Callable[[CommandContext, TracedEpisode], object]] = {
     "timeline": lambda _, shown: timeline.rows(shown.fold, only=shown.only),
     "lineage": lambda _, shown: lineage.rows(_targets(shown)),
     "why": _chains,

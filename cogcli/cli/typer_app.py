@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
 from inspect import Parameter, Signature, signature
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
@@ -33,6 +33,7 @@ from cogcli.cli.options import (
     Command,
     Completes,
     Declared,
+    FlagDeclaration,
     Flags,
     GlobalFlags,
     absent,
@@ -41,6 +42,11 @@ from cogcli.cli.options import (
 )
 from cogcli.cli.wrong_words import CommandLine
 from cogcli.declarations.value_types import Json
+
+if TYPE_CHECKING:
+    from typer._click import Command as ClickCommand
+    from typer._click.core import Context
+    from typer._click.core import Parameter as ClickParameter
 
 _TEXTS = {"help", "version"}
 """The global flags that are answered with a text."""
@@ -82,14 +88,15 @@ class _Level:
     words = ""
     """The words up to here: `state show`."""
     declared: Command
+    params: list[ClickParameter]
 
-    def get_params(self, ctx: Any) -> list[Any]:
+    def get_params(self, ctx: Context) -> list[ClickParameter]:
         """Own parameters, then the global flags."""
         top = ctx.find_root().command
-        own: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        own: list[ClickParameter] = super().get_params(ctx)  # type: ignore[misc]
         return [*own, *top.params] if self.words else own
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parse the words of this level, and leave the others for the next. Raise UsageError."""
         if ctx.resilient_parsing:  # completion
             rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
@@ -115,7 +122,7 @@ class _Level:
         return rest
 
     def _judge_flags(
-        self, ctx: typer.Context, found: list[FlagWord]
+        self, ctx: Context, found: list[FlagWord]
     ) -> tuple[set[str], UsageError | None]:
         """Return the names of the typed flags, and the first mistake.
 
@@ -132,7 +139,7 @@ class _Level:
                 typed |= names
         return typed, mistake
 
-    def _mistake(self, ctx: typer.Context, typed: FlagWord) -> UsageError | None:
+    def _mistake(self, ctx: Context, typed: FlagWord) -> UsageError | None:
         """Return the error about the flags in a word."""
         flag = typed.flags[-1]
         if flag is None:
@@ -150,18 +157,18 @@ class _Level:
 
     def _twice(self, typed: FlagWord, before: set[str]) -> UsageError | None:
         """Return the error if a flag of this level was already typed."""
-        own = self.params if self.words else ()  # type: ignore[attr-defined]
+        own = self.params if self.words else ()
         for flag in typed.flags:
             if flag is not None and flag.name in before and flag in own and not flag.multiple:
                 return wrong_flag(f"`{flag.opts[0]}` is given twice", "keep one of them")
         return None
 
-    def flags_of(self, ctx: typer.Context) -> dict[str, TyperOption]:
+    def flags_of(self, ctx: Context) -> dict[str, TyperOption]:
         """The flags that are known at this level, by spelling."""
         flags = (param for param in self.get_params(ctx) if isinstance(param, TyperOption))
         return {name: flag for flag in flags for name in flag.opts}
 
-    def _keep(self, ctx: typer.Context, parser: Parser, typed: set[str]) -> None:
+    def _keep(self, ctx: Context, parser: Parser, typed: set[str]) -> None:
         """Hand the global flags of this level to the parser; the later one wins, a repeatable one gets longer."""
         for param in ctx.find_root().command.params:
             name = param.name or ""
@@ -170,24 +177,24 @@ class _Level:
                 before = parser.flags.get(name, ()) if param.multiple else ()
                 parser.flags[name] = [*before, *value] if param.multiple else value
 
-    def _refusal(self, error: Any) -> UsageError:
+    def _refusal(self, error: Exception) -> UsageError:
         """Convert an error of typer."""
         if getattr(error, "param", None) is None:
             return UsageError("usage.value", str(error))
-        arguments = usage(self)
+        arguments = usage(cast("ClickCommand", self))
         is_id = arguments in ("SKILL", "ID")
         look = "cogcli skills ls" if is_id else f"cogcli {self.words} --help"
         return UsageError("usage.value", f"`{self.words}` needs {arguments}", next=(look,))
 
-    def _no_flag(self, ctx: typer.Context, name: str) -> UsageError:
+    def _no_flag(self, ctx: Context, name: str) -> UsageError:
         is_group = isinstance(self, TyperGroup)
         error = wrong_words.flag_before_command(name, _spellings) if is_group else None
         return error or wrong_words.unknown_flag(self._line(ctx), name, at_group=is_group)
 
-    def _no_command(self, ctx: typer.Context, args: list[str]) -> UsageError:
+    def _no_command(self, ctx: Context, args: list[str]) -> UsageError:
         return wrong_words.unknown_command(self._line(ctx), args)
 
-    def _line(self, ctx: typer.Context) -> CommandLine:
+    def _line(self, ctx: Context) -> CommandLine:
         parser: Parser = ctx.obj
         known = self.flags_of(ctx)
         return CommandLine(parser.argv, self.words, parser.words_only, known, parse)
@@ -208,18 +215,18 @@ def _spellings(words: str) -> list[str]:
 class LazyCommand(_Level, TyperCommand):
     """A command that is built when its name was read."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parse flags and words. Raises UsageError."""
         rest = super().parse_args(ctx, args)
         if ctx.resilient_parsing:
             return rest
-        lists = [ctx.params.get(param.name) or () for param in self.params if param.nargs < 0]
+        lists = [ctx.params.get(param.name or "") or () for param in self.params if param.nargs < 0]
         extra = [*rest, *(word for words in lists for word in words[self.declared.most :])]
         if extra:
             raise self._surplus(ctx, extra[0])
         return rest
 
-    def _surplus(self, ctx: typer.Context, word: str) -> UsageError:
+    def _surplus(self, ctx: Context, word: str) -> UsageError:
         """The error for a word that has no place."""
         error = UsageError("usage.value", f"unexpected argument `{word}`")
         error.expected = usage(self) or "no further words"
@@ -233,11 +240,11 @@ class LazyCommand(_Level, TyperCommand):
 class LazyGroup(_Level, TyperGroup):
     """The root, or a group of commands. Its members are imported when they are named."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: Context) -> list[str]:
         """The names that may come next."""
         return verbs(self.words) if self.words else first_words()
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand | None:
         """A command or group by name, to be listed: no module is imported. None for no such name."""
         words = f"{self.words} {cmd_name}".strip()
         if words in COMMANDS:
@@ -245,7 +252,7 @@ class LazyGroup(_Level, TyperGroup):
         below = verbs(words)
         return TyperCommand(name=cmd_name, short_help=", ".join(below)) if below else None
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str, Any, list[str]]:
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str, ClickCommand, list[str]]:
         """The next command with the words left to it. Raises UsageError where there is none."""
         words = f"{self.words} {args[0]}" if self.words else args[0]
         completes = ctx.resilient_parsing
@@ -258,42 +265,42 @@ class LazyGroup(_Level, TyperGroup):
             raise UsageError("usage.command", "")
         raise self._no_command(ctx, args)
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: Context) -> Callable[[Any], int] | None:
         """The action of the command that was named; None for a bare group."""
         action = super().invoke(ctx)
         return action if ctx.invoked_subcommand else None
 
 
-def usage(command: Any) -> str:
+def usage(command: ClickCommand) -> str:
     """Return the positional words of a command as in help: `CAP BINDING`."""
     return " ".join(
         p.metavar for p in command.params if p.param_type_name == "argument" and p.metavar
     )
 
 
-Completer = Callable[[Completes, Any, str], list[tuple[str, str]]]
+Completer = Callable[[Completes, "Context", str], list[tuple[str, str]]]
 """Offers words for a value: what the parameter completes with, typer's context, the beginning of the word."""
 
 
-def root(completer: Completer | None = None) -> Any:
+def root(completer: Completer | None = None) -> LazyGroup:
     """Return the whole command line as a command of typer."""
     return group("", completer)
 
 
 @cache  # several command lines in one process: help, tests
-def group(words: str, completer: Completer | None = None) -> Any:
+def group(words: str, completer: Completer | None = None) -> LazyGroup:
     """Return the root (no words), or a group."""
     app = typer.Typer(**_PLAIN)
     app.callback(cls=LazyGroup, invoke_without_command=True, add_help_option=False)(
         _callback(_group if words else _root, completer)
     )
-    built = get_command(app)
-    built.words = words  # type: ignore[attr-defined]
+    built = cast("LazyGroup", get_command(app))
+    built.words = words
     return built
 
 
 @cache
-def load(words: str, completer: Completer | None = None) -> Any:
+def load(words: str, completer: Completer | None = None) -> LazyCommand:
     """Return a command of `COMMANDS` by its words, after importing its module."""
     target, summary = COMMANDS[words]
     module, _, name = target.partition(":")
@@ -303,8 +310,8 @@ def load(words: str, completer: Completer | None = None) -> Any:
         words.split()[-1], cls=LazyCommand, help=summary, add_help_option=False,
         context_settings={"allow_extra_args": True},
     )(_callback(declared.function, completer))  # fmt: skip
-    built = get_command(app)
-    built.words, built.declared = words, declared  # type: ignore[attr-defined]
+    built = cast("LazyCommand", get_command(app))
+    built.words, built.declared = words, declared
     return built
 
 
@@ -325,39 +332,62 @@ def _group(context: object) -> int:
     return 0
 
 
-def _callback(function: Callable[..., int], completer: Completer | None) -> Callable[..., Any]:
-    """Return the function that typer calls with the parsed values; it binds them to the command's
-    function.
+class _Parameters(NamedTuple):
+    """The parameters of a command's function."""
 
-    Typer sees a parameter per flag, also of each Flags. A value that was not typed is the default
-    of the function's parameter, else None, False or []."""
-    groups: dict[str, type[Flags]] = {}
-    declared: list[Declared] = []
-    defaults: Json = {}
+    declared: list[Declared]
+    """A parameter per flag and word, as typer sees them."""
+    defaults: Json
+    """By name, of those that are no Flags."""
+    groups: dict[str, type[Flags]]
+    """By name, of those that are Flags."""
+
+    def bind(self, typed: Json) -> Json:
+        """Return the arguments for the values that were typed."""
+        bound = {name: typed.get(name, default) for name, default in self.defaults.items()}
+        for name, kind in self.groups.items():
+            own = (flag for flag, _, _ in kind.declared())
+            bound[name] = kind({flag: typed[flag] for flag in own if flag in typed})
+        return bound
+
+
+def _parameters_of(function: Callable[..., int]) -> _Parameters:
+    found = _Parameters([], {}, {})
     for name, given in list(signature(function, eval_str=True).parameters.items())[1:]:
         kind = given.annotation
         if isinstance(kind, type) and issubclass(kind, Flags):
-            groups[name] = kind
-            declared += kind.declared()
+            found.groups[name] = kind
+            found.declared.extend(kind.declared())
         else:
-            declared.append((name, *unwrap(kind)))
+            value, declaration = unwrap(kind)
+            found.declared.append((name, value, declaration))
             is_required = given.default is Parameter.empty
-            defaults[name] = absent(declared[-1][1]) if is_required else given.default
+            found.defaults[name] = absent(value) if is_required else given.default
+    return found
 
-    def bind(**values: Any) -> Callable[[Any], int]:
+
+def _callback(
+    function: Callable[..., int], completer: Completer | None
+) -> Callable[..., Callable[[Any], int]]:
+    """Return the function that typer calls with the parsed values; it binds them to the command's
+    function.
+
+    A value that was not typed is the default of the function's parameter, else None, False or []."""
+    parameters = _parameters_of(function)
+
+    def bind(**values: object) -> Callable[[Any], int]:
         typed = {name: value for name, value in values.items() if value is not None}
-        bound = {name: typed.get(name, default) for name, default in defaults.items()}
-        for name, kind in groups.items():
-            own = (flag for flag, _, _ in kind.declared())
-            bound[name] = kind({flag: typed[flag] for flag in own if flag in typed})
-        return partial(function, **bound)
+        return partial(function, **parameters.bind(typed))
 
-    bind.__signature__ = Signature([_parameter(*each, completer) for each in declared])  # type: ignore[attr-defined]
+    shown = [_parameter(*each, completer) for each in parameters.declared]
+    bind.__signature__ = Signature(shown)  # type: ignore[attr-defined]
     bind.__annotations__ = {}
     return bind
 
 
-def _parameter(name: str, kind: Any, info: Any, completer: Completer | None) -> Parameter:
+def _parameter(
+    name: str, kind: object, info: FlagDeclaration, completer: Completer | None
+) -> Parameter:
     """A parameter as typer reads it; where words are asked for, with what offers them."""
     if completer is not None and info.completes:
         info.autocompletion = lambda ctx, args, incomplete: completer(

@@ -20,7 +20,7 @@ def enable_codes(fd: int) -> bool:
     return turn_on(kernel, handle)
 
 
-def turn_on(kernel: Any, handle: Any) -> bool:
+def turn_on(kernel: Any, handle: object) -> bool:
     """Add VT mode to the modes of a console. `kernel` has `GetConsoleMode` and `SetConsoleMode`."""
     import ctypes
 

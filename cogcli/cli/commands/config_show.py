@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, Any
+from typing import Annotated
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS, PINS
@@ -58,8 +58,8 @@ def show(
     return OK
 
 
-def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
-    rows: dict[str, tuple[Any, str]] = {
+def _rows(settings: Settings) -> dict[str, tuple[object, str]]:
+    rows: dict[str, tuple[object, str]] = {
         name: settings.with_origin(name) for name in KEYS if name != PINS
     }
     pins = active_pins(settings)
@@ -78,7 +78,7 @@ def _rows(settings: Settings) -> dict[str, tuple[Any, str]]:
 
 
 def _answer(
-    context: CommandContext, rows: dict[str, tuple[Any, str]], *, one: bool, origin: bool
+    context: CommandContext, rows: dict[str, tuple[object, str]], *, one: bool, origin: bool
 ) -> None:
     if one and not origin:
         ((name, (value, _)),) = rows.items()
@@ -126,5 +126,5 @@ def _changes(context: CommandContext) -> list[str]:
     return [*changes, "  accept it: cogcli config trust"] if changes else []
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "none" if value in (None, [], (), {}) else plain(value)

@@ -24,6 +24,7 @@ from cogcli.cli.listing import Column, show
 from cogcli.cli.options import Examples, ListFlags, Reports, argument, command
 from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details
+from cogcli.declarations.value_types import Json
 from cogcli.report.check_report import MarkdownTable, cell
 from cogcli.report.styled_text import StyledLine
 
@@ -176,7 +177,7 @@ def coverage(context: CommandContext, *, report: Reports) -> int:
     )
 
 
-def _coverage_line(found: Mapping[str, Mapping[str, Any]]) -> str:
+def _coverage_line(found: Mapping[str, Json]) -> str:
     """`86/97 capabilities, 51/62 skills`; what is the user's apart from what is shipped."""
     yours = [
         f"{one['yours']['ran']}/{one['yours']['total']} {kind}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cogcli.app import episodes
 from cogcli.app.registry import open_registry
@@ -92,5 +92,5 @@ def _result_lines(context: CommandContext, result: runs.ReplayResult) -> list[St
     return lines
 
 
-def _preview(value: Any) -> str:
+def _preview(value: object) -> str:
     return truncate(visible("nothing" if value is None else dumps(value)), 200)
