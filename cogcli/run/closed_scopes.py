@@ -12,7 +12,14 @@ from typing import Final
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import RunError
 from cogcli.declarations.envelope import Draft, Event, draft_of
-from cogcli.declarations.events import RunTerminated, row_of
+from cogcli.declarations.events import (
+    RunAborting,
+    RunStarted,
+    RunTerminated,
+    StepFinished,
+    row_of,
+)
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 
 FULL_DISK: Final = "env.disk"
@@ -37,12 +44,13 @@ class ClosedScopes:
         kind = event.event_type
         if row_of(kind).closes:
             self.steps[event.run_id, event.step_id] = event
-            self._note_cut(event.payload.get("reason") == "cancelled")
+            self._note_cut(StepFinished.of(event.payload).reason == "cancelled")
         elif kind == "run.terminated":
             self.runs[event.run_id] = event
-            self._note_cut(event.payload["status"] == "aborted")
+            self._note_cut(RunTerminated.of(event.payload).status == "aborted")
         elif kind == "run.started":
-            self._parents[event.run_id] = (event.payload.get("parent_run_id"), event.step_id)
+            parent = read_record(RunStarted, event.payload).parent_run_id
+            self._parents[event.run_id] = (parent, event.step_id)
         elif kind == "run.aborting":
             self.aborting = self.aborting or event
         elif kind == "run.resumed" and not self.cut_off:
@@ -54,7 +62,7 @@ class ClosedScopes:
     @property
     def signal(self) -> str | None:
         """The name of the signal that ended the run, or None."""
-        return self.aborting.payload["signal"] if self.aborting else None
+        return RunAborting.of(self.aborting.payload).signal if self.aborting else None
 
     def follows_signal(self, end: Event) -> bool:
         """Return whether a signal came before this closing event."""

@@ -129,14 +129,15 @@ class OpenDoubts:
 
     def first_open(self) -> EffectInDoubtError | None:
         """Return the error of the first undecided call in doubt, for which the run waits, or None."""
-        for intent in self._log.open_doubts[:1]:
-            name = intent.payload["capability"]
-            error = EffectInDoubtError(
-                "effect.in-doubt", f"`{name}` may have happened before the run stopped", left=True
-            )
-            error.step_id, error.capability_id = intent.step_id, name
-            return error
-        return None
+        doubts = self._log.open_doubts
+        if not doubts:
+            return None
+        name = StepStarted.of(doubts[0].payload).capability
+        error = EffectInDoubtError(
+            "effect.in-doubt", f"`{name}` may have happened before the run stopped", left=True
+        )
+        error.step_id, error.capability_id = doubts[0].step_id, name
+        return error
 
     def _in_doubt(self, run_id: str, step_id: str, number: int) -> Event | None:
         """Return the write-ahead record of this attempt if it has no result, or None."""
@@ -149,12 +150,9 @@ class OpenDoubts:
         decision = self._log.decisions.get((intent.run_id, intent.step_id))
         if decision is None:
             return None
-        payload = decision.payload
+        decided = PolicyDecided.of(decision.payload)
         return DoubtResolution(
-            payload["verdict"],
-            decision.agent_id or "",
-            payload.get("reason") or "",
-            payload.get("output"),
+            decided.verdict or "", decision.agent_id or "", decided.reason or "", decided.output
         )
 
     def _record(self, intent: Event, resolution: DoubtResolution | None) -> DoubtResolution | None:
@@ -186,26 +184,25 @@ class OpenDoubts:
         """Append `call.retried` with the reason `resumed`. `key` replaces an idempotency key that the service
         closed."""
         run_id, step_id = intent.run_id or "", intent.step_id or ""
+        begun = StepStarted.of(intent.payload)
         repeats = self._log.repeats.get((run_id, step_id), ())
         payload = CallRetried(
             step_id=step_id,
             attempt=2 + len(repeats) + self._log.resumptions.get((run_id, step_id), 0),
-            binding=intent.payload.get("binding"),
-            service=intent.payload.get("service"),
+            binding=begun.binding,
+            service=begun.service,
             reason="resumed",
             wait_ms=0,
             idempotency_key=key or None,
         )
         speaker = intent.agent_id or "system"
         draft = draft_of(payload, run_id, step_id=step_id, speaker=speaker)
-        self._journal.append(
-            draft, durable=intent.payload.get("side_effects") in ("effect", "idempotent")
-        )
+        self._journal.append(draft, durable=begun.side_effects in ("effect", "idempotent"))
 
 
 def _is_harmless(intent: Event, effect: str) -> bool:
     """Return whether both the recorded and the present effect class allow a repeat without a decision."""
-    return intent.payload.get("side_effects") in HARMLESS and effect in HARMLESS
+    return StepStarted.of(intent.payload).side_effects in HARMLESS and effect in HARMLESS
 
 
 # -- a person's answers ------------------------------------------------------------------------------------------------
@@ -231,27 +228,37 @@ def resolutions_from(
     doubts = {event.step_id or "": event for event in log.doubts}
     still_open = [event.step_id or "" for event in log.open_doubts]
     for answer in answers:
-        step = answer.step
-        if step is None:
-            if len(still_open) > 1:
-                raise _ambiguous_answer(answer.choice, still_open, episode)
-            step = still_open[0] if still_open else None
+        step = _find_step(answer, still_open, episode)
         if step in found:
             raise UsageError(
                 "usage.flag", f"`--in-doubt` is given twice for `{step}`", hint="keep one answer"
             )
         intent = doubts.get(step or "")
-        if intent is None and (step is not None or answer.choice == "done"):
-            what = (
-                "no call is in doubt" if step is None else f"no call of step `{step}` is in doubt"
-            )
-            expected = f"one of: {', '.join(still_open[:20]) or 'nothing'}"
-            raise UsageError("step.unknown", what, expected=expected)
+        if intent is None:
+            _require_no_call(answer.choice, step, still_open)
         output = answer.output
         if answer.choice == "done" and intent is not None:
             output = _check_output(intent, output or {}, find_capability)
         found[step] = DoubtResolution(answer.choice, f"human:{by}", reason, output)
     return found
+
+
+def _find_step(answer: DoubtAnswer, still_open: list[str], episode: str) -> str | None:
+    """Return the step of an answer: the one that it names, otherwise the only one with an open call."""
+    if answer.step is not None:
+        return answer.step
+    if len(still_open) > 1:
+        raise _ambiguous_answer(answer.choice, still_open, episode)
+    return still_open[0] if still_open else None
+
+
+def _require_no_call(choice: str, step: str | None, still_open: list[str]) -> None:
+    """Raise UsageError for an answer to no call, unless it names no step and needs no call."""
+    if step is None and choice != "done":
+        return
+    what = "no call is in doubt" if step is None else f"no call of step `{step}` is in doubt"
+    expected = f"one of: {', '.join(still_open[:20]) or 'nothing'}"
+    raise UsageError("step.unknown", what, expected=expected)
 
 
 def _check_output(

@@ -14,8 +14,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from cogcli.base.canonical import digest_of
+from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import RunStarted, StepFinished, StepStarted
+from cogcli.declarations.events import RunStarted, StepAnswered, StepFinished, StepStarted
 from cogcli.declarations.governance_events import PolicyDecided
 from cogcli.declarations.value_types import Json
 from cogcli.run.log_index import LogIndex
@@ -89,18 +90,27 @@ def _effect_from_intent(recording: LogIndex, intent: Event) -> Effect | None:
 def _find_outcome(recording: LogIndex, intent: Event) -> tuple[str, Json | None]:
     """Return the state of a call and its output. The state is empty if no attempt left the process."""
     key = (intent.run_id, intent.step_id)
-    early, decision = recording.answers.get(key), recording.decisions.get(key)
-    end = recording.closings.get(key)
+    end, decision = recording.closings.get(key), recording.decisions.get(key)
     closing = StepFinished.of(end.payload) if end else None
-    output = early.output if early else None
-    if output is None and closing is not None and closing.step_status == "done":
-        output = closing.output
-    if output is None and decision is not None:
-        output = PolicyDecided.of(decision.payload).output
+    output = _find_output(recording.answers.get(key), closing, decision)
     if output is not None:
         return DONE, output
     if closing is None or decision is not None:
         return IN_DOUBT, None
-    attempts = closing.attempts or []
-    left = any(each.status != "skipped" and each.left is not False for each in attempts)
-    return (FAILED if left else ""), None
+    return (FAILED if any(map(_may_have_left, closing.attempts or ())) else ""), None
+
+
+def _find_output(
+    answer: StepAnswered | None, closing: StepFinished | None, decision: Event | None
+) -> Json | None:
+    """Return the output of a call: its early answer, that of its step, or the one in a decision about it."""
+    if answer is not None and answer.output is not None:
+        return answer.output
+    if closing is not None and closing.step_status == "done" and closing.output is not None:
+        output: Json = closing.output
+        return output
+    return PolicyDecided.of(decision.payload).output if decision is not None else None
+
+
+def _may_have_left(attempt: AttemptMade) -> bool:
+    return attempt.status != "skipped" and attempt.left is not False

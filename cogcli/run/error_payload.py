@@ -16,6 +16,8 @@ from cogcli.base.errors import (
     RuntimeErrorBase,
 )
 from cogcli.base.resolved_secrets import resolved_secrets
+from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
@@ -74,10 +76,10 @@ def _render_causes(error: RuntimeErrorBase) -> Iterator[str]:
         yield _render_cause(cause)
         cause = cause.__cause__ or (None if cause.__suppress_context__ else cause.__context__)
     attempts = error.attempts if len(error.attempts) > 1 else []
-    for number, attempt in enumerate(attempts, 1):
-        words = " → ".join(str(attempt.get(name)) for name in ("binding_id", "service_id"))
-        ending = attempt.get("code") or attempt.get("status")
-        yield f"attempt {number}: {words}: {ending}: {attempt.get('message') or ''}".rstrip(": ")
+    for number, made in enumerate(attempts, 1):
+        attempt = read_record(AttemptMade, made)
+        words = f"{attempt.binding_id} → {attempt.service_id}: {attempt.code or attempt.status}"
+        yield f"attempt {number}: {words}: {attempt.message or ''}".rstrip(": ")
 
 
 def _render_cause(cause: BaseException) -> str:

@@ -4,15 +4,16 @@ number and duration of attempts, the request as a shell command, and a binding w
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
-from cogcli.base.jsonvalue import list_of, text_of
+from cogcli.base.errors import RuntimeErrorBase
 from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StepFinished
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.exchange import ReceivedRequest
@@ -24,40 +25,46 @@ from cogcli.specs.eligibility import reasons
 UNREACHABLE: Final = ("call.transport", "call.timeout", "call.circuit-open")
 
 
-def describe_failed_call(events: Iterable[Event], error: Json, catalog: Catalog | None) -> Json:
+class _SentRequest(Record):
+    """The recorded request of an attempt."""
+
+    headers: list[str]
+    media_type: str
+    body: Any = None
+
+
+def describe_failed_call(
+    events: Iterable[Event], error: RuntimeErrorBase, catalog: Catalog | None
+) -> Json:
     """Return members to add to the `error` object of a run.
 
     They are `tried`, `curl`, `instead` (`CAP=BINDING`, callable without a network), and `hint` if the error has none.
     Empty for an error that concerns no HTTP call.
     """
-    attempts = _find_failed_attempts(events, error)
-    sent = [attempt for attempt in attempts if attempt.url]
+    sent = _find_failed_attempts(events, error.code)
     if not sent:
         return {}
     found: Json = {
         "tried": list(_summarize_addresses(sent)),
         "curl": _build_curl_command(sent[-1], catalog),
     }
-    if error["code"] in UNREACHABLE:
-        found["instead"] = offline = offline_binding(text_of(error.get("capability")), catalog)
-        if not error.get("hint"):
-            found["hint"] = (
-                f"without the network: --bind {offline}"
-                if offline
-                else _suggest_address(error, catalog)
-            )
+    if error.code in UNREACHABLE:
+        found["instead"] = offline = offline_binding(error.capability_id or "", catalog)
+        without = f"without the network: --bind {offline}" if offline else ""
+        if not error.hint:
+            found["hint"] = without or _suggest_address(error, catalog)
     return {name: value for name, value in found.items() if value}
 
 
-def _find_failed_attempts(events: Iterable[Event], error: Json) -> list[AttemptMade]:
-    """Return the attempts of the step that failed last with this code."""
+def _find_failed_attempts(events: Iterable[Event], code: str) -> list[AttemptMade]:
+    """Return the attempts with an address of the step that failed last with this code."""
     found: list[AttemptMade] = []
     for event in events:
         if event.event_type == "step.failed":
             failed = read_record(StepFinished, event.payload)
-            if failed.error and failed.error.code == error["code"] and failed.attempts:
+            if failed.error and failed.error.code == code and failed.attempts:
                 found = failed.attempts
-    return found
+    return [attempt for attempt in found if attempt.url]
 
 
 def _summarize_addresses(sent: list[AttemptMade]) -> Iterable[str]:
@@ -79,30 +86,38 @@ def _build_curl_command(attempt: AttemptMade, catalog: Catalog | None) -> str:
     origin, _, rest = (attempt.url or "").partition("://")
     host, slash, path = rest.partition("/")
     path, _, query = f"{slash}{path}".partition("?")
-    request = attempt.request or {}
-    headers = dict.fromkeys(map(text_of, list_of(request.get("headers"))), "")
-    if media := text_of(request.get("media_type")):
-        headers["content-type"] = media
-    body = request.get("body")
-    data = b"" if body is None else body.encode() if isinstance(body, str) else orjson.dumps(body)
+    request = read_record(_SentRequest, attempt.request)
+    headers = dict.fromkeys(request.headers, "")
+    if request.media_type:
+        headers["content-type"] = request.media_type
+    data = _encode(request.body)
     seen = ReceivedRequest(attempt.method or "POST", path, query, headers, data)
     return curl_line(seen, f"{origin}://{host}", service, binding)
 
 
-def _suggest_address(error: Json, catalog: Catalog | None) -> str:
+def _encode(body: Any) -> bytes:
+    """Return a recorded body as bytes: a text unchanged, another value as JSON."""
+    if body is None:
+        return b""
+    return body.encode() if isinstance(body, str) else orjson.dumps(body)
+
+
+def _suggest_address(error: RuntimeErrorBase, catalog: Catalog | None) -> str:
     """Return a hint with the file that holds the address of an unreachable service. Empty if no file has it."""
-    service = catalog.services.get(text_of(error.get("service"))) if catalog else None
-    if error["code"] != "call.transport" or service is None or "base_url" not in service.settings:
+    service = catalog.services.get(error.service_id or "") if catalog else None
+    if error.code != "call.transport" or service is None or "base_url" not in service.settings:
         return ""
     return f"is `{service.id}` running? its address is `base_url` in {service.file}"
 
 
 def offline_binding(capability: str, catalog: Catalog | None) -> str:
     """Return `CAP=BINDING` for a trusted binding of the capability that runs in this process. Empty without one."""
-    for name in catalog.bindings_of.get(capability, ()) if catalog else ():
-        binding = catalog.bindings[name] if catalog else None
-        service = catalog.services.get(binding.service) if catalog and binding else None
-        if catalog is None or binding is None or service is None:
+    if catalog is None:
+        return ""
+    for name in catalog.bindings_of.get(capability, ()):
+        binding = catalog.bindings[name]
+        service = catalog.services.get(binding.service)
+        if service is None:
             continue
         is_here = binding.trusted and service.trusted and catalog.in_process(service)
         if is_here and not reasons(catalog, binding, SelectionOptions()):

@@ -22,6 +22,8 @@ _CODES: Final = {
     "json.size": "input.size",
     "json.nodes": "input.size",
 }
+_EXAMPLES: Final = {"array": '["a"]', "object": '{"a": 1}'}
+"""An example of each type whose values are written as JSON."""
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -75,7 +77,7 @@ def _prepare_given(
     return prepared
 
 
-def convert_texts(given: Mapping[str, Any], fields: Fields) -> tuple[Json, list[UsageError]]:
+def convert_texts(given: Mapping[str, object], fields: Fields) -> tuple[Json, list[UsageError]]:
     """Return the inputs with each text converted to its declared type, and an error for each text that does not fit.
 
     An input with an error is left out.
@@ -107,26 +109,29 @@ def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[Usa
                 )
 
 
-def _convert_text(given: GivenText, wanted: str, name: str) -> Any:
+def _convert_text(given: GivenText, wanted: str, name: str) -> object:
     """Return the text converted to the declared type. Raise UsageError `input.type`."""
     text, where = given
     if wanted in ("string", "any"):
         return text
-    if wanted in ("array", "object"):
-        if text.lstrip()[:1] != ("[" if wanted == "array" else "{"):
-            example = '["a"]' if wanted == "array" else '{"a": 1}'
+    if wanted in _EXAMPLES:
+        example = _EXAMPLES[wanted]
+        if text.lstrip()[:1] != example[0]:
             what = f"`{name}`: expected {wanted}, found {preview(text)}"
             raise UsageError("input.type", what, hint=f"give JSON: -p '{name}:={example}'")
         return json_value(text, where)
     word = text.strip()
     if wanted == "boolean" and word in _BOOLEANS:
         return _BOOLEANS[word]
-    if wanted in ("integer", "number") and (
-        word[:1] in "-0123456789" and word[-1:].isdigit() and not set(word) - set("0123456789.eE+-")
-    ):
+    if wanted in ("integer", "number") and _is_like_number(word):
         return json_value(word, where)
     expected = "true or false" if wanted == "boolean" else wanted
     raise UsageError("input.type", f"`{name}`: expected {expected}, found {preview(text)}")
+
+
+def _is_like_number(word: str) -> bool:
+    is_enclosed = word[:1] in "-0123456789" and word[-1:].isdigit()
+    return is_enclosed and not set(word) - set("0123456789.eE+-")
 
 
 def json_value(data: bytes | str, where: str, *, file: str = "") -> Any:
@@ -163,19 +168,24 @@ def raise_together(
     if len(problems) == 1 and error is None:
         raise problems[0]
     both = [problem_from_error(problem) for problem in problems]
-    names = ["" if name == "*" else f"`{name}`" for name in doubtful]
     if error is not None:
-        found = list(getattr(error, "problems", ())) or [problem_from_error(error)]
-        both += [
-            p
-            for p in found
-            if p.code != "input.missing" or not any(name in p.message for name in names)
-        ]
+        both += _problems_of_loading(error, doubtful)
     if len(both) == 1:
         raise problems[0]
     found_all = ProblemsFound(both)
     found_all.typed = {place: text for problem in problems for place, text in problem.typed.items()}
     raise found_all
+
+
+def _problems_of_loading(error: CogcliError, doubtful: Iterable[str]) -> list[Problem]:
+    """Return the problems of loading the skill, without `input.missing` of inputs in `doubtful`."""
+    found = list(getattr(error, "problems", ())) or [problem_from_error(error)]
+    names = ["" if name == "*" else f"`{name}`" for name in doubtful]
+    return [
+        problem
+        for problem in found
+        if problem.code != "input.missing" or not any(name in problem.message for name in names)
+    ]
 
 
 def problem_from_error(error: CogcliError) -> Problem:

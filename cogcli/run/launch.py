@@ -189,7 +189,7 @@ def _with_typed_files(
 
 
 def with_typed_inputs(
-    environment: RunEnvironment, inputs: Mapping[str, Any], names: Iterable[str]
+    environment: RunEnvironment, inputs: Mapping[str, object], names: Iterable[str]
 ) -> RunEnvironment:
     """Return an environment in which the run may also read the files that these inputs name."""
     values = [inputs[name] for name in names if name in inputs]
@@ -335,13 +335,13 @@ def invoker_context(
     )
 
 
-def _find_variables(selection: Mapping[str, Any], catalog: Catalog) -> dict[str, dict[str, str]]:
+def _find_variables(selection: Mapping[str, Json], catalog: Catalog) -> dict[str, dict[str, str]]:
     """Return by service the variable values of services in the pinned chains. They are not secrets."""
     used = {each["service_id"] for chain in selection.values() for each in chain["members"]}
     return {id: dict(values) for id in sorted(used) if (values := catalog.services[id].values)}
 
 
-def _build_request(prepared: PreparedRun, journal: Journal, selection: Json) -> Request:
+def _build_request(prepared: PreparedRun, journal: Journal, selection: dict[str, Json]) -> Request:
     skill, frame, agent = prepared.skill, prepared.frame, prepared.agent
     variables = _find_variables(selection, prepared.catalog)
     own = " ".join(f"{skill.name}: {skill.description}".split())

@@ -16,7 +16,14 @@ from typing import NoReturn
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.events import (
+    StepDegraded,
+    StepFailed,
+    StepFinished,
+    StepSkipped,
+    StepVetoed,
+)
+from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.run.engine.doubt import LeftOut
 from cogcli.run.engine.outcome import LEFT_OUT, Degraded
 from cogcli.run.engine.ports import RecordedCall
@@ -36,9 +43,7 @@ class LogDispatcher:
         self._log = log
         self._end_unanswered = end_unanswered
         closings = [event for event in log.closings.values() if not is_of_probe(event)]
-        cut_off = {
-            event.seq or 0 for event in closings if event.payload.get("reason") == "cancelled"
-        }
+        cut_off = {event.seq or 0 for event in closings if _is_cancelled(event)}
         closed = {event.seq or 0 for event in closings}
         self._positions = sorted({*log.answered_at.values(), *closed} - cut_off)
         """The `seq` of each answer and step end. Cancelled steps are left out: they have no answer, and their end may
@@ -102,7 +107,7 @@ class LogDispatcher:
 
     def is_cut_off(self, run_id: str, path: str) -> bool:
         closing = self._log.closings.get((run_id, path))
-        return closing is not None and closing.payload.get("reason") == "cancelled"
+        return closing is not None and _is_cancelled(closing)
 
     def _turn(self, position: float) -> float | None:
         """Return the position, or None if all events before it are delivered."""
@@ -139,13 +144,19 @@ class LogDispatcher:
 def error_of_ending(end: Event) -> Exception:
     """Return the exception that corresponds to this closing event of a step or run: LeftOut, Degraded, its recorded
     error, otherwise Cancelled."""
-    if _is_left_out(end):
-        return LeftOut(end.payload.get("detail") or "")
-    if end.event_type == "step.degraded":
-        return Degraded(end.payload.get("detail") or "")
-    error = end.payload.get("error")
-    return error_of(error) if error and row_of(end.event_type).fails else Cancelled()
+    match payload := recorded_payload(end):
+        case StepDegraded():
+            return Degraded(payload.detail or "")
+        case StepSkipped() if payload.reason == LEFT_OUT:
+            return LeftOut(payload.detail or "")
+        case StepFailed() | StepVetoed() if payload.error:
+            return error_of(payload.error.json)
+    return Cancelled()
 
 
 def _is_left_out(end: Event) -> bool:
-    return end.event_type == "step.skipped" and end.payload.get("reason") == LEFT_OUT
+    return end.event_type == "step.skipped" and StepFinished.of(end.payload).reason == LEFT_OUT
+
+
+def _is_cancelled(end: Event) -> bool:
+    return StepFinished.of(end.payload).reason == "cancelled"

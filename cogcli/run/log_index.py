@@ -22,7 +22,7 @@ from cogcli.base.calls import HARMLESS, Answer
 from cogcli.base.errors import RuntimeErrorBase, error_from_payload
 from cogcli.base.refs import parse_target
 from cogcli.base.step_path import StepPath
-from cogcli.declarations.call_records import AttemptMade
+from cogcli.declarations.call_records import AttemptMade, RunError
 from cogcli.declarations.envelope import ActiveTime, Draft, Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
@@ -334,14 +334,14 @@ class LogIndex:
         key = (run_id, step_id)
         early = self.answers.get(key)
         last = self._find_closing(key) or early
-        recorded = (last.attempts or []) if last else []
+        recorded = last.attempts or () if last else ()
         attempts = [each for each in recorded if each.status != "skipped"]
         if number <= len(attempts):
             return self._result_from_closing_event(key, attempts[number - 1])
-        repeats = (CallRetried.of(event.payload) for event in self.repeats.get(key, ()))
-        later = next((each for each in repeats if each.attempt == number + 1), None)
-        if later is not None:
-            return error_of(later.error or {})
+        for event in self.repeats.get(key, ()):
+            later = CallRetried.of(event.payload)
+            if later.attempt == number + 1:
+                return error_of(later.error or {})
         if early and number == self._attempts_begun(key):
             return Answer(early.output)  # an older log does not record the attempts
         return None
@@ -482,16 +482,16 @@ def _wire_record(attempt: Json) -> Json | None:
 def error_of(recorded: Json) -> RuntimeErrorBase:
     """Return the error of a recorded failure."""
     error = error_from_payload(recorded)
-    error.record, error.usage = _wire_record(recorded), recorded.get("usage")
+    error.record, error.usage = _wire_record(recorded), AttemptMade.of(recorded).usage
     return error
 
 
-def locate_error(recorded: Json) -> RuntimeErrorBase:
+def locate_error(recorded: RunError) -> RuntimeErrorBase:
     """Return the error that ended a recorded run, with its place."""
-    error = error_of(recorded)
-    error.step_id, error.capability_id = recorded.get("step"), recorded.get("capability")
-    error.binding_id, error.service_id = recorded.get("binding"), recorded.get("service")
-    error.effect = recorded.get("effect")
+    error = error_of(recorded.json)
+    error.step_id, error.capability_id = recorded.step, recorded.capability
+    error.binding_id, error.service_id = recorded.binding, recorded.service
+    error.effect = recorded.effect
     return error
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from cogcli.base.errors import EnvironmentRefusal, UsageError
@@ -28,7 +28,7 @@ UNSET: Final = ("cost_microusd", *(f"stage_latency_ms.{phase}" for phase in PHAS
 
 
 def policy_of(
-    catalog: Catalog, request: PolicyRequest, skill_id: str, inputs: Mapping[str, Any]
+    catalog: Catalog, request: PolicyRequest, skill_id: str, inputs: Mapping[str, object]
 ) -> CallPolicy:
     """Return the policy for the calls of a skill's run with these inputs.
 
@@ -84,7 +84,7 @@ def governed_by(
     )
 
 
-def slots_of(intent: PackIntent, inputs: Mapping[str, Any]) -> dict[str, str]:
+def slots_of(intent: PackIntent, inputs: Mapping[str, object]) -> dict[str, str]:
     """Return the entity in each slot of an intent, as `type:id`, from the input that the slot's parameter names."""
     return {
         name: f"{slot.type}:{inputs[slot.param]}"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.base.allowed_hosts import name_hosts
 from cogcli.base.jsonvalue import preview
@@ -52,9 +52,9 @@ class AgentRun(NamedTuple):
     """The members of the first event that only an agent's run has, and the program that it runs."""
 
     task: str
-    payload: Mapping[str, Any]
+    payload: Mapping[str, object]
     """The `agent` of `run.started`."""
-    pins: Mapping[str, Any]
+    pins: Mapping[str, object]
     program: RunProgram
     policy: CallPolicy
     secrets: LearnedSecrets | None = None
@@ -118,7 +118,7 @@ class RunRequest(NamedTuple):
         given = self.options.policy
         return PolicyRequest(**given) if given else None
 
-    def with_options(self, **changes: Any) -> RunRequest:
+    def with_options(self, **changes: object) -> RunRequest:
         """Return a copy with other options."""
         return self._replace(options=self.options.replace(**changes))
 
@@ -164,9 +164,9 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
     )
 
 
-def _with_hosts(problem: Problem, skill: Skill | None, inputs: Mapping[str, Any]) -> Problem:
+def _with_hosts(problem: Problem, skill: Skill | None, inputs: Mapping[str, object]) -> Problem:
     """Return the problem with a hint that names the host that the step would call, if the inputs determine it."""
-    given: Any = inputs
+    given: object = inputs
     match problem.path.split("/"):
         case ["", "steps", number, *_] if skill is not None and problem.file == skill.file:
             step = skill.steps[int(number)]
@@ -174,7 +174,7 @@ def _with_hosts(problem: Problem, skill: Skill | None, inputs: Mapping[str, Any]
     return problem._replace(hint=name_hosts(problem.hint, given))
 
 
-def _resolve_value(value: Any, inputs: Mapping[str, Any]) -> Any:
+def _resolve_value(value: object, inputs: Mapping[str, object]) -> object:
     """Return the value of a step's input member before the run: the run input that it names, otherwise itself."""
     if isinstance(value, str) and value.startswith("inputs."):
         return inputs.get(value.split(".")[1])
@@ -182,7 +182,7 @@ def _resolve_value(value: Any, inputs: Mapping[str, Any]) -> Any:
 
 
 def call_policy(
-    catalog: Catalog, request: PolicyRequest | None, skill_id: str, inputs: Mapping[str, Any]
+    catalog: Catalog, request: PolicyRequest | None, skill_id: str, inputs: Mapping[str, object]
 ) -> CallPolicy | None:
     """Return the policy for the calls of a skill's run, or None for the default policy. Raises as `policy_of`."""
     if request is None:
@@ -330,8 +330,8 @@ class RunEnvironment(NamedTuple):
 
 
 def one_step_skill(
-    head: Mapping[str, str], uses: str, values: Mapping[str, Any], outputs: Mapping[str, Any], names: Iterable[str],
-    step: Mapping[str, Any] = {},
+    head: Mapping[str, str], uses: str, values: Mapping[str, object], outputs: Mapping[str, object],
+    names: Iterable[str], step: Mapping[str, object] = {},
 ) -> Json:  # fmt: skip
     """Return the spec of a skill whose only step calls `uses` with these values and returns the outputs in `names`.
 

@@ -7,16 +7,23 @@ arguments and facts from the decision itself. No call is made, and no engine run
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from cogcli.base.jsonvalue import object_of, text_of
 from cogcli.base.redact import MASK
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import RunStarted, StepCompleted
 from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
 from cogcli.declarations.pack_spec import Pack
-from cogcli.declarations.run_start import AgentStart, RecordedRequest, RequestUser, start_of
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import (
+    AgentStart,
+    PinnedChain,
+    RecordedRequest,
+    RequestUser,
+    start_of,
+)
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.policy.run_policy import (
@@ -54,8 +61,8 @@ class ReplayedDecision(NamedTuple):
         """Whether the new verdict, gate or obligations differ from the recorded ones."""
         if self.verdict is None:
             return False
-        recorded = PolicyDecided.of(self.event.payload)
-        before = recorded.verdict, recorded.gate or "", set(_list_or_empty(recorded.obligations))
+        recorded = read_record(PolicyDecided, self.event.payload)
+        before = recorded.verdict, recorded.gate or "", set(recorded.obligations or ())
         return before != (self.verdict.verdict, self.verdict.gate, set(self.verdict.obligations))
 
 
@@ -119,28 +126,30 @@ class _DecisionFold:
     def apply(self, event: Event, payload: Payload) -> None:
         """Fold an event."""
         apply_to_runs(self._states, event)
-        if isinstance(payload, RunStarted):
-            self._started = self._started or payload
         if payload.event.resolves:
             self._answers[event.id] = event
         if not payload.event.one_process_only:
             self._now = event.timestamp
-        if isinstance(payload, StepCompleted) and (called := called_by(event.payload)):
-            for each in {id(one): one for one in (self._recorded, self._policy)}.values():
-                each.learn(called, payload.output or {}, event.timestamp)
+        match payload:
+            case RunStarted():
+                self._started = self._started or payload
+            case StepCompleted():
+                self._learn(event, payload)
         if type(turn := getattr(payload, "turn", None)) is int:
             self._turn = turn
         for observe in filter(None, {self._recorded.observe, self._policy.observe}):
             observe(event)
 
+    def _learn(self, event: Event, payload: StepCompleted) -> None:
+        called = called_by(event.payload)
+        if called:
+            for each in {id(one): one for one in (self._recorded, self._policy)}.values():
+                each.learn(called, payload.output or {}, event.timestamp)
+
     def redecide(self, event: Event, decided: PolicyDecided) -> ReplayedDecision:
         """Return the policy's decision about the call of a recorded decision."""
-        key = event.run_id, event.step_id
         answer = self._answers.get(event.caused_by or "")
-        if answer is not None and key in self._asked:
-            self._lifted[key] = self._lifted.get(key, frozenset()) | {self._asked[key]}
-        self._asked[key] = (decided.verdict or "", decided.gate or "")
-        lifted = self._lifted.get(key, frozenset())
+        lifted = self._lift_gates(event, decided, answered=answer is not None)
         capability = find_tool(self._catalog, decided.capability or "")
         state = self._states.get(event.run_id)
         if capability is None or state is None or decided.input is None:
@@ -148,22 +157,42 @@ class _DecisionFold:
                 event, None, None, lifted, "the log does not hold its arguments"
             )
         now = answer.timestamp if answer else self._now
-        self._policy.turn = self._turn
-        before = self._policy.replace_facts(KnownFacts(self._facts_at_decision(decided)))
-        case = self._policy.build_judged_call(
-            capability,
-            decided.input,
-            RunState(state.inputs, state.vars, state.outputs, now, tuple(decided.inside or ())),
-            event.step_id or "",
-            self._chosen_services(capability.id),
+        run_state = RunState(
+            state.inputs, state.vars, state.outputs, now, tuple(decided.inside or ())
         )
-        verdict = self._policy.decide(case)
-        self._policy.replace_facts(before)
+        case, verdict = self._decide(capability, event, decided, run_state)
         if masked := _find_masked_read(self._policy, case, verdict):
             return ReplayedDecision(event, case, None, lifted, f"`{masked}` is masked in the log")
         if (verdict.verdict, verdict.gate) in lifted:
             verdict = verdict.lifted()
         return ReplayedDecision(event, case, verdict, lifted)
+
+    def _decide(
+        self, capability: Capability, event: Event, decided: PolicyDecided, state: RunState
+    ) -> tuple[JudgedCall, Verdict]:
+        """Return the call of a recorded decision and the policy's verdict on it, with the facts known then."""
+        self._policy.turn = self._turn
+        before = self._policy.replace_facts(KnownFacts(self._facts_at_decision(decided)))
+        case = self._policy.build_judged_call(
+            capability,
+            decided.input or {},
+            state,
+            event.step_id or "",
+            self._chosen_services(capability.id),
+        )
+        verdict = self._policy.decide(case)
+        self._policy.replace_facts(before)
+        return case, verdict
+
+    def _lift_gates(
+        self, event: Event, decided: PolicyDecided, *, answered: bool
+    ) -> frozenset[tuple[str, str]]:
+        """Note a decision, and return the gates of its call that people have approved."""
+        key = event.run_id, event.step_id
+        if answered and key in self._asked:
+            self._lifted[key] = self._lifted.get(key, frozenset()) | {self._asked[key]}
+        self._asked[key] = (decided.verdict or "", decided.gate or "")
+        return self._lifted.get(key, frozenset())
 
     def _facts_at_decision(self, decided: PolicyDecided) -> Facts:
         """Return the facts of the decision, with those of the run's calls as this pack declares them."""
@@ -180,15 +209,8 @@ class _DecisionFold:
         return found
 
     def _chosen_services(self, capability_id: str) -> tuple[str, ...]:
-        chosen = object_of(self._started.selection.get(capability_id)) if self._started else {}
-        return tuple(
-            text_of(object_of(member).get("service_id")) for member in chosen.get("members") or ()
-        )
-
-
-def _list_or_empty(value: Any) -> Any:
-    """Return the value if it is a list, otherwise an empty tuple."""
-    return value if isinstance(value, list) else ()
+        chosen = self._started.selection.get(capability_id) if self._started else None
+        return tuple(member.service_id for member in read_record(PinnedChain, chosen).members)
 
 
 def _find_masked_read(policy: RunPolicy, case: JudgedCall, verdict: Verdict) -> str:
@@ -203,9 +225,12 @@ def _find_masked_read(policy: RunPolicy, case: JudgedCall, verdict: Verdict) -> 
     )
 
 
-def _is_masked(value: Any) -> bool:
-    if isinstance(value, dict):
-        return any(map(_is_masked, value.values()))
-    if isinstance(value, list):
-        return any(map(_is_masked, value))
-    return isinstance(value, str) and MASK in value
+def _is_masked(value: object) -> bool:
+    match value:
+        case str():
+            return MASK in value
+        case dict():
+            return any(map(_is_masked, value.values()))
+        case list():
+            return any(map(_is_masked, value))
+    return False

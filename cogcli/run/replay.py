@@ -13,7 +13,7 @@ from cogcli.base.links import LEAVES
 from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import RunResumed
+from cogcli.declarations.events import RunResumed, RunStarted
 from cogcli.declarations.pack_spec import BUILT_IN_PACK
 from cogcli.declarations.run_start import start_of
 from cogcli.episode.blobs import BlobFolder, parse
@@ -153,7 +153,7 @@ def request_from(started: Event) -> Request:
         seed=start.seed,
         tags=start.tags,
         pins=start.pins.json,
-        selection=start.json.get("selection") or {},
+        selection=RunStarted.of(started.payload).selection,
         taken_over=start.taken_over,
         effects=start.effects,
         policy=start.policy.json if start.policy else {},

@@ -16,11 +16,18 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 from cogcli.base.calls import HARMLESS, Answer, Attempt, BindingChain, chain_from_payload
 from cogcli.base.errors import BindingResolutionError, CogcliError, EffectInDoubtError
-from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Draft, Event, mask_payload
-from cogcli.declarations.events import row_of
+from cogcli.declarations.events import (
+    PlanCreated,
+    RunTerminated,
+    StepFinished,
+    StepStarted,
+    row_of,
+)
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import start_of
+from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.declarations.value_types import Json
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.run.closed_scopes import draft_full_disk_end
@@ -127,10 +134,7 @@ class ReplaySink:
             # Cancelled twice, without a grace period: the answer never came.
             self._cancel()
             self._cancel()
-        elif key not in log.closings and end.payload.get("status_reason") not in (
-            "step.timeout",
-            "run.timeout",
-        ):
+        elif key not in log.closings and not _is_end_by_timeout(end):
             raise EffectInDoubtError(
                 "effect.in-doubt", "whether it happened was never known", left=True
             )
@@ -163,38 +167,10 @@ class ReplaySink:
         """
         recorded = self._log.take_recorded(draft)
         if recorded is None:
-            if self._is_late(draft):
-                if not self._control.signals:
-                    self._cancel()
-                raise Cancelled(outside=True)
-            if (
-                row_of(draft.event_type).by_timing
-                or self._is_skip_after_signal(draft)
-                or self._is_skip_in_doubt(draft)
-                or self._is_end_of_waiting_run(draft)
-            ):
-                return _event_outside_log(draft)
-            if self._log.stops_early:
-                if not self._missing:
-                    raise EndOfLog
-                return _event_outside_log(draft)
-            what = f"`{draft.event_type}` of `{draft.step_id or 'the run'}` is not in the log"
-            raise ReplayDiverged(ReplayDifference(None, draft.step_id, what, None, draft.payload))
+            return self._accept_unrecorded(draft)
         if recorded is self._log.full_disk_end:
             raise EndOfLog
-        mine = _drop_time_members(mask_payload(draft.payload, self._redactor))
-        theirs = _drop_time_members(recorded.payload)
-        if draft.event_type == "plan.created":
-            mine["step_records"] = self._drop_newer_members(
-                mine["step_records"], theirs.get("step_records")
-            )
-        mine = {
-            name: value
-            for name, value in mine.items()
-            if name in theirs or name not in _NEW_MEMBERS
-        }
-        if mine != theirs:
-            raise ReplayDiverged(_find_difference(recorded, theirs, mine))
+        self._require_equal(draft, recorded)
         self.dispatcher.mark_delivered(recorded)
         if self._is_before_signal(recorded):
             self._due_before_signal -= 1
@@ -202,40 +178,76 @@ class ReplaySink:
                 self._cancel()
         return recorded
 
-    def _drop_newer_members(self, mine: list[Json], theirs: Any) -> list[Json]:
-        """Return the step records of a plan without members that older logs lack: `capability` under the first rules,
-        later `rationale`."""
-        known = {name for record in list_of(theirs) for name in object_of(record)}
+    def _accept_unrecorded(self, draft: Draft) -> Event:
+        """Return the event of a draft that the log does not have, if it may lack it. Raises as `append`."""
+        if self._is_late(draft):
+            if not self._control.signals:
+                self._cancel()
+            raise Cancelled(outside=True)
+        if self._may_be_missing(draft):
+            return _event_outside_log(draft)
+        if not self._log.stops_early:
+            what = f"`{draft.event_type}` of `{draft.step_id or 'the run'}` is not in the log"
+            raise ReplayDiverged(ReplayDifference(None, draft.step_id, what, None, draft.payload))
+        if not self._missing:
+            raise EndOfLog
+        return _event_outside_log(draft)
+
+    def _require_equal(self, draft: Draft, recorded: Event) -> None:
+        """Raise ReplayDiverged if the payloads differ in a member that is compared."""
+        mine = _drop_time_members(mask_payload(draft.payload, self._redactor))
+        theirs = _drop_time_members(recorded.payload)
+        if draft.event_type == "plan.created":
+            mine["step_records"] = self._drop_newer_members(mine["step_records"], theirs)
+        mine = {
+            name: value
+            for name, value in mine.items()
+            if name in theirs or name not in _NEW_MEMBERS
+        }
+        if mine != theirs:
+            raise ReplayDiverged(_find_difference(recorded, theirs, mine))
+
+    def _drop_newer_members(self, mine: list[Json], theirs: Json) -> list[Json]:
+        """Return the step records of a plan without members that the recorded plan `theirs` lacks since it is older:
+        `capability` under the first rules, later `rationale`."""
+        known = {
+            name for entry in read_record(PlanCreated, theirs).step_records for name in entry.json
+        }
         older = {"capability"} if self._first_rules else set[str]()
         older |= {"rationale"} - known
         return [
             {name: value for name, value in record.items() if name not in older} for record in mine
         ]
 
-    def _is_skip_after_signal(self, draft: Draft) -> bool:
-        """Return whether this skips a step that never started because of the signal. The log has no event for it."""
-        cancelled = (
-            draft.event_type == "step.skipped" and draft.payload.get("reason") == "cancelled"
-        )
-        return cancelled and bool(self._control.signals)
+    def _may_be_missing(self, draft: Draft) -> bool:
+        """Return whether the log may lack this event although the recorded run went as far."""
+        match draft.event_type:
+            case "step.skipped":
+                return self._is_unrecorded_skip(draft)
+            case "run.terminated":
+                return self._is_end_of_waiting_run(draft)
+        return row_of(draft.event_type).by_timing
 
-    def _is_skip_in_doubt(self, draft: Draft) -> bool:
-        """Return whether this cancels a call that stayed in doubt in the log, where its step has no closing event."""
-        if draft.event_type != "step.skipped" or draft.payload.get("reason") != "cancelled":
+    def _is_unrecorded_skip(self, draft: Draft) -> bool:
+        """Return whether this skips a step that never started because of the signal, or cancels a call that stayed in
+        doubt in the log. The log has no event for either."""
+        if StepFinished.of(draft.payload).reason != "cancelled":
             return False
+        if self._control.signals:
+            return True
         key = (draft.run_id, draft.step_id)
         intent = self._log.intents.get(key)
         return (
             intent is not None
-            and intent.payload.get("side_effects") not in HARMLESS
+            and StepStarted.of(intent.payload).side_effects not in HARMLESS
             and key not in self._log.closings
             and key not in self._log.answers
         )
 
     def _is_end_of_waiting_run(self, draft: Draft) -> bool:
         """Return whether this ends a nested run that waited when its root failed. Older logs have no such event."""
-        aborted = draft.event_type == "run.terminated" and draft.payload["status"] == "aborted"
-        return aborted and draft.step_id is not None and not self._log.stops_early
+        is_aborted = RunTerminated.of(draft.payload).status == "aborted"
+        return is_aborted and draft.step_id is not None and not self._log.stops_early
 
     @property
     def _missing(self) -> list[Event]:
@@ -259,6 +271,15 @@ class ReplaySink:
         event = missing[0]
         what = f"`{event.event_type}` of `{event.step_id or 'the run'}` is in the log only"
         return ReplayDifference(event.seq, event.step_id, what, event.payload, None)
+
+
+def _is_end_by_timeout(end: Event) -> bool:
+    """Return whether a time limit ended this run. False for the end of a step."""
+    ending = recorded_payload(end)
+    return isinstance(ending, RunTerminated) and ending.status_reason in (
+        "step.timeout",
+        "run.timeout",
+    )
 
 
 def _event_outside_log(draft: Draft) -> Event:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.base.errors import UsageError
 from cogcli.base.problems import suggestion
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.options import options_from_log
+from cogcli.declarations.run_start import start_of
 from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import Warn
 from cogcli.run.effects import find_effects
@@ -52,19 +53,19 @@ class Reuse(NamedTuple):
 
 
 def read_source_request(
-    directory: Path, overrides: Mapping[str, Any], warn: Warn | None = None
+    directory: Path, overrides: Mapping[str, object], warn: Warn | None = None
 ) -> tuple[RunRequest, LogIndex]:
     """Return the request of an earlier run with `overrides` (options by name), and the index of its log.
 
     Raise EnvironmentRefusal `episode.unreadable`.
     """
     events, log = read_log_index(directory, warn)
-    payload = events[0].payload
-    frame = {name: value for name, value in payload["frame"].items() if value}
+    start = start_of(events[0])
+    frame = {name: value for name, value in start.frame.items() if value}
     # A confirmation holds only for the run it was given for.
-    options = options_from_log(payload).replace(frame=frame, confirm=[])
+    options = options_from_log(start.json).replace(frame=frame, confirm=[])
     options = options.replace(**overrides)
-    return RunRequest(payload["skill"]["id"], payload["inputs"], options), log
+    return RunRequest(start.skill.id, start.inputs, options), log
 
 
 def find_first_step(plan: StepPlan, from_step: str | None) -> dict[str, str]:
@@ -99,19 +100,7 @@ def plan_reuse(
     `roots` maps a step id to the reason why it runs. With `items` the completed items of a loop in `roots` are reused
     too.
     """
-    ids = [planned.step.id for planned in plan.steps]
-    again = dict(roots)
-    for planned in plan.steps:
-        needed = next((name for name in planned.depends_on if name in again), None)
-        if needed is not None:
-            again.setdefault(planned.step.id, f"needs {needed}")
-    started = log.started
-    run_id = started.run_id if started else None
-    why = {}
-    for step_id in ids:
-        closing = log.closings.get((run_id, step_id))
-        done = closing is not None and closing.event_type == "step.completed"
-        why[step_id] = again.get(step_id) or ("reused" if done else "was not done")
+    why = _explain_steps(log, plan, roots)
     whole = {step for step, reason in why.items() if reason == "reused"}
     loops = _find_unchanged_loops(plan, roots, whole) if items else ()
     taken = {
@@ -119,9 +108,24 @@ def plan_reuse(
         for path, result in log.results.items()
         if path in whole or _is_item_of(StepPath(path), loops)
     }
-    called = [step for step in ids if step not in whole]
+    called = [step for step in why if step not in whole]
     effects = select_effects(find_effects(log), called, taken)
-    return Reuse(started.episode_id if started else "", taken, why, effects)
+    return Reuse(log.started.episode_id if log.started else "", taken, why, effects)
+
+
+def _explain_steps(log: LogIndex, plan: StepPlan, roots: Mapping[str, str]) -> dict[str, str]:
+    """Return by step in plan order why it runs again, or `reused`."""
+    again = dict(roots)
+    why = {}
+    for planned in plan.steps:
+        id = planned.step.id
+        needed = next((name for name in planned.depends_on if name in again), None)
+        if needed is not None:
+            again.setdefault(id, f"needs {needed}")
+        closing = log.closings.get((log.root, id))
+        is_done = closing is not None and closing.event_type == "step.completed"
+        why[id] = again.get(id) or ("reused" if is_done else "was not done")
+    return why
 
 
 def _find_unchanged_loops(

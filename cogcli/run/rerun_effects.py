@@ -18,6 +18,9 @@ from typing import Final, NamedTuple
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.problems import suggestion
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.events import RunStarted
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import is_own_id
 from cogcli.episode.log_reader import EventLog
@@ -27,6 +30,25 @@ from cogcli.run.engine.doubt import DoubtResolution
 
 EFFECT_CHOICES: Final = {"reuse": "done", "repeat": "rerun", "fail": "fail"}
 """Each choice for an effect, with the choice of the resulting DoubtResolution."""
+
+
+class _EffectOrigin(Record):
+    """The event of the write-ahead record of a call."""
+
+    event: str
+
+
+class _EffectResolution(Record):
+    """The decision about a call."""
+
+    choice: str
+
+
+class _RecordedEffect(Record):
+    """An entry of `effects` in the first event of a rerun."""
+
+    origin: _EffectOrigin
+    resolution: _EffectResolution
 
 
 class EffectQuestion(NamedTuple):
@@ -152,9 +174,11 @@ def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
             first = next((event for _, event in EventLog(store.runs_dir / name)), None)
         except EnvironmentRefusal:
             continue  # unreadable, or removed in the meantime
-        for entry in ((first.payload.get("effects") if first else None) or {}).values():
-            if (entry.get("resolution") or {}).get("choice") == EFFECT_CHOICES["repeat"]:
-                found.setdefault(entry["origin"]["event"], name)
+        start = read_record(RunStarted, first.payload if first else None)
+        for entry in start.effects.values():
+            call = read_record(_RecordedEffect, entry)
+            if call.resolution.choice == EFFECT_CHOICES["repeat"]:
+                found.setdefault(call.origin.event, name)
     return found
 
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from cogcli.base.redact import MASK
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import StepStarted
+from cogcli.declarations.run_start import start_of
 from cogcli.run.effects import find_effects
 from cogcli.run.log_index import LogIndex
 
@@ -37,25 +39,26 @@ def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPo
     inputs.
     """
     left = [step for step, status in steps.items() if status != "done"]
-    started = log.started.payload if log.started else {}
-    if (
-        not left
-        or not started
-        or started.get("using") == "agent"
-        or MASK in str(started.get("inputs"))
-    ):
+    if not left or not _allows_rerun(log):
         return None
     first = StepPath(failed).root_step
     items = first in left and _has_done_items(log, first)
-    again = [
-        effect.step
+    kept = log.results if items else {}
+    asks = any(
+        effect.kind == "effect" and _find_item(effect.step) not in kept
         for effect in find_effects(log).values()
-        if effect.kind == "effect" and StepPath(effect.step).root_step in left
-    ]
-    asks = any(not (items and _find_item(step) in log.results) for step in again)
+        if StepPath(effect.step).root_step in left
+    )
     if len(left) == len(steps):
         return RerunPoint("", asks, items)
     return RerunPoint(first if first in left else left[0], asks, items)
+
+
+def _allows_rerun(log: LogIndex) -> bool:
+    if log.started is None:
+        return False
+    start = start_of(log.started)
+    return start.using != "agent" and MASK not in str(start.inputs)
 
 
 def find_rerun_point_in_events(
@@ -68,7 +71,7 @@ def find_rerun_point_in_events(
 def _has_done_items(log: LogIndex, step: str) -> bool:
     """Return whether a step of the root run is a loop over items with at least one completed item."""
     begun = log.intents.get((log.root, step))
-    if begun is None or "items" not in begun.payload:
+    if begun is None or StepStarted.of(begun.payload).items is None:
         return False
     return any(_find_item(path) == path and StepPath(path).parent == step for path in log.results)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from cogcli.base.errors import ABORTED, OK, CogcliError, EffectInDoubtError
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event, draft_of
-from cogcli.declarations.events import RunPaused
+from cogcli.declarations.events import RunPaused, StepStarted
 from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.value_types import Json
 from cogcli.episode.journal import Journal
@@ -108,15 +108,15 @@ def pause_in_doubt(
 ) -> RunResult:
     """Return the result of a run whose log cannot be written any more, with a call in doubt: it waits (`pending`)."""
     intent = log.open_doubts[0]
-    payload, step_id = intent.payload, intent.step_id or ""
+    call, step_id = StepStarted.of(intent.payload), intent.step_id or ""
     doubt = EffectInDoubtError(
         "effect.in-doubt",
-        f"`{payload['capability']}` may have happened, its answer could not be recorded: {error}",
+        f"`{call.capability}` may have happened, its answer could not be recorded: {error}",
         hint="free space, look at the other side, then resume with --in-doubt done, rerun, skip or fail",
         left=True,
     )
-    doubt.step_id, doubt.capability_id = intent.step_id, payload["capability"]
-    doubt.binding_id, doubt.service_id = payload.get("binding"), payload.get("service")
+    doubt.step_id, doubt.capability_id = intent.step_id, call.capability
+    doubt.binding_id, doubt.service_id = call.binding, call.service
     state = rebuild([event for _, event in journal.events()]).root
     doubt.message = name_step(doubt, StepPath(step_id).first(), "")
     return finish_run(finished_from_log(RunOutcome("pending", doubt, {}), state), journal, control)
@@ -127,24 +127,11 @@ def finish_run(
 ) -> RunResult:
     """Return the RunResult of a finished or waiting run. With `catalog`, an error gets its place in the spec files."""
     outcome, state = finished.outcome, finished.state
-    in_doubt: tuple[str, ...] = ()
-    approve = ""
-    log = LogIndex(event for _, event in journal.events()) if outcome.status != "ok" else None
-    error = error_payload(outcome.error, catalog) if outcome.error else None
-    if log and error:
-        error |= describe_failed_call(log.closings.values(), error, catalog)
-    rerun = None
-    if log and outcome.status != "pending":
-        failed = getattr(outcome.error, "step_id", None) or ""
-        rerun = rerun_point(finished.steps, failed, log)
-    elif log:
-        in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
-        approve = _approve_flags(log.open_requests[0]) if log.open_requests else ""
-    return RunResult(
+    result = RunResult(
         status=outcome.status,
         exit_code=_choose_exit_code(outcome, control),
         outputs=outcome.outputs if outcome.status in ("ok", "partial") else None,
-        error=error,
+        error=error_payload(outcome.error, catalog) if outcome.error else None,
         episode_id=journal.episode_id,
         run_id=state.run_id,
         trace_id=state.trace_id,
@@ -152,18 +139,28 @@ def finish_run(
         metrics=state.trace.metrics.to_payload(),
         counts=dict(Counter(finished.steps.values())),
         stopped_by=control.signals[0] if control.signals else "",
-        in_doubt=in_doubt,
-        approve=approve,
-        rerun=rerun,
         finished=finished,
     )
+    if outcome.status == "ok":
+        return result
+    log = LogIndex(event for _, event in journal.events())
+    if outcome.error and result.error:
+        found = describe_failed_call(log.closings.values(), outcome.error, catalog)
+        result = result._replace(error=result.error | found)
+    if outcome.status == "pending":
+        in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
+        return result._replace(in_doubt=in_doubt, approve=_approve_flags(log.open_requests))
+    failed = (outcome.error.step_id if outcome.error else None) or ""
+    return result._replace(rerun=rerun_point(finished.steps, failed, log))
 
 
-def _approve_flags(request: Event) -> str:
-    """Return the flags of `resume` that approve a request."""
+def _approve_flags(requests: list[Event]) -> str:
+    """Return the flags of `resume` that approve the first request. Empty without one."""
+    if not requests:
+        return ""
     from cogcli.episode.history import ask_from  # for a run that waits alone
 
-    return ask_from(ApprovalRequested.of(request.payload)).answer_flags()
+    return ask_from(ApprovalRequested.of(requests[0].payload)).answer_flags()
 
 
 def _choose_exit_code(outcome: RunOutcome, control: Control) -> int:
@@ -212,7 +209,7 @@ def find_run_in_doubt(journal: Journal) -> LogIndex | None:
         log = LogIndex(event for _, event in journal.events())
         over = log.started is None or log.root in log.ended.runs
         if over or not any(
-            intent.payload["side_effects"] == "effect" for intent in log.open_doubts
+            StepStarted.of(intent.payload).side_effects == "effect" for intent in log.open_doubts
         ):
             return None
         if journal.stopped_by_full_disk:

@@ -14,7 +14,7 @@ from cogcli.base.errors import EnvironmentRefusal, RunTimeoutError, UsageError
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event, draft_of
-from cogcli.declarations.events import RunResumed, RunTerminated
+from cogcli.declarations.events import RunResumed, RunStarted, RunTerminated
 from cogcli.declarations.governance_events import (
     ApprovalGranted,
     ApprovalRejected,
@@ -138,7 +138,7 @@ def _seal_ended_run(
 ) -> RunResult:
     """Seal a run that has ended in its log, and return its result. Only events of sealing are appended."""
     closing = RunTerminated.of(end.payload)
-    error = locate_error(closing.error.json) if closing.error else None
+    error = locate_error(closing.error) if closing.error else None
     outcome = RunOutcome(closing.status, error, closing.outputs, tuple(closing.required_missing))
     finished = finished_from_log(outcome, rebuild(events).root)
     seal_run(journal, finished)
@@ -386,7 +386,7 @@ class _Resumption(NamedTuple):
 def recorded_chains(started: Event) -> dict[str, BindingChain]:
     """Return the non-empty binding chains pinned at the start, by capability. Raise EnvironmentRefusal
     `episode.unreadable`."""
-    recorded = start_of(started).json.get("selection") or {}
+    recorded = RunStarted.of(started.payload).selection
     try:
         chains = {id: chain_from_payload(each) for id, each in recorded.items()}
     except (AttributeError, KeyError, TypeError) as error:
@@ -403,23 +403,26 @@ def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, b
     answers = []
     for names, granted in ((request.approve, True), (request.reject, False)):
         for name in names:
-            named = [event for event in log.open_requests if name in _request_names(event)]
-            if not named:
-                waiting = (
-                    ", ".join(sorted({n for e in log.open_requests for n in _request_names(e)}))
-                    or "nothing"
-                )
-                raise UsageError(
-                    "episode.unknown-approval",
-                    f"no pending approval is called `{name}`",
-                    expected=f"one of: {waiting}",
-                )
+            named = _find_requests(log.open_requests, name)
             answers += [(event, granted) for event in named if (event, granted) not in answers]
     if len({event.id for event, _ in answers}) < len(answers):
         raise UsageError(
             "usage.flag", "one request is both approved and rejected", hint="keep one answer"
         )
     return answers
+
+
+def _find_requests(requests: list[Event], name: str) -> list[Event]:
+    """Return the requests with this name. Raise UsageError `episode.unknown-approval` if there is none."""
+    named = [event for event in requests if name in _request_names(event)]
+    if not named:
+        waiting = sorted(set().union(*map(_request_names, requests)))
+        raise UsageError(
+            "episode.unknown-approval",
+            f"no pending approval is called `{name}`",
+            expected=f"one of: {', '.join(waiting) or 'nothing'}",
+        )
+    return named
 
 
 def _request_names(asked: Event) -> set[str]:
