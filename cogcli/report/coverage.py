@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Step
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
@@ -78,60 +79,77 @@ def _find_arms(
     """Yield the arms of a step, each with whether one of these histories took it."""
     own = [view for view in views if StepPath(view.id).is_step]
     parts = [view for view in views if view not in own]
-    began = [
-        view
-        for view in own
-        if view.status not in ("pending", "skipped") or view.reason == "degraded"
-    ]
+    began = [view for view in own if _has_begun(view)]
     yield Arm("steps", step.id, ""), bool(began)
-    config = step.config
-    if config.condition is not None:
-        yield Arm("branches", step.id, "condition true"), bool(began)
-        yield (
-            Arm("branches", step.id, "condition false"),
-            any(view.reason == "condition" for view in own),
-        )
-    if config.router:
-        taken = {view.uses for view in (*began, *parts)}
-        for case, target in config.router.cases.items():
-            yield Arm("branches", step.id, f"case {case}"), target in taken
-        if config.router.default and config.router.default not in config.router.cases.values():
-            yield Arm("branches", step.id, "default"), config.router.default in taken
-    if config.foreach:
+    branches = [
+        *_condition_branches(step, own),
+        *_router_branches(step, [*began, *parts]),
+        *_loop_branches(step, own, parts),
+    ]
+    for name, ran in branches:
+        yield Arm("branches", step.id, name), ran
+    for name, ran in _error_paths(catalog, step, own, parts):
+        yield Arm("error_paths", step.id, name), ran
+
+
+def _has_begun(view: StepHistory) -> bool:
+    return view.status not in ("pending", "skipped") or view.reason == "degraded"
+
+
+def _condition_branches(step: Step, own: list[StepHistory]) -> Iterator[tuple[str, bool]]:
+    if step.config.condition is not None:
+        yield "condition true", any(map(_has_begun, own))
+        yield "condition false", any(view.reason == "condition" for view in own)
+
+
+def _router_branches(step: Step, called: list[StepHistory]) -> Iterator[tuple[str, bool]]:
+    router = step.config.router
+    if router is None:
+        return
+    taken = {view.uses for view in called}
+    for case, target in router.cases.items():
+        yield f"case {case}", target in taken
+    if router.default and router.default not in router.cases.values():
+        yield "default", router.default in taken
+
+
+def _loop_branches(
+    step: Step, own: list[StepHistory], parts: list[StepHistory]
+) -> Iterator[tuple[str, bool]]:
+    if step.config.foreach is not None:
         items = any(StepPath(view.id).in_loop for view in parts)
-        yield Arm("branches", step.id, "with items"), items
-        yield (
-            Arm("branches", step.id, "without items"),
-            not items and any(v.status == "done" for v in own),
-        )
-    yield from _find_error_arms(catalog, step, own, parts)
+        yield "with items", items
+        yield "without items", not items and any(view.status == "done" for view in own)
 
 
-def _find_error_arms(
+def _error_paths(
     catalog: Catalog, step: Step, own: list[StepHistory], parts: list[StepHistory]
-) -> Iterator[tuple[Arm, bool]]:
+) -> Iterator[tuple[str, bool]]:
     calls = [view for view in (*own, *parts) if not StepPath(view.id).is_gate]
     if step.config.retry and step.config.retry.max_attempts > 1:
-        yield Arm("error_paths", step.id, "retry"), any(len(view.attempts) > 1 for view in calls)
+        yield "retry", any(len(view.attempts) > 1 for view in calls)
     if step.config.otherwise is not None:
-        yield (
-            Arm("error_paths", step.id, "otherwise"),
-            any(view.status == "skipped" for view in own),
-        )
-    called = [
-        catalog.capability(name) for _, name in targets_of(step) if not name.startswith(NESTED)
-    ]
-    for capability in filter(None, called):
-        if any(
-            catalog.bindings[name].fallback for name in catalog.bindings_of.get(capability.id, ())
-        ):
-            yield Arm("error_paths", step.id, "fallback"), any(view.fallback for view in calls)
+        yield "otherwise", any(view.status == "skipped" for view in own)
+    for capability in _called_capabilities(catalog, step):
+        bindings = (catalog.bindings[name] for name in catalog.bindings_of.get(capability.id, ()))
+        if any(binding.fallback for binding in bindings):
+            yield "fallback", any(view.fallback for view in calls)
         for gate in capability.gates:
-            asked = [
-                view for view in parts if StepPath(view.id).is_gate and view.uses == gate.capability
-            ]
-            refused = any(object_of(view.output).get("allowed") is not True for view in asked)
-            yield Arm("error_paths", step.id, f"{gate.capability} refuses"), refused
+            yield f"{gate.capability} refuses", _has_refused(gate.capability, parts)
+
+
+def _called_capabilities(catalog: Catalog, step: Step) -> Iterator[Capability]:
+    """Yield the capabilities that a step may call, as far as the catalog has them."""
+    for _, name in targets_of(step):
+        capability = None if name.startswith(NESTED) else catalog.capability(name)
+        if capability is not None:
+            yield capability
+
+
+def _has_refused(gate: str, parts: list[StepHistory]) -> bool:
+    """Return whether a call of this gate did not allow its step."""
+    asked = (view for view in parts if StepPath(view.id).is_gate and view.uses == gate)
+    return any(object_of(view.output).get("allowed") is not True for view in asked)
 
 
 def skill_line(entry: Json) -> str:

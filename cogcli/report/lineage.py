@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Final, NamedTuple
 
 from cogcli.base.step_path import StepPath
@@ -146,6 +146,10 @@ class Lineage:
             step.writes.append(done)
             self.writes.append(done)
 
+    def step(self, id: str) -> StepFlow:
+        """Return the reads and writes of a step, none for a step that the log does not have."""
+        return self.steps.get(id) or StepFlow([], [])
+
     def readers(self, target: str) -> list[str]:
         """Return the steps that read a target, a part of it or a place around it."""
         place = _split_place(target)
@@ -176,14 +180,7 @@ def targets(fold: History, flow: Lineage, declared: DeclaredPlaces = NOTHING) ->
     found: dict[str, list[TracedWrite]] = {}
     for write in flow.writes:
         found.setdefault(write.target, []).append(write)
-    never = {
-        name: id for id, names in declared.writes.items() for name in names if name not in found
-    }
-    never |= {
-        f"outputs.{name}": ""
-        for name in flow.missing
-        if f"outputs.{name}" not in {**found, **never}
-    }
+    never = _find_unwritten(found, flow, declared)
     required = declared.required | set(flow.missing)
 
     def target(name: str, writes: list[TracedWrite], why: str) -> TargetFlow:
@@ -195,6 +192,16 @@ def targets(fold: History, flow: Lineage, declared: DeclaredPlaces = NOTHING) ->
     placed = [(writes[0].step, target(name, writes, "")) for name, writes in found.items()]
     placed += [(id, target(name, [], _explain_unwritten(fold, id))) for name, id in never.items()]
     return [one for _, one in sorted(placed, key=lambda entry: order.get(entry[0], len(order)))]
+
+
+def _find_unwritten(
+    written: Container[str], flow: Lineage, declared: DeclaredPlaces
+) -> dict[str, str]:
+    """Return the targets without a write, each with the step that would have written it, if there is one."""
+    never = {name: id for id, names in declared.writes.items() for name in names}
+    for name in flow.missing:
+        never.setdefault(f"outputs.{name}", "")
+    return {name: id for name, id in never.items() if name not in written}
 
 
 _NEVER: Final = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from cogcli.report.compare import SAME, ComparedEpisode, DiffLine, compare
+from cogcli.report.compare import SAME, ComparedEpisode, DiffLine, EpisodeDiff, compare
 from cogcli.report.humanize import duration
 from cogcli.report.page_values import json_text
 from cogcli.report.styled_text import UNICODE
@@ -36,16 +36,20 @@ def compare_all(sides: Sequence[ComparedEpisode]) -> PageComparison | None:
         return None
     first = sides[0]
     diffs = [compare(first, other) for other in sides]
-    areas = [("run", _run_rows(sides))]
-    for area in dict.fromkeys(name for diff in diffs for name in diff.areas):
-        found = [{line.name: line for line in diff.areas.get(area, ())} for diff in diffs]
-        rows = [
-            _build_row(area, name, found, sides)
-            for name in dict.fromkeys(n for lines in found for n in lines)
-        ]
-        kept = [row for row in rows if row.differs or area in _WHOLE]
-        areas += [(area, kept)] if kept else []
-    return PageComparison([side.id for side in sides], areas)
+    names = dict.fromkeys(name for diff in diffs for name in diff.areas)
+    areas = {"run": _run_rows(sides)} | {area: _area_rows(area, diffs, sides) for area in names}
+    shown = [(area, rows) for area, rows in areas.items() if rows]
+    return PageComparison([side.id for side in sides], shown)
+
+
+def _area_rows(
+    area: str, diffs: Sequence[EpisodeDiff], sides: Sequence[ComparedEpisode]
+) -> list[PageRow]:
+    """Return the rows of an area that are shown."""
+    found = [{line.name: line for line in diff.areas.get(area, ())} for diff in diffs]
+    names = dict.fromkeys(name for lines in found for name in lines)
+    rows = [_build_row(area, name, found, sides) for name in names]
+    return [row for row in rows if row.differs or area in _WHOLE]
 
 
 def _run_rows(sides: Sequence[ComparedEpisode]) -> list[PageRow]:

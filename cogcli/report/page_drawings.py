@@ -39,27 +39,27 @@ def lineage_of(
     step is known."""
     graph = graph_of(fold)
     steps = {step.id: step for step in fold.root.own} if fold.root else {}
-    reads = [name for id in steps if id in flow.steps for name in flow.steps[id].reads]
-    inputs = list(dict.fromkeys(filter(_is_given, reads)))
-    outputs = [target for target in targets if target.name.startswith("outputs.")]
+    given = [(read, id) for id in steps for read in flow.step(id).reads if _is_given(read)]
+    inputs = {read: Box(read, (read,), is_place=True) for read, _ in given}
+    outputs = {each.name: _build_output_box(each) for each in targets if _is_output(each)}
     if not graph.nodes or len(graph.nodes) + len(inputs) + len(outputs) > MOST_BOXES:
         return ""
-    boxes = [Box(name, (name,), is_place=True) for name in inputs]
-    boxes += [_build_step_box(node, steps.get(node.id), flow) for node in graph.nodes]
-    boxes += map(_build_output_box, outputs)
+    inner = [_build_step_box(node, steps.get(node.id), flow) for node in graph.nodes]
     arrows = [Arrow(before, after, carries=False) for before, after in graph.edges]
-    arrows += _find_value_arrows(steps, flow, targets, declared)
-    by_ends = {(arrow.start, arrow.end): arrow for arrow in arrows}
-    start = ", ".join(inputs) or "no input"
-    end = ", ".join(each.name for each in outputs) or "no output"
-    description = f"{count_of(len(graph.nodes), 'step')}, from {start} to {end}"
+    arrows += [Arrow(read, reader) for read, reader in given]
+    arrows += _find_value_arrows(targets, declared)
+    ends = f"from {', '.join(inputs) or 'no input'} to {', '.join(outputs) or 'no output'}"
     return graph_svg(
-        boxes,
-        by_ends.values(),
+        [*inputs.values(), *inner, *outputs.values()],
+        arrows,
         name=name,
         title="What each step read and wrote",
-        description=description,
+        description=f"{count_of(len(graph.nodes), 'step')}, {ends}",
     )
+
+
+def _is_output(target: TargetFlow) -> bool:
+    return target.name.startswith("outputs.")
 
 
 def _build_output_box(output: TargetFlow) -> Box:
@@ -74,9 +74,7 @@ def _is_given(place: str) -> bool:
 
 def _build_step_box(node: Node, step: StepHistory | None, flow: Lineage) -> Box:
     took = duration(step.ms) if step else ""
-    written = (
-        [write.target for write in flow.steps[node.id].writes] if node.id in flow.steps else []
-    )
+    written = [write.target for write in flow.step(node.id).writes]
     lines = (
         named(node.id, node.status),
         " · ".join(part for part in (node.uses, took) if part),
@@ -85,25 +83,20 @@ def _build_step_box(node: Node, step: StepHistory | None, flow: Lineage) -> Box:
     return Box(node.id, tuple(line for line in lines if line), node.status)
 
 
-def _find_value_arrows(
-    steps: dict[str, StepHistory],
-    flow: Lineage,
-    targets: list[TargetFlow],
-    declared: DeclaredPlaces,
-) -> Iterator[Arrow]:
-    """Yield arrows from each given value to its readers, from writers to readers, and to the outputs."""
-    for id in steps:
-        for name in flow.steps[id].reads if id in flow.steps else ():
-            if _is_given(name):
-                yield Arrow(name, id)
+def _find_value_arrows(targets: list[TargetFlow], declared: DeclaredPlaces) -> Iterator[Arrow]:
+    """Yield arrows from the writers of each target to its readers, and to the target if it is an output.
+
+    A target that was never written has only arrows from the steps that declare it.
+    """
     for target in targets:
-        writers = list(dict.fromkeys(write.step for write in target.writes))
-        writers = writers or [id for id, names in declared.writes.items() if target.name in names]
-        for writer in writers:
-            yield from (
-                Arrow(writer, reader)
-                for reader in target.readers
-                if reader != writer and target.writes
-            )
-            if target.name.startswith("outputs."):
+        readers = target.readers if target.writes else []
+        for writer in _find_writers(target, declared):
+            yield from (Arrow(writer, reader) for reader in readers if reader != writer)
+            if _is_output(target):
                 yield Arrow(writer, target.name, carries=bool(target.writes))
+
+
+def _find_writers(target: TargetFlow, declared: DeclaredPlaces) -> list[str]:
+    """Return the steps that wrote a target, otherwise those that declare it."""
+    writers = list(dict.fromkeys(write.step for write in target.writes))
+    return writers or [id for id, names in declared.writes.items() if target.name in names]

@@ -63,12 +63,9 @@ class PageLog:
             case StepFinished():
                 self.ended[event.run_id, event.step_id or payload.step_id] = line
             case GateDecided():
-                self.decisions.setdefault(_find_owner(event.step_id or ""), []).append(
-                    (event, payload)
-                )
+                self._add_decision(event.step_id, event, payload)
             case PolicyDecided():
-                step = event.step_id or payload.step_id or ""
-                self.decisions.setdefault(_find_owner(step), []).append((event, payload))
+                self._add_decision(event.step_id or payload.step_id, event, payload)
             case ApprovalRequested():
                 self.approvals[payload.approval_id] = AnsweredAsk(event.timestamp, payload)
             case ApprovalGranted():
@@ -77,9 +74,17 @@ class PageLog:
                 self._answer_approval(event, payload, "rejected")
             case ModelRequested():
                 self.model_calls[payload.call_id] = ModelCall(payload, line)
-            case ModelAnswered() if payload.call_id in self.model_calls:
-                call = self.model_calls[payload.call_id]
-                self.model_calls[payload.call_id] = call._replace(answer=payload)
+            case ModelAnswered():
+                self._answer_model_call(payload)
+
+    def _add_decision(
+        self, step: str | None, event: Event, payload: GateDecided | PolicyDecided
+    ) -> None:
+        self.decisions.setdefault(_find_owner(step or ""), []).append((event, payload))
+
+    def _answer_model_call(self, payload: ModelAnswered) -> None:
+        if call := self.model_calls.get(payload.call_id):
+            self.model_calls[payload.call_id] = call._replace(answer=payload)
 
     def _answer_approval(self, event: Event, payload: Approval, word: str) -> None:
         if asked := self.approvals.get(payload.approval_id):

@@ -91,24 +91,17 @@ def graph_svg(
     boxes: Sequence[Box], arrows: Iterable[Arrow], *, name: str = "graph", title: str, description: str
 ) -> str:  # fmt: skip
     """Return boxes in layers with arrows between them, as SVG. `name` identifies the drawing in its page."""
-    lines = {
-        box.id: [shorten_middle(visible(line), _LONGEST) for line in box.lines] for box in boxes
-    }
+    lines = {box.id: _shorten_lines(box) for box in boxes}
     widths = {
         id: max(map(cells, texts), default=1) * _CELL + 2 * _PAD for id, texts in lines.items()
     }
     carried = {(arrow.start, arrow.end): arrow.carries for arrow in arrows}
     placed = lay_out(widths, carried, gap=_GAP, passing=2)
-    heights = [max(_measure_height(lines.get(id, ())) for id in layer) for layer in placed.layers]
-    tops = [sum(heights[:n]) + n * _BETWEEN for n in range(len(heights))]
-    middle = {
-        id: tops[n] + heights[n] / 2 for n, layer in enumerate(placed.layers) for id in layer
-    }  # fmt: skip
     size = {id: _measure_height(texts) for id, texts in lines.items()}
+    heights = [max(size.get(id, 0) for id in layer) for layer in placed.layers]
+    middle = _stack(placed.layers, heights)
     drawn = [
-        _draw_arrow(
-            route, placed, middle, size, heights[0] if heights else 0, carries=carried[edge]
-        )
+        _draw_arrow(route, placed, middle, size, heights[0], carries=carried[edge])
         for edge, route in placed.routes.items()
     ]
     drawn += [
@@ -116,7 +109,7 @@ def graph_svg(
         for box in boxes
     ]
     right = max((placed.centre[id] + widths[id] / 2 for id in widths), default=0)
-    bottom = tops[-1] + heights[-1] if tops else 0
+    bottom = sum(heights) + _BETWEEN * max(0, len(heights) - 1)
     frame = f"-2 -2 {round(right) + 4} {round(bottom) + 4}"
     return _wrap_svg(
         "graph",
@@ -128,6 +121,20 @@ def graph_svg(
         width=round(right) + 4,
         height=round(bottom) + 4,
     )
+
+
+def _shorten_lines(box: Box) -> list[str]:
+    return [shorten_middle(visible(line), _LONGEST) for line in box.lines]
+
+
+def _stack(layers: list[list[str]], heights: list[int]) -> dict[str, float]:
+    """Return the vertical middle of each place, with the layers below each other."""
+    middle: dict[str, float] = {}
+    top = 0
+    for layer, height in zip(layers, heights, strict=True):
+        middle |= dict.fromkeys(layer, top + height / 2)
+        top += height + _BETWEEN
+    return middle
 
 
 def _measure_height(lines: Sequence[str]) -> int:

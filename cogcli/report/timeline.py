@@ -118,26 +118,28 @@ def timeline(
     if not found:
         return []
     names = [visible(bar.step.id if only else bar.step.name) for bar in found]
-    widths = _Widths(
-        max(cells(glyphs.sign(bar.step.status)) for bar in found),
-        max(map(cells, names)),
-        max(cells(_render_duration(bar)) for bar in found),
-        max(cells(_unfinished_status(bar)) for bar in found),
-    )
+    named = list(zip(found, names, strict=True))
+    widths = _measure_widths(found, names, glyphs)
     first, last = _find_span(found, fold, only)
     room = None if width is None else width - widths.before_bar - widths.after_bar
     tick = _TICK_COLUMNS if width is None or width < _WIDE else _WIDE_TICK_COLUMNS
     axis = _choose_axis(max(1, last - first), room, tick)
     if axis is None and width is not None:
-        return [
-            _render_narrow(bar, name, glyphs, widths.sign, width)
-            for bar, name in zip(found, names, strict=True)
-        ]
+        return [_render_narrow(bar, name, glyphs, widths.sign, width) for bar, name in named]
     lines = [] if axis is None else [_render_axis(widths.before_bar, axis, first)]
-    for bar, name in zip(found, names, strict=True):
+    for bar, name in named:
         drawn = f"  {_draw_bar(bar, axis, first, glyphs)}" if axis else ""
         lines.append(_render_bar(bar, name, drawn, glyphs, widths))
     return lines
+
+
+def _measure_widths(found: list[Bar], names: list[str], glyphs: Glyphs) -> _Widths:
+    return _Widths(
+        max(cells(glyphs.sign(bar.step.status)) for bar in found),
+        max(map(cells, names)),
+        max(cells(_render_duration(bar)) for bar in found),
+        max(cells(_unfinished_status(bar)) for bar in found),
+    )
 
 
 def _find_span(found: list[Bar], fold: History, only: str) -> tuple[int, int]:

@@ -13,10 +13,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from cogcli.base.canonical import span_of, trace_of
-from cogcli.base.jsonvalue import object_of, text_of
+from cogcli.base.jsonvalue import text_of
 from cogcli.declarations.agent_events import LayerCompleted
 from cogcli.declarations.call_records import AttemptMade, RunError, StepError
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import (
     CallRetried,
     RunStarted,
@@ -25,6 +26,7 @@ from cogcli.declarations.events import (
     StepStarted,
 )
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.typed_payload import read_payload
 from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
@@ -42,7 +44,6 @@ from cogcli.report.trace_spans import (
     duration_of,
     is_count,
     json_text,
-    microseconds_of,
 )
 from cogcli.report.turn_spans import TurnSpans
 
@@ -64,6 +65,13 @@ def trace_spans(events: Iterable[Event], *, io: bool = False) -> Trace:
     return fold.finish()
 
 
+class _MomentSubject(Record):
+    """The step of a moment, and its status."""
+
+    step_id: str
+    step_status: str
+
+
 class _TraceFold:
     def __init__(self, io: bool) -> None:
         self._io = io
@@ -74,9 +82,8 @@ class _TraceFold:
         self._resource: Attributes = {"service.name": "cogcli"}
 
     def apply(self, event: Event) -> None:
-        before, at = self._open.now, microseconds_of(event.timestamp)
-        self._open.now = before if at is None else max(before, at)
-        self._open.count += 1
+        before = self._open.now
+        self._open.advance(event)
         self._trace = self._trace or event.trace_id or event.episode_id
         payload = read_payload(event)
         if isinstance(payload, RunStarted):
@@ -99,9 +106,8 @@ class _TraceFold:
             case _ if names := payload.event.attributes:
                 if payload.event.reopens:
                     self._open.cut_off(before)
-                self._add_moment(
-                    event, _recorded_attributes(event, (*names, "reason") if self._io else names)
-                )
+                names = (*names, "reason") if self._io else names
+                self._add_moment(event, _recorded_attributes(payload, names))
 
     def finish(self) -> Trace:
         self._open.end()
@@ -189,7 +195,7 @@ class _TraceFold:
         if span is None or not span.is_open:
             if status == "skipped":
                 self._add_moment(
-                    event, {"cogcli.step.id": step_id, **_recorded_attributes(event, ("reason",))}
+                    event, {"cogcli.step.id": step_id, **_recorded_attributes(payload, ("reason",))}
                 )
                 return
             span = self._open_step(event, payload, place)
@@ -221,9 +227,10 @@ class _TraceFold:
 
     def _finish(self, span: TraceSpan, payload: StepFinished) -> None:
         protocol, _, service = (payload.tool or "").partition(":")
-        row = PROTOCOLS.get(protocol)
-        if row is None or "," in service:  # a nested skill, or a loop over several services
-            protocol, service, row = "", "", None
+        # A nested skill has no protocol, a loop over several services has no single one.
+        row = None if "," in service else PROTOCOLS.get(protocol)
+        if row is None:
+            protocol, service = "", ""
         made = [attempt for attempt in payload.attempts or () if attempt.status != "skipped"]
         attributes = {
             "cogcli.step.status": payload.step_status,
@@ -261,7 +268,7 @@ class _TraceFold:
 
     def _add_retry(self, event: Event, payload: CallRetried) -> None:
         attributes = {
-            **_recorded_attributes(event, payload.event.attributes),
+            **_recorded_attributes(payload, payload.event.attributes),
             "cogcli.binding.id": payload.binding,
             "cogcli.service.id": payload.service,
             "error.type": read_record(StepError, payload.error).code,
@@ -271,12 +278,12 @@ class _TraceFold:
         self._repeats.setdefault(span.id, []).append(RetryWait(self._open.now, waited))
 
     def _add_moment(self, event: Event, attributes: Attributes) -> TraceSpan:
-        payload = object_of(event.payload)
-        step_id = event.step_id or text_of(payload.get("step_id"))
+        subject = read_record(_MomentSubject, event.payload)
+        step_id = event.step_id or subject.step_id
         span = self._open.near(event.run_id or "", step_id)
         if step_id:
             attributes = {"cogcli.step.id": step_id, **attributes}
-        name = event.event_type or f"step.{text_of(payload.get('step_status'))}"
+        name = event.event_type or f"step.{subject.step_status}"
         span.moments.append(Moment(name, self._open.now, attributes))
         return span
 
@@ -288,12 +295,11 @@ class _TraceFold:
         span.close(self._open.now)
 
 
-def _recorded_attributes(event: Event, names: tuple[str, ...]) -> Attributes:
-    """Return the named members of a payload that an attribute can hold."""
-    payload = object_of(event.payload)
-    values = ((name, payload.get(name)) for name in names)
-    return {
-        f"cogcli.{name}": value
-        for name, value in values
-        if isinstance(value, bool) or is_count(value) or (isinstance(value, str) and value)
-    }
+def _recorded_attributes(payload: Payload, names: tuple[str, ...]) -> Attributes:
+    """Return the named members of a payload that an attribute can hold: texts, whole numbers and booleans."""
+    values = {name: payload.json.get(name) for name in names}
+    return {f"cogcli.{name}": value for name, value in values.items() if _fits(value)}
+
+
+def _fits(value: object) -> bool:
+    return type(value) is bool or is_count(value) or (type(value) is str and value != "")

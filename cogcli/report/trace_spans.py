@@ -94,6 +94,11 @@ class OpenSpans:
         """By span id: the id of the event that opened it. Ids of attempt spans are made from it."""
         self._used: set[str] = set()
 
+    def advance(self, event: Event) -> None:
+        """Read the next event. Time does not go back, even if timestamps do."""
+        self.now = max(self.now, microseconds_of(event.timestamp) or 0)
+        self.count += 1
+
     def open(
         self, event: Event, parent: str, name: str, attributes: Attributes, *, part: str = ""
     ) -> TraceSpan:

@@ -210,10 +210,16 @@ def _fold_parts(step: StepHistory, below: list[Branch]) -> tuple[list[Branch], s
     notable = [part.id for part in parts if part.status not in _PLAIN][:_MOST_UNFOLDED]
     folded = {part.id for part in parts}.difference(notable)
     shown = [branch for branch in below if branch.step.id not in folded]
-    total = step.loop.total if step.loop else None
-    begun = f"{len(parts)} of " if total and total > len(parts) else ""
-    each = begun + count_of(total or len(parts), "item" if total else "round")
+    each = _count_parts(step.loop.total if step.loop else None, len(parts))
     return shown, f"{each}: {_count_statuses(parts)}; --full shows all"
+
+
+def _count_parts(total: int | None, begun: int) -> str:
+    """Return `4 rounds`, `9 items`, or `4 of 9 items` for a loop that has begun only some of its items."""
+    if not total:
+        return count_of(begun, "round")
+    items = count_of(total, "item")
+    return f"{begun} of {items}" if total > begun else items
 
 
 def _count_statuses(parts: list[StepHistory]) -> str:
@@ -299,13 +305,18 @@ def flow(run: RunHistory, step: StepHistory, glyphs: Glyphs) -> str:
         return ""
     if step.status in ("running", WAITS, CUT_OFF, IN_DOUBT):
         return step.detail or step.status
+    return " ".join(part for part in _flow_parts(step, glyphs) if part)
+
+
+def _flow_parts(step: StepHistory, glyphs: Glyphs) -> Iterator[str]:
+    """Yield what a step that ran fell back to, read, wrote and used. Parts may be empty."""
+    yield f"! fell back to {step.fallback}:" if step.fallback else ""
+    yield ", ".join(step.reads)
     unknown = "?" if step.status in ("failed", "vetoed") else ""
     target = ", ".join(dict.fromkeys(step.writes)) or unknown
-    fallback = f"! fell back to {step.fallback}:" if step.fallback else ""
-    parts = [fallback, ", ".join(step.reads), f"{glyphs.arrow} {target}" if target else ""]
+    yield f"{glyphs.arrow} {target}" if target else ""
     if step.tokens:
-        parts.append(f"{step.tokens[0]}{glyphs.arrow}{step.tokens[1]} tokens")
-    return " ".join(part for part in parts if part)
+        yield f"{step.tokens[0]}{glyphs.arrow}{step.tokens[1]} tokens"
 
 
 def skip_reason(run: RunHistory, step: StepHistory) -> str:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from cogcli.base.terminal_text import visible
 from cogcli.episode.history import Ask, History
 from cogcli.episode.run_history import StepHistory
+from cogcli.episode.turn_history import TurnHistory
 from cogcli.report.humanize import seconds_of
 from cogcli.report.styled_text import CUT_OFF, IN_DOUBT, WAITS
 
@@ -39,17 +40,22 @@ def unfinished_state(fold: History, status: str) -> UnfinishedState:
     ended = fold.root is not None and fold.root.status not in ("pending", "running")
     asks = () if ended else tuple(fold.asks.open)
     waiting = bool(asks) and status == "pending"
-    for turn in fold.turns.turns:
-        if turn.step.status == ALIVE:
-            turn.step.status = WAITS if waiting else CUT_OFF
+    _mark_turns(fold.turns.turns, waiting=waiting)
     steps = [step for run in fold.runs.values() for step in run.steps.values()]
     _mark_requested(steps, asks)
-    called = [step for step in _mark_stopped(steps, waiting=waiting) if step.binding]
-    return UnfinishedState(
-        asks,
-        doubtful=tuple(step for step in called if step.status == IN_DOUBT),
-        cut_off=tuple(step for step in called if step.status == CUT_OFF and not ended),
-    )
+    stopped = _mark_stopped(steps, waiting=waiting)
+    cut_off = () if ended else _calls_with_status(stopped, CUT_OFF)
+    return UnfinishedState(asks, _calls_with_status(stopped, IN_DOUBT), cut_off)
+
+
+def _calls_with_status(steps: list[StepHistory], status: str) -> tuple[StepHistory, ...]:
+    return tuple(step for step in steps if step.binding and step.status == status)
+
+
+def _mark_turns(turns: list[TurnHistory], *, waiting: bool) -> None:
+    for turn in turns:
+        if turn.step.status == ALIVE:
+            turn.step.status = WAITS if waiting else CUT_OFF
 
 
 def _mark_requested(steps: list[StepHistory], asks: tuple[Ask, ...]) -> None:
