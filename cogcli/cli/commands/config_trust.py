@@ -8,7 +8,7 @@ from shlex import quote
 from typing import Annotated, Final
 
 from cogcli.app.settings import trust_accept
-from cogcli.app.settings.trust_meaning import FileChange, changes_of
+from cogcli.app.settings.trust_changes import FileChange, changes_of
 from cogcli.app.settings.user_dirs import find_project
 from cogcli.base.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.base.terminal_text import visible, visible_block
