@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.settings.pins import active_environment, active_pins, has_untrusted_pin
 from cogcli.base.errors import EnvironmentRefusal, UsageError
-from cogcli.base.jsonvalue import kind_of, object_of, text_of
+from cogcli.base.jsonvalue import Json, kind_of
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.declarations.pack_spec import MODES, Pack
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.policy.pack_policy import GovernedCall, Policy
 from cogcli.policy.policy_check import check_reach
 from cogcli.policy.verdict import Verdict, mode_under
@@ -130,11 +131,7 @@ def _locate(
     `run_of` is the kind and id of the run whose layers count; an empty id means the pack's own
     agent."""
     if name.endswith((".yaml", ".yml")):
-        if not os.path.lexists(name):
-            raise UsageError(
-                "input.file", f"`{name}` does not exist", hint="name the file of a pack"
-            )
-        return _LocatedPack("", name)
+        return _locate_file(name)
     reference = name if "@" in name else _pinned_reference(settings, name)
     id, mark, wanted = reference.partition("#")
     if mark and not wanted:
@@ -148,15 +145,28 @@ def _locate(
     paths = registry.paths("pack", id)
     if not paths:
         raise _unknown_pack_error(settings, registry, id)
-    if len(paths) == 1:
-        return _LocatedPack(reference, paths[0])
+    if len(paths) > 1:
+        paths = _choose_among(settings, registry, id, wanted) or paths
+    return _LocatedPack(reference, paths[-1])
+
+
+def _locate_file(name: str) -> _LocatedPack:
+    if not os.path.lexists(name):
+        raise UsageError("input.file", f"`{name}` does not exist", hint="name the file of a pack")
+    return _LocatedPack("", name)
+
+
+def _choose_among(settings: Settings, registry: Registry, id: str, wanted: str) -> list[str]:
+    """Return the files of a pack with the wanted hash. Without one return none; raise EnvironmentRefusal if the files
+    differ."""
     hashes = registry.packs(id)
-    holding = [path for path, each in hashes.items() if each == wanted] if wanted else paths
-    if not wanted and len(set(hashes.values())) > 1:
+    if wanted:
+        return [path for path, each in hashes.items() if each == wanted]
+    if len(set(hashes.values())) > 1:
         named = " or ".join(f"{id}#{each}" for each in dict.fromkeys(hashes.values()) if each)
         text = f"layers hold several packs `{id}`: {', '.join(map(settings.display_path, hashes))}"
         raise EnvironmentRefusal("pack.mismatch", text, hint=f"name the one that you mean: {named}")
-    return _LocatedPack(reference, (holding or paths)[-1])
+    return []
 
 
 def _pinned_reference(settings: Settings, id: str) -> str:
@@ -183,7 +193,7 @@ def _pinned_reference(settings: Settings, id: str) -> str:
     )
 
 
-def evaluate_call(found: FoundPack, capability_id: str, data: Mapping[str, Any]) -> Verdict:
+def evaluate_call(found: FoundPack, capability_id: str, data: Json) -> Verdict:
     """Return the verdict of the three checks on a call with this data
     (docs/reference/pack.md#rules).
 
@@ -196,18 +206,35 @@ def evaluate_call(found: FoundPack, capability_id: str, data: Mapping[str, Any])
         hint = suggestion(capability_id, tool_names(catalog))
         raise UsageError("usage.value", f"no capability `{capability_id}`", hint=hint)
     _require_parts(data)
-    given = {name: object_of(data.get(name)) for name in ("request", "user", "agent", "run")}
-    arguments = data.get("args")
+    given = read_record(CallData, data)
     call = GovernedCall(
         capability.id,
         mode_under(pack.tooling.capabilities, capability),
-        text_of(given["agent"].get("role")) or pack.tone.agent.role,
-        text_of(given["run"].get("safety_mode")) or pack.meta.defaults.safety_mode,
-        arguments if isinstance(arguments, dict) else None,
-        named_user=given["user"].get("id", "default") != "default",
+        given.agent.role or pack.tone.agent.role,
+        given.run.safety_mode or pack.meta.defaults.safety_mode,
+        given.args,
+        named_user=given.user.id != "default",
     )
-    rules = Policy.of(pack)
-    return rules.decide(text_of(given["request"].get("intent")), call, dict(data))
+    return Policy.of(pack).decide(given.request.intent, call, dict(data))
+
+
+class CallIdentity(Record):
+    """The members of the parts of the data that identify a call."""
+
+    intent: str
+    id: object = "default"
+    role: str
+    safety_mode: str
+
+
+class CallData(Record):
+    """The data of a call to try."""
+
+    request: CallIdentity
+    user: CallIdentity
+    agent: CallIdentity
+    run: CallIdentity
+    args: Json | None = None
 
 
 _PARTS: Final = {
@@ -220,19 +247,21 @@ _PARTS: Final = {
 """The text members of the data that identify a call, by object."""
 
 
-def _require_parts(data: Mapping[str, Any]) -> None:
+def _require_parts(data: Json) -> None:
     for name, texts in _PARTS.items():
         part = data.get(name)
-        if part is not None and not isinstance(part, dict):
+        if part is None:
+            continue
+        if not isinstance(part, dict):
             raise UsageError(
                 "input.type", f"`{name}` of the data: expected an object, found {kind_of(part)}"
             )
         for each in texts:
-            value = object_of(part).get(each)
+            value = part.get(each)
             if value is not None and not isinstance(value, str):
                 text = f"`{name}.{each}` of the data: expected text, found {kind_of(value)}"
                 raise UsageError("input.type", text)
-    mode = object_of(data.get("run")).get("safety_mode")
+    mode = read_record(CallData, data).run.safety_mode
     if mode and mode not in MODES:
         hint = suggestion(mode, MODES)
         raise UsageError(

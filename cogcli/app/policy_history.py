@@ -3,15 +3,19 @@ pack decides differently (docs/reference/pack.md#explain)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.event_type import EventType
+from cogcli.declarations.events import StepFinished, row_of
+from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
 from cogcli.declarations.pack_spec import Pack
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.run_start import start_of
 from cogcli.declarations.value_types import Json
 from cogcli.policy.comparisons import VerdictExplanation, explain_verdict
@@ -24,6 +28,8 @@ from cogcli.run.replay import read_pinned_catalog
 from cogcli.specs.catalog import Catalog
 
 _CHECKS = ("permission", "rule", "situation")
+_ASKING = ("allow_with_gate", "escalate")
+"""The verdicts after which a person decides."""
 
 
 class GovernedLog(NamedTuple):
@@ -167,64 +173,72 @@ def _events_after_decision(events: Sequence[Event], decision: Event) -> Iterator
 
 def _stages(decision: Event, later: Sequence[Event]) -> list[dict[str, str]]:
     """Return the stages of a governed call in order, each with its outcome."""
-    payload = decision.payload
-    verdict, stage, reason = payload["verdict"], payload.get("stage"), payload.get("reason") or ""
-    asks = verdict in ("allow_with_gate", "escalate")
-    at = _CHECKS.index(stage) if stage in _CHECKS else len(_CHECKS)
-    stages = []
-    for number, name in enumerate(_CHECKS):
-        passed = verdict == "allow" or number < at or (asks and number != at)
-        outcome = (
-            "passed"
-            if passed
-            else "asked"
-            if asks
-            else "refused"
-            if number == at
-            else "not reached"
-        )
-        stages.append(
-            _stage(name, outcome, reason if number == at and outcome != "not reached" else "")
-        )
-    if asks:
+    decided = read_record(PolicyDecided, decision.payload)
+    verdict, stage = decided.verdict, decided.stage
+    at = len(_CHECKS) if stage is None else _CHECKS.index(stage)
+    stages = [
+        _stage(name, _check_outcome(verdict, number - at), decided.reason if name == stage else "")
+        for number, name in enumerate(_CHECKS)
+    ]
+    if verdict in _ASKING:
         return [*stages, _answer(later)]
     return [*stages, *_stages_after_policy(later)] if verdict == "allow" else stages
 
 
+def _check_outcome(verdict: str | None, distance: int) -> str:
+    """Return the outcome of a check at this distance behind the one that decided."""
+    if verdict == "allow" or distance < 0:
+        return "passed"
+    if distance == 0:
+        return "asked" if verdict in _ASKING else "refused"
+    return "passed" if verdict in _ASKING else "not reached"
+
+
 def _answer(later: Sequence[Event]) -> dict[str, str]:
-    answer = next((event for event in later if row_of(event.event_type).resolves), None)
+    """Return the stage of a person's answer."""
+    answer = _find_first(later, lambda row: row.resolves)
     if answer is None:
         return _stage("approval", "waiting", "")
-    role = f" ({answer.payload['role']})" if answer.payload.get("role") else ""
-    return _stage(
-        "approval", str(answer.event_type).partition(".")[2], f"{answer.payload.get('by')}{role}"
-    )
+    given = read_record(ApprovalAnswer, answer.payload)
+    role = f" ({given.role})" if given.role else ""
+    return _stage("approval", str(answer.event_type).partition(".")[2], f"{given.by}{role}")
+
+
+class ApprovalAnswer(Record):
+    """The person who answered a request for approval."""
+
+    by: object = None
+    role: object = None
+
+
+def _find_first(events: Sequence[Event], fits: Callable[[EventType], bool]) -> Event | None:
+    """Return the first event whose type has this property."""
+    return next((event for event in events if fits(row_of(event.event_type))), None)
 
 
 def _stages_after_policy(later: Sequence[Event]) -> Iterator[dict[str, str]]:
     """Yield safety, budget, intent and invocation of an allowed call."""
-    started = next((event for event in later if row_of(event.event_type).starts), None)
+    started = _find_first(later, lambda row: row.starts)
     spent = next((event for event in later if event.event_type == "budget.exceeded"), None)
-    closing = next((event for event in later if row_of(event.event_type).closes), None)
-    code = ((closing.payload.get("error") or {}).get("code") or "") if closing else ""
-    if started or spent:
-        reached = "passed"
-    elif code:
-        reached = "refused"
-    else:
-        is_asked = any(row_of(event.event_type).asks for event in later)
-        reached = "asked" if is_asked else "not reached"
-    yield _stage("safety", reached, code if reached == "refused" else "")
-    if reached == "passed":
-        yield _stage(
-            "budget", "passed" if started else "exceeded", spent.payload["key"] if spent else ""
-        )
+    closing = _find_first(later, lambda row: row.closes)
+    ended = read_record(StepFinished, closing.payload if closing else None)
+    code = ended.error.code if ended.error else ""
+    if started is None and spent is None:
+        if code:
+            yield _stage("safety", "refused", code)
+        else:
+            is_asked = _find_first(later, lambda row: row.asks) is not None
+            yield _stage("safety", "asked" if is_asked else "not reached", "")
+        return
+    yield _stage("safety", "passed", "")
+    key = read_record(BudgetExceeded, spent.payload).key if spent else ""
+    yield _stage("budget", "passed" if started else "exceeded", key)
     if started is not None:
         yield _stage("intent", "written", f"event {started.seq}")
-        yield _stage("invocation", closing.payload["step_status"] if closing else "no result", code)
+        yield _stage("invocation", ended.step_status if closing else "no result", code)
 
 
-def _stage(name: str, outcome: str, reason: str) -> dict[str, str]:
+def _stage(name: str, outcome: str, reason: str | None) -> dict[str, str]:
     return {"stage": name, "outcome": outcome, **({"reason": reason} if reason else {})}
 
 
@@ -239,22 +253,21 @@ def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison 
         return None
     before = _decide_again_under(log, old)
     changed, undecided = [], []
+    exact = log.pack.hash == old.hash
     for mine, theirs in zip(before, _decide_again_under(log, new), strict=True):
-        exact = log.pack.hash == old.hash
-        was = (
-            _comparable(mine.event.payload)
-            if exact
-            else mine.verdict and _comparable(mine.verdict.to_payload())
-        )
-        will = theirs.verdict and _comparable(theirs.verdict.to_payload())
-        change = DecisionChange(
-            directory.name, mine.event, was, will, theirs.why or ("" if exact else mine.why)
-        )
+        was = _comparable(mine.event.payload) if exact else _comparable_verdict(mine)
+        will = _comparable_verdict(theirs)
+        why = theirs.why or ("" if exact else mine.why)
+        change = DecisionChange(directory.name, mine.event, was, will, why)
         if was is None or will is None:
             undecided.append(change)
         elif any(was[name] != will[name] for name in ("verdict", "gate", "obligations")):
             changed.append(change)
     return EpisodeComparison(len(before), changed, undecided)
+
+
+def _comparable_verdict(found: ReplayedDecision) -> Json | None:
+    return None if found.verdict is None else _comparable(found.verdict.to_payload())
 
 
 def _decide_again_under(log: GovernedLog, pack: Pack) -> list[ReplayedDecision]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from cogcli.app.settings import Settings
 from cogcli.base.errors import EnvironmentRefusal, ServiceResolutionError
@@ -123,7 +122,7 @@ def fields_to_payload(fields: Fields) -> Json:
     """Return fields as plain data. Defaults and enums under secret names are masked."""
     redactor = Redactor()
 
-    def mask(name: str, value: Any) -> Any:
+    def mask(name: str, value: object) -> object:
         return redactor.mask({name: value})[name]
 
     return {

@@ -15,14 +15,18 @@ from cogcli.app.state_document import iterate_shown_events
 from cogcli.app.verify_episodes import verify_episode
 from cogcli.base.errors import CogcliError
 from cogcli.base.files import FileRefused
-from cogcli.base.jsonvalue import object_of, text_of
 from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.documents import Manifest
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.run_start import RecordedStart
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.history import History, history_of
 from cogcli.episode.layout import MANIFEST, Finding
+from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.log_reader import Warn
 from cogcli.episode.manifest import manifest_files
 from cogcli.episode.refusals import open_episode
@@ -60,19 +64,25 @@ def read_source(settings: Settings, directory: Path, warn: Warn) -> PageSource:
     skill = folded.root.skill if folded.root else ""
     manifest = _read_manifest(directory)
     findings, level = _verify(directory, note)
-    fault, fault_status = row.fault, row.shown_status if row.fault else ""
-    if level == "altered" and fault_status != "unsealed":
-        first = next(each for each in findings if each.severity == "error")
-        fault, fault_status = fault or f"{first.file} {first.message}", "altered"
+    fault, fault_status = _describe_fault(row, level, findings)
     explained = _explain(directory, note) if folded.chained and level in _SOUND else []
     return PageSource(
         name=directory.name, status=row.status, events=events, fold=folded, unfinished=unfinished,
         declared=declared_places({"specs": specs}, skill), specs=specs, findings=findings, level=level,
-        proves=LEVELS.get(level, "it could not be verified"), files=tuple(manifest_files(manifest).files.values()),
-        head=text_of(object_of(manifest.get("chain")).get("head")), explained=explained,
+        proves=LEVELS.get(level, "it could not be verified"), files=tuple(manifest_files(manifest.json).files.values()),
+        head=manifest.chain.head, explained=explained,
         meaning=_describe_level(folded), warnings=warnings, next=(),
         sealed=row.sealed or not folded.chained, fault=fault, fault_status=fault_status,
     )  # fmt: skip
+
+
+def _describe_fault(row: EpisodeRow, level: str, findings: Sequence[Finding]) -> tuple[str, str]:
+    """Return what is wrong with an episode, and the status that shows it; empty if nothing is."""
+    status = row.shown_status if row.fault else ""
+    if level != "altered" or status == "unsealed":
+        return row.fault, status
+    first = next(each for each in findings if each.severity == "error")
+    return row.fault or f"{first.file} {first.message}", "altered"
 
 
 def report_page(sources: Sequence[PageSource]) -> bytes:
@@ -115,23 +125,29 @@ def _describe_level(folded: History) -> str:
     return pages().get(code, ("", "", ""))[0] if code else ""
 
 
+class SpecsDocument(Record):
+    """The specs that an episode keeps, by kind and id."""
+
+    specs: Json
+
+
 def _read_specs(directory: Path, events: Sequence[Event]) -> Json:
     """Return the specs that an episode keeps."""
-    started = object_of(events[0].payload) if events else {}
-    digest = text_of(object_of(started.get("pins")).get("specs_blob"))
+    start = read_record(RecordedStart, events[0].payload if events else None)
+    digest = start.pins.specs_blob
     if not digest:
         return {}
     try:
         with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
             data = kept.get(digest)
-        return object_of(object_of(parse(data)).get("specs")) if data else {}
+        return read_record(SpecsDocument, parse(data)).specs if data else {}
     except (FileRefused, JsonRefused):
         return {}
 
 
-def _read_manifest(directory: Path) -> Json:
+def _read_manifest(directory: Path) -> Manifest:
     try:
         with open_episode(directory) as folder:
-            return object_of(parse(folder.read(MANIFEST, limit=_LARGEST_MANIFEST)))
+            return read_record(Manifest, parse(folder.read(MANIFEST, limit=_LARGEST_MANIFEST)))
     except (FileRefused, JsonRefused):
-        return {}
+        return read_record(Manifest, {})

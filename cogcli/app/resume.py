@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.ask_again import (
     agent_rerun_error,
@@ -161,7 +161,7 @@ class RerunRequest(NamedTuple):
     """Whether only the unfinished items of loops run again."""
     overrides: Json
     """Options of the run, by name."""
-    inputs: Mapping[str, Any]
+    inputs: Mapping[str, object]
     """Changed inputs by name; a GivenText has no type yet."""
     problems: Sequence[CogcliError] = ()
     """The problems of reading the request."""
@@ -266,7 +266,7 @@ def _skill_not_here(error: SkillNotFoundError, directory: Path, verb: str) -> Sk
 
 
 def _with_own_choices(
-    settings: Settings, request: RunRequest, overrides: Mapping[str, Any], warn: Warn
+    settings: Settings, request: RunRequest, overrides: Mapping[str, object], warn: Warn
 ) -> RunRequest:
     """Return the request of a foreign episode with the current choices of the user.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
@@ -17,6 +16,7 @@ from cogcli.app.wings import AGENT_OF_LOG
 from cogcli.base.allowed_hosts import parse_host
 from cogcli.base.errors import SkillNotFoundError, UsageError
 from cogcli.base.file_roots import roots_of
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import did_you_mean
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import OPTIONS, RunOptions, normalized
@@ -45,7 +45,7 @@ def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
     return launch_given(environment, catalog, given, watch)
 
 
-def options_of(settings: Settings, given: Mapping[str, Any]) -> RunOptions:
+def options_of(settings: Settings, given: Json) -> RunOptions:
     """Return the options of a run: those of the command line and those of the settings.
 
     Raise UsageError or EnvironmentRefusal `config.key`."""

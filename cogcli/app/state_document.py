@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import paused_collection
 from cogcli.base.output_diff import SAME_TYPES, differences
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import RecordedStart
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import BlobFolder, parse
 from cogcli.episode.large_values import BlobReader
@@ -119,7 +121,7 @@ def warn_of_renamed_folder(document: Json, directory: Path, warn: Warn) -> None:
         warn(renamed_folder_error(directory, str(id)))
 
 
-def first_difference(left: Any, right: Any) -> str | None:
+def first_difference(left: object, right: object) -> str | None:
     """Return the dotted path of the first difference, `.` for the whole; None if they are equal,
     types included."""
     found = differences(left, right, SAME_TYPES)
@@ -131,14 +133,13 @@ def declared_specs(directory: Path | None, events: Iterable[Event]) -> DeclaredP
     from cogcli.report.lineage import NOTHING, declared_places
 
     started = next(iter(events), None)
-    payload = started.payload if started and isinstance(started.payload, dict) else {}
-    skill, pins = payload.get("skill"), payload.get("pins")
-    if directory is None or not isinstance(skill, dict) or not isinstance(pins, dict):
+    start = read_record(RecordedStart, started.payload if started else None)
+    if directory is None or not start.skill.id or not start.pins.specs_blob:
         return NOTHING
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
-        data = kept.get(str(pins.get("specs_blob")))
+        data = kept.get(start.pins.specs_blob)
     try:
-        return declared_places(parse(data) if data else None, str(skill.get("id")))
+        return declared_places(parse(data) if data else None, start.skill.id)
     except JsonRefused:
         return NOTHING
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cogcli.app.registry import Layers, fields_to_payload, open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import SkillNotFoundError
@@ -47,7 +45,7 @@ def skill_row(skill: Skill) -> Json:
     }
 
 
-def row_texts(row: Json, spec: Any) -> list[SearchField]:
+def row_texts(row: Json, spec: object) -> list[SearchField]:
     """Return the searched texts of a row: the id, then description and tags, then the other
     members."""
     tags = object_of(getattr(spec, "metadata", None)).get("tags")

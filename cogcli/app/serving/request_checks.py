@@ -5,8 +5,8 @@ The SDK alone answers `Invalid request parameters` without a reason."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import mcp_types as types
 from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
@@ -14,7 +14,10 @@ from mcp_types.methods import validate_client_request
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from cogcli.base.jsonvalue import kind_of, object_of
+from cogcli.base.jsonvalue import Json, kind_of, object_of
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 _KNOWN: Final = (*MODERN_PROTOCOL_VERSIONS, *reversed(HANDSHAKE_PROTOCOL_VERSIONS))
@@ -41,36 +44,34 @@ class _Fault(NamedTuple):
         return f"`{self.path}`: expected {self.expected}, found {self.found}"
 
 
-def find_request_fault(message: Any, header: str = "") -> types.ErrorData | None:
+def find_request_fault(message: object, header: str = "") -> types.ErrorData | None:
     """Return the error reply to a faulty request; None for one that the SDK can handle, and for any
     other message.
 
     `header` is the value of `MCP-Protocol-Version`."""
-    if (
-        not isinstance(message, dict)
-        or not isinstance(message.get("method"), str)
-        or "id" not in message
-    ):
-        return None
-    params = message.get("params")
+    match message:
+        case {"method": str(method), "id": _, **members}:
+            params = members.get("params")
+        case _:
+            return None
     version = object_of(object_of(params).get("_meta")).get(VERSION_KEY) or header
     if isinstance(version, str) and version and version not in _KNOWN:
-        text = (
-            f"protocol version `{version[:40]}` is unknown: this server speaks {', '.join(_KNOWN)}"
-        )
-        data = {"supported": list(_KNOWN), "requested": version[:40]}
-        return types.ErrorData(code=UNSUPPORTED_PROTOCOL_VERSION, message=text, data=data)
+        return _unknown_version(version[:40])
     if params is not None and not isinstance(params, dict):
         fault = _Fault("params", "an object", _describe_value(params))
-        return _invalid_params(message["method"], [fault])
+        return _invalid_params(method, [fault])
     versions = (version,) if version in _KNOWN else tuple(reversed(HANDSHAKE_PROTOCOL_VERSIONS))
-    faults = _faults_in(message["method"], params, versions)
-    return _invalid_params(message["method"], faults) if faults else None
+    faults = _faults_in(method, params, versions)
+    return _invalid_params(method, faults) if faults else None
 
 
-def _faults_in(
-    method: str, params: Mapping[str, Any] | None, versions: tuple[str, ...]
-) -> list[_Fault]:
+def _unknown_version(version: str) -> types.ErrorData:
+    text = f"protocol version `{version}` is unknown: this server speaks {', '.join(_KNOWN)}"
+    data = {"supported": list(_KNOWN), "requested": version}
+    return types.ErrorData(code=UNSUPPORTED_PROTOCOL_VERSION, message=text, data=data)
+
+
+def _faults_in(method: str, params: Json | None, versions: tuple[str, ...]) -> list[_Fault]:
     """Return the faults by the newest of these versions that has the method; empty if one of them
     accepts the request."""
     first: list[_Fault] = []
@@ -92,10 +93,7 @@ def _faults_of(error: ValidationError) -> Iterator[_Fault]:
     found: dict[str, str] = {}
     for each in error.errors(include_url=False):
         path = ".".join(str(part) for part in each["loc"] if not _MODEL.fullmatch(str(part)))
-        is_choice = each["type"] == "literal_error"
-        words = str(each["ctx"]["expected"]).replace("'", "`") if is_choice else each["msg"].lower()
-        words = words.removeprefix("input should be ")
-        expected.setdefault(path, []).append(_WORDS.get(words, words))
+        expected.setdefault(path, []).append(_describe_expected(each))
         found[path] = "nothing" if each["type"] == "missing" else _describe_value(each["input"])
     unknown = [path for path in expected if path.endswith(".type") and found[path].startswith("`")]
     for path in unknown or expected:  # an unknown content block would fail with every type of block
@@ -103,7 +101,15 @@ def _faults_of(error: ValidationError) -> Iterator[_Fault]:
         yield _Fault(path, "a value" if found[path] == "nothing" else choices, found[path])
 
 
-def _describe_value(value: Any) -> str:
+def _describe_expected(fault: ErrorDetails) -> str:
+    """Return the value that was expected, in words."""
+    is_choice = fault["type"] == "literal_error"
+    words = str(fault["ctx"]["expected"]).replace("'", "`") if is_choice else fault["msg"].lower()
+    words = words.removeprefix("input should be ")
+    return _WORDS.get(words, words)
+
+
+def _describe_value(value: object) -> str:
     """Return a text, truncated; for any other value its kind."""
     return f"`{value[:40]}`" if isinstance(value, str) else kind_of(value)
 

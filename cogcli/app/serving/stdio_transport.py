@@ -3,7 +3,7 @@ nothing else.
 
 1. The server owns descriptors 0 and 1: the output of functions and their children never becomes a
    frame, and their standard input is empty.
-2. A frame is a line of strict JSON of at most 8 MiB. Any other line is answered with an error.
+2. A frame is a line of strict JSON of at most 8 MiB. object other line is answered with an error.
 3. Reading and writing are done by daemon threads, which do not keep the process alive.
 4. Frames are handled one at a time: a client that sends faster than it is served is slowed down by
    the pipe."""
@@ -192,7 +192,7 @@ async def serve_stdio(
     return ended_by
 
 
-def parse_frame(frame: bytes | None) -> Any:
+def parse_frame(frame: bytes | None) -> types.JSONRPCMessage:
     """Return the message of a frame, or the error that answers it."""
     if frame is None:
         return _error_reply(types.PARSE_ERROR, f"a frame may have {MAX_BYTES:,} bytes")
@@ -218,10 +218,14 @@ def may_begin(request: types.JSONRPCRequest) -> bool:
     return request.method == "initialize" or VERSION_KEY in meta
 
 
-def _error_reply(code: int, message: str, id: Any = None, data: Any = None) -> types.JSONRPCError:
+def _error_reply(
+    code: int, message: str, id: object = None, data: object = None
+) -> types.JSONRPCError:
     known = id if isinstance(id, str) or type(id) is int else None
-    members = {"code": code, "message": message, **({} if data is None else {"data": data})}
-    return types.JSONRPCError(jsonrpc="2.0", id=known, error=types.ErrorData(**members))
+    error = types.ErrorData(code=code, message=message)
+    if data is not None:
+        error = types.ErrorData(code=code, message=message, data=data)
+    return types.JSONRPCError(jsonrpc="2.0", id=known, error=error)
 
 
 def take_descriptors() -> FramePipe:
@@ -231,7 +235,7 @@ def take_descriptors() -> FramePipe:
     return wire
 
 
-def has_bad_id(message: Any) -> bool:
+def has_bad_id(message: object) -> bool:
     """Whether a message is a request whose id MCP does not allow. The server answers it with an
     error of id null.
 

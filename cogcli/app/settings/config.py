@@ -19,6 +19,7 @@ from cogcli.app.settings.setting_types import (
 )
 from cogcli.base.errors import CogcliError, EnvironmentRefusal
 from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.jsonvalue import object_of
 from cogcli.base.problems import suggestion
 from cogcli.base.toml_bounds import find_excess
 from cogcli.declarations.option_types import (
@@ -30,10 +31,6 @@ from cogcli.declarations.option_types import (
 )
 from cogcli.declarations.options import OPTIONS, PROGRESS, TRUST_LEVELS, Option
 from cogcli.declarations.value_types import Json
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 PROJECT_FILE = "cogcli.toml"
 PINS = "packs"
@@ -50,7 +47,7 @@ class ConfigKey:
 
     __slots__ = ("default", "type")
 
-    def __init__(self, type: OptionType, default: Any = None) -> None:
+    def __init__(self, type: OptionType, default: object = None) -> None:
         self.type = type
         self.default = default
 
@@ -151,7 +148,7 @@ class ConfigFile:
             self._problem(message, line, int(line > 0))
         return {}
 
-    def _take(self, name: str, value: Any, line: int) -> None:
+    def _take(self, name: str, value: object, line: int) -> None:
         key = KEYS.get(name)
         if key is None:
             self._refuse_unknown(name, value, line)
@@ -163,14 +160,14 @@ class ConfigFile:
         elif self.project and (refusal := _refusal_of_project(name, value)):
             message, hint = refusal
             self._problem(f"`{name}`: a project {message}", line, 1, hint=hint)
-        elif self.project and name == ROOTS and self._has_own_root(value):
+        elif self.project and name == ROOTS and self._has_own_root(object_of(value)):
             message = "`roots`: a project's own specs stay strict"
             self._problem(message, line, 1, hint="remove that table")
         else:
             self.values[name] = self._with_absolute_paths(key, value)
             self.lines[name] = line
 
-    def _refuse_unknown(self, name: str, value: Any, line: int) -> None:
+    def _refuse_unknown(self, name: str, value: object, line: int) -> None:
         if _is_of_settings(name):
             self._problem(f"`{name}`: found {_preview(value)}, expected a table", line, 1)
             return
@@ -184,12 +181,13 @@ class ConfigFile:
         roots = (os.path.realpath(self._absolute(root)) for root in tables)
         return os.path.realpath(os.path.dirname(self.path)) in roots
 
-    def _with_absolute_paths(self, key: ConfigKey, value: Any) -> Any:
+    def _with_absolute_paths(self, key: ConfigKey, value: object) -> object:
         """Return a value with absolute paths; in the file they are relative to its folder."""
-        if isinstance(key.type, PathList):
-            return [os.path.join(os.path.dirname(self.path), path) for path in value]
-        if isinstance(key.type, RootTables):
-            return {self._absolute(root): table for root, table in value.items()}
+        match key.type, value:
+            case PathList(), list():
+                return [os.path.join(os.path.dirname(self.path), path) for path in value]
+            case RootTables(), dict():
+                return {self._absolute(root): table for root, table in value.items()}
         return value
 
     def _absolute(self, path: str) -> str:
@@ -203,7 +201,7 @@ class ConfigFile:
         )
 
 
-def _refusal_of_project(name: str, value: Any) -> tuple[str, str] | None:
+def _refusal_of_project(name: str, value: object) -> tuple[str, str] | None:
     """Return why a project's file cannot set this value, and how to set it instead; None if it can."""
     if name == "trust_level" and TRUST_LEVELS.index(value) > TRUST_LEVELS.index("standard"):
         return f"cannot raise trust to {value}", f"use --trust-level {value}"
@@ -216,7 +214,7 @@ def _refusal_of_project(name: str, value: Any) -> tuple[str, str] | None:
     return None
 
 
-def _preview(value: Any) -> str:
+def _preview(value: object) -> str:
     """Return a value of a file as one short line."""
     try:
         text = repr(value)
@@ -230,7 +228,7 @@ def _is_of_settings(name: str) -> bool:
     return any(key.startswith(f"{name}.") for key in KEYS)
 
 
-def _members(name: str, value: Any) -> list[tuple[str, Any]]:
+def _members(name: str, value: object) -> list[tuple[str, object]]:
     """Return a top-level key with its value; for a table of settings each of its members, with
     dotted names."""
     if isinstance(value, dict) and _is_of_settings(name):

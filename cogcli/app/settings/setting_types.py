@@ -4,7 +4,7 @@ tables."""
 from __future__ import annotations
 
 import os
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from cogcli.declarations.option_types import OptionType, TextList, is_line
 from cogcli.declarations.value_types import Json
@@ -23,9 +23,10 @@ class PathList(TextList):
     def __init__(self) -> None:
         super().__init__(f"a list of at most {MOST_DIRECTORIES} directories")
 
-    def accepts(self, value: Any) -> bool:
-        is_short_list = isinstance(value, list) and len(value) <= MOST_DIRECTORIES
-        return is_short_list and all(map(_is_path, value))
+    def accepts(self, value: object) -> bool:
+        if not isinstance(value, list) or len(value) > MOST_DIRECTORIES:
+            return False
+        return all(map(_is_path, value))
 
     def json_schema(self) -> Json:
         return {**super().json_schema(), "maxItems": MOST_DIRECTORIES}
@@ -39,7 +40,7 @@ class Line(OptionType):
 
     expected = "a text of one line"
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         return is_line(value)
 
 
@@ -49,7 +50,7 @@ class Url(OptionType):
     expected = "an http or https URL without user info and query"
     may_hide = True
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         if not isinstance(value, str) or "?" in value:
             return False  # paths are appended to it, and a query may contain a key
         return _has_usable_port(value) and _fits_service("URL", value)
@@ -61,7 +62,7 @@ class SecretPlace(OptionType):
     expected = "`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`"
     may_hide = True
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         return isinstance(value, str) and _fits_service("SECRET_PLACE", value)
 
     def parse(self, text: str) -> None:
@@ -76,11 +77,10 @@ class RootTables(OptionType):
     )
     in_environment = False
 
-    def accepts(self, value: Any) -> bool:
-        is_short = isinstance(value, dict) and len(value) <= MOST_DIRECTORIES
-        return is_short and all(
-            _is_path(path) and _is_root_table(table) for path, table in value.items()
-        )
+    def accepts(self, value: object) -> bool:
+        if not isinstance(value, dict) or len(value) > MOST_DIRECTORIES:
+            return False
+        return all(_is_path(path) and _is_root_table(table) for path, table in value.items())
 
     def parse(self, text: str) -> None:
         """Return None: no variable of the environment holds a table."""
@@ -103,12 +103,13 @@ class PinTables(OptionType):
 
     expected = 'tables `pins` and `env.NAME` of versions by pack, like "4.0.0#sha256:..."'
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         if not isinstance(value, dict) or not value.keys() <= {"pins", "env"}:
             return False
-        named = value.get("env", {})
-        tables = [value.get("pins", {}), *(named.values() if isinstance(named, dict) else ())]
-        return isinstance(named, dict) and all(map(_is_version_table, tables))
+        pins, named = value.get("pins", {}), value.get("env", {})
+        if not isinstance(named, dict):
+            return False
+        return all(map(_is_version_table, (pins, *named.values())))
 
     def parse(self, text: str) -> None:
         """Return None: no variable of the environment holds a table."""
@@ -124,21 +125,21 @@ class PinTables(OptionType):
         }
 
 
-def _is_path(value: Any) -> bool:
+def _is_path(value: object) -> bool:
     return isinstance(value, str) and bool(value) and "\0" not in value
 
 
-def _is_root_table(table: Any) -> bool:
+def _is_root_table(table: object) -> bool:
     if not isinstance(table, dict) or not table.keys() <= {"contracts"}:
         return False
     return table.get("contracts", "strict") in CONTRACTS
 
 
-def _is_version_table(table: Any) -> bool:
+def _is_version_table(table: object) -> bool:
     return isinstance(table, dict) and all(map(_is_version, table.values()))
 
 
-def _is_version(text: Any) -> bool:
+def _is_version(text: object) -> bool:
     """Whether a text may be a version of three numbers, possibly with a hash.
 
     It uses no regular expression, because every command imports this module."""

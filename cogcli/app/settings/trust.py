@@ -277,10 +277,12 @@ def read_store(environ: Mapping[str, str]) -> Json:
     if not isinstance(projects, dict) or body.get("schema") not in (SCHEMA, *_OLDER):
         return {}
     entries = {path: entry for path, entry in projects.items() if isinstance(entry, str | dict)}
-    if body["schema"] == SCHEMA:
-        return entries
-    folders = {path for path, entry in entries.items() if entry == {"folder": True}}
-    return {path: entry if path in folders else body["schema"] for path, entry in entries.items()}
+    return entries if body["schema"] == SCHEMA else _outdate(entries, body["schema"])
+
+
+def _outdate(entries: Json, schema: str) -> Json:
+    """Return the entries of an older schema: its name instead of what was accepted, and trusted folders unchanged."""
+    return {path: entry if entry == {"folder": True} else schema for path, entry in entries.items()}
 
 
 def change_store(environ: Mapping[str, str], change: Callable[[Json], Json]) -> Json:

@@ -17,7 +17,7 @@ from cogcli.app.settings.trust import (
     settings_of,
 )
 from cogcli.app.settings.trust_copies import Copies
-from cogcli.app.settings.trust_digests import digest_of_bytes, digests
+from cogcli.app.settings.trust_digests import DecidingFiles, digest_of_bytes, digests
 from cogcli.app.settings.trust_needs import (
     Needs,
     find_files,
@@ -107,7 +107,6 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
     root = os.path.abspath(project)
     layers = layers_of(root)
     located = {_location(path): data for path, data in written.items()}
-    names = {os.path.basename(path) for path in located}
     services = {
         os.path.abspath(path) for path in service_files(layers) if _location(path) in located
     }
@@ -123,10 +122,7 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
         needs = Needs.from_entry(entry).joined(more)
         found = find_files(root, roots_of(root), needs)
         found.add_all(find_programs(root, needs, environ))
-        files = found.files.items()
-        places = {name: _location(path) for name, path in files if os.path.basename(path) in names}
-        own = {name: digest_of_bytes(located[at]) for name, at in places.items() if at in located}
-        kept.update({**entry["accepted"], **own})
+        kept.update({**entry["accepted"], **_digest_written(found, located)})
         return {**projects, key_of(project): {"accepted": dict(kept), **needs._asdict()}}
 
     try:
@@ -134,6 +130,15 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
     except (KeyError, TypeError, ValueError):
         return  # a damaged entry trusts nothing
     copies.keep_only(kept)
+
+
+def _digest_written(found: DecidingFiles, located: Mapping[str, bytes]) -> dict[str, str]:
+    """Return the digests of the deciding files that were written, by name. `located` has the contents by place."""
+    # To find the place of a file takes calls of the system, so only files of these names are looked at.
+    names = {os.path.basename(path) for path in located}
+    files = found.files.items()
+    places = {name: _location(path) for name, path in files if os.path.basename(path) in names}
+    return {name: digest_of_bytes(located[at]) for name, at in places.items() if at in located}
 
 
 def _location(path: str) -> str:

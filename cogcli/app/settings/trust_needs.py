@@ -12,11 +12,13 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import escape, glob
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
 from cogcli.app.settings.model_adapters import MODELS
 from cogcli.app.settings.trust_digests import BYTECODE, DecidingFiles
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.host_layout import SERVICES_FILE, layout_of
@@ -83,7 +85,7 @@ class Needs(NamedTuple):
     documents: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def from_entry(cls, entry: Mapping[str, Any]) -> Needs:
+    def from_entry(cls, entry: Json) -> Needs:
         """Return the needs in an entry of the store. Raise KeyError, TypeError or ValueError for a
         damaged one."""
         return cls(
@@ -128,19 +130,12 @@ def needs_of(project: str, layers: Iterable[Layer], only: Iterable[str] | None =
         for path in _service_files(layer):
             if wanted is not None and os.path.abspath(path) not in wanted:
                 continue
+            folders = os.path.dirname(path), layer.home
             for id, service in _services_in(path):
-                module, command = service.get("module"), service.get("command")
-                if isinstance(module, str) and not is_shipped(module):
-                    modules.add((root, module))
-                if isinstance(command, str):
-                    programs.add((root, id, command, *_started_with(service)))
-                document = service.get("spec_ref")
-                if isinstance(document, str) and "\0" not in document:
-                    places = (
-                        os.path.join(folder, document)
-                        for folder in (os.path.dirname(path), layer.home)
-                    )
-                    documents |= {(root, os.path.relpath(place, project)) for place in places}
+                modules.update((root, module) for module in service.needed_modules)
+                programs.update((root, id, *started) for started in service.started)
+                places = service.document_places(folders)
+                documents.update((root, os.path.relpath(place, project)) for place in places)
     return Needs(tuple(sorted(modules)), tuple(sorted(programs)), tuple(sorted(documents)))
 
 
@@ -152,27 +147,57 @@ def model_needs(settings: ConfigFile) -> Needs:
     return Needs()
 
 
-def _services_in(path: str) -> list[tuple[str, Json]]:
+class NeedyService(Record):
+    """The members of a service that name what it starts or reads, as its file has them."""
+
+    module: str | None = None
+    command: str | None = None
+    args: list[object]
+    cwd: object = None
+    env: Json
+    spec_ref: str | None = None
+
+    @property
+    def needed_modules(self) -> list[str]:
+        """The module of its functions, unless it is a shipped one."""
+        return [] if self.module is None or is_shipped(self.module) else [self.module]
+
+    @property
+    def started(self) -> list[tuple[str, tuple[str, ...], str, str, tuple[str, ...]]]:
+        """The program that it starts, as the last members of a `Program`."""
+        if self.command is None:
+            return []
+        args = tuple(map(str, self.args))
+        search, values = self.env.get("PATH"), {str(value) for value in self.env.values()}
+        return [(self.command, args, str(self.cwd or ""), str(search or ""), tuple(sorted(values)))]
+
+    def document_places(self, folders: Iterable[str]) -> list[str]:
+        """The paths that the document of the service may have, below these folders."""
+        if self.spec_ref is None or "\0" in self.spec_ref:
+            return []
+        return [os.path.join(folder, self.spec_ref) for folder in folders]
+
+
+class ServiceEntries(Record):
+    """A file of one service, or of several by id."""
+
+    id: object = None
+    services: Json | None = None
+
+
+def _services_in(path: str) -> list[tuple[str, NeedyService]]:
     from cogcli.base.yaml.reader import read_file
 
     value = read_file(path, file=path)[1].value
-    if not isinstance(value, dict):
+    if value is None:
         return []
-    entries = value.get("services")
-    several = entries if isinstance(entries, dict) else {str(value.get("id")): value}
-    return [(str(id), entry) for id, entry in several.items() if isinstance(entry, dict)]
-
-
-def _started_with(service: Json) -> tuple[tuple[str, ...], str, str, tuple[str, ...]]:
-    args, environ = service.get("args"), service.get("env")
-    variables = environ if isinstance(environ, dict) else {}
-    search = variables.get("PATH")
-    return (
-        tuple(map(str, args if isinstance(args, list) else ())),
-        str(service.get("cwd") or ""),
-        str(search or ""),
-        tuple(sorted({str(value) for value in variables.values()})),
-    )
+    file = read_record(ServiceEntries, value)
+    several = {str(file.id): value} if file.services is None else file.services
+    return [
+        (str(id), read_record(NeedyService, entry))
+        for id, entry in several.items()
+        if isinstance(entry, dict)
+    ]
 
 
 def find_files(project: str, layers: Sequence[Layer], needs: Needs) -> DecidingFiles:
@@ -189,17 +214,20 @@ def find_files(project: str, layers: Sequence[Layer], needs: Needs) -> DecidingF
             found.add_tree(folder, _is_read, _is_read)
     for protocol in PROTOCOLS:
         found.add_tree(os.path.join(project, directory_of(protocol)), _is_read, _is_read)
-    for root in sorted({root for root, _ in needs.modules}):
-        found.folders.add(os.path.join(project, root))
-    for root in {
-        root for root, module in needs.modules if _holds(os.path.join(project, root), module)
-    }:
-        found.add_tree(os.path.join(project, root), _is_imported, _is_of_project, installed=False)
-    for root, module in needs.modules:
-        _add_package(found, os.path.join(project, root, module.partition(".")[0]))
+    _add_modules(found, project, needs.modules)
     for root, document in needs.documents:
         _add_document(found, os.path.join(project, root), os.path.join(project, document))
     return found
+
+
+def _add_modules(found: DecidingFiles, project: str, modules: Sequence[tuple[str, str]]) -> None:
+    """Add the files of modules, and of the roots that hold one: a module may import all of its root."""
+    homes = [(os.path.join(project, root), module) for root, module in modules]
+    found.folders.update(home for home, _ in homes)
+    for home in {home for home, module in homes if _holds(home, module)}:
+        found.add_tree(home, _is_imported, _is_of_project, installed=False)
+    for home, module in homes:
+        _add_package(found, os.path.join(home, module.partition(".")[0]))
 
 
 def _add_document(found: DecidingFiles, root: str, path: str) -> None:
@@ -244,6 +272,10 @@ class _StartPlace(NamedTuple):
         """Whether a path leads to a directory of the project or of the root."""
         return _is_of(path, self.project, self.home, stat.S_ISDIR)
 
+    def paths_in(self, texts: Iterable[str]) -> list[str]:
+        """The paths that these texts may name, below the working directory."""
+        return [os.path.join(self.folder, part) for text in texts for part in _names_in(text)]
+
 
 def _add_program_files(
     found: DecidingFiles, program: Program, path: str, project: str, environ: Mapping[str, str]
@@ -252,22 +284,31 @@ def _add_program_files(
     root, _, command, args, cwd, _, variables = program
     home = os.path.join(project, root)
     start = _StartPlace(project, home, os.path.join(home, cwd))
-    given = [os.path.join(start.folder, part) for arg in args for part in _names_in(arg)]
-    values = {_expanded(text, environ) for text in variables}
-    set_to = [os.path.join(start.folder, part) for value in values for part in _names_in(value)]
+    given = start.paths_in(args)
+    set_to = start.paths_in({_expanded(text, environ) for text in variables})
     _add_named_paths(found, start, [path, *given], set_to)
     scripts = [each for each in (path, *given) if start.holds_file(each)]
-    runs_folder = any(
-        os.path.isfile(os.path.join(each, name)) for each in given for name in _STARTED
-    )
     # Another program may start them: `env npx`, `nice make`.
     started = {os.path.splitext(os.path.basename(word))[0] for word in (command, *args)}
-    if scripts or runs_folder or started & _LAUNCHERS or any(map(_CODE.match, args)):
+    runs_code = bool(scripts) or _name_a_started_folder(given) or any(map(_CODE.match, args))
+    if runs_code or started & _LAUNCHERS:
         _add_script_folders(found, start, scripts, _is_loaded)
     elif started & _FETCHERS:
         _add_script_folders(found, start, scripts, _is_manifest)
     _add_packages_of(found, start, path)
-    # Python runs a folder that holds this file as it runs a module.
+    _add_run_modules(found, start, given, args)
+
+
+def _name_a_started_folder(paths: Iterable[str]) -> bool:
+    """Whether one of these paths is a folder that can be started as a program."""
+    return any(os.path.isfile(os.path.join(each, name)) for each in paths for name in _STARTED)
+
+
+def _add_run_modules(
+    found: DecidingFiles, start: _StartPlace, given: list[str], args: Sequence[str]
+) -> None:
+    """Add the packages that Python runs."""
+    # It runs a folder that holds this file as it runs a module.
     run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
     for named in (*run, *(os.path.join(start.folder, module) for module in _modules_run(args))):
         found.add_file(f"{named}.py")
@@ -404,7 +445,11 @@ def _names_in(text: str) -> set[str]:
     parts |= {part.partition("=")[2] for part in parts}
     parts |= {part[2:] for part in parts if re.match("-[A-Za-z]", part)}
     parts |= {part.removeprefix("file://") for part in parts}
-    return {part for part in parts if part and "\0" not in part and len(part) < _LONGEST}
+    return set(filter(_may_be_path, parts))
+
+
+def _may_be_path(text: str) -> bool:
+    return bool(text) and "\0" not in text and len(text) < _LONGEST
 
 
 def _is_short(path: str, place: str) -> bool:
