@@ -199,12 +199,12 @@ def _answer(later: Sequence[Event]) -> dict[str, str]:
     answer = _find_first(later, lambda row: row.resolves)
     if answer is None:
         return _stage("approval", "waiting", "")
-    given = read_record(ApprovalAnswer, answer.payload)
+    given = read_record(AnsweringPerson, answer.payload)
     role = f" ({given.role})" if given.role else ""
     return _stage("approval", str(answer.event_type).partition(".")[2], f"{given.by}{role}")
 
 
-class ApprovalAnswer(Record):
+class AnsweringPerson(Record):
     """The person who answered a request for approval."""
 
     by: object = None
