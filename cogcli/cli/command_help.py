@@ -36,7 +36,7 @@ EXIT_WORDS = {
 }
 
 
-def text_of(call: Call) -> str:
+def render_text(call: Call) -> str:
     """Return the text of a call without an action: the version, or help."""
     return f"cogcli {__version__}\n" if call.flags.version else help_text(call.command)
 

@@ -16,6 +16,7 @@ from cogcli.report.styled_text import ASCII, StyledLine, StyledSpan
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
@@ -47,32 +48,36 @@ def draw_table(
     cut to their widths."""
     if sum(len(part.rows) for part in parts) > _MOST_DRAWN:
         return "".join(_plain_lines(out, columns, parts))
-    from rich.box import SIMPLE_HEAD
     from rich.rule import Rule
-    from rich.table import Table
 
     console, drawn = _console(out)
     size = sum(column.width for column in columns) + 2 * (len(columns) - 1)
-    is_ascii = out.glyphs is ASCII
     for number, part in enumerate(parts):
         if part.heading:
-            signs = "-" if is_ascii else "─"
-            rule = Rule(
-                _text(out, [(part.heading, "dim")]), align="left", characters=signs, style="dim"
-            )
-            console.print(rule, width=size)
-        table = Table(
-            box=None if is_ascii else SIMPLE_HEAD, show_header=number == 0, show_edge=False, pad_edge=False,
-            padding=(0, 2 if is_ascii else 1, 0, 0), header_style="dim", border_style="dim",
-        )  # fmt: skip
-        for column in columns:
-            heading = _text(out, [(column.heading, "dim")])
-            side = "right" if column.right else "left"
-            table.add_column(heading, width=column.width, justify=side, no_wrap=True)  # type: ignore[arg-type]
+            heading = _text(out, [(part.heading, "dim")])
+            signs = "-" if out.glyphs is ASCII else "─"
+            console.print(Rule(heading, align="left", characters=signs, style="dim"), width=size)
+        table = _empty_table(out, columns, has_header=number == 0)
         for row in part.rows:
             table.add_row(*[_text(out, [span]) for span in row])
         console.print(table)
     return _trim_lines(drawn)
+
+
+def _empty_table(out: OutputStream, columns: Sequence[DrawnColumn], *, has_header: bool) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    is_ascii = out.glyphs is ASCII
+    table = Table(
+        box=None if is_ascii else SIMPLE_HEAD, show_header=has_header, show_edge=False, pad_edge=False,
+        padding=(0, 2 if is_ascii else 1, 0, 0), header_style="dim", border_style="dim",
+    )  # fmt: skip
+    for column in columns:
+        heading = _text(out, [(column.heading, "dim")])
+        side = "right" if column.right else "left"
+        table.add_column(heading, width=column.width, justify=side, no_wrap=True)  # type: ignore[arg-type]
+    return table
 
 
 def _plain_lines(

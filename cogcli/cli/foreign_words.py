@@ -7,6 +7,7 @@ command is only suggested."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import dropwhile
 from typing import Final
 
 COMMANDS: Final = {
@@ -60,10 +61,8 @@ def translate_word(words: Sequence[str]) -> str:
     """Return cogcli's command for a word of agent-skills; empty for any other word."""
     name = _command_name(words[0]) if words else ""
     if name in _RUNNER:
-        rest = next(
-            (n for n, word in enumerate(words) if _command_name(word) not in _RUNNER), len(words)
-        )
-        return translate_word(words[rest:]) or (words[rest] if rest < len(words) else "")
+        rest = _without_runner(words)
+        return translate_word(rest) or (rest[0] if rest else "")
     command = COMMANDS.get(name, "")
     if name == "list" and _kind(words[1:2]):
         return f"{_kind(words[1:2])} ls"
@@ -86,9 +85,7 @@ def translate_line(argv: Sequence[str], word: str = "", own: str = "") -> Iterat
             return
     place = flags.index(word)
     own = own or translate_word(flags[place:])
-    before, rest = flags[:place], flags[place:]
-    while rest and _command_name(rest[0]) in _RUNNER:
-        rest = rest[1:]
+    before, rest = flags[:place], _without_runner(flags[place:])
     rest = rest[2:] if own.endswith(" ls") and _kind(rest[1:2]) else rest[1:]
     words = own.split()
     if before[-1:] == words[:1]:  # after a group
@@ -98,6 +95,11 @@ def translate_line(argv: Sequence[str], word: str = "", own: str = "") -> Iterat
     yield [*host, *own.split(), *rest[:1]]
     yield [*host, *own.split()]
     yield [*host, *_LISTS.get(own, "skills ls").split()]
+
+
+def _without_runner(words: Sequence[str]) -> list[str]:
+    """Return the words from the command on."""
+    return list(dropwhile(lambda word: _command_name(word) in _RUNNER, words))
 
 
 def _translate_flags(argv: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -3,7 +3,7 @@ JSON lines, CSV, Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -80,14 +80,18 @@ def note_none(
     things."""
     if context.screen.quiet:
         return
-    words = [_words(flag, each) for flag, value in wanted for each in _each(value)]
+    words = _typed_words(wanted)
     where = f" in {place}" if place else ""
     total = count() if words else 0
     if words and total:
         verb = "is" if total == 1 else "are"
-        context.note(visible(f"no {thing} fits `{' '.join(words)}`; there {verb} {total}{where}"))
+        context.note(visible(f"no {thing} fits `{words}`; there {verb} {total}{where}"))
     elif words or context.screen.err.tty:
         context.note(visible(f"there is no {thing}{where}"))
+
+
+def _typed_words(wanted: Wanted) -> str:
+    return " ".join(_words(flag, each) for flag, value in wanted for each in _each(value))
 
 
 def _each(value: object) -> list[object]:
@@ -148,30 +152,47 @@ _FIRST = 2
 
 
 def _fit(columns: Sequence[Column], sizes: Sequence[list[int]], width: int) -> dict[int, int]:
-    """Return the widths of the kept columns, by number; `sizes` are the cell widths of each column.
+    """Return the widths of the shown columns, by number; `sizes` are the cell widths of each column.
 
     Columns are dropped from the right until the usual needs fit. Then prose is shortened first,
     because users copy names. Then long cells above the usual width are cut, and at last the widest
     column."""
     whole = {n: max([cells(column.heading), *sizes[n]]) for n, column in enumerate(columns)}
-    least = {n: min(whole[n], _usual(column, sizes[n], width)) for n, column in enumerate(columns)}
-    kept = dict(whole)
+    usual = {n: min(whole[n], _usual(column, sizes[n], width)) for n, column in enumerate(columns)}
+    shown = _columns_that_fit(columns, usual, width)
+    return _shorten(columns, {n: whole[n] for n in shown}, usual, width)
 
-    def over(of: dict[int, int]) -> int:
-        return sum(of[n] + _GAP for n in kept) - _GAP - width
 
-    while over(least) > 0 and (gone := [n for n in kept if n >= _FIRST and not columns[n].prose]):
-        del kept[gone[-1]]
-    by_excess = sorted(kept, key=lambda n: (not columns[n].prose, least[n] - whole[n]))
+def _excess(sizes: Iterable[int], width: int) -> int:
+    """Return by how many cells columns of these sizes are wider than the terminal."""
+    return sum(size + _GAP for size in sizes) - _GAP - width
+
+
+def _columns_that_fit(columns: Sequence[Column], usual: dict[int, int], width: int) -> list[int]:
+    """Return the columns that are left once those on the right are dropped."""
+    shown = list(usual)
+    while _excess((usual[n] for n in shown), width) > 0:
+        less_needed = [n for n in shown if n >= _FIRST and not columns[n].prose]
+        if not less_needed:
+            break
+        shown.remove(less_needed[-1])
+    return shown
+
+
+def _shorten(
+    columns: Sequence[Column], whole: dict[int, int], usual: dict[int, int], width: int
+) -> dict[int, int]:
+    """Return the widths of columns, shortened until they fit."""
+    by_excess = sorted(whole, key=lambda n: (not columns[n].prose, usual[n] - whole[n]))
     prose = [n for n in by_excess if columns[n].prose]
-    shortest = dict.fromkeys(prose, _SHORTEST_PROSE)
-    for n, limit in [
-        *((n, least[n]) for n in prose),
-        *shortest.items(),
-        *((n, least[n]) for n in by_excess),
-    ]:
-        kept[n] -= max(0, min(kept[n] - limit, over(kept)))
-    if kept and (more := over(kept)) > 0:
+    limits = [(n, usual[n]) for n in prose]
+    limits += [(n, _SHORTEST_PROSE) for n in prose]
+    limits += [(n, usual[n]) for n in by_excess]
+    kept = dict(whole)
+    for n, limit in limits:
+        kept[n] -= max(0, min(kept[n] - limit, _excess(kept.values(), width)))
+    more = _excess(kept.values(), width)
+    if kept and more > 0:
         widest = max(kept, key=lambda n: kept[n])
         kept[widest] = max(4, kept[widest] - more)
     return kept

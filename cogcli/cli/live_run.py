@@ -19,6 +19,7 @@ from cogcli.cli.progress import display_for
 from cogcli.cli.run_report import error_of, final_lines, rerun_flags
 from cogcli.cli.streams import silence_stdout
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.value_types import Json
 from cogcli.episode.decision import read_summary
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.humanize import short_episode
@@ -199,6 +200,22 @@ def report_result(
     """Fill the envelope, write the outputs to stdout (with `answer`), and the last lines to stderr.
 
     `after` is called between the two."""
+    rerun = rerun_flags(context, result)
+    decision = read_summary(result.directory)
+    _fill_envelope(context, result, rerun, decision)
+    _warn_of_lacks(context, result)
+    if answer and not context.json and result.status in ("ok", "partial"):
+        _write_outputs(context, result.outputs, is_agent=decision is not None)
+    if after:
+        after(result)
+    how = {"brief": listener.display.brief, "decided_later": listener.decided_later}
+    for line in final_lines(context, result, listener.wall_ms, rerun=rerun, **how):
+        context.screen.notify_line(line)
+
+
+def _fill_envelope(
+    context: CommandContext, result: RunResult, rerun: str | None, decision: Json | None
+) -> None:
     context.own.update(
         {
             "status": result.status,
@@ -210,42 +227,33 @@ def report_result(
             "metrics": result.metrics,
         }
     )
+    if decision is not None:
+        context.own["decision"] = decision
+    context.error = error_of(result, context.again, rerun=rerun)
+
+
+def _warn_of_lacks(context: CommandContext, result: RunResult) -> None:
+    """Warn of fallbacks, of what the store lacks, and of a trace that was not sent."""
     for each in result.finished.fallbacks:
         warn_of_fallback(context, each)
     unstored = result.finished.not_stored
     if unstored is not None:
         text = f"the log has what the run learned, its store does not: {unstored.message}"
         context.warn(EnvironmentRefusal(unstored.code, text))
-    rerun = rerun_flags(context, result)
-    context.error = error_of(result, context.again, rerun=rerun)
     if result.not_exported:
-        context.warn(
-            EnvironmentRefusal("export.failed", f"the trace was not sent: {result.not_exported}")
-        )
-    decision = read_summary(result.directory)
-    if decision is not None:
-        context.own["decision"] = decision
-    if (
-        answer
-        and not context.json
-        and result.status in ("ok", "partial")
-        and result.outputs is not None
-    ):
-        response = result.outputs.get("response") if decision else None
-        text = (
-            visible_block(response)
-            if isinstance(response, str)
-            else dumps(result.outputs, indent=True)
-        )
-        try:
-            context.screen.answer(text + "\n")
-        except (
-            BrokenPipeError
-        ):  # the reader closed the pipe; exit code and last lines do not change
-            silence_stdout()
-            context.screen.out.file = None
-    if after:
-        after(result)
-    how = {"brief": listener.display.brief, "decided_later": listener.decided_later}
-    for line in final_lines(context, result, listener.wall_ms, rerun=rerun, **how):
-        context.screen.notify_line(line)
+        text = f"the trace was not sent: {result.not_exported}"
+        context.warn(EnvironmentRefusal("export.failed", text))
+
+
+def _write_outputs(context: CommandContext, outputs: Json | None, *, is_agent: bool) -> None:
+    """Write the outputs to stdout: of an agent the text of its response, if it has one."""
+    if outputs is None:
+        return
+    response = outputs.get("response") if is_agent else None
+    is_text = isinstance(response, str)
+    text = visible_block(str(response)) if is_text else dumps(outputs, indent=True)
+    try:
+        context.screen.answer(text + "\n")
+    except BrokenPipeError:  # the reader closed the pipe; exit code and last lines do not change
+        silence_stdout()
+        context.screen.out.file = None

@@ -73,19 +73,24 @@ def _run(argv: list[str]) -> int:
         return _report_crash(screen, parser.command, error, debug="--debug" in flags, context=None)
     screen = Screen(os.environ, color=call.flags.color or "", json=json, quiet=call.flags.quiet)
     if call.action is None:
-        from cogcli.cli.command_help import text_of
-
-        text = text_of(call)
-        if json:
-            from cogcli.cli.envelope import envelope
-
-            text = envelope("help", OK, own={"explanation": text})
-        screen.answer(text)
+        _write_text(call, screen)
         return OK
     try:
         return _execute(call, call.action, screen)
     finally:
         screen.close()
+
+
+def _write_text(call: Call, screen: Screen) -> None:
+    """Write the text of a call without an action: help, or the version."""
+    from cogcli.cli.command_help import render_text
+
+    text = render_text(call)
+    if screen.json:
+        from cogcli.cli.envelope import envelope
+
+        text = envelope("help", OK, own={"explanation": text})
+    screen.answer(text)
 
 
 def _execute(call: Call, action: Callable[[CommandContext], int], screen: Screen) -> int:
@@ -203,16 +208,13 @@ def report_error(
     for line in lines:
         screen.notify_line(line)
     if screen.json:
-        own: Json = dict(context.own) if context else {}
-        # The status of a finished run is not that of the error.
-        own.pop("status", None)
+        own = _members_before(context)
         if problems:
             own["problems"] = [problem.to_payload() for problem in problems]
             first |= _members_of_first(problems[0])
         warnings = context.warnings if context else []
-        _answer_error(
-            screen, envelope(command, error.exit_code, error=first, warnings=warnings, own=own)
-        )
+        text = envelope(command, error.exit_code, error=first, warnings=warnings, own=own)
+        _answer_error(screen, text)
     return error.exit_code
 
 
@@ -223,6 +225,13 @@ def _members_of_first(problem: Problem) -> Json:
     }
     given = {name: value for name, value in members.items() if value}
     return {**given, "hint": problem.hint}
+
+
+def _members_before(context: CommandContext | None) -> Json:
+    """Return the members of the envelope that a command set before its error."""
+    # The status of a finished run is not that of the error.
+    own = context.own if context else {}
+    return {name: value for name, value in own.items() if name != "status"}
 
 
 def _answer_error(screen: Screen, text: str) -> None:

@@ -34,17 +34,7 @@ def report_tests(context: CommandContext, tests: Sequence[RuleTest]) -> int:
     """Show the tests of rules, and return the exit code."""
     failed = [each for each in tests if not each.passed]
     context.own["tests"] = [{**each._asdict(), "passed": each.passed} for each in tests]
-    lines = []
-    for each in tests:
-        why = (
-            ""
-            if each.passed
-            else f", expected {each.expected}{f': {each.message}' if each.message else ''}"
-        )
-        lines.append(
-            f"{'✓' if each.passed else '✗'} {each.rule_id} {each.number or '-'}  {each.found}{why}"
-        )
-    context.answer("".join(f"{visible(line)}\n" for line in lines))
+    context.answer("".join(f"{visible(_test_line(each))}\n" for each in tests))
     context.note(f"{count_of(len(tests), 'test')}, {len(failed)} failed")
     if failed:
         first = failed[0]
@@ -53,3 +43,11 @@ def report_tests(context: CommandContext, tests: Sequence[RuleTest]) -> int:
             {"code": "policy.test", "message": message}, hint="correct the rule, or its test"
         )
     return NO if failed else OK
+
+
+def _test_line(test: RuleTest) -> str:
+    what = f"{test.rule_id} {test.number or '-'}  {test.found}"
+    if test.passed:
+        return f"✓ {what}"
+    message = f": {test.message}" if test.message else ""
+    return f"✗ {what}, expected {test.expected}{message}"

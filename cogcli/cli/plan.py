@@ -8,6 +8,7 @@ from cogcli.app.plan_skill import plan_given
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import cells, pad, visible
 from cogcli.cli.context import CommandContext
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import Glyphs, StyledLine, fit
@@ -35,7 +36,7 @@ def _lines(context: CommandContext, plan: Json) -> list[StyledLine]:
     amount = count_of(len(plan["steps"]), "step")
     head = f"would run {amount} in {count_of(plan['waves'], 'wave')}; nothing was executed"
     lines: list[StyledLine] = [[(head, "bold")]]
-    texts = _align(list(_rows(plan, plan["skills"], out.glyphs, 0, set())))
+    texts = _align(list(_PlanRows(plan["skills"], out.glyphs).of_plan(plan)))
     lines += [[(fit(text, out.width), "")] for text in texts]
     return lines + _needs(plan["needs"], out.glyphs, out.width)
 
@@ -48,37 +49,62 @@ def _align(rows: list[PlanRow]) -> Iterator[str]:
         yield f"  {'  '.join(row)}".rstrip()
 
 
-def _rows(
-    plan: Json, skills: Json, glyphs: Glyphs, depth: int, expanded: set[str]
-) -> Iterator[PlanRow]:
-    """Yield the steps of a skill by waves; below a step its targets; a nested skill only at its
-    first call."""
-    steps: list[Json] = plan["steps"]
-    indent = "  " * depth
-    for wave in range(1, plan["waves"] + 1):
-        together = [step for step in steps if step["wave"] == wave]
-        number = str(wave) if depth == 0 else " "
-        if len(together) > 1:
-            yield (
-                number,
-                indent + f" {glyphs.parallel} ".join(visible(step["id"]) for step in together),
-            )
-            number = " "
-        for step in together:
-            reads = visible(f"reads {', '.join(step['reads'])}") if step["reads"] else ""
-            yield (number, indent + visible(step["id"]), *_target_cells(step), reads)
-            for target in step.get("targets") or (step,):
-                if target is not step:
-                    yield (" ", f"{indent}  {visible(target['name'])}", *_target_cells(target), "")
-                nested = target.get("skill")
-                if nested and nested not in expanded:
-                    expanded.add(nested)
-                    deeper = depth + (1 if target is step else 2)
-                    yield from _rows(skills[nested], skills, glyphs, deeper, expanded)
+class _PlanRows:
+    """The rows of a plan; a nested skill is expanded at its first call only."""
+
+    def __init__(self, skills: Json, glyphs: Glyphs) -> None:
+        self._skills = skills
+        self._glyphs = glyphs
+        self._expanded: set[str] = set()
+
+    def of_plan(self, plan: Json, depth: int = 0) -> Iterator[PlanRow]:
+        """Yield the steps of a skill by waves; below a step its targets."""
+        for wave in range(1, plan["waves"] + 1):
+            together = [PlanStepEntry.of(step) for step in plan["steps"] if step["wave"] == wave]
+            number = str(wave) if depth == 0 else " "
+            if len(together) > 1:
+                names = f" {self._glyphs.parallel} ".join(visible(step.id) for step in together)
+                yield (number, "  " * depth + names)
+                number = " "
+            for step in together:
+                yield from self._of_step(step, number, depth)
+
+    def _of_step(self, step: PlanStepEntry, number: str, depth: int) -> Iterator[PlanRow]:
+        indent = "  " * depth
+        reads = visible(f"reads {', '.join(step.reads)}") if step.reads else ""
+        yield (number, indent + visible(step.id), *step.cells, reads)
+        if not step.targets:
+            yield from self._of_nested(step, depth + 1)
+        for target in step.targets or ():
+            yield (" ", f"{indent}  {visible(target.name)}", *target.cells, "")
+            yield from self._of_nested(target, depth + 2)
+
+    def _of_nested(self, target: PlanEntry, depth: int) -> Iterator[PlanRow]:
+        if target.skill and target.skill not in self._expanded:
+            self._expanded.add(target.skill)
+            yield from self.of_plan(self._skills[target.skill], depth)
 
 
-def _target_cells(entry: Json) -> tuple[str, str]:
-    return visible(entry["uses"]), visible(entry.get("tool") or "")
+class PlanEntry(Record):
+    """A target of a planned step."""
+
+    name: str
+    uses: str
+    tool: str | None = None
+    skill: str | None = None
+
+    @property
+    def cells(self) -> tuple[str, str]:
+        """The target and the tool that does it."""
+        return visible(self.uses), visible(self.tool or "")
+
+
+class PlanStepEntry(PlanEntry):
+    """A step of a plan. Without targets it has one, itself."""
+
+    id: str
+    reads: list[str]
+    targets: list[PlanEntry] | None = None
 
 
 def _needs(needs: Json, glyphs: Glyphs, width: int | None) -> list[StyledLine]:

@@ -213,6 +213,18 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
 
     if any(names_secret(word.partition("=")[0].rstrip(":")) for word in argv if "=" in word):
         return ""
+    fixed = _without_all_problems(error, argv)
+    if fixed is None:
+        return ""
+    try:
+        parse(fixed)
+    except CogcliError:
+        return ""
+    return join(["cogcli", *fixed])
+
+
+def _without_all_problems(error: CogcliError, argv: list[str]) -> list[str] | None:
+    """Return the words with all corrections; None if one is ambiguous."""
     problems = [each for each in getattr(error, "problems", ()) if each.severity != "W"]
     fixed: list[str] | None = list(argv)
     for one in problems or [error]:
@@ -221,13 +233,7 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
     if error.code == "skill.not-found" and not _INPUTS.intersection(argv):
         for name in error.samples:
             fixed = fixed and _completed(fixed, error.samples, name)
-    if fixed is None:
-        return ""
-    try:
-        parse(fixed)
-    except CogcliError:
-        return ""
-    return join(["cogcli", *fixed])
+    return fixed
 
 
 def _without_problem(
@@ -284,8 +290,14 @@ def _respelt(
     if right == f"-p {argv[place]}":
         return [*argv[:place], "-p", *argv[place:]]
     word = "=".join(right if part == wrong else part for part in argv[place].split("=", 1))
-    if samples.get(right, "").startswith(f"{right}:=") and word.startswith(f"{right}="):
+    takes_json = samples.get(right, "").startswith(f"{right}:=")
+    if takes_json and word.startswith(f"{right}="):
         return None
+    return _with_word(argv, place, word)
+
+
+def _with_word(argv: list[str], place: int, word: str) -> list[str] | None:
+    """Return the words with another one at a place; None if another word has its name already."""
     fixed = [*argv[:place], word, *argv[place + 1 :]]
     names = [_name_of(each) for each in fixed if "=" in each]
     return None if names.count(_name_of(word)) > 1 else fixed

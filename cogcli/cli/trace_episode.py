@@ -29,6 +29,7 @@ from cogcli.episode.foreign_log import for_reports
 from cogcli.episode.history import History, history_of
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import iterate_events
+from cogcli.episode.run_history import RunHistory
 from cogcli.report.unfinished_runs import unfinished_state
 
 
@@ -62,26 +63,10 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
         is_written = view == "events" and not context.json
     else:
         events, is_written = list(iterate_shown_events(directory, context.warn)), False
-    log = for_reports(events)
-    reported = tuple(log.events)
-    folded, row = (
-        history_of(reported),
-        episodes.read_status(context.settings, directory, context.warn),
-    )
-    folded.actions = log.actions
-    only = _require_step(folded, flags.step)
-    unfinished, whole = unfinished_state(folded, row.status), reported
+    shown = _read_trace(context, directory, events, flags)._replace(note=note)
     if view == "events":
-        reported = tuple(
-            event for event in events if not only or StepPath(_step_of(event)).within(only)
-        )
-    shown = TracedEpisode(
-        folded, row.status, flags, only, note, reported, whole, directory, unfinished,
-        # A crash between two sealing steps left it open; another tool's is never sealed.
-        stalled=row.is_stalled(context.settings.clock.now()),
-        unsealed=folded.chained and not row.sealed and row.status not in ("running", "pending", "interrupted"),
-        fault_status=row.shown_status if row.fault else "",
-    )  # fmt: skip
+        shown = shown._replace(events=_events_of_step(events, shown.only))
+    folded = shown.fold
     context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
     if output is not None:
         _into_file(context, view, shown, output)
@@ -92,6 +77,37 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
     elif not is_written:
         _answer(context, view, shown)
     return OK
+
+
+def _read_trace(
+    context: CommandContext, directory: Path, events: list[Event], flags: TraceFlags
+) -> TracedEpisode:
+    """Return what views show of an episode with these events. Raise UsageError for an unknown step."""
+    log = for_reports(events)
+    reported = tuple(log.events)
+    folded = history_of(reported)
+    folded.actions = log.actions
+    row = episodes.read_status(context.settings, directory, context.warn)
+    is_open = row.status in ("running", "pending", "interrupted")
+    return TracedEpisode(
+        folded,
+        row.status,
+        flags,
+        only=_require_step(folded, flags.step),
+        events=reported,
+        log=reported,
+        directory=directory,
+        unfinished=unfinished_state(folded, row.status),
+        stalled=row.is_stalled(context.settings.clock.now()),
+        # A crash between two sealing steps left it open; another tool's is never sealed.
+        unsealed=folded.chained and not row.sealed and not is_open,
+        fault_status=row.shown_status if row.fault else "",
+    )
+
+
+def _events_of_step(events: list[Event], step: str) -> tuple[Event, ...]:
+    """Return the events of a step and of those inside it; all of them without a step."""
+    return tuple(event for event in events if not step or StepPath(_step_of(event)).within(step))
 
 
 def _step_of(event: Event) -> str:
@@ -201,14 +217,9 @@ def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) ->
     from cogcli.cli.trace_views import OBJECTS
     from cogcli.report.table import rows
 
-    root = shown.fold.root
     body = {
         "status": "stalled" if shown.stalled else shown.fault_status or shown.status,
-        "skill": root.skill if root else None,
-        "version": root.version if root else None,
-        "started_at": root.started_at if root else None,
-        "duration_ms": root.ms if root else None,
-        "error": root.error.json if root and root.error else None,
+        **_run_members(shown.fold.root),
         "steps": rows(shown.fold, only=shown.only),
         "waits": [ask._asdict() for ask in shown.unfinished.asks],
         "next": next_commands(context, shown),
@@ -217,6 +228,19 @@ def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) ->
         body["actions"] = shown.fold.actions
     more = OBJECTS.get(view)
     return body | ({view: more(context, shown)} if more else {})
+
+
+def _run_members(root: RunHistory | None) -> Json:
+    """Return what is shown of a run; null for each member of a log without one."""
+    if root is None:
+        return dict.fromkeys(("skill", "version", "started_at", "duration_ms", "error"))
+    return {
+        "skill": root.skill,
+        "version": root.version,
+        "started_at": root.started_at,
+        "duration_ms": root.ms,
+        "error": root.error.json if root.error else None,
+    }
 
 
 def _follow(context: CommandContext, directory: Path, view: str, flags: TraceFlags) -> list[Event]:

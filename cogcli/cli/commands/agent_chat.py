@@ -36,38 +36,44 @@ from cogcli.cli.run_skill import warn_of_distrust
 )
 def chat(context: CommandContext, *, flags: ChatFlags) -> int:
     """Talk to an agent: each message is a run, with an episode of its own. Ctrl-C stops the answer, Ctrl-D leaves."""
-    screen = context.screen
-    if screen.json or not (screen.out.real_tty and screen.err.real_tty and sys.stdin.isatty()):
-        hint = "cogcli agent invoke --session ID --message TEXT"
-        raise UsageError(
-            "usage.flag",
-            "a conversation needs a terminal",
-            hint=hint,
-            next=("cogcli agent invoke --help",),
-        )
+    _require_terminal(context)
     settings = context.settings
     session = flags.session or f"chat-{settings.ids.ulid().lower()[-8:]}"
     with suppress(ImportError):  # line editing, where Python has it
         import readline  # noqa: F401
 
     def ask(message: str, mode: str) -> GivenInvocation:
-        return read_given(context, {"message": message, "session_id": session}, flags)._replace(
-            mode=mode
-        )
+        request = {"message": message, "session_id": session}
+        return read_given(context, request, flags)._replace(mode=mode)
 
-    given = ask("x", flags.mode or "adapt")
-    model = model_access(settings, flags.model or "", "adapt")
-    planner = f"{model.info.adapter} {model.info.name}" if model else "no model"
+    mode, model = flags.mode or "adapt", flags.model or ""
+    given = ask("x", mode)
     reference = given.request.pack_ref
     warn_of_distrust(context, "pack", reference)
     pack = read_pack(settings, reference) if reference else None
-    name = f"{pack.pack_id}@{pack.version}" if pack else "skills without effects"
-    user = given.given.request.user.user_id
-    has_store = not is_untrusted(settings, "pack", reference)
-    guided = pack is None and model is None
-    party = Party(pack.tenant if pack else "local", user, guided, has_store)
-    title = " · ".join((name, user, planner, *(() if party.guided else (f"session {session}",))))
-    code = Chat(context, ask, flags.mode or "adapt", party, title).run()
-    if has_store:
-        context.afterwards.append(partial(work_after_answer, settings, flags.model or ""))
+    opened = model_access(settings, model, "adapt")
+    party = Party(
+        pack.tenant if pack else "local",
+        given.given.request.user.user_id,
+        guided=pack is None and opened is None,
+        has_store=not is_untrusted(settings, "pack", reference),
+    )
+    names = [f"{pack.pack_id}@{pack.version}" if pack else "skills without effects", party.user]
+    names.append(f"{opened.info.adapter} {opened.info.name}" if opened else "no model")
+    if not party.guided:
+        names.append(f"session {session}")
+    code = Chat(context, ask, mode, party, " · ".join(names)).run()
+    if party.has_store:
+        context.afterwards.append(partial(work_after_answer, settings, model))
     return code
+
+
+def _require_terminal(context: CommandContext) -> None:
+    screen = context.screen
+    if screen.json or not (screen.out.real_tty and screen.err.real_tty and sys.stdin.isatty()):
+        raise UsageError(
+            "usage.flag",
+            "a conversation needs a terminal",
+            hint="cogcli agent invoke --session ID --message TEXT",
+            next=("cogcli agent invoke --help",),
+        )

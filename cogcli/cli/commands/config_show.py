@@ -83,8 +83,17 @@ def _answer(
     if one and not origin:
         ((name, (value, _)),) = rows.items()
         changes = _changes(context) if name == "trust" else []
-        context.screen.answer("".join(f"{line}\n" for line in (visible(_text(value)), *changes)))
-        return
+        lines = [visible(_text(value)), *changes]
+    else:
+        lines = _setting_lines(context, rows, origin=origin)
+    if origin and not one:
+        lines += ["", *_surfaces(context)]
+    context.screen.answer("".join(f"{line.rstrip()}\n" for line in lines))
+
+
+def _setting_lines(
+    context: CommandContext, rows: dict[str, tuple[object, str]], *, origin: bool
+) -> list[str]:
     texts = {name: f"{name} = {visible(_text(value))}" for name, (value, _) in rows.items()}
     size = max(map(len, texts.values()))
     lines = [
@@ -93,9 +102,10 @@ def _answer(
     ]
     if "trust" in rows and context.settings.trust.changes:
         lines += ["", "since it was accepted", *_changes(context)]
-    if origin and not one:
-        lines += ["", *_surfaces(context)]
-    context.screen.answer("".join(line.rstrip() + "\n" for line in lines))
+    return lines
+
+
+_FOLDERS = ("skills", "capabilities", "bindings", "services", "policies")
 
 
 def _surfaces(context: CommandContext) -> list[str]:
@@ -104,15 +114,9 @@ def _surfaces(context: CommandContext) -> list[str]:
         return []
     lines = []
     for layer in context.settings.layers:
-        kinds = [
-            name
-            for name in ("skills", "capabilities", "bindings", "services", "policies")
-            if os.path.isdir(os.path.join(layer.root, name))
-        ]
-        if layer.host:
-            kinds += [
-                name for name in KIND_OF_FILE if os.path.lexists(os.path.join(layer.root, name))
-            ]
+        kinds = [name for name in _FOLDERS if os.path.isdir(os.path.join(layer.root, name))]
+        host_files = KIND_OF_FILE if layer.host else ()
+        kinds += [name for name in host_files if os.path.lexists(os.path.join(layer.root, name))]
         trusted = "trusted" if layer.trusted else "not trusted"
         shown = context.settings.display_path(layer.root)
         name = f"{layer.name}  {shown}" if layer.name != layer.root else shown

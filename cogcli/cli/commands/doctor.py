@@ -53,18 +53,17 @@ def doctor(
     context.own["checks"] = [
         {**check._asdict(), "details": list(check.details)} for check in diagnosis.checks
     ]
-    errors = sum(check.status == "error" for check in diagnosis.checks)
-    warnings = sum(check.status == "warning" for check in diagnosis.checks)
-    sums = (
-        f"{diagnosis.summary} {count_of(errors, 'error')}, {count_of(warnings, 'warning')}.".strip()
-    )
+    errors = [check for check in diagnosis.checks if check.status == "error"]
+    warnings = [check for check in diagnosis.checks if check.status == "warning"]
+    counts = f"{count_of(len(errors), 'error')}, {count_of(len(warnings), 'warning')}."
+    sums = f"{diagnosis.summary} {counts}".strip()
     _answer(context, diagnosis)
     out = context.screen.out
     context.answer(f"{sums}\n" if out.width is None else draw_paragraph(out, sums))
     code = OK
-    if errors or (warnings and strict):
-        status = "error" if errors else "warning"
-        first = next(check for check in diagnosis.checks if check.status == status)
+    found = [*errors, *(warnings if strict else [])]
+    if found:
+        first = found[0]
         finding = {"code": "doctor.found", "message": f"{first.name}: {first.message}"}
         code = context.fail(finding, first.fix)
     seconds = time.monotonic() - started

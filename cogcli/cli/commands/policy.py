@@ -21,6 +21,7 @@ from cogcli.cli.options import NewestEpisode, argument, command, text
 from cogcli.cli.pack_reports import report_problems, report_tests
 from cogcli.cli.policy_screen import change_lines, decision_line, explanation_lines
 from cogcli.declarations.pack_spec import Pack
+from cogcli.declarations.value_types import Json
 from cogcli.episode.store import Store
 from cogcli.policy.pack_check import run_tests
 from cogcli.policy.pack_diff import diff_packs
@@ -121,11 +122,7 @@ def explain(
     directory = find_episode(context.settings, episode)
     calls = explain_episode(directory)
     if call is not None:
-        steps = list(dict.fromkeys(each["step_id"] for each in calls))
-        calls = [each for each in calls if each["step_id"] == call]
-        if not calls:
-            hint = suggestion(call, steps) or f"decided were: {', '.join(steps) or 'none'}"
-            raise UsageError("step.unknown", f"no pack decided about a step `{call}`", hint=hint)
+        calls = _calls_of_step(calls, call)
     context.own["episode_id"] = directory.name
     context.own["calls"] = calls
     lines = [line for each in calls for line in (*explanation_lines(each), "")]
@@ -133,6 +130,16 @@ def explain(
     if not calls:
         context.note("no pack decided about a call of this run")
     return OK
+
+
+def _calls_of_step(calls: list[Json], step: str) -> list[Json]:
+    """The calls of a step. Raises UsageError `step.unknown` if there are none."""
+    found = [each for each in calls if each["step_id"] == step]
+    if not found:
+        steps = list(dict.fromkeys(each["step_id"] for each in calls))
+        hint = suggestion(step, steps) or f"decided were: {', '.join(steps) or 'none'}"
+        raise UsageError("step.unknown", f"no pack decided about a step `{step}`", hint=hint)
+    return found
 
 
 @command(
@@ -184,15 +191,13 @@ def _judge_again(context: CommandContext, names: list[str], before: Pack, after:
     """Show what another pack changes of recorded decisions; returns the exit code."""
     compared = list(_compared(context, names, before, after))
     done = [each for each in compared if each is not None]
-    changed = [change for each in done for change in each.changed]
-    undecided = [change for each in done for change in each.undecided]
     total, passed_over = sum(each.decisions for each in done), len(compared) - len(done)
     context.own["decisions"] = {
         "episodes": len(done),
         "passed_over": passed_over,
         "compared": total,
-        "changed": [change.to_payload() for change in changed],
-        "undecided": [change.to_payload() for change in undecided],
+        "changed": [change.to_payload() for each in done for change in each.changed],
+        "undecided": [change.to_payload() for each in done for change in each.undecided],
     }
     shown = [change for each in done for change in (*each.changed, *each.undecided)]
     context.answer("".join(f"{visible(decision_line(change))}\n" for change in shown))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from cogcli.app.checks.call_stats import measure_calls
 from cogcli.app.checks.reports import counts_report
@@ -25,7 +25,7 @@ from cogcli.cli.options import Examples, ListFlags, Reports, argument, command
 from cogcli.cli.report_files import RequestedReports, parse_reports
 from cogcli.cli.verdict_screen import details
 from cogcli.declarations.value_types import Json
-from cogcli.report.check_report import MarkdownTable, cell
+from cogcli.report.check_report import CheckReport, MarkdownTable, cell
 from cogcli.report.styled_text import StyledLine
 
 _Capabilities = Annotated[list[str], argument("[CAP|GLOB ...]", "capabilities")]
@@ -87,10 +87,7 @@ def _conclude(
     results = [each.result for each in checked]
     failed = [result for result in results if result.status == FAILED]
     lacking = [each for each in checked if each.needs]
-    context.own["checks"] = [
-        {**each.result.to_payload(), "needs": [need.to_payload() for need in each.needs]}
-        for each in checked
-    ]
+    context.own["checks"] = [_check_row(each) for each in checked]
     context.own["counts"] = {
         "total": len(checked),
         "passed": sum(result.status == PASSED for result in results),
@@ -116,9 +113,14 @@ def _conclude(
     )
 
 
+def _check_row(checked: SpecResult) -> Json:
+    needs = [need.to_payload() for need in checked.needs]
+    return {**checked.result.to_payload(), "needs": needs}
+
+
 def _report(
     context: CommandContext, results: Sequence[CheckResult], seconds: float, line: str
-) -> Any:
+) -> CheckReport:
     return check_results_report(context.call.command, results, seconds)._replace(summary=f"{line}.")
 
 
@@ -133,15 +135,19 @@ def _needs(context: CommandContext, lacking: Sequence[SpecResult]) -> list[Style
     lines: list[StyledLine] = []
     for kind, word in KINDS.items():
         own = [each for each in lacking if [*count_first_needs([each.needs])] == [kind]]
-        if own and not context.verbose:
+        if context.verbose:
+            lines += [[(visible(_need_text(each, kind)), "warning")] for each in own]
+        elif own:
             names = ", ".join(each.result.id for each in own)
             lines.append([(f"needs {word}: ", "warning"), (visible(names), "")])
-        for each in own if context.verbose else ():
-            need = next(need for need in each.needs if need.kind == kind)
-            cure = f" ({'; '.join(need.cure.split(chr(10)))})" if need.cure else ""
-            text = f"{each.result.id} {need.sentence}{cure}"
-            lines.append([(visible(text), "warning")])
     return lines
+
+
+def _need_text(checked: SpecResult, kind: str) -> str:
+    """What a spec needs of a kind, and what would help."""
+    need = next(need for need in checked.needs if need.kind == kind)
+    cure = f" ({'; '.join(need.cure.split(chr(10)))})" if need.cure else ""
+    return f"{checked.result.id} {need.sentence}{cure}"
 
 
 @command(examples=_examples, exits=(0, 2, 3))

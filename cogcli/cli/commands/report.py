@@ -55,10 +55,12 @@ def report(
     """Write one self-contained HTML page about an episode, or a comparison of several; the answer is its path, and on a
     terminal its size."""
     directories = [episodes.find(context.settings, name) for name in names or ["@last"]]
-    path = _output(o, directories, force=force, opened=open, json=context.json)
-    if path is not None:
+    if o == "-":
+        _require_plain_output(json=context.json, has_flags=open or force)
+        path = None
+    else:
+        path = _file_name(o, directories, force=force)
         context.settings.inside(path)
-    was_there = path is not None and os.path.lexists(path)
     sources = [read_source(context.settings, directory, context.warn) for directory in directories]
     page = report_page([source._replace(next=tuple(_next(source))) for source in sources])
     context.own["episodes"] = [
@@ -70,30 +72,22 @@ def report(
     if path is None:
         context.answer(page.decode())
         return OK
-    _write(path, page)
-    shown = context.settings.display_path(path)
-    context.own.update(file=shown, bytes=len(page))
-    about = (
-        f"  {size(len(page))}{', replaced' if was_there else ''}" if context.screen.out.tty else ""
-    )
-    context.answer(f"{visible(shown)}{about}\n")
+    _write_answer(context, path, page)
     if open and not webbrowser.open(Path(path).resolve().as_uri()):
         context.note("no browser could be opened: open the file yourself")
     return OK
 
 
-def _output(
-    given: str | None, directories: Sequence[Path], *, force: bool, opened: bool, json: bool
-) -> str | None:
-    """The file to write, None for stdout; checked before anything is read. Raises UsageError."""
-    if given == "-":
-        if json:
-            raise wrong_flag(
-                "`-o -` writes the page to stdout, where `--json` writes", "name a file"
-            )
-        if opened or force:
-            raise wrong_flag("`-o -` writes to stdout", "leave --open and --force out")
-        return None
+def _require_plain_output(*, json: bool, has_flags: bool) -> None:
+    """Raise UsageError for flags that exclude a page on stdout."""
+    if json:
+        raise wrong_flag("`-o -` writes the page to stdout, where `--json` writes", "name a file")
+    if has_flags:
+        raise wrong_flag("`-o -` writes to stdout", "leave --open and --force out")
+
+
+def _file_name(given: str | None, directories: Sequence[Path], *, force: bool) -> str:
+    """The file to write; checked before anything is read. Raises UsageError."""
     if given == "":
         raise wrong_value("`-o`: an empty word names no file", "is a variable unset?")
     path = given or _default_name(directories)
@@ -129,6 +123,16 @@ def _default_name(directories: Sequence[Path]) -> str:
     return f"report-{name if _NAME.fullmatch(name) else 'episode'}{more}.html"
 
 
+def _write_answer(context: CommandContext, path: str, page: bytes) -> None:
+    """Write the file, and its name to stdout."""
+    was_there = os.path.lexists(path)
+    _write(path, page)
+    shown = context.settings.display_path(path)
+    context.own.update(file=shown, bytes=len(page))
+    about = f"  {size(len(page))}{', replaced' if was_there else ''}"
+    context.answer(f"{visible(shown)}{about if context.screen.out.tty else ''}\n")
+
+
 def _write(path: str, page: bytes) -> None:
     """Write the whole file or none. Raises EnvironmentRefusal `env.disk`."""
     try:
@@ -151,12 +155,19 @@ def _next(source: PageSource) -> Iterator[str]:
     )  # fmt: skip
     if source.fold.chained:
         yield from (f"cogcli {line}" for line in continuations(shown, episode, source.fold.last))
+    if source.status in ("error", "vetoed"):
+        yield from _commands_about_failure(source, episode)
+
+
+def _commands_about_failure(source: PageSource, episode: str) -> Iterator[str]:
+    """The commands that look closer at the step that failed, and try it again."""
     root = source.fold.root
     step = (root.error.step or "") if root and root.error else ""
-    if root and source.status in ("error", "vetoed") and step in root.steps:
-        yield f"cogcli trace {episode} --step {quote(step)} --io"
-        if source.fold.chained and (flags := _rerun_flags(root, StepPath(step))):
-            yield f"cogcli rerun {episode} {flags}"
+    if root is None or step not in root.steps:
+        return
+    yield f"cogcli trace {episode} --step {quote(step)} --io"
+    if source.fold.chained and (flags := _rerun_flags(root, StepPath(step))):
+        yield f"cogcli rerun {episode} {flags}"
 
 
 def _rerun_flags(root: RunHistory, failed: StepPath) -> str:

@@ -222,12 +222,15 @@ def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> 
     if len(results) == 1:
         context.own["episode_id"] = results[0].name
     unreadable = [one for one in results if not one.level]
-    errors = [finding for one in unreadable or results for finding in one.errors]
-    if not errors:
-        return ENVIRONMENT if unreadable else OK
-    known = ("code", "message", *(name for name in ("file", "line") if errors[0].get(name)))
-    no = context.fail({name: errors[0][name] for name in known})
-    return ENVIRONMENT if unreadable else no
+    failed = [one for one in unreadable or results if one.errors]
+    code = context.fail(_error_members(failed[0].errors[0])) if failed else OK
+    return ENVIRONMENT if unreadable else code
+
+
+def _error_members(finding: Json) -> Json:
+    """The members of a finding that the error of the envelope has."""
+    places = [name for name in ("file", "line") if finding.get(name)]
+    return {name: finding[name] for name in ("code", "message", *places)}
 
 
 def _episode_row(result: VerifyResult) -> Json:

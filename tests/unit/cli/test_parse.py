@@ -9,7 +9,7 @@ import pytest
 
 from cogcli.base.errors import UsageError
 from cogcli.cli.app import COMMANDS, GROUPS
-from cogcli.cli.command_help import text_of
+from cogcli.cli.command_help import render_text
 from cogcli.cli.options import PANELS, Call
 from cogcli.cli.run_flags import RunFlags
 from cogcli.cli.typer_app import load, parse, root
@@ -129,7 +129,7 @@ def test_a_lone_dash_and_a_negative_looking_value_are_values() -> None:
 def test_a_bare_group_is_no_error() -> None:
     call = parse(["state"])
     assert (call.command, call.action) == ("state", None)
-    assert text_of(call).startswith("cogcli state\n")
+    assert render_text(call).startswith("cogcli state\n")
 
 
 @pytest.mark.parametrize(
@@ -146,14 +146,14 @@ def test_a_bare_group_is_no_error() -> None:
 def test_help_is_of_the_command_wherever_it_was_asked_for(argv: tuple[str, ...]) -> None:
     call = parse(list(argv))
     assert call.action is None
-    assert text_of(call).startswith("cogcli run SKILL: ")
+    assert render_text(call).startswith("cogcli run SKILL: ")
 
 
 @pytest.mark.parametrize(
     "argv", [("ls", "--version"), ("--version", "ls"), ("--version", "--json")]
 )
 def test_the_version_is_told_wherever_it_was_asked_for(argv: tuple[str, ...]) -> None:
-    assert text_of(parse(list(argv))).startswith("cogcli 0.")
+    assert render_text(parse(list(argv))).startswith("cogcli 0.")
 
 
 @pytest.mark.parametrize(
