@@ -99,19 +99,24 @@ class Layout:
         if kind not in self.folders or not IS_ID[kind](id):
             return []
         root = self._path(self.folders[kind])
-        if kind == "pack":
-            path = f"{root}/{id.replace('@', '/')}.yaml"
-            return [FoundFile(kind, id, path, self.layer)] if self.has(path) else []
-        name = f"{id.replace('.', '/')}/{SKILL_FILE}" if kind == "skill" else f"{id}.yaml"
         places = (
-            []
-            if kind == "skill"
-            else [("" if kind == "capability" else NO_CHANNEL, f"{root}/{name}")]
+            FoundFile(kind, id, f"{root}/{path}", self.layer, channel)
+            for channel, path in self._list_places(kind, root, id)
         )
-        if kind != "capability":
-            places += [(channel, f"{root}/{channel}/{name}") for channel in self._channels(root)]
-        existing = [(channel, path) for channel, path in places if self.has(path)]
-        return [FoundFile(kind, id, path, self.layer, channel) for channel, path in existing]
+        return [place for place in places if self.has(place.path)]
+
+    def _list_places(self, kind: str, root: str, id: str) -> Iterator[tuple[str, str]]:
+        """Yield the channels and paths below a kind's folder where the file of an id may be."""
+        if kind == "pack":
+            yield "", f"{id.replace('@', '/')}.yaml"
+        elif kind == "capability":
+            yield "", f"{id}.yaml"
+        else:
+            name = f"{id.replace('.', '/')}/{SKILL_FILE}" if kind == "skill" else f"{id}.yaml"
+            if kind == "service":
+                yield NO_CHANNEL, name
+            for channel in self._channels(root):
+                yield channel, f"{channel}/{name}"
 
     def has(self, path: str) -> bool:
         """Return whether this path exists and, in a confined layer, stays inside its root."""
@@ -183,23 +188,34 @@ class Layout:
 
     def _classify(self, kind: str, root: str, parts: tuple[str, ...]) -> FoundFile | None:
         """Return the spec file at `parts` below a kind's folder, or None if no file of this kind may be there."""
-        path, stem = "/".join((root, *parts)), parts[-1].removesuffix(".yaml")
         if not parts[-1].endswith(".yaml"):
             return None
-        depth, in_channel = len(parts), self.is_channel(parts[0])
-        if kind == "skill" and depth == 4 and in_channel and parts[-1] == SKILL_FILE:
-            return FoundFile(kind, f"{parts[1]}.{parts[2]}", path, self.layer, parts[0])
-        if kind == "capability" and depth == 1:
-            return FoundFile(kind, stem, path, self.layer)
-        if kind == "pack" and depth == 2:
-            return FoundFile(kind, f"{parts[0]}@{stem}", path, self.layer)
-        if kind == "service" and (depth == 1 or (depth == 2 and in_channel)):
-            return FoundFile(kind, stem, path, self.layer, parts[0] if depth == 2 else NO_CHANNEL)
-        if kind == "binding" and depth == 3 and in_channel:
-            return FoundFile(kind, "", path, self.layer, parts[0], parts[1])
-        if kind == "binding" and depth == 2 and "." in parts[0]:
-            return FoundFile(kind, "", path, self.layer, NO_CHANNEL, parts[0])
-        return None
+        stem = parts[-1].removesuffix(".yaml")
+        place = self._find_place(kind, (*parts[:-1], stem))
+        if place is None:
+            return None
+        id, channel, capability = place
+        return FoundFile(kind, id, "/".join((root, *parts)), self.layer, channel, capability)
+
+    def _find_place(self, kind: str, parts: tuple[str, ...]) -> tuple[str, str, str] | None:
+        """Return id, channel and capability of a file by its path below the kind's folder, or None."""
+        match kind, parts:
+            case "skill", (channel, domain, slug, "skill") if self.is_channel(channel):
+                return f"{domain}.{slug}", channel, ""
+            case "capability", (id,):
+                return id, "", ""
+            case "pack", (name, version):
+                return f"{name}@{version}", "", ""
+            case "service", (id,):
+                return id, NO_CHANNEL, ""
+            case "service", (channel, id) if self.is_channel(channel):
+                return id, channel, ""
+            case "binding", (channel, capability, _) if self.is_channel(channel):
+                return "", channel, capability
+            case "binding", (capability, _) if "." in capability:
+                return "", NO_CHANNEL, capability
+            case _:
+                return None
 
     def _stray(self, kind: str, root: str, parts: tuple[str, ...]) -> Stray | None:
         path = "/".join((root, *parts))
@@ -242,23 +258,21 @@ class Layout:
         names = self._names.get(folder)
         if names is None:
             require_inside(folder, self.layer.bound)
-            entries = [entry for entry in self._walk.entries(folder) if entry.name[0] not in "_."]
-            names = [entry.name for entry in entries]
-            if odd := [name for name in names if bad_byte(name)]:
-                self._unreadable += [f"{folder}/{name}" for name in odd]
-                names = [name for name in names if name not in odd]
-            if self.layer.confined or self.layer.bound:
-                opened = (
-                    entry.name
-                    for entry in entries
-                    if entry.is_symlink() and self._opens(entry.name)
-                )
-                links = set(opened)
-                names = [
-                    name for name in names if name not in links or self.has(f"{folder}/{name}")
-                ]
-            self._names[folder] = names
+            names = self._names[folder] = [*self._read_names(folder)]
         return names
+
+    def _read_names(self, folder: str) -> Iterator[str]:
+        """Yield the names of a folder, and note those that are not UTF-8."""
+        is_guarded = self.layer.confined or bool(self.layer.bound)
+        for entry in self._walk.entries(folder):
+            name = entry.name
+            if name[0] in "_.":
+                continue
+            path = f"{folder}/{name}"
+            if bad_byte(name):
+                self._unreadable.append(path)
+            elif not (is_guarded and entry.is_symlink() and self._opens(name)) or self.has(path):
+                yield name
 
     def _opens(self, name: str) -> bool:
         """Return whether an entry may be opened as a file, or is ignored. A directory is checked when it is listed."""

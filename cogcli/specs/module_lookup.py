@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from cogcli.base.python_syntax import parse_python
 from cogcli.specs.service import is_shipped
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 
 def module_file(module: str, root: str) -> str | None:
@@ -18,19 +23,26 @@ def module_file(module: str, root: str) -> str | None:
         return _find_below(package, parts[1:])
     if root and (file := _find_below(root, parts)):
         return file
+    if len(parts) > 1:
+        found = (_find_below(folder, parts[1:]) for folder in _package_folders(parts[0]))
+        return next(filter(None, found), None)
+    spec = _find_installed(module)
+    return spec.origin if spec and spec.origin and spec.origin.endswith(".py") else None
+
+
+def _package_folders(name: str) -> Iterable[str]:
+    spec = _find_installed(name)
+    return (spec.submodule_search_locations if spec else None) or ()
+
+
+def _find_installed(name: str) -> ModuleSpec | None:
+    """Return the spec of an installed top-level module: finding a submodule would import its parents."""
     from importlib.util import find_spec
 
     try:
-        # Only the top-level package is looked up: finding a submodule imports its parents.
-        spec = find_spec(parts[0])
+        return find_spec(name)
     except (ImportError, ValueError):
-        spec = None
-    if spec is None:
         return None
-    if len(parts) == 1:
-        return spec.origin if spec.origin and spec.origin.endswith(".py") else None
-    found = (_find_below(folder, parts[1:]) for folder in spec.submodule_search_locations or ())
-    return next(filter(None, found), None)
 
 
 def _find_below(folder: str, parts: list[str]) -> str | None:

@@ -35,7 +35,7 @@ _BINDS_UNSEEN: Final = {"globals", "locals", "vars", "exec", "setattr"}
 """Names of functions that may bind names without a statement."""
 _SEARCH: Final = {"path", "meta_path", "path_hooks", "modules", "addsitedir"}
 """Members of `sys` and `site` that determine where modules are found."""
-_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NOT_SERVED: Final = ("node_modules", "__pycache__")
 _ENVIRONMENT: Final = "pyvenv.cfg"
 """Project trust excludes folders with these names or with this file: no module is imported from them."""
@@ -178,25 +178,30 @@ class _ImportWalk:
         module = self._find(target)
         if module is None:
             return
-        tree = self._parse_file(module.file) if module.file else None
-        bound: set[str] | None = set() if module.is_package else None
-        if module.file:
-            bound = _find_bound_names(tree) if isinstance(tree, ast.Module) else None
+        bound = self._find_bound_names(module)
         for name in names:
             if name == "*" or (bound and name in bound):
                 continue
             if module.is_package and self._find((*target, name)):
                 self._follow((*target, name))
             elif bound is not None and not name.startswith("__"):
-                shown = f"the folder `{'/'.join(target)}`"
-                if module.file:
-                    shown = f"`{os.path.relpath(module.file, self._root).replace(os.sep, '/')}`"
-                hint = (
-                    suggestion(name, bound) or f"define it there, or correct the import of `{name}`"
-                )
-                yield _ImportFault(
-                    f"{written}.{name}".replace("..", "."), f"{shown} has no `{name}`", hint
-                )
+                where = self._describe(module)
+                near = suggestion(name, bound)
+                hint = near or f"define it there, or correct the import of `{name}`"
+                full_name = f"{written}.{name}".replace("..", ".")
+                yield _ImportFault(full_name, f"{where} has no `{name}`", hint)
+
+    def _find_bound_names(self, module: _Module) -> set[str] | None:
+        """Return the names that a module binds, or None if they are not known."""
+        if not module.file:
+            return set() if module.is_package else None
+        tree = self._parse_file(module.file)
+        return _find_bound_names(tree) if isinstance(tree, ast.Module) else None
+
+    def _describe(self, module: _Module) -> str:
+        if not module.file:
+            return f"the folder `{'/'.join(module.name)}`"
+        return f"`{os.path.relpath(module.file, self._root).replace(os.sep, '/')}`"
 
     def _follow(self, name: tuple[str, ...]) -> int:
         """Plan to read a module and the packages above it. Return how many parts of its name are found."""
@@ -302,18 +307,19 @@ def _absolute_name(importer: _Module, node: ast.ImportFrom) -> tuple[str, ...]:
 def _find_imports(body: Iterable[ast.stmt], called: Collection[str]) -> Iterator[Import]:
     """Yield the imports in statements that always run. Of functions only those named in `called` are read."""
     for node in body:
-        if isinstance(node, Import):
-            yield node
-        elif isinstance(node, _FUNCTIONS):
-            yield from _find_imports(node.body if node.name in called else (), ())
-        elif isinstance(node, ast.ClassDef):
-            yield from _find_imports(node.body, ())
-        elif isinstance(node, ast.With | ast.AsyncWith):
-            guarded = any(_find_names(item.context_expr) & _CAUGHT for item in node.items)
-            yield from _find_imports(() if guarded else node.body, ())
-        elif isinstance(node, ast.Try):
-            guarded = any(_catches_import(handler) for handler in node.handlers)
-            yield from _find_imports([*(() if guarded else node.body), *node.finalbody], ())
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                yield node
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                yield from _find_imports(node.body if name in called else (), ())
+            case ast.ClassDef():
+                yield from _find_imports(node.body, ())
+            case ast.With(items=items) | ast.AsyncWith(items=items):
+                guarded = any(_find_names(item.context_expr) & _CAUGHT for item in items)
+                yield from _find_imports(() if guarded else node.body, ())
+            case ast.Try():
+                guarded = any(map(_catches_import, node.handlers))
+                yield from _find_imports([*(() if guarded else node.body), *node.finalbody], ())
 
 
 def _catches_import(handler: ast.ExceptHandler) -> bool:
@@ -322,18 +328,17 @@ def _catches_import(handler: ast.ExceptHandler) -> bool:
 
 def _changes_search(tree: ast.Module) -> bool:
     """Return whether a module names an object that determines where modules are found."""
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Attribute)
-            and node.attr in _SEARCH
-            and _find_names(node.value) & {"sys", "site"}
-        ):
+    return any(map(_names_search, ast.walk(tree)))
+
+
+def _names_search(node: ast.AST) -> bool:
+    match node:
+        case ast.Attribute(value=value, attr=attr) if attr in _SEARCH:
+            return not _find_names(value).isdisjoint(("sys", "site"))
+        case ast.ImportFrom(module="sys") | ast.Name(id="__path__"):
             return True
-        if isinstance(node, ast.ImportFrom) and node.module == "sys":
-            return True
-        if isinstance(node, ast.Name) and node.id == "__path__":
-            return True
-    return False
+        case _:
+            return False
 
 
 def _find_names(node: ast.AST) -> set[str]:
@@ -348,17 +353,27 @@ def _find_bound_names(tree: ast.Module) -> set[str] | None:
     waiting: list[ast.AST] = [*tree.body]
     while waiting:
         node = waiting.pop()
-        if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-            names.add(node.name)
-            if any(isinstance(each, ast.Global) for each in ast.walk(node)):
-                return None
-            continue
-        if isinstance(node, Import):
-            names |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Store) or node.id in _BINDS_UNSEEN:
-                names.add(node.id)
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            names.add(node.name)
-        waiting += ast.iter_child_nodes(node)
+        names |= _names_bound_by(node)
+        if not isinstance(node, _SCOPES):
+            waiting += ast.iter_child_nodes(node)
+        elif any(isinstance(each, ast.Global) for each in ast.walk(node)):
+            return None
     return None if names & (_BINDS_UNSEEN | {"*", "__getattr__"}) else names
+
+
+def _names_bound_by(node: ast.AST) -> set[str]:
+    """Return the names that a node of a syntax tree binds by itself, and those of functions that bind unseen."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return {name}
+        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+            return {alias.asname or alias.name.partition(".")[0] for alias in aliases}
+        case ast.Name(id=name, ctx=context):
+            is_bound = isinstance(context, ast.Store) or name in _BINDS_UNSEEN
+            return {name} if is_bound else set()
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+            return {name}
+        case ast.MatchStar(name=str(name)):
+            return {name}
+        case _:
+            return set()
