@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
@@ -97,50 +97,29 @@ def _check_check(check: object, report: ProblemReport, path: KeyPath) -> None:
         hint = "write outputs.NAME, inputs.NAME or another value of the run's state"
         message = f"`{ref[:60]}` is not a path of a value"
         report.error("test.check", (*path, "path"), message, hint=hint)
-    op = text_at(check, "op") or ""
-    find_fault = _FAULTS_OF_OPERANDS.get(op)
-    fault = find_fault(op, value_at(check, "value")) if find_fault else None
-    if fault is not None:
-        report.error("test.check", (*path, "value"), fault[0], hint=fault[1])
+    _check_operand(text_at(check, "op") or "", value_at(check, "value"), report, (*path, "value"))
 
 
-OperandFault = tuple[str, str] | None
-"""Message and hint about the value of a check, or None for a usable one."""
-
-
-def _find_number_fault(op: str, value: object) -> OperandFault:
-    if kind_of(value) == "number" and (op != "length" or type(value) is int):
-        return None
-    return f"`{op}` takes a number, found {preview(value)}", ""
-
-
-def _find_text_fault(op: str, value: object) -> OperandFault:
-    return None if isinstance(value, str) else (f"`{op}` takes a text, found {preview(value)}", "")
-
-
-def _find_list_fault(op: str, value: object) -> OperandFault:
-    return None if isinstance(value, list) else (f"`{op}` takes a list, found {preview(value)}", "")
-
-
-def _find_type_fault(op: str, value: object) -> OperandFault:
-    if isinstance(value, str) and value not in (*TYPES, "null"):
-        return f"no type is called `{value}`", suggestion(value, TYPES)
-    return _find_text_fault(op, value)
-
-
-def _find_pattern_fault(op: str, value: object) -> OperandFault:
-    if isinstance(value, str) and (why := refusal(value)):
-        return f"this pattern cannot be used: {why}", ""
-    return _find_text_fault(op, value)
-
-
-_FAULTS_OF_OPERANDS: Final[dict[str, Callable[[str, object], OperandFault]]] = {
-    "length": _find_number_fault,
-    "min": _find_number_fault,
-    "max": _find_number_fault,
-    "matches": _find_pattern_fault,
-    "type": _find_type_fault,
-    "verbatim_in": _find_text_fault,
-    "one_of": _find_list_fault,
+_KIND_OF_OPERAND: Final = {
+    "length": "number",
+    "min": "number",
+    "max": "number",
+    "matches": "text",
+    "type": "text",
+    "verbatim_in": "text",
+    "one_of": "list",
 }
-"""By operator: what finds the fault of the value that it compares with."""
+"""By operator the kind of the value that it compares with. Others compare with any."""
+
+
+def _check_operand(op: str, value: Any, report: ProblemReport, path: KeyPath) -> None:
+    kind = _KIND_OF_OPERAND.get(op)
+    if kind is None:
+        return
+    if kind_of(value) != kind or (op == "length" and type(value) is not int):
+        report.error("test.check", path, f"`{op}` takes a {kind}, found {preview(value)}")
+    elif op == "type" and value not in (*TYPES, "null"):
+        message, hint = f"no type is called `{value}`", suggestion(value, TYPES)
+        report.error("test.check", path, message, hint=hint)
+    elif op == "matches" and (why := refusal(value)):
+        report.error("test.check", path, f"this pattern cannot be used: {why}")

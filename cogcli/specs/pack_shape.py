@@ -47,14 +47,17 @@ def check_pack(raw: Json, report: ProblemReport) -> None:
             report.error("pack.pattern", path, f"pattern `{pattern}`: {why}")
     for guardrails in _GUARDRAILS:
         for index, entry in enumerate(list_at(raw, *guardrails)):
-            if not value_at(entry, "pattern") and not value_at(entry, "phrases"):
-                subject = f"guardrail `{value_at(entry, 'id')}`"
-                message, hint = "neither `pattern` nor `phrases`", "no text would meet it"
-                about = report.part(subject, *guardrails, index)
-                about.error("key.missing", (), message, hint=hint)
+            subject = f"guardrail `{value_at(entry, 'id')}`"
+            _check_guardrail(entry, report.part(subject, *guardrails, index))
     for place, key in _NAMED:
         names = [text_at(entry, key) for entry in list_at(raw, *place)]
         _check_names(names, key, report, place)
+
+
+def _check_guardrail(entry: object, report: ProblemReport) -> None:
+    if not value_at(entry, "pattern") and not value_at(entry, "phrases"):
+        message, hint = "neither `pattern` nor `phrases`", "no text would meet it"
+        report.error("key.missing", (), message, hint=hint)
 
 
 def _check_names(

@@ -20,7 +20,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.host_layout import ACTIVE_FILE, KIND_OF_FILE, is_host_root, is_root, layout_of
 from cogcli.specs.layers import HOST_FOLDER, Layer, distinct
-from cogcli.specs.layout import CASES, SKILL_FILE, FoundFile
+from cogcli.specs.layout import CASES, SKILL_FILE, FoundFile, Layout
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.skill import capabilities_of, skills_of
 from cogcli.specs.spec_reader import SpecReader
@@ -190,22 +190,18 @@ class Registry:
         determine the kind.
         """
         named = [self._absolute(path) for path in paths]
+        given = {self._absolute(path): data for path, data in (contents or {}).items()}
+        reader = self._reader(given)
         own = [
             Layer(path, path, False, host=is_host_root(path), bound=self._find_bound(path))
             for path in named
             if is_root(path)
         ]
         layouts = [layout_of(layer) for layer in distinct([*self._readable_layers(), *own])]
-        reader = self._reader(
-            {self._absolute(path): data for path, data in (contents or {}).items()}
-        )
-        found = [place for layout in layouts for kind in _KINDS for place in layout.all(kind)]
-        found += [place for layout in layouts for place in layout.single_files()]
+        places = {place.path: place for layout in layouts for place in _list_files(layout)}
         for path in named:
             require_inside(path, self._find_bound(path))
-        wanted, outside, problems = _classify(
-            named, {place.path: place for place in found}, reader, kind, self._find_bound
-        )
+        wanted, outside, problems = _classify(named, places, reader, kind, self._find_bound)
         builder = CatalogBuilder(
             layouts, reader, given=outside, named=wanted, environ=self._environ
         )
@@ -294,6 +290,12 @@ def catalog_without_trust(catalog: Catalog, distrust: str) -> Catalog:
         for id, each in catalog.bindings.items()
     }
     return catalog._replace(services=services, bindings=bindings, distrust=distrust)
+
+
+def _list_files(layout: Layout) -> Iterator[FoundFile]:
+    for kind in _KINDS:
+        yield from layout.all(kind)
+    yield from layout.single_files()
 
 
 def _posix_path(path: str) -> str:

@@ -107,8 +107,7 @@ def ineligible_error(
     Its hint names the eligible bindings. `beside` are the other bindings that the same rule names. `asked` means that
     the binding is only about to be chosen.
     """
-    id, name = selection.capability_id, selection.primary_binding_id
-    tried = selection.tried
+    id, name, tried = selection.capability_id, selection.primary_binding_id, selection.tried
     all_reasons = [reason for link in (*tried, *beside) for reason in link.reasons]
     codes = {reason.code for reason in all_reasons}
     namer = _find_naming_file(catalog, selection)
@@ -116,13 +115,14 @@ def ineligible_error(
     parts = [f"{beginning}: {tried[0].reason}"]
     parts += [f"its fallback `{link.binding_id}`: {link.reason}" for link in tried[1:]]
     parts += [f"`{link.binding_id}`: {link.reason}" for link in beside]
-    text = "; ".join(parts)
-    cures = dict.fromkeys(reason.cure for reason in all_reasons if reason.cure)
+    cures = [reason.cure for reason in all_reasons]
     if not asked:
-        cures |= dict.fromkeys(_list_usable(catalog, id, options))
-    error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, text, "\n".join(cures))
+        cures += _list_usable(catalog, id, options)
+    hint = "\n".join(dict.fromkeys(filter(None, cures)))
+    error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, "; ".join(parts), hint)
     binding = catalog.bindings.get(name)
-    error.service_id = binding.service if binding and len(tried) == 1 else None
+    if binding and len(tried) == 1:
+        error.service_id = binding.service
     if not asked and (binding is None or binding.capability != id):
         error.file = namer  # it has a problem of its own
     return error

@@ -129,17 +129,16 @@ def clean(shape: Shape, value: object) -> Any:
         case ListOf(item=item), list(entries):
             return [clean(item, entry) for entry in entries]
         case MapOf(value=member), dict(members):
-            own = members if shape.foreign else _without_ignored(members)
-            return {name: clean(member, each) for name, each in own.items()}
+            return {
+                name: clean(member, each)
+                for name, each in members.items()
+                if shape.foreign or not is_ignored(name)
+            }
         case RecordShape(), dict(members):
             return _clean_record(shape, members)
         case NumberShape(whole=True), float(number):
             return int(number)
     return value
-
-
-def _without_ignored(members: Json) -> Json:
-    return {name: value for name, value in members.items() if not is_ignored(name)}
 
 
 def _clean_record(shape: RecordShape, members: Json) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import cache
 from types import NoneType, UnionType
@@ -70,17 +70,13 @@ def _build_key(cls: type[Spec], field: Field, hint: Any) -> RecordKey:
 
 def shape_of_hint(hint: Any) -> Shape:
     """Return the shape of a type. None among its options is ignored: it is the value of an absent key."""
-    words: Json = {}
-    if get_origin(hint) is Annotated:
-        for limits in get_args(hint)[1:]:
-            words |= limits.words if isinstance(limits, SpecLimits) else {}
-        hint = plain_hint(hint)
+    words = _find_words(hint)
+    hint = plain_hint(hint)
     if "keys" in words:
         return shape_of_spec(words["keys"])
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        options = [option for option in args if option is not NoneType]
-        shapes = tuple(map(shape_of_hint, options))
+        shapes = tuple(shape_of_hint(option) for option in args if option is not NoneType)
         return shapes[0] if len(shapes) == 1 else Either(shapes)
     if origin is Literal:
         return Text(choices=args)
@@ -88,11 +84,17 @@ def shape_of_hint(hint: Any) -> Shape:
         return ListOf(shape_of_hint(args[0]), **words)
     if origin is dict:
         return _build_map_shape(args[0], args[1], words)
-    if isinstance(hint, type) and issubclass(hint, Spec):
-        return _build_spec_shape(hint)
-    if hint is Any:
-        return Data()
-    return Boolean() if hint is bool else _SCALARS[hint](words)
+    build = _SCALARS.get(hint)
+    return build(words) if build else _build_spec_shape(hint)
+
+
+def _find_words(hint: Any) -> Json:
+    """Return the limits that are annotated to a type."""
+    words: Json = {}
+    for limits in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
+        if isinstance(limits, SpecLimits):
+            words |= limits.words
+    return words
 
 
 def text_pattern(hint: Any) -> re.Pattern[str]:
@@ -132,7 +134,9 @@ def _compile_pattern(pattern: str, flags: int) -> re.Pattern[str]:
     return re.compile(pattern, flags)
 
 
-_SCALARS: Final[dict[Any, Any]] = {
+_SCALARS: Final[dict[Any, Callable[[Json], Shape]]] = {
+    Any: lambda _: Data(),
+    bool: lambda _: Boolean(),
     str: _build_text,
     int: lambda words: NumberShape(whole=True, **words),
     float: lambda words: NumberShape(**words),

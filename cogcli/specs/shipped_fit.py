@@ -78,16 +78,17 @@ def _find_faults(
     for name, field in capability.outputs.items():
         if field.needs_value and name not in binding.response:
             yield f"requires the output `{name}`, which this binding does not map"
-    gates = capability.safety.mandatory_pre_gates if capability.safety else ()
-    if not gates and any(True for _ in files_in(binding.request, ("request",))):
+    has_gate = capability.safety is not None and capability.safety.mandatory_pre_gates
+    if not has_gate and any(True for _ in files_in(binding.request, ("request",))):
         yield "has no gate that looks at the file which this binding sends"
+    is_gate = any(map(_answers_allowed, before))
     for slot in _find_inputs(binding):
-        gone = [one.inputs[slot.path[0]] for one in before if slot.path[0] in one.inputs]
-        if not gone or slot.path[0] in capability.inputs:
-            continue
-        needed = any(field.required for field in gone) or any(map(_answers_allowed, before))
-        if needed or not (slot.whole or slot.otherwise is not None):
-            yield f"has no input `{slot.path[0]}`, which this binding needs"
+        name = slot.path[0]
+        gone = [one.inputs[name] for one in before if name in one.inputs]
+        if gone and name not in capability.inputs:
+            is_text_part = not slot.whole and slot.otherwise is None
+            if is_gate or is_text_part or any(field.required for field in gone):
+                yield f"has no input `{name}`, which this binding needs"
 
 
 def _find_inputs(binding: Binding) -> Iterator[TemplateSlot]:
