@@ -126,6 +126,11 @@ class History:
             return None
         return self.root.ms if self.root.ms is not None else self.active_time.milliseconds
 
+    @property
+    def steps(self) -> list[StepHistory]:
+        """The steps of the root run, without their items, rounds and gates."""
+        return self.root.own if self.root else []
+
     def branches(self, only: str = "") -> list[Branch]:
         """The whole tree, or the branch of the step of this id."""
         level = branches(self.root) if self.root else []

@@ -15,6 +15,7 @@ from cogcli.declarations.call_records import (
     WrittenFile,
 )
 from cogcli.declarations.events import RunStarted, RunTerminated, StepFinished, StepStarted
+from cogcli.declarations.value_types import Json
 
 
 class Used(NamedTuple):
@@ -188,6 +189,21 @@ class RunHistory:
         self.depth = 0
         self._own: list[StepHistory] = []
         self._early = False
+
+    @property
+    def title(self) -> str:
+        """The skill with its version, as far as they are known."""
+        return f"{self.skill} {self.version}".strip()
+
+    @property
+    def inputs(self) -> Json:
+        """The inputs of the run."""
+        return self.start.inputs if self.start else {}
+
+    @property
+    def outputs(self) -> Json:
+        """The outputs of the run; empty before its end."""
+        return self.end.outputs if self.end else {}
 
     @property
     def error(self) -> RunError | None:

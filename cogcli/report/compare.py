@@ -17,7 +17,7 @@ from cogcli.declarations.events import RunStarted
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import RecordedPolicy, RunPins
 from cogcli.declarations.value_types import Json
-from cogcli.episode.history import History
+from cogcli.episode.history import History, history_of
 from cogcli.episode.run_history import RunHistory, StepHistory
 from cogcli.report import layer_cells
 from cogcli.report.humanize import duration
@@ -64,24 +64,19 @@ class EpisodeDiff(NamedTuple):
     @property
     def same(self) -> bool:
         """Whether nothing differs."""
-        heads = [
+        before, after = (
             (side.run.skill, side.run.version, side.status) for side in (self.before, self.after)
-        ]
-        return heads[0] == heads[1] and all(
-            c.how == SAME for found in self.areas.values() for c in found
         )
+        changes = (change.how for found in self.areas.values() for change in found)
+        return before == after and all(how == SAME for how in changes)
 
 
 def read_side(id: str, status: str, events: Iterable[Event]) -> ComparedEpisode:
     """Return the compared parts of an episode. Its events are read once."""
-    fold = History()
-    for event in events:
-        fold.apply(event)
+    fold = history_of(events)
     run = fold.root or RunHistory("")
     specs = read_record(RunPins, run.start.pins).specs if run.start else {}
-    inputs = run.start.inputs if run.start else {}
-    outputs = run.end.outputs if run.end else {}
-    side = ComparedEpisode(id, status, run, inputs, outputs, specs)
+    side = ComparedEpisode(id, status, run, run.inputs, run.outputs, specs)
     return side if fold.turns.started is None else _with_turns(side, fold, fold.turns.started)
 
 
@@ -189,7 +184,7 @@ def comparison_object(difference: EpisodeDiff) -> Json:
     return {
         "episodes": [before.id, after.id],
         "same": difference.same,
-        "skills": [f"{side.run.skill} {side.run.version}".strip() for side in (before, after)],
+        "skills": [before.run.title, after.run.title],
         "status": [before.status, after.status],
         "duration_ms": [before.run.ms, after.run.ms],
         **changes,
@@ -215,11 +210,8 @@ def lines(difference: EpisodeDiff, glyphs: Glyphs, *, width: int | None) -> list
 
 def _render_head(difference: EpisodeDiff, glyphs: Glyphs) -> str:
     before, after = difference.before, difference.after
-    skills = [
-        f"{side.run.skill} {side.run.version}".strip() or "no skill" for side in (before, after)
-    ]
     parts = [
-        _render_pair(skills[0], skills[1], glyphs),
+        _render_pair(before.run.title or "no skill", after.run.title or "no skill", glyphs),
         _render_pair(before.status, after.status, glyphs),
         f"{duration(before.run.ms) or '?'} {glyphs.arrow} {duration(after.run.ms) or '?'}",
     ]

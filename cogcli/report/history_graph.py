@@ -18,7 +18,7 @@ def graph_of(fold: History) -> GraphView:
     nodes = [Node(step.id, step.uses, tuple(step.depends_on), step.status) for step in root.own]
     if fold.turns.turns:
         nodes = _with_turns(fold, nodes)
-    return GraphView(f"{root.skill} {root.version}".strip(), tuple(nodes))
+    return GraphView(root.title, tuple(nodes))
 
 
 def _with_turns(fold: History, steps: list[Node]) -> list[Node]:

@@ -9,11 +9,12 @@ its neighbours. Units are those of the given widths.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-_SWEEPS = 8
+_SWEEPS = 4
+"""How often the layers are passed, down and up."""
 
 
 class Layering(NamedTuple):
@@ -30,8 +31,8 @@ def lay_out(
 ) -> Layering:
     """Place nodes of these widths, `gap` apart, and return the layout. An edge that passes a layer takes the width
     `passing`."""
-    kept = _drop_cycles(list(widths), edges)
-    depth = _assign_layers(list(widths), kept)
+    kept, rank = _drop_cycles(list(widths), edges)
+    depth = _assign_layers(rank, kept)
     layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
     for id in widths:
         layers[depth[id]].append(id)
@@ -47,14 +48,17 @@ def lay_out(
     return Layering(layers, _compute_centres(layers, sizes, above, below, gap), routes)
 
 
-def _drop_cycles(ids: list[str], edges: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the edges without those that close a cycle, in the order of their ends."""
+def _drop_cycles(
+    ids: list[str], edges: Iterable[tuple[str, str]]
+) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    """Return the edges without those that close a cycle, in the order of their ends, and the topological order of the
+    nodes: the rank of each."""
     after: dict[str, list[str]] = {id: [] for id in ids}
     for a, b in dict.fromkeys(edges):
         if a in after and b in after and a != b:
             after[a].append(b)
     rank = _ranks(ids, after)
-    return [(a, b) for a in ids for b in after[a] if rank[a] < rank[b]]
+    return [(a, b) for a in ids for b in after[a] if rank[a] < rank[b]], rank
 
 
 def _ranks(ids: list[str], after: dict[str, list[str]]) -> dict[str, int]:
@@ -72,22 +76,11 @@ def _ranks(ids: list[str], after: dict[str, list[str]]) -> dict[str, int]:
     return rank
 
 
-def _assign_layers(ids: list[str], edges: list[tuple[str, str]]) -> dict[str, int]:
+def _assign_layers(rank: dict[str, int], edges: list[tuple[str, str]]) -> dict[str, int]:
     """Return the layer of each node: one below the lowest of its dependencies."""
-    before: dict[str, list[str]] = {id: [] for id in ids}
-    for a, b in edges:
-        before[b].append(a)
-    depth: dict[str, int] = {}
-    for first in ids:
-        stack = [first]
-        while stack:
-            id = stack[-1]
-            open = [other for other in before[id] if other not in depth]
-            if open:
-                stack += open
-            else:
-                depth[id] = 1 + max((depth[other] for other in before[id]), default=-1)
-                stack.pop()
+    depth = dict.fromkeys(rank, 0)
+    for a, b in sorted(edges, key=lambda edge: rank[edge[0]]):
+        depth[b] = max(depth[b], depth[a] + 1)
     return depth
 
 
@@ -104,11 +97,18 @@ def _order_layers(
 ) -> None:
     """Sort each layer by the positions of its nodes' neighbours, alternating down and up."""
     place = {id: n for layer in layers for n, id in enumerate(layer)}
-    for sweep in range(_SWEEPS):
-        near, order = (below, layers[::-1]) if sweep % 2 else (above, layers)
-        for layer in order:
-            layer.sort(key=_mean_position_of(place, near))
-            place.update({id: n for n, id in enumerate(layer)})
+    for layer, near in _sweep(layers, above, below):
+        layer.sort(key=_mean_position_of(place, near))
+        place.update({id: n for n, id in enumerate(layer)})
+
+
+def _sweep(
+    layers: list[list[str]], above: dict[str, list[str]], below: dict[str, list[str]]
+) -> Iterator[tuple[list[str], dict[str, list[str]]]]:
+    """Yield each layer with the neighbours of its nodes in the layer before, alternating down and up."""
+    for _ in range(_SWEEPS):
+        yield from ((layer, above) for layer in layers)
+        yield from ((layer, below) for layer in reversed(layers))
 
 
 def _mean_position_of(
@@ -133,12 +133,10 @@ def _compute_centres(
         for id in layer:
             centre[id] = at + sizes[id] / 2
             at += sizes[id] + gap
-    for sweep in range(_SWEEPS):
-        near, order = (below, layers[::-1]) if sweep % 2 else (above, layers)
-        for layer in order:
-            wanted = [_mean_position_of(centre, near)(id) for id in layer]
-            spaces = [(sizes[a] + sizes[b]) / 2 + gap for a, b in pairwise(layer)]
-            centre.update(zip(layer, _space_out(wanted, spaces), strict=True))
+    for layer, near in _sweep(layers, above, below):
+        wanted = map(_mean_position_of(centre, near), layer)
+        spaces = [(sizes[a] + sizes[b]) / 2 + gap for a, b in pairwise(layer)]
+        centre.update(zip(layer, _space_out([*wanted], spaces), strict=True))
     left = min((centre[id] - sizes[id] / 2 for id in centre), default=0.0)
     return {id: at - left for id, at in centre.items()}
 

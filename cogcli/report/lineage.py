@@ -188,7 +188,7 @@ def targets(fold: History, flow: Lineage, declared: DeclaredPlaces = NOTHING) ->
         needed = (name[8:] in required or None) if is_output else None
         return TargetFlow(name, writes, flow.readers(name), why, needed)
 
-    order = {step.id: n for n, step in enumerate(fold.root.own)} if fold.root else {}
+    order = {step.id: n for n, step in enumerate(fold.steps)}
     placed = [(writes[0].step, target(name, writes, "")) for name, writes in found.items()]
     placed += [(id, target(name, [], _explain_unwritten(fold, id))) for name, id in never.items()]
     return [one for _, one in sorted(placed, key=lambda entry: order.get(entry[0], len(order)))]

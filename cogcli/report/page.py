@@ -156,7 +156,6 @@ def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
     shown = steps.steps(fold.branches())
     flow = Lineage(source.events)
     places = targets(fold, flow, source.declared)
-    outputs = run.end.outputs if run.end else {}
     task = run.start.task if run.start else ""
     word = source.shown_status.partition(",")[0]
     return Page(
@@ -166,8 +165,8 @@ def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
         chips=_chips(fold, run), notices=_notices(source),
         notice_title=_notice_title(source),
         error=error_of(run, source.specs, source.meaning), next=list(source.next), decision=decision_text(fold),
-        outputs=limit.members(outputs, "state.json"),
-        inputs=limit.members(run.start.inputs if run.start else {}, "events.jsonl, line 1"),
+        outputs=limit.members(run.outputs, "state.json"),
+        inputs=limit.members(run.inputs, "events.jsonl, line 1"),
         timeline=timeline_of(fold, f"{prefix}timeline"),
         lineage=lineage_of(fold, flow, places, source.declared, f"{prefix}lineage"),
         targets=rows(places)[:_MOST_TARGETS], steps=shown, hidden_steps=steps.hidden, turns=turns_of(fold, log, limit),

@@ -54,7 +54,7 @@ def _area_rows(
 
 def _run_rows(sides: Sequence[ComparedEpisode]) -> list[PageRow]:
     rows = {
-        "skill": [f"{side.run.skill} {side.run.version}".strip() for side in sides],
+        "skill": [side.run.title for side in sides],
         "outcome": [f"{UNICODE.outcome(side.status)} {side.status}" for side in sides],
         "took": [duration(side.run.ms) for side in sides],
         "started": [side.run.started_at[:19].replace("T", " ") for side in sides],

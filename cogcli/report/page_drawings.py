@@ -38,7 +38,7 @@ def lineage_of(
     """Return the steps in layers with their reads and writes, as SVG. Empty if the drawing would be too large, or no
     step is known."""
     graph = graph_of(fold)
-    steps = {step.id: step for step in fold.root.own} if fold.root else {}
+    steps = {step.id: step for step in fold.steps}
     given = [(read, id) for id in steps for read in flow.step(id).reads if _is_given(read)]
     inputs = {read: Box(read, (read,), is_place=True) for read, _ in given}
     outputs = {each.name: _build_output_box(each) for each in targets if _is_output(each)}
