@@ -6,13 +6,14 @@ Crossing lines are drawn with a gap; lines that meet are joined.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from cogcli.base.terminal_text import cells, shorten_middle, visible
 from cogcli.report.graph import GraphView, Node
-from cogcli.report.layering import Layering, lay_out
+from cogcli.report.layering import lay_out
 from cogcli.report.styled_text import ASCII, Glyphs, StyledLine, style_of
 
 MOST: Final = 120
@@ -54,11 +55,9 @@ def layers(graph: GraphView, glyphs: Glyphs, *, width: int) -> list[StyledLine] 
         return None
     for texts in (_name_and_uses, _name_above_uses, _name_only):
         found = {node.id: texts(node, glyphs) for node in graph.nodes}
-        sizes = {id: float(max(map(cells, lines))) for id, lines in found.items()}
-        placed = lay_out(sizes, graph.edges, gap=_GAP, passing=1)
-        right = max((placed.centre[id] + size / 2 for id, size in sizes.items()), default=0)
-        if right + 2 <= width - 1:
-            return list(_render_lines(graph, found, placed, glyphs))
+        drawing = _TextDrawing(graph, found, glyphs)
+        if drawing.right + 2 <= width - 1:
+            return list(drawing.lines())
     return None
 
 
@@ -79,113 +78,114 @@ def _name_only(node: Node, glyphs: Glyphs) -> list[str]:
     return [_name(node, glyphs)]
 
 
-def _render_lines(
-    graph: GraphView, texts: dict[str, list[str]], placed: Layering, glyphs: Glyphs
-) -> Iterator[StyledLine]:
-    nodes = {node.id: node for node in graph.nodes}
-    left = {
-        id: 2 + round(placed.centre[id] - max(map(cells, lines)) / 2) for id, lines in texts.items()
-    }
-    for number, layer in enumerate(placed.layers):
-        for row in range(max((len(texts[id]) for id in layer if id in texts), default=1)):
-            yield _render_node_row(layer, row, nodes, texts, left, placed, glyphs)
-        if number + 1 < len(placed.layers):
-            yield from _render_channel(_find_nets(number, placed, texts, left), glyphs)
+class _TextDrawing:
+    """A graph in layers, with some lines of text for each step."""
 
+    def __init__(self, graph: GraphView, texts: dict[str, list[str]], glyphs: Glyphs) -> None:
+        self._texts = texts
+        self._glyphs = glyphs
+        self._styles = {
+            node.id: style_of(node.status) if node.status else "bold" for node in graph.nodes
+        }
+        self._sizes = {id: max(map(cells, lines)) for id, lines in texts.items()}
+        self._placed = lay_out(self._sizes, graph.edges, gap=_GAP, passing=1)
+        self._left = {
+            id: 2 + round(self._placed.centre[id] - size / 2) for id, size in self._sizes.items()
+        }
 
-def _render_node_row(
-    layer: list[str], row: int, nodes: dict[str, Node], texts: dict[str, list[str]], left: dict[str, int],
-    placed: Layering, glyphs: Glyphs,
-) -> StyledLine:  # fmt: skip
-    line: StyledLine = []
-    at = 0
-    for id in layer:
-        if id not in texts:
-            column, text, style = _find_column(id, placed), "|" if glyphs is ASCII else "│", "dim"
-        elif row < len(texts[id]):
-            column, text = left[id], texts[id][row]
-            if len(texts[id]) > 1:  # lines below each other are centred
-                column += (max(map(cells, texts[id])) - cells(text)) // 2
-            style = (
-                (style_of(nodes[id].status) if nodes[id].status else "bold") if row == 0 else "dim"
-            )
-        else:
-            continue
-        line += [(" " * (column - at), ""), (text, style)]
-        at = column + cells(text)
-    return line
+    @property
+    def right(self) -> float:
+        """The right end of the drawing without its margin."""
+        ends = (self._placed.centre[id] + size / 2 for id, size in self._sizes.items())
+        return max(ends, default=0)
 
+    def lines(self) -> Iterator[StyledLine]:
+        """Yield the rows of each layer, and the rows of lines between two layers."""
+        layers = self._placed.layers
+        for number, layer in enumerate(layers):
+            if number:
+                yield from _render_channel(self._find_nets(layers[number - 1]), self._glyphs)
+            for row in range(max((len(self._texts.get(id, ())) for id in layer), default=1)):
+                yield self._render_row(layer, row)
 
-def _find_column(id: str, placed: Layering) -> int:
-    return 2 + int(placed.centre[id])
+    def _render_row(self, layer: list[str], row: int) -> StyledLine:
+        line: StyledLine = []
+        at = 0
+        for id in layer:
+            column, text, style = self._cell(id, row)
+            if text:
+                line += [(" " * (column - at), ""), (text, style)]
+                at = column + cells(text)
+        return line
 
+    def _cell(self, id: str, row: int) -> tuple[int, str, str]:
+        """Return column, text and style of a place in a row of its layer. Without text the place is empty."""
+        if id not in self._texts:
+            return self._column(id), _render_joint(_N | _S, self._glyphs), "dim"
+        lines = self._texts[id]
+        text = lines[row] if row < len(lines) else ""
+        column = self._left[id] + (self._sizes[id] - cells(text)) // 2
+        return column, text, self._styles[id] if row == 0 else "dim"
 
-def _find_nets(
-    number: int, placed: Layering, texts: dict[str, list[str]], left: dict[str, int]
-) -> list[_Net]:
-    """Return the lines from one layer to the next. Steps with the same set of dependents share a line."""
-    pairs: dict[str, list[str]] = {}
-    for route in placed.routes.values():
-        for one, other in pairwise(route):
-            if one in placed.layers[number]:
-                targets = pairs.setdefault(one, [])
-                targets += [] if other in targets else [other]
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for source, targets in pairs.items():
-        groups.setdefault(tuple(sorted(targets)), []).append(source)
-    spans = {id: (left[id], left[id] + max(map(cells, texts[id])) - 1) for id in left}
-    return [_place_net(sources, targets, placed, spans) for targets, sources in groups.items()]
+    def _column(self, id: str) -> int:
+        return 2 + int(self._placed.centre[id])
 
+    def _find_nets(self, layer: list[str]) -> list[_Net]:
+        """Return the lines from one layer to the next. Steps with the same set of dependents share a line."""
+        pairs: dict[str, set[str]] = {}
+        for route in self._placed.routes.values():
+            for one, other in pairwise(route):
+                if one in layer:
+                    pairs.setdefault(one, set()).add(other)
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for source, targets in pairs.items():
+            groups.setdefault(tuple(sorted(targets)), []).append(source)
+        return [self._place_net(sources, targets) for targets, sources in groups.items()]
 
-def _place_net(
-    sources: Sequence[str],
-    targets: Sequence[str],
-    placed: Layering,
-    spans: dict[str, tuple[int, int]],
-) -> _Net:
-    """Return the columns of a net. A single edge goes straight down if its ends overlap."""
-    ends = [
-        spans.get(id, (_find_column(id, placed), _find_column(id, placed))) for id in (sources[0], targets[0])
-    ]  # fmt: skip
-    low, high = max(ends[0][0], ends[1][0]), min(ends[0][1], ends[1][1])
-    if len(sources) == len(targets) == 1 and low <= high:
-        near = min(max(_find_column(sources[0], placed), low), high)
-        return _Net((near,), (near,))
-    return _Net(
-        tuple(_find_column(id, placed) for id in sources), tuple(_find_column(id, placed) for id in targets)
-    )  # fmt: skip
+    def _place_net(self, sources: list[str], targets: tuple[str, ...]) -> _Net:
+        """Return the columns of a net. A single edge goes straight down if its ends overlap."""
+        net = _Net(tuple(map(self._column, sources)), tuple(map(self._column, targets)))
+        if len(sources) == len(targets) == 1:
+            firsts, lasts = zip(self._span(sources[0]), self._span(targets[0]), strict=True)
+            low, high = max(firsts), min(lasts)
+            if low <= high:
+                near = min(max(net.sources[0], low), high)
+                return _Net((near,), (near,))
+        return net
+
+    def _span(self, id: str) -> tuple[int, int]:
+        """Return the first and the last column of a place."""
+        if id not in self._texts:
+            return self._column(id), self._column(id)
+        return self._left[id], self._left[id] + self._sizes[id] - 1
 
 
 def _render_channel(nets: list[_Net], glyphs: Glyphs) -> Iterator[StyledLine]:
     """Yield the rows between two layers: one for each horizontal line, or a single row of verticals."""
     tracks = _assign_rows(nets)
-    height = max(tracks, default=0) + 1
-    for row in range(height):
+    for row in range(max(tracks, default=0) + 1):
         drawn: dict[int, int] = {}
         for net, track in zip(nets, tracks, strict=True):
-            own: dict[int, int] = {}
-            for column, arms in _arms(net, track, row):
-                own[column] = own.get(column, 0) | arms
-            for column, arms in own.items():
+            for column, arms in _find_arms(net, track, row).items():
                 drawn[column] = _combine_arms(drawn.get(column, 0), arms)
-        text = "".join(
-            _render_joint(drawn.get(column, 0), glyphs)
-            for column in range(max(drawn, default=0) + 1)
-        )
+        columns = range(max(drawn, default=0) + 1)
+        text = "".join(_render_joint(drawn.get(column, 0), glyphs) for column in columns)
         yield [(text, "dim")]
 
 
-def _arms(net: _Net, track: int, row: int) -> Iterator[tuple[int, int]]:
-    """Yield the arms that a net draws in a row, each with its column."""
-    for column in net.sources:
-        if row <= track:
-            yield column, _N | (_S if row < track or net.is_straight else 0)
-    for column in net.targets:
-        if row >= track:
-            yield column, _S | (_N if row > track or net.is_straight else 0)
-    if row == track and not net.is_straight:
-        for column in range(net.first, net.last + 1):
-            yield column, (_E if column < net.last else 0) | (_W if column > net.first else 0)
+def _find_arms(net: _Net, track: int, row: int) -> dict[int, int]:
+    """Return the arms that a net draws in a row, by column. Its horizontal line is in the row `track`."""
+    arms: dict[int, int] = defaultdict(int)
+    bends = row == track and not net.is_straight
+    for column in net.sources if row <= track else ():
+        arms[column] |= _N if bends else _N | _S
+    for column in net.targets if row >= track else ():
+        arms[column] |= _S if bends else _N | _S
+    if bends:
+        for column in range(net.first, net.last):
+            arms[column] |= _E
+            arms[column + 1] |= _W
+    return arms
 
 
 def _combine_arms(one: int, other: int) -> int:

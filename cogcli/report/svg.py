@@ -160,14 +160,12 @@ def _draw_arrow(
     route: list[str], placed: Layering, middle: dict[str, float], size: dict[str, int], high: float, *, carries: bool
 ) -> str:  # fmt: skip
     """Return a curve from the lower edge of the first place to the upper edge of the last."""
-    points = []
-    for n, id in enumerate(route):
-        x, y = placed.centre[id], middle[id]
-        half = size.get(id, high) / 2
-        if n:
-            points.append((x, y - half))
-        if n < len(route) - 1:
-            points.append((x, y + half))
+    edges = [
+        (placed.centre[id], middle[id] + side * size.get(id, high) / 2)
+        for id in route
+        for side in (-1, 1)
+    ]
+    points = edges[1:-1]
     x, y = points[0]
     path = f"M{_px(x)} {_px(y)}"
     for number, (to_x, to_y) in enumerate(points[1:]):

@@ -177,7 +177,7 @@ def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
         start = read_record(RunStarted, first.payload if first else None)
         for entry in start.effects.values():
             call = read_record(_RecordedEffect, entry)
-            if call.resolution.choice == EFFECT_CHOICES["repeat"]:
+            if call.origin.event and call.resolution.choice == EFFECT_CHOICES["repeat"]:
                 found.setdefault(call.origin.event, name)
     return found
 

@@ -14,7 +14,7 @@ from cogcli.episode.log_reader import EventLog
 from cogcli.run.effects import Effect, find_effects
 from cogcli.run.engine.doubt import EarlierCalls
 from cogcli.run.log_index import LogIndex
-from cogcli.run.rerun_effects import select_effects
+from cogcli.run.rerun_effects import find_repeats, select_effects
 
 ENDS: dict[str, tuple[dict[str, Any], str | None]] = {
     "nothing closed it": ({}, "in doubt"),
@@ -65,6 +65,20 @@ def effect(step: str, values: dict[str, Any], output: dict[str, Any] | None = No
         {"episode": "ep", "event": f"ev_{step}"},
         output,
     )
+
+
+def test_of_a_later_run_only_whole_entries_repeat_a_call(tmp_path: Path) -> None:
+    origin, again = {"episode": "ep", "event": "ev_1"}, {"choice": "rerun"}
+    journal = sample.new_journal(tmp_path)
+    entries = {
+        "whole": {"origin": origin, "resolution": again},
+        "not an object": 3,
+        "a resolution of another type": {"origin": origin, "resolution": "rerun"},
+        "no origin": {"resolution": again},
+    }
+    sample.started(journal, effects=entries)
+    journal.close()
+    assert find_repeats(tmp_path, f"ep_{'0' * 26}") == {"ev_1": journal.episode_id}
 
 
 def test_an_item_that_moved_is_known_by_its_input() -> None:
