@@ -60,7 +60,7 @@ class _PlanRows:
     def of_plan(self, plan: Json, depth: int = 0) -> Iterator[PlanRow]:
         """Yield the steps of a skill by waves; below a step its targets."""
         for wave in range(1, plan["waves"] + 1):
-            together = [PlanStepEntry.of(step) for step in plan["steps"] if step["wave"] == wave]
+            together = [PlanStepRow.of(step) for step in plan["steps"] if step["wave"] == wave]
             number = str(wave) if depth == 0 else " "
             if len(together) > 1:
                 names = f" {self._glyphs.parallel} ".join(visible(step.id) for step in together)
@@ -69,7 +69,7 @@ class _PlanRows:
             for step in together:
                 yield from self._of_step(step, number, depth)
 
-    def _of_step(self, step: PlanStepEntry, number: str, depth: int) -> Iterator[PlanRow]:
+    def _of_step(self, step: PlanStepRow, number: str, depth: int) -> Iterator[PlanRow]:
         indent = "  " * depth
         reads = visible(f"reads {', '.join(step.reads)}") if step.reads else ""
         yield (number, indent + visible(step.id), *step.cells, reads)
@@ -79,13 +79,13 @@ class _PlanRows:
             yield (" ", f"{indent}  {visible(target.name)}", *target.cells, "")
             yield from self._of_nested(target, depth + 2)
 
-    def _of_nested(self, target: PlanEntry, depth: int) -> Iterator[PlanRow]:
+    def _of_nested(self, target: PlanTargetRow, depth: int) -> Iterator[PlanRow]:
         if target.skill and target.skill not in self._expanded:
             self._expanded.add(target.skill)
             yield from self.of_plan(self._skills[target.skill], depth)
 
 
-class PlanEntry(Record):
+class PlanTargetRow(Record):
     """A target of a planned step."""
 
     name: str
@@ -99,12 +99,12 @@ class PlanEntry(Record):
         return visible(self.uses), visible(self.tool or "")
 
 
-class PlanStepEntry(PlanEntry):
+class PlanStepRow(PlanTargetRow):
     """A step of a plan. Without targets it has one, itself."""
 
     id: str
     reads: list[str]
-    targets: list[PlanEntry] | None = None
+    targets: list[PlanTargetRow] | None = None
 
 
 def _needs(needs: Json, glyphs: Glyphs, width: int | None) -> list[StyledLine]:
