@@ -280,7 +280,7 @@ def run_us(
         durability="process",
     )
     engine = Engine(
-        sink=journal, runner=Constant(), clock=clock, ids=ids, options=RunOptions(),
+        sink=journal, lines=journal, runner=Constant(), clock=clock, ids=ids, options=RunOptions(),
         capabilities={capability.id: capability}, skills={skill.id: skill}, policy=policy,
     )  # fmt: skip
     request = Request("bench", {"n": 1}, {}, 0, {}, {})

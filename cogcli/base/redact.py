@@ -85,6 +85,11 @@ class Redactor:
         self._plain, self._others, self._clean = set(), {}, set()
 
     @property
+    def version(self) -> object:
+        """What is another object as soon as another secret value is known."""
+        return self._values
+
+    @property
     def _search(self) -> SecretSearch:
         # Values and search are replaced together, because `add` may run concurrently.
         values, built = self._values, self._built

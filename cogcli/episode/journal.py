@@ -28,6 +28,7 @@ from cogcli.base.step_path import StepPath
 from cogcli.base.system import Clock, IdSource
 from cogcli.declarations.checksum import line_with_sum
 from cogcli.declarations.envelope import Draft, Event, mask_payload, to_json
+from cogcli.declarations.event_line import EventLine, PlacedLine, line_of
 from cogcli.declarations.options import DURABILITIES
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -145,6 +146,8 @@ class Journal:
         """Whether no event may follow: a sync failed, or a part of a line could not be cut off."""
         self._placed = False
         self._announces_each = False
+        self._unused_reading = ""
+        """A reading of the clock for an event that `append_line` left to `append`."""
         with contextlib.ExitStack() as opened:
             if resumed is None:
                 fd = folder.create(EVENTS, os.O_WRONLY | os.O_APPEND)
@@ -208,18 +211,71 @@ class Journal:
             payload = self._begin(payload)
         event = self._placed_event(draft, payload)
         line = self._line(event)
-        head = digest(memoryview(line)[:-1])
-        if durable or self._announces_each or self._is_vouched_first(draft):
-            self._checkpoints.announce(self._sequence, self._head, head)
-        self._write(line, last=last)
-        if not self._sequence:
+        is_announced = durable or self._announces_each or self._is_vouched_first(draft)
+        is_first = not self._sequence
+        self._commit(line, event.timestamp, is_announced=is_announced, last=last)
+        if is_first:
             self._root = draft.run_id
-        self._sequence += 1
-        self._timestamp = event.timestamp
-        self._prior, self._head = self._head, head
         if self._each or (durable and self._syncs):
             self.sync()
         return event
+
+    def _commit(
+        self, line: bytes, timestamp: str, *, is_announced: bool, last: bool = False
+    ) -> None:
+        head = digest(memoryview(line)[:-1])
+        if is_announced:
+            self._checkpoints.announce(self._sequence, self._head, head)
+        self._write(line, last=last)
+        self._sequence += 1
+        self._timestamp = timestamp
+        self._prior, self._head = self._head, head
+
+    def line_of(self, draft: Draft) -> EventLine | None:
+        """The line of events of a run that differ from this one in their holes alone, for `append_line`. None if one of
+        its constants has to be masked or looks like a blob."""
+        if mask_payload(draft.payload, self._redactor) is not draft.payload:
+            return None
+        event = self._envelope(draft, draft.payload, 0, "", "", None)
+        line = line_of(event)
+        return None if MARK in line.format else line
+
+    @property
+    def secrets_version(self) -> object:
+        """What is another object as soon as another secret is known: then the constants of a line are judged again."""
+        return self._redactor.version
+
+    def append_line(
+        self, line: EventLine, members: dict[bytes, bytes], values: tuple[object, ...]
+    ) -> PlacedLine | None:
+        """Write an event of a step: the constants of its line, and the JSON of the other members, by hole. Those of the
+        envelope are added to `members`.
+
+        `values` are those members that may hold a secret. Return None, with nothing done, where only `append` can
+        decide: a value has to be masked or may be a blob, an earlier write failed, each event is synced, or the clock
+        went back. Raise EnvironmentRefusal `env.disk`.
+        """
+        if self._failed is not None or self._each or self._rules != LATEST:
+            return None
+        if self._redactor.mask(values) is not values:
+            return None
+        filled = b"".join(members.values())
+        if line.size + len(filled) > SMALL or MARK in filled:
+            return None
+        timestamp = self._clock.now()
+        if timestamp < self._timestamp:
+            self._unused_reading = timestamp
+            return None
+        identifier = f"ev_{self._ids.ulid()}"
+        members[b"seq"] = b"%d" % self._sequence
+        members[b"id"] = b'"%b"' % identifier.encode()
+        members[b"timestamp"] = b'"%b"' % timestamp.encode()
+        members[b"prev"] = b'"%b"' % self._head.encode()
+        text = line.format % members
+        whole = line_with_sum(text)
+        is_announced = self._announces_each or not self._sequence % _CHECKPOINT_EVERY
+        self._commit(whole, timestamp, is_announced=is_announced)
+        return PlacedLine(identifier, timestamp, text)
 
     def _is_last(self, draft: Draft) -> bool:
         """Whether an event ends or pauses the root run: a full disk has room for it."""
@@ -245,11 +301,18 @@ class Journal:
         return draft.step_id is not None and StepPath(draft.step_id).in_call
 
     def _placed_event(self, draft: Draft, payload: Json) -> Event:
-        timestamp, clamped = self._clock.now(), None
+        timestamp, clamped = self._unused_reading or self._clock.now(), None
+        self._unused_reading = ""
         if timestamp < self._timestamp:
             timestamp, clamped = self._timestamp, "clamped"
+        identifier = f"ev_{self._ids.ulid()}"
+        return self._envelope(draft, payload, self._sequence, identifier, timestamp, clamped)
+
+    def _envelope(
+        self, draft: Draft, payload: Json, seq: int, identifier: str, timestamp: str, clamped: str | None
+    ) -> Event:  # fmt: skip
         return Event(
-            self._sequence, f"ev_{self._ids.ulid()}", timestamp, self.episode_id, draft.run_id, self.trace_id,
+            seq, identifier, timestamp, self.episode_id, draft.run_id, self.trace_id,
             draft.phase, draft.event_type, payload, *draft[4:], self._head, clamped,
         )  # fmt: skip
 

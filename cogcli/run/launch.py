@@ -140,6 +140,7 @@ def launch(
         engine = build_engine(
             prepared.catalog,
             sink=journal,
+            lines=journal,
             runner=InterceptedRunner(runner, intercept) if intercept else runner,
             clock=environment.clock,
             ids=ids,

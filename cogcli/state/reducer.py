@@ -20,6 +20,7 @@ from cogcli.base.refs import Target, parse_target
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import EVENT_TYPES, Written, row_of
+from cogcli.declarations.value_types import Json
 from cogcli.state.execution import ExecutionState, StepResult, TraceStep, frame_from
 
 
@@ -111,7 +112,12 @@ def _start(state: ExecutionState, event: Event) -> None:
     step_id = event.payload["step_id"]
     state.iteration += event.payload.get("round", 0) > 0
     if StepPath(step_id).is_step:
-        state.running[step_id] = state.plan_order.get(step_id, len(state.running))
+        begin_step(state, step_id)
+
+
+def begin_step(state: ExecutionState, step_id: str) -> None:
+    """Note that a step of this run is running."""
+    state.running[step_id] = state.plan_order.get(step_id, len(state.running))
 
 
 def _plan(state: ExecutionState, event: Event) -> None:
@@ -132,12 +138,12 @@ def _finish(state: ExecutionState, event: Event) -> None:
     step_id, status = payload["step_id"], payload["step_status"]
     if not StepPath(step_id).is_step:
         return
-    state.running.pop(step_id, None)
-    writes = payload.get("writes") or ()
-    for write in writes:
-        target = parse_target(write["target"])
-        if target is not None:
-            write_value(state, target, write["strategy"], deep_copy(write["value"]))
+    written = payload.get("writes") or ()
+    writes = [
+        Write(target, write["strategy"], deep_copy(write["value"]))
+        for write in written
+        if (target := parse_target(write["target"])) is not None
+    ]
     metrics = event.metrics or {}
     entry = TraceStep(
         step_id=step_id,
@@ -146,20 +152,37 @@ def _finish(state: ExecutionState, event: Event) -> None:
         started_at=metrics.get("started_at"),
         ended_at=metrics.get("completed_at"),
         reads=tuple(payload.get("reads") or ()),
-        writes=tuple(dict.fromkeys(write["target"] for write in writes)),
+        writes=tuple(dict.fromkeys(write["target"] for write in written)),
         latency_ms=payload.get("latency_ms"),
     )
+    reason, error = payload.get("reason"), payload.get("error")
+    end_step(state, entry, writes, payload.get("usage"), reason=reason, error=error)
+
+
+def end_step(
+    state: ExecutionState,
+    entry: TraceStep,
+    writes: Iterable[Write],
+    usage: dict[str, int] | None,
+    *,
+    reason: str | None = None,
+    error: Json | None = None,
+) -> None:
+    """Apply the writes of a step of this run, whose values the state then owns, and note its end."""
+    for write in writes:
+        write_value(state, write.target, write.strategy, write.value)
+    state.running.pop(entry.step_id, None)
     state.trace.steps.append(entry)
-    state.step_results[step_id] = StepResult(
-        step_id,
-        status,
-        payload.get("reason"),
+    state.step_results[entry.step_id] = StepResult(
+        entry.step_id,
+        entry.status,
+        reason,
         entry.reads,
         entry.writes,
         entry.latency_ms,
-        payload.get("error"),
+        error,
     )
-    _count(state, status, entry.latency_ms, payload.get("usage"))
+    _count(state, entry.status, entry.latency_ms, usage)
 
 
 def _answer(state: ExecutionState, event: Event) -> None:

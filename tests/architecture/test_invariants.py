@@ -48,14 +48,17 @@ def test_a_run_is_put_together_in_one_place(part: str) -> None:
 
 @pytest.mark.slow
 def test_only_the_coordinators_side_reduces_or_appends() -> None:
+    reducers = {
+        f"cogcli.state.reducer.{name}"
+        for name in ("apply", "write_value", "begin_step", "end_step")
+    }
     reducing = {
-        path.relative_to(PACKAGE).as_posix()
-        for path in modules()
-        if {"cogcli.state.reducer.apply", "cogcli.state.reducer.write_value"} & said(path).names
+        path.relative_to(PACKAGE).as_posix() for path in modules() if reducers & said(path).names
     }
     assert reducing == {
         "run/engine/context.py",
         "run/engine/control_flow.py",
+        "run/engine/plain_step.py",
         "episode/projection.py",
         "state/outputs.py",
     }

@@ -76,6 +76,7 @@ def engine_for(
     skills: Iterable[Skill] = (),
     *,
     sink: Any = None,
+    lines: Any = None,
     fast: bool = True,
     policy: CallPolicy | None = None,
     approvals: Approvals | None = None,
@@ -89,6 +90,7 @@ def engine_for(
     return build_engine(
         catalog,
         sink=sink if sink is not None else MemorySink(),
+        lines=lines,
         runner=runner,
         clock=FakeClock(1_700_000_000) if fast else SystemClock(),
         ids=FakeIds(0),

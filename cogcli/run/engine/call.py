@@ -11,6 +11,7 @@ docs/reference/execution.md#safety).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from cogcli.base.calls import (
@@ -47,7 +48,8 @@ from cogcli.run.engine.context import Run
 from cogcli.run.engine.doubt import answer_of
 from cogcli.run.engine.outcome import Degraded
 from cogcli.run.engine.policy import learn_facts, may_repeat, require_permitted, spend_call
-from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.run.engine.ports import CapabilityRunner
+from cogcli.run.engine.step_recorder import IntentMembers, StepRecord
 from cogcli.run.engine.tasks import Cancelled, Effects, Turn, WorkerCall, WorkerSlot
 from cogcli.specs.fields import fit_values
 from cogcli.state.namespaces import walk
@@ -209,17 +211,21 @@ def _acquire_slot(run: Run) -> Effects:
 
 
 def _record_intent(record: StepRecord, capability: Capability, member: Member) -> None:
-    effect = capability.effect
-    record.begin(
-        capability=capability.id,
-        binding=member.binding_id,
-        service=member.service_id,
-        attempt=1,
-        idempotency_key=record.idempotency_key,
-        side_effects=effect,
-        decision=record.decision or _DECISION,
-        durable=effect in ("effect", "idempotent"),
-    )
+    durable = capability.effect in ("effect", "idempotent")
+    record.begin(durable=durable, **intent_members(record, capability, member))
+
+
+def intent_members(record: StepRecord, capability: Capability, member: Member) -> IntentMembers:
+    """Return the members of `step.started` for the first attempt of a call."""
+    return {
+        "capability": capability.id,
+        "binding": member.binding_id,
+        "service": member.service_id,
+        "attempt": 1,
+        "idempotency_key": record.idempotency_key,
+        "side_effects": capability.effect,
+        "decision": record.decision or _DECISION,
+    }
 
 
 def _try_chain(
@@ -241,11 +247,11 @@ def _try_chain(
             try:
                 answer = yield from _try_once(record, capability, member, number, values)
             except RuntimeErrorBase as error:
-                _note_attempt(record, member, error)
+                note_failure(record, member, error)
                 first = first or error
                 failure = error
             else:
-                _note_attempt(record, member, None, answer)
+                record.attempts.append(answered_attempt(member, answer))
                 return answer
             # A call that must not be repeated is final as soon as it may have left.
             may_call_again = capability.effect in HARMLESS or failure.left is False
@@ -260,7 +266,7 @@ def _try_chain(
             break
     else:
         _note_passed_over(record, chain, len(chain.members))
-    raise _chain_error(capability, first, failure, number)
+    raise chain_error(capability, first, failure, number)
 
 
 def _try_once(
@@ -311,8 +317,6 @@ def _worker_call(
     record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any],
     cancel: Cancellation,
 ) -> WorkerCall:  # fmt: skip
-    limit, engine = member.limit, record.run.engine
-    deadline = time.monotonic() + limit
     attempt = Attempt(
         capability_id=capability.id,
         member=member,
@@ -322,50 +326,64 @@ def _worker_call(
         run_id=record.run_id,
         step_id=record.path,
         number=number,
-        deadline=deadline,
+        deadline=time.monotonic() + member.limit,
         cancel=cancel,
         traceparent=record.traceparent(number),
     )
-    recorded = engine.dispatcher.recorded(attempt) if engine.dispatcher else None
-
+    dispatcher = record.run.engine.dispatcher
+    recorded = dispatcher.recorded(attempt) if dispatcher else None
     if recorded is None:
-        cancel.stay(NOT_BEGUN)
-
-    def perform() -> Answer:
-        if recorded is not None:
-            return recorded.answer()
-        cancel.leave()
-        return engine.runner.attempt(attempt)
-
-    def timeout_error() -> RuntimeErrorBase:
-        if cancel.stayed:
-            return CallTimeoutError("call.timeout", cancel.stayed, left=False)
-        return CallTimeoutError("call.timeout", f"no answer within {limit:g} s", left=True)
-
+        return live_call(record.run.engine.runner, attempt)
     return WorkerCall(
-        perform, deadline, timeout_error, cancel.set, recorded.position if recorded else None
+        recorded.answer, attempt.deadline, _timeout_of(attempt), cancel.set, recorded.position
     )
 
 
-def _note_attempt(
-    record: StepRecord, member: Member, error: RuntimeErrorBase | None, answer: Answer | None = None
-) -> None:
-    """Add one attempt to the attempts of the closing event."""
+def live_call(runner: CapabilityRunner, attempt: Attempt) -> WorkerCall:
+    """Return the effect that makes an attempt: the only door through which a call leaves."""
+    cancel = attempt.cancel
+    cancel.stay(NOT_BEGUN)
+
+    def perform() -> Answer:
+        cancel.leave()
+        return runner.attempt(attempt)
+
+    return WorkerCall(perform, attempt.deadline, _timeout_of(attempt), cancel.set)
+
+
+def _timeout_of(attempt: Attempt) -> Callable[[], RuntimeErrorBase]:
+    """Return what makes the error of an attempt without an answer in its time."""
+
+    def timeout_error() -> RuntimeErrorBase:
+        if attempt.cancel.stayed:
+            return CallTimeoutError("call.timeout", attempt.cancel.stayed, left=False)
+        seconds = attempt.member.limit
+        return CallTimeoutError("call.timeout", f"no answer within {seconds:g} s", left=True)
+
+    return timeout_error
+
+
+def answered_attempt(member: Member, answer: Answer) -> AttemptMade:
+    """Return the entry of an answered attempt in the attempts of the closing event."""
     entry: dict[str, Any] = {"binding_id": member.binding_id, "service_id": member.service_id}
-    if error is None:
-        entry["status"] = "success"
-        if answer and answer.usage:
-            entry["usage"] = dict(answer.usage)
-        entry.update((answer and answer.record) or {})
-    else:
-        error.binding_id, error.service_id = member.binding_id, member.service_id
-        status = "circuit_open" if error.code == "call.circuit-open" else "failed"
-        entry.update(status=status, code=error.code, message=error.message, left=error.left)
-        if error.usage:
-            entry["usage"] = dict(error.usage)
-        entry.update(error.record or {})
-        if error.code not in _NO_ANSWER and error.left:
-            record.count_call(error.usage)
+    entry["status"] = "success"
+    if answer.usage:
+        entry["usage"] = dict(answer.usage)
+    entry.update(answer.record or {})
+    return AttemptMade.of(entry)
+
+
+def note_failure(record: StepRecord, member: Member, error: RuntimeErrorBase) -> None:
+    """Add a failed attempt to the attempts of the closing event."""
+    error.binding_id, error.service_id = member.binding_id, member.service_id
+    entry: dict[str, Any] = {"binding_id": member.binding_id, "service_id": member.service_id}
+    status = "circuit_open" if error.code == "call.circuit-open" else "failed"
+    entry.update(status=status, code=error.code, message=error.message, left=error.left)
+    if error.usage:
+        entry["usage"] = dict(error.usage)
+    entry.update(error.record or {})
+    if error.code not in _NO_ANSWER and error.left:
+        record.count_call(error.usage)
     record.attempts.append(AttemptMade.of(entry))
 
 
@@ -412,7 +430,7 @@ def _backoff_seconds(member: Member, repeat: int, failure: RuntimeErrorBase) -> 
     return max(0.0, min(wait, _MAX_WAIT))
 
 
-def _chain_error(
+def chain_error(
     capability: Capability, first: RuntimeErrorBase | None, last: RuntimeErrorBase, number: int
 ) -> RuntimeErrorBase:
     """Return the error of a chain without an answer: the last one, or EffectInDoubtError if an effect may have

@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+
+import orjson
 
 from cogcli.base.calls import STEP_SECONDS, ServiceNotice
 from cogcli.base.errors import CogcliError, EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.base.step_path import StepPath
 from cogcli.base.system import Clock, IdSource
 from cogcli.declarations.capability_spec import Capability
-from cogcli.declarations.envelope import Draft, Event, draft_of
+from cogcli.declarations.envelope import Draft, Event, draft_of, from_json
 from cogcli.declarations.events import ServiceStarted, ServiceStopped, row_of
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.skill_spec import Skill
@@ -24,6 +26,7 @@ from cogcli.run.engine.ports import (
     CapabilityRunner,
     Dispatcher,
     EventSink,
+    LineSink,
     SnapshotWriter,
 )
 from cogcli.run.engine.tasks import Effects, Loop, Spawn
@@ -31,6 +34,10 @@ from cogcli.run.engine.write_order import WriteOrder
 from cogcli.specs.contradictions import NO_CONTRADICTIONS, Contradictions
 from cogcli.state.execution import ExecutionState
 from cogcli.state.reducer import ReusedResult, apply
+
+if TYPE_CHECKING:
+    from cogcli.declarations.event_line import EventLine, PlacedLine
+    from cogcli.run.engine.plain_call import PlainCall
 
 
 class Fallback(NamedTuple):
@@ -83,6 +90,7 @@ class Engine:
         contradictions: Contradictions = NO_CONTRADICTIONS,
         service_changes: deque[ServiceNotice] | None = None,
         snapshots: SnapshotWriter | None = None,
+        lines: LineSink | None = None,
     ) -> None:
         self.sink = sink
         self._service_changes = service_changes if service_changes is not None else deque()
@@ -142,6 +150,11 @@ class Engine:
         """Writes `state.json` while the run is alive. None for a replay and for a run that is being closed."""
         self.loop = Loop(options.max_workers, live=self.is_live, snapshots=snapshots)
         self._plans: dict[str, StepPlan] = {}
+        self._attempt_seconds: dict[str, float] = {}
+        has_deciders = any(each is not None for each in (dispatcher, doubts, policy, earlier))
+        is_usual = not (has_deciders or asked or taken_over or contradictions.lenient)
+        self.lines = lines if is_usual else None
+        """The log, for plain steps. None if each step of this run takes the general path."""
 
     def append_held(self, below: str = "") -> None:
         """Append the closing events that were held back, in order: those of this step path and the paths below it, or
@@ -200,6 +213,32 @@ class Engine:
             )
         return self._plans[skill_id]
 
+    def append_line(
+        self, lines: LineSink, run_id: str, line: EventLine, members: dict[bytes, bytes], values: tuple[object, ...]
+    ) -> PlacedLine | None:  # fmt: skip
+        """Append an event of a plain step as `append` does. Return None where the general path has to."""
+        if self._service_changes:
+            self.append_service_changes(run_id)
+        placed = lines.append_line(line, members, values)
+        if placed is not None:
+            self.now = placed.timestamp
+            if self.listener is not None:
+                self.listener(from_json(orjson.loads(placed.text)))
+        return placed
+
+    def longest_attempt(self, capability_id: str) -> float:
+        """Return the most seconds that one attempt at a capability may take. Without a binding 0: the step that calls
+        it raises the error."""
+        known = self._attempt_seconds.get(capability_id)
+        if known is None:
+            try:
+                members = self.runner.chain(capability_id).members
+            except RuntimeErrorBase:
+                return 0.0
+            known = max((member.limit for member in members), default=0.0)
+            self._attempt_seconds[capability_id] = known
+        return known
+
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """Append an event and pass it to the listener. The state stays unchanged. Raises what the sink raises."""
         if self._service_changes:
@@ -250,6 +289,8 @@ class Run:
         """An effect of this run, or of a run below it, that may have happened and is undecided."""
         self.effect_left = False
         """Whether a call that must not be repeated may have happened in this run or below it."""
+        self.plain_calls: dict[tuple[str, str], PlainCall | Literal[False] | None] = {}
+        """What `run.engine.plain_step` keeps between the steps of this run."""
 
     @property
     def is_lenient(self) -> bool:
@@ -299,14 +340,8 @@ class Run:
         return min(limit for limit in (declared, most) if limit is not None)
 
     def _longest_attempt_seconds(self, planned: PlannedStep) -> float:
-        limit = STEP_SECONDS
-        for target in planned.all_targets:
-            try:
-                chain = self.engine.runner.chain(target.uses)
-            except RuntimeErrorBase:
-                continue  # raised again when the step makes the call
-            limit = max(limit, *[member.limit for member in chain.members])
-        return limit
+        limits = [self.engine.longest_attempt(target.uses) for target in planned.all_targets]
+        return max(STEP_SECONDS, *limits)
 
     def spawn(self, steps: Effects, *, label: Any, limit: float | None) -> Spawn:
         """Return the effect that starts a child task, limited to `limit` seconds."""

@@ -33,7 +33,7 @@ def call_target(
     planned: PlannedStep, record: StepRecord, target: StepTarget, values: dict[str, Any]
 ) -> Effects:
     """Return the output of a target that is called with those values it declares as inputs. Raises as `invoke`."""
-    kept, violations = fit_values(target.inputs, _drop_absent(record.run, planned, target, values))
+    kept, violations = fit_values(target.inputs, drop_absent(record.run, planned, target, values))
     if record.run.is_lenient:
         violations = [each for each in violations if not _is_excused(planned, record, target, each)]
     if violations:
@@ -73,7 +73,7 @@ def _is_excused(
     )
 
 
-def _drop_absent(
+def drop_absent(
     run: Run, planned: PlannedStep, target: StepTarget, values: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the values without those of an optional `any` whose reference is absent. For `any`, null is a value."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any, NamedTuple
 
+from cogcli.base.redact import names_secret
 from cogcli.base.refs import parse_target
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.events import PlanEntry
@@ -52,6 +53,8 @@ class PlannedStep(NamedTuple):
     """The compiled `condition`, `while`, `foreach` and `router` expressions and the `otherwise` mapping that the step
     declares."""
     rules: tuple[outputs.OutputRule, ...]
+    is_plain: bool = False
+    """Whether all it does is one call without effect: no condition, loop, choice of a target, retry or gate."""
 
     @property
     def capability(self) -> Capability | None:
@@ -163,6 +166,8 @@ def _build_planned_step(
     called = (*((target,) if target else ()), *targets.values())
     first = called[0].capability if called else None
     produces = _find_produced_fields(step, called, targets)
+    found = _compile_expressions(step, loop)
+    rules = _compile_rules(step, called, produces)
     return PlannedStep(
         position=index,
         step=step,
@@ -172,9 +177,21 @@ def _build_planned_step(
         kind=config.kind or (first.step_kind if first else "act"),
         input=inputs.compile_input(step.input, loop),
         produces=produces,
-        expressions=_compile_expressions(step, loop),
-        rules=_compile_rules(step, called, produces),
+        expressions=found,
+        rules=rules,
+        is_plain=not (found or targets or config.retry or _write_secrets(rules))
+        and _is_harmless(first),
     )
+
+
+def _write_secrets(rules: tuple[outputs.OutputRule, ...]) -> bool:
+    """Return whether the name of a target says that its value is a secret, so that the log masks it."""
+    return any(names_secret(rule.target.path[-1]) for rule in rules)
+
+
+def _is_harmless(capability: Capability | None) -> bool:
+    """Return whether a target is a capability whose call needs no judgement: it has no effect and no gates."""
+    return capability is not None and capability.effect == "none" and capability.safety is None
 
 
 def _find_produced_fields(

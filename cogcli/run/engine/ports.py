@@ -11,6 +11,7 @@ from cogcli.declarations.value_types import IntuitionMode
 
 if TYPE_CHECKING:
     from cogcli.declarations.capability_spec import Capability
+    from cogcli.declarations.event_line import EventLine, PlacedLine
     from cogcli.declarations.pack_spec import PackGate
     from cogcli.policy.budgets import Budgets
     from cogcli.policy.run_policy import RunState
@@ -28,6 +29,27 @@ class EventSink(Protocol):
     def history(self) -> Iterable[Event]:
         """Return the log so far as read back, including events that other processes appended. For a replay: the whole
         log."""
+        ...
+
+
+class LineSink(Protocol):
+    """A log that takes the lines of plain steps with their constants already encoded (`run.engine.plain_step`)."""
+
+    @property
+    def secrets_version(self) -> object:
+        """What is another object as soon as another secret is known."""
+        ...
+
+    def line_of(self, draft: Draft) -> EventLine | None:
+        """Return the line of events that differ from this one in their holes alone. None if one of its constants may
+        not be in the log."""
+        ...
+
+    def append_line(
+        self, line: EventLine, members: dict[bytes, bytes], values: tuple[object, ...]
+    ) -> PlacedLine | None:
+        """Write an event: a line, and the JSON that fills its holes. `values` may hold a secret. Return None, with
+        nothing done, where only `EventSink.append` can decide."""
         ...
 
 

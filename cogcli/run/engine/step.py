@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.base.errors import (
-    EffectInDoubtError,
-    ResponseMappingError,
-    RuntimeErrorBase,
-    error_from_payload,
-)
-from cogcli.declarations.envelope import Event
+from cogcli.base.errors import ResponseMappingError, RuntimeErrorBase
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.control_flow import StepProduct, run_controlled
-from cogcli.run.engine.outcome import Degraded, Ending, status_of
+from cogcli.run.engine.ending import end_early, recorded_ending
+from cogcli.run.engine.outcome import Degraded, Ending
+from cogcli.run.engine.plain_step import plain_call, run_plain_step
 from cogcli.run.engine.plan import PlannedStep
-from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.run.engine.step_recorder import ClockReading, StepRecord
 from cogcli.run.engine.tasks import Cancelled, Effects, Park
 from cogcli.run.engine.write_order import WriteOrder
 from cogcli.specs.fields import fit_values
@@ -26,7 +22,19 @@ from cogcli.state.outputs import OutputRule, require_applicable, writes_of
 
 def run_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Effects:
     """Run a step and return its Ending. Raises only what the sink raises, and bugs."""
-    record = StepRecord.of_step(run, planned)
+    call = plain_call(run, planned)
+    if call is None:
+        return _run_any_step(run, planned, blackboard)
+    return run_plain_step(
+        run, planned, call, lambda started: _run_any_step(run, planned, blackboard, started)
+    )
+
+
+def _run_any_step(
+    run: Run, planned: PlannedStep, blackboard: WriteOrder, started: ClockReading | None = None
+) -> Effects:
+    """Run a step that starts now, or started at a moment before, and return its Ending."""
+    record = StepRecord.of_step(run, planned, started)
     done: StepProduct | None = None
     try:
         done = yield from _perform(planned, record)
@@ -48,15 +56,15 @@ def run_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Effects:
                 done.output
             )  # the output cannot be written, but a resume need not call again
         # An effect in doubt takes precedence over the reason why the step ended.
-        return _end_early(record, record.in_doubt or cut)
+        return end_early(record, record.in_doubt or cut)
     blackboard.remember(planned.position, writes)
     if not done.skipped:
-        return _recorded_ending(
+        return recorded_ending(
             record.finish("done", output=done.output, writes=writes), Ending("done")
         )
     word = "degraded" if done.skipped == "degraded" else "skipped"
     event = record.finish(word, reason=done.skipped, detail=done.detail, writes=writes)
-    return _recorded_ending(event, Ending("skipped", done.skipped))
+    return recorded_ending(event, Ending("skipped", done.skipped))
 
 
 def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
@@ -98,16 +106,6 @@ def _output_to_write(
     return done.output | dict.fromkeys(absent) if absent else done.output
 
 
-def _recorded_ending(event: Event, ending: Ending) -> Ending:
-    """Return the ending in the closing event. On resume this is the recorded ending, even if the step ended differently
-    now."""
-    recorded = event.payload
-    if (recorded["step_status"], recorded.get("reason")) == (ending.status, ending.reason):
-        return ending
-    error = error_from_payload(recorded["error"]) if recorded.get("error") else None
-    return Ending(recorded["step_status"], recorded.get("reason"), error)
-
-
 def _otherwise_output(planned: PlannedStep, record: StepRecord) -> StepProduct:
     """Return the output of a skipped step: its `otherwise` block, checked against the declared outputs, or empty. Raise
     ResponseMappingError `response.type`."""
@@ -121,13 +119,3 @@ def _otherwise_output(planned: PlannedStep, record: StepRecord) -> StepProduct:
         text = "; ".join(violation.message for violation in violations)
         raise ResponseMappingError("response.type", f"otherwise: {text}", left=False)
     return StepProduct(kept)
-
-
-def _end_early(record: StepRecord, cut: Cancelled | RuntimeErrorBase) -> Ending:
-    if isinstance(cut, Cancelled):
-        event, ending = record.cut_off(cut), Ending("skipped", "cancelled")
-    else:
-        if isinstance(cut, EffectInDoubtError):
-            record.run.in_doubt = cut
-        event, ending = record.fail(cut), Ending(status_of(cut), cut.code, cut)
-    return ending if event is None else _recorded_ending(event, ending)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 import orjson
 
@@ -12,6 +12,7 @@ from cogcli.base.calls import BindingChain, Member
 from cogcli.base.canonical import span_of, trace_of
 from cogcli.base.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.base.step_path import StepPath
+from cogcli.base.system import Clock
 from cogcli.declarations.call_records import AttemptMade, FallbackUse, StepError, Usage, WrittenFile
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Draft, Event, draft_of
@@ -39,12 +40,60 @@ def no_usage() -> dict[str, int]:
     return {"llm_calls": 0, "tool_calls": 0, "tokens_in": 0, "tokens_out": 0}
 
 
+class ClockReading(NamedTuple):
+    """Both clocks at one moment: the time for records, and monotonic seconds."""
+
+    timestamp: str
+    seconds: float
+
+    @classmethod
+    def now(cls, clock: Clock) -> ClockReading:
+        """Read both clocks once."""
+        return cls(clock.now(), clock.monotonic())
+
+
+class StepTimes(NamedTuple):
+    """The times of an ended step, named as the `metrics` of its closing event."""
+
+    started_at: str
+    completed_at: str
+    duration_ms: int
+
+    @classmethod
+    def until_now(cls, started: ClockReading, clock: Clock) -> StepTimes:
+        """Return the times of a step that ends now."""
+        took = max(0, round((clock.monotonic() - started.seconds) * 1000))
+        return cls(started.timestamp, clock.now(), took)
+
+
+class IntentMembers(TypedDict, total=False):
+    """The members of `step.started` that its kind of step adds."""
+
+    binding: str | None
+    service: str | None
+    capability: str | None
+    skill: str | None
+    attempt: int | None
+    idempotency_key: str | None
+    side_effects: str | bool | None
+    decision: dict[str, Any] | None
+    items: int | None
+    targets: list[str] | None
+
+
 class StepRecord:
     """The reads, attempts, usage and times of one step, or of one gate, item or target in it."""
 
     def __init__(
-        self, run: Run, path: str, uses: str, capability: Capability | None, kind: str
+        self,
+        run: Run,
+        path: str,
+        uses: str,
+        capability: Capability | None,
+        kind: str,
+        started: ClockReading | None = None,
     ) -> None:
+        """Begin the record of a step that starts now, or started at a moment before."""
         self.run = run
         self.path = path
         self.uses = uses
@@ -81,14 +130,16 @@ class StepRecord:
         """The id of the `step.started` event."""
         self.decision: dict[str, str] | None = None
         """The run policy's decision for `step.started`. None for the default policy."""
-        self._started_at = run.engine.clock.now()
-        self._started = run.engine.clock.monotonic()
+        self._started = started or ClockReading.now(run.engine.clock)
 
     @classmethod
-    def of_step(cls, run: Run, planned: PlannedStep) -> StepRecord:
-        """Return the record of a step that starts now."""
+    def of_step(
+        cls, run: Run, planned: PlannedStep, started: ClockReading | None = None
+    ) -> StepRecord:
+        """Return the record of a step that starts now, or started at a moment before."""
         step = planned.step
-        return cls(run, run.path(step.id), step.uses, planned.capability, planned.kind)
+        path = run.path(step.id)
+        return cls(run, path, step.uses, planned.capability, planned.kind, started)
 
     @property
     def speaker(self) -> str:
@@ -174,21 +225,7 @@ class StepRecord:
             "error": {"code": error.code, "message": error.message, "left": error.left},
         }
 
-    def begin(
-        self,
-        *,
-        binding: str | None = None,
-        service: str | None = None,
-        durable: bool = False,
-        capability: str | None = None,
-        skill: str | None = None,
-        attempt: int | None = None,
-        idempotency_key: str | None = None,
-        side_effects: str | bool | None = None,
-        decision: dict[str, Any] | None = None,
-        items: int | None = None,
-        targets: list[str] | None = None,
-    ) -> None:
+    def begin(self, *, durable: bool = False, **members: Unpack[IntentMembers]) -> None:
         """Append `step.started` with these members, or `call.retried` if the step repeats its call.
 
         With `durable` the event is synced to disk.
@@ -197,31 +234,34 @@ class StepRecord:
         if self._repeats is not None:
             number = self.attempts_made + 1 if self.attempts else self._begun
             again = CallRetried(
-                step_id=self.path, attempt=number, binding=binding, service=service, **self._repeats
+                step_id=self.path,
+                attempt=number,
+                binding=members.get("binding"),
+                service=members.get("service"),
+                **self._repeats,
             )
             self.run.emit(self._draft(again), durable=durable)
             return
         self.durable = durable
+        event = self.run.emit(self.intent_draft(**members), durable=durable)
+        self.note_begun(event.id)
+
+    def intent_draft(self, **members: Unpack[IntentMembers]) -> Draft:
+        """Return the draft of `step.started` with these members."""
         started = StepStarted(
             step_id=self.path,
             uses=self.uses,
-            capability=capability,
-            binding=binding,
-            service=service,
-            attempt=attempt,
-            idempotency_key=idempotency_key,
-            side_effects=side_effects,
-            skill=skill,
-            decision=decision,
-            items=items,
-            targets=targets,
             input=self.input,
             reads=list(self.reads),
             round=self.round,
+            **members,
         )
-        event = self.run.emit(self._draft(started), durable=durable)
-        self.intent = event.id
-        self.action_id = f"act_{event.id[3:]}"
+        return self._draft(started)
+
+    def note_begun(self, intent: str) -> None:
+        """Note the id of the `step.started` event that is in the log."""
+        self.intent = intent
+        self.action_id = action_of(intent)
 
     def append_answer(self, output: dict[str, Any]) -> None:
         """Append `step.answered`, once per attempt: for an output that waits to be written, or that no closing event
@@ -275,7 +315,7 @@ class StepRecord:
         If the cut came from outside, hold the event back and return None: if the run waits, the step stays open, and a
         resume starts it again.
         """
-        draft = self._closing_draft("skipped", reason="cancelled")
+        draft = self.closing_draft("skipped", reason="cancelled")
         if not cut.outside:
             return self._append_end(draft)
         self.run.hold(self.path, draft, durable=self.durable)
@@ -290,10 +330,20 @@ class StepRecord:
         output: dict[str, Any] | None = None,
         writes: list[Write] | None = None,
         error: RuntimeErrorBase | None = None,
+        times: StepTimes | None = None,
     ) -> Event:
-        """Append the closing event and return it. On resume and replay return the recorded one."""
-        draft = self._closing_draft(
-            ending, reason=reason, detail=detail, output=output, writes=writes or (), error=error
+        """Append the closing event and return it. On resume and replay return the recorded one.
+
+        `times` are those of a step whose end was measured before.
+        """
+        draft = self.closing_draft(
+            ending,
+            reason=reason,
+            detail=detail,
+            output=output,
+            writes=writes or (),
+            error=error,
+            times=times,
         )
         return self._append_end(draft)
 
@@ -301,7 +351,7 @@ class StepRecord:
         self.run.engine.append_held(self.path)
         return self.run.emit(draft, durable=self.durable)
 
-    def _closing_draft(
+    def closing_draft(
         self,
         ending: str,
         *,
@@ -310,10 +360,12 @@ class StepRecord:
         output: dict[str, Any] | None = None,
         writes: Sequence[Write] = (),
         error: RuntimeErrorBase | None = None,
+        times: StepTimes | None = None,
     ) -> Draft:
         """Return the draft of the closing event. If the step never started, members about its call are left out. Usage
         stays, since gates may have used tokens."""
-        latency_ms, metrics = self._measure_times()
+        if times is None and self.action_id is not None:
+            times = StepTimes.until_now(self._started, self.run.engine.clock)
         artifacts = [
             w.target.path for w in writes if w.target.text.startswith("working.artifacts.")
         ]
@@ -324,7 +376,7 @@ class StepRecord:
             uses=self.uses,
             action_id=self.action_id,
             kind=self.kind if began else None,
-            input_excerpt=excerpt(self.input) if began else None,
+            input_excerpt=excerpt(orjson.dumps(self.input)) if began else None,
             attempts=self.attempts if began else ABSENT,
             usage=Usage.of(self.usage) if began or any(self.usage.values()) else None,
             capability=self.capability.id if began and self.capability is not None else None,
@@ -337,7 +389,7 @@ class StepRecord:
             reused_from=None if self.reused_from is None else dict(self.reused_from),
             writes=[write.to_written() for write in writes],
             reads=list(self.reads | self.expression_reads),
-            latency_ms=latency_ms,
+            latency_ms=times and times.duration_ms,
             result_artifacts=[*(".".join(path[1:]) for path in artifacts), *files],
         )
         return draft_of(
@@ -346,7 +398,7 @@ class StepRecord:
             step_id=self.path,
             speaker=self.speaker,
             caused_by=self.intent,
-            metrics=metrics,
+            metrics=times and times._asdict(),
         )
 
     def _written_files(self) -> list[WrittenFile]:
@@ -373,17 +425,6 @@ class StepRecord:
         reason = (failed[-1].message or "") if failed else ""
         self.run.engine.fallbacks.append(Fallback(self.path, last.binding_id, first, reason))
 
-    def _measure_times(self) -> tuple[int | None, dict[str, Any] | None]:
-        if self.action_id is None:
-            return None, None
-        clock = self.run.engine.clock
-        took = max(0, round((clock.monotonic() - self._started) * 1000))
-        return took, {
-            "started_at": self._started_at,
-            "completed_at": clock.now(),
-            "duration_ms": took,
-        }
-
 
 def _first_present(usage: Any, names: tuple[str, ...]) -> int:
     for name in names:
@@ -392,9 +433,14 @@ def _first_present(usage: Any, names: tuple[str, ...]) -> int:
     return 0
 
 
-def excerpt(value: Any) -> str:
-    """Return a value's JSON, cut at 200 characters."""
-    return orjson.dumps(value)[: _EXCERPT * 4].decode(errors="ignore")[:_EXCERPT]
+def action_of(intent: str) -> str:
+    """Return the id of the action that begins with a `step.started` event."""
+    return f"act_{intent[3:]}"
+
+
+def excerpt(text: bytes) -> str:
+    """Return the JSON of a value, cut at 200 characters."""
+    return text[: _EXCERPT * 4].decode(errors="ignore")[:_EXCERPT]
 
 
 def _step_error_from(error: RuntimeErrorBase | None) -> StepError | None:

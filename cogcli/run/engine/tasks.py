@@ -187,7 +187,8 @@ class Loop:
         self._free = workers
         self._runnable: deque[tuple[Task, Any, BaseException | None]] = deque()
         self._waiting: deque[tuple[Task, WorkerCall]] = deque()
-        self._slot_waiters: deque[tuple[Task, WorkerSlot | Next]] = deque()
+        self._slot_waiters: dict[Task, WorkerSlot | Next] = {}
+        """The tasks that wait for a slot, in order. Whoever is resumed for another reason is no longer among them."""
         self._recorded: list[tuple[float, int, Task, WorkerCall | Turn | Sleep]] = []
         """A heap of waits by log position. The number keeps the order of equal positions."""
         self._recorded_before = 0
@@ -260,11 +261,19 @@ class Loop:
     @property
     def slot_free(self) -> bool:
         """Whether a call could start now."""
-        claims = sum(
-            type(effect) is WorkerSlot and task.wait is effect
-            for task, effect in self._slot_waiters
-        )
-        return self._free > claims
+        return self._free > self._count_claims()
+
+    def take_slot(self) -> bool:
+        """Give the running task a worker slot at once. Return False if it has to wait for one with `WorkerSlot`: none
+        is free, or another task waits for it already."""
+        task = self._current
+        if not task.has_slot and self._free and not self._count_claims():
+            task.has_slot = True
+            self._free -= 1
+        return task.has_slot
+
+    def _count_claims(self) -> int:
+        return sum(type(effect) is WorkerSlot for effect in self._slot_waiters.values())
 
     def shield(self, on: bool) -> None:
         """While on, the running task's call survives a `Cancel` without force."""
@@ -343,6 +352,7 @@ class Loop:
     def _wake(self, task: Task, value: Any = None, error: BaseException | None = None) -> None:
         """Make a waiting task runnable. Its wait is cleared at once, so that it is resumed only once."""
         task.wait = None
+        self._slot_waiters.pop(task, None)
         if task.deadline is None:
             self._timed.pop(task, None)
         else:
@@ -367,7 +377,7 @@ class Loop:
         else:
             task.wait = effect
             if effect.slot:
-                self._slot_waiters.append((task, effect))
+                self._slot_waiters[task] = effect
             if effect.until is not None:
                 self._wait_until(task, effect.until)
 
@@ -376,7 +386,7 @@ class Loop:
             self._runnable.append((task, None, None))
             return
         task.wait = effect
-        self._slot_waiters.append((task, effect))
+        self._slot_waiters[task] = effect
 
     def _on_sleep(self, task: Task, effect: Sleep) -> None:
         self._on_call(task, effect)
@@ -431,15 +441,14 @@ class Loop:
         """Raise an error in a task now. A task that never ran ends without running; one that waits again is a bug."""
         self._runnable = deque(entry for entry in self._runnable if entry[0] is not task)
         self._waiting = deque(entry for entry in self._waiting if entry[0] is not task)
+        self._slot_waiters.pop(task, None)
         self._resume(task, None, error)
 
     # -- slots --------------------------------------------------------------------------------------------------------
 
     def _grant(self) -> None:
         while self._free and self._slot_waiters:
-            task, effect = self._slot_waiters.popleft()
-            if task.done or task.wait is not effect:
-                continue
+            task, effect = next(iter(self._slot_waiters.items()))
             # `Next` only reports a free slot: it stays free for the next WorkerSlot.
             if type(effect) is WorkerSlot:
                 self._free -= 1

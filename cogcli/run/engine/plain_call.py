@@ -1,0 +1,29 @@
+"""What the plain steps of a run that call one capability have in common (`run.engine.plain_step`)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from cogcli.base.calls import BindingChain, Member
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.event_line import EventLine
+from cogcli.run.engine.plan import StepTarget
+from cogcli.run.engine.ports import LineSink
+
+FIRST: Final = False
+"""Stands for the call of a capability that one step of the run has made."""
+
+
+class PlainCall(NamedTuple):
+    """What the plain steps of a run that call one capability have in common."""
+
+    lines: LineSink
+    secrets: object
+    """The version of the secrets for which the constants of the lines were judged."""
+    target: StepTarget
+    capability: Capability
+    chain: BindingChain
+    member: Member
+    intent: EventLine
+    end: EventLine
+    usage: dict[str, int]

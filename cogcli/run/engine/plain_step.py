@@ -1,0 +1,302 @@
+"""A step with nothing unusual: its input, one call without effect, its writes (docs/adr/0028-plain-steps.md).
+
+1. Of the steps of one run that call the same capability, the second one and those after it come here, as long as
+   nothing but the call can happen: `PlannedStep.is_plain`, one binding without retries, a run without policy that has
+   no log yet. All others take the general path (`run.engine.step`).
+2. Their two events have the same constants, which are encoded once, from events of the general path.
+3. What turns out to be unusual before the intent starts again on the general path. What fails after it ends as there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+
+from cogcli.base.calls import Answer, Attempt, Cancellation
+from cogcli.base.canonical import span_of, trace_of
+from cogcli.base.errors import InternalError, RuntimeErrorBase
+from cogcli.base.jsonvalue import deep_copy
+from cogcli.declarations.envelope import Draft
+from cogcli.declarations.event_line import EventLine, PlacedLine, hole
+from cogcli.run.engine.call import (
+    answered_attempt,
+    chain_error,
+    intent_members,
+    live_call,
+    note_failure,
+)
+from cogcli.run.engine.context import Run
+from cogcli.run.engine.ending import end_early, recorded_ending
+from cogcli.run.engine.invocation import drop_absent
+from cogcli.run.engine.outcome import Ending
+from cogcli.run.engine.plain_call import FIRST, PlainCall
+from cogcli.run.engine.plan import PlannedStep
+from cogcli.run.engine.ports import LineSink
+from cogcli.run.engine.step_recorder import ClockReading, StepRecord, StepTimes, action_of, excerpt
+from cogcli.run.engine.tasks import Cancelled, Effects
+from cogcli.specs.fields import fit_values
+from cogcli.state.execution import TraceStep
+from cogcli.state.inputs import Scope
+from cogcli.state.outputs import writes_of
+from cogcli.state.reducer import Write, begin_step, end_step
+
+_DONE: Final = Ending("done")
+_INTENT_HOLES: Final = ("step_id", "idempotency_key", "input", "reads")
+_END_HOLES: Final = (
+    "step_id", "action_id", "input_excerpt", "attempts", "output", "writes", "reads", "latency_ms",
+)  # fmt: skip
+
+
+def plain_call(run: Run, planned: PlannedStep) -> PlainCall | None:
+    """Return what a step needs to be run as a plain one, or None if it takes the general path."""
+    lines = run.engine.lines
+    if lines is None or not planned.is_plain or run.plan.writes_after:
+        return None
+    key = (planned.step.uses, planned.kind)
+    if key not in run.plain_calls:
+        run.plain_calls[key] = FIRST  # most runs call a capability once
+        return None
+    call = run.plain_calls[key]
+    if call is FIRST or (call and call.secrets is not lines.secrets_version):
+        call = run.plain_calls[key] = _build_call(run, planned, lines)
+    return call
+
+
+def _build_call(run: Run, planned: PlannedStep, lines: LineSink) -> PlainCall | None:
+    """Return the constants of these steps, taken from events as the general path makes them. None if the call may take
+    more than one attempt."""
+    target, secrets = planned.target, lines.secrets_version
+    if target is None or target.capability is None:
+        return None
+    try:
+        chain = run.engine.runner.chain(target.capability.id)
+    except RuntimeErrorBase:
+        return None
+    if len(chain.members) > 1 or chain.passed_over or chain.members[0].retry_count:
+        return None
+    member = chain.members[0]
+    record = StepRecord(
+        run, hole("step_id"), target.uses, target.capability, planned.kind, ClockReading("", 0.0)
+    )
+    record.input, record.chain, record.member = {}, chain, member
+    intent = record.intent_draft(**intent_members(record, target.capability, member))
+    record.note_begun(hole("caused_by"))
+    record.attempts.append(answered_attempt(member, Answer({})))
+    record.count_call(None)
+    times = StepTimes("", "", 0)
+    end = record.closing_draft("done", output={}, times=times)
+    end = end._replace(metrics={name: hole(name) for name in times._fields})
+    intent_line = lines.line_of(_with_holes(intent, _INTENT_HOLES))
+    end_line = lines.line_of(_with_holes(end, _END_HOLES))
+    if intent_line is None or end_line is None:
+        return None
+    return PlainCall(
+        lines,
+        secrets,
+        target,
+        target.capability,
+        chain,
+        member,
+        intent_line,
+        end_line,
+        record.usage,
+    )
+
+
+def _with_holes(draft: Draft, names: tuple[str, ...]) -> Draft:
+    """Return the draft with holes instead of these members of its payload, which it must have."""
+    payload = draft.payload | {name: hole(name) for name in names}
+    if payload.keys() != draft.payload.keys():
+        raise InternalError("internal", f"{draft.event_type} has not all of {', '.join(names)}")
+    return draft._replace(payload=payload)
+
+
+def run_plain_step(
+    run: Run,
+    planned: PlannedStep,
+    call: PlainCall,
+    run_in_general: Callable[[ClockReading], Effects],
+) -> Effects:
+    """Run a step and return its Ending. `run_in_general` runs a step that started at a moment on the general path.
+    Raises only what the sink raises, and bugs."""
+    step = _PlainStep(run, planned, call)
+    if not step.begin():
+        return (yield from run_in_general(step.started))
+    attempt = step.announced_attempt()
+    try:
+        answer: Answer = yield live_call(run.engine.runner, attempt)
+    except RuntimeErrorBase as error:
+        if attempt.cancel.stayed:
+            error.left = False
+        record = step.record()
+        note_failure(record, call.member, error)
+        return end_early(record, chain_error(call.capability, error, error, 1))
+    except Cancelled as cut:
+        return end_early(step.record(), cut)
+    try:
+        writes = writes_of(planned.rules, answer.output, run.state)
+    except RuntimeErrorBase as error:
+        record = step.record(answer)
+        record.append_answer(answer.output)
+        return end_early(record, error)
+    return step.end(answer, writes)
+
+
+class _PlainStep:
+    """One plain step while it runs."""
+
+    __slots__ = (
+        "_call",
+        "_input",
+        "_intent",
+        "_path",
+        "_path_json",
+        "_planned",
+        "_reads",
+        "_reads_json",
+        "_run",
+        "started",
+    )
+
+    def __init__(self, run: Run, planned: PlannedStep, call: PlainCall) -> None:
+        self._run = run
+        self._planned = planned
+        self._call = call
+        self._path = run.path(planned.step.id)
+        self._path_json = self._reads_json = b""
+        self._reads: dict[str, None] = {}
+        self._input: dict[str, Any] = {}
+        self._intent = ""
+        self.started = ClockReading.now(run.engine.clock)
+
+    def begin(self) -> bool:
+        """Take a worker slot and append the intent. Return False, without an event, if the general path has to."""
+        run, call = self._run, self._call
+        if not run.engine.loop.take_slot() or run.engine.stopping:
+            return False
+        try:
+            given = self._planned.input(Scope(run.state), self._reads)
+            values = drop_absent(run, self._planned, call.target, given)
+        except RuntimeErrorBase:
+            return False
+        self._input, violations = fit_values(call.target.inputs, values)
+        if violations:
+            return False
+        self._path_json = orjson.dumps(self._path)
+        self._reads_json = orjson.dumps([*self._reads])
+        members = {
+            b"step_id": self._path_json,
+            b"idempotency_key": orjson.dumps(f"{run.state.run_id}:{self._path}"),
+            b"input": orjson.dumps(self._input),
+            b"reads": self._reads_json,
+        }
+        targets = [rule.target.text for rule in self._planned.rules]
+        judged = (self._path, self._input, *self._reads, *targets)
+        placed = self._append(call.intent, members, judged)
+        if placed is None:
+            return False
+        begin_step(run.state, self._path)
+        run.state.updated_at = placed.timestamp
+        self._intent = placed.id
+        return True
+
+    def announced_attempt(self) -> Attempt:
+        """Return the attempt that the intent announces."""
+        run, call = self._run, self._call
+        return Attempt(
+            capability_id=call.capability.id,
+            member=call.member,
+            input=deep_copy(self._input),
+            effect=call.capability.effect,
+            idempotency_key=f"{run.state.run_id}:{self._path}",
+            run_id=run.state.run_id,
+            step_id=self._path,
+            number=1,
+            deadline=time.monotonic() + call.member.limit,
+            cancel=Cancellation(),
+            traceparent=f"00-{trace_of(run.state.trace_id)}-{span_of(self._intent, 1)}-01",
+        )
+
+    def record(self, answer: Answer | None = None) -> StepRecord:
+        """Return the record of this step on the general path after its intent, or after its answer."""
+        call = self._call
+        record = StepRecord.of_step(self._run, self._planned, self.started)
+        record.reads |= self._reads
+        record.set_target(call.target.uses, call.capability, self._input)
+        record.chain, record.member = call.chain, call.member
+        record.note_begun(self._intent)
+        if answer is not None:
+            record.attempts.append(answered_attempt(call.member, answer))
+            record.count_call(answer.usage)
+        return record
+
+    def end(self, answer: Answer, writes: list[Write]) -> Ending:
+        """Append the closing event, apply the writes, and return the ending."""
+        run, engine = self._run, self._run.engine
+        times = StepTimes.until_now(self.started, engine.clock)
+        if self._is_unusual(answer, writes) or not self._append_end(answer, writes, times):
+            ended = self.record(answer).finish(
+                "done", output=answer.output, writes=writes, times=times
+            )
+            return recorded_ending(ended, _DONE)
+        state = run.state
+        entry = TraceStep(
+            step_id=self._path,
+            capability_id=self._call.capability.id,
+            status="done",
+            started_at=times.started_at,
+            ended_at=times.completed_at,
+            reads=tuple(self._reads),
+            writes=tuple(dict.fromkeys(write.target.text for write in writes)),
+            latency_ms=times.duration_ms,
+        )
+        end_step(state, entry, writes, self._call.usage)
+        state.updated_at = engine.now
+        return _DONE
+
+    def _is_unusual(self, answer: Answer, writes: list[Write]) -> bool:
+        """Whether the closing event has other members than its line."""
+        if self._run.engine.held or answer.usage:
+            return True
+        if answer.record and "files" in answer.record:
+            return True
+        return any(write.target.path[0] == "artifacts" for write in writes)
+
+    def _append_end(self, answer: Answer, writes: list[Write], times: StepTimes) -> bool:
+        call = self._call
+        if call.lines.secrets_version is not call.secrets:
+            return False
+        attempt = answered_attempt(call.member, answer).json
+        given = orjson.dumps(self._input)
+        text = excerpt(given)
+        intent = orjson.dumps(self._intent)
+        try:
+            members = {
+                b"step_id": self._path_json,
+                b"action_id": orjson.dumps(action_of(self._intent)),
+                b"caused_by": intent,
+                b"input_excerpt": orjson.dumps(text),
+                b"attempts": orjson.dumps([attempt]),
+                b"output": orjson.dumps(answer.output),
+                b"writes": orjson.dumps([write.to_written().json for write in writes]),
+                b"reads": self._reads_json,
+                b"latency_ms": b"%d" % times.duration_ms,
+                b"started_at": orjson.dumps(times.started_at),
+                b"completed_at": orjson.dumps(times.completed_at),
+                b"duration_ms": b"%d" % times.duration_ms,
+            }
+        except TypeError:  # no JSON: the general path says so
+            return False
+        # The intent was judged. A cut excerpt may end within a value that was not masked whole.
+        cut = text if len(text) < len(given) else ""
+        judged = (cut, answer.record, answer.output, *(write.value for write in writes))
+        return self._append(call.end, members, judged) is not None
+
+    def _append(
+        self, line: EventLine, members: dict[bytes, bytes], judged: tuple[object, ...]
+    ) -> PlacedLine | None:
+        engine = self._run.engine
+        return engine.append_line(self._call.lines, self._run.state.run_id, line, members, judged)

@@ -1,0 +1,191 @@
+"""Plain steps write the very bytes, and leave the very state, of the general path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from fakes.runner import Script, ScriptedRunner, echo, gives, member, raises
+from fakes.runs import RUN_ID, engine_for, request
+from fakes.specs import capability, skill, step
+
+from cogcli.base.calls import Answer
+from cogcli.base.errors import TransportError
+from cogcli.base.redact import Redactor
+from cogcli.base.system import FakeClock, FakeIds
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.event_line import EventLine, PlacedLine
+from cogcli.episode.journal import Journal
+from cogcli.episode.store import Store
+from cogcli.run.engine.run import execute
+from cogcli.state.execution import snapshot
+
+A = capability("c.a", "x y:integer note:string", "y out:object list:array")
+EFFECT = capability("c.effect", "x", "y", effect="effect")
+SECRET = "kdJ3-93jd-XX81-pq0z"
+
+
+class Lines:
+    """A journal's lines, counted."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.written = 0
+
+    @property
+    def secrets_version(self) -> object:
+        return self._journal.secrets_version
+
+    def line_of(self, draft: Any) -> EventLine | None:
+        return self._journal.line_of(draft)
+
+    def append_line(self, *given: Any) -> PlacedLine | None:
+        placed = self._journal.append_line(*given)
+        self.written += placed is not None
+        return placed
+
+
+class Done(NamedTuple):
+    log: bytes
+    state: dict[str, Any]
+    steps: dict[str, str]
+    heard: list[Event]
+    plain: int
+    """The events of plain steps."""
+
+
+def run_once(
+    folder: Path,
+    steps: list[dict[str, Any]],
+    script: Script | list[Script],
+    *,
+    plain: bool,
+    secrets: tuple[str, ...] = (),
+    capabilities: tuple[Capability, ...] = (A, EFFECT),
+    learn: int | None = None,
+    durability: str = "none",
+    retries: int = 0,
+) -> Done:
+    redactor = Redactor(secrets)
+    journal = Store(str(folder)).create(
+        "ep_0000000000000000000000000A",
+        trace_id="0" * 31 + "1",
+        clock=FakeClock(1_700_000_000),
+        ids=FakeIds(0),
+        redactor=redactor,
+        durability=durability,
+    )
+    lines = Lines(journal)
+
+    def called(values: dict[str, Any]) -> Any:
+        if len(runner.attempts) == learn:
+            redactor.add(SECRET)
+        return scripts.pop(0)(values) if len(scripts) > 1 else scripts[0](values)
+
+    scripts = list(script) if isinstance(script, list) else [script]
+    runner = ScriptedRunner({"c.a": called, "c.effect": echo})
+    runner.members["c.a"] = (member("b_c.a", retries=retries),)
+    main = skill(*steps, inputs="x text:string token:string")
+    engine = engine_for(
+        runner, capabilities, [main], sink=journal, lines=lines if plain else None, max_workers=1
+    )
+    heard: list[Event] = []
+    engine.observe(heard.append)
+    given = {"x": 1, "text": "plain", "token": "t" * 12}
+    finished = execute(engine, engine.plan_of(main.id), request(given), RUN_ID)
+    journal.close()
+    log = (journal.directory / "events.jsonl").read_bytes()
+    return Done(log, snapshot(finished.state), finished.steps, heard, lines.written)
+
+
+def chain(count: int, given: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+    output = more.pop("output", {"y": "vars.y"})
+    return [step(f"s{n}", "c.a", given, output=output, **more) for n in range(count)]
+
+
+ANSWER = gives(y=1, out={"a": [1, 2.5, None, "é%s"]}, list=[{"b": True}])
+GONE = raises(lambda: TransportError("call.transport", "gone", left=True))
+CASES: dict[str, tuple[list[dict[str, Any]], Script | list[Script], dict[str, Any], int]] = {
+    "a chain": (chain(4, {"x": "inputs.x", "y": 3}), ANSWER, {}, 6),
+    "at once": (
+        [step(f"s{n}", "c.a", {"x": n}, depends_on=[]) for n in range(4)],
+        ANSWER,
+        {},
+        6,
+    ),
+    "values of all kinds": (
+        chain(3, {"x": {"deep": ["inputs.text", {"$literal": {"a": 1}}]}, "note": "50 % \\ \x1f é"}),
+        echo,
+        {},
+        4,
+    ),
+    "a reference that is not there": (
+        [*chain(2, {"x": "inputs.x"}), step("last", "c.a", {"x": "vars.none"})],
+        ANSWER,
+        {},
+        2,
+    ),
+    "an input of a wrong type": (
+        [*chain(2, {"x": 1}), step("wrong", "c.a", {"y": "text"})], ANSWER, {}, 2,
+    ),
+    "a member with the name of a secret": (chain(3, {"x": {"password": "abc"}}), ANSWER, {}, 0),
+    "an output with the name of a secret": (
+        chain(3, {"x": 1}), gives(y={"api_key": "abc"}), {}, 2,
+    ),
+    "a target with the name of a secret": (
+        chain(3, {"x": 1}, output={"y": "vars.token"}), ANSWER, {}, 0,
+    ),
+    "a known secret in an input": (
+        chain(3, {"note": f"it is {SECRET}"}), ANSWER, {"secrets": (SECRET,)}, 0,
+    ),
+    "a known secret in an output": (
+        chain(3, {"x": 1}), gives(y=f"it is {SECRET}"), {"secrets": (SECRET,)}, 2,
+    ),
+    "a secret that becomes known": (
+        chain(4, {"x": 1}), gives(y=SECRET), {"learn": 2}, 3,
+    ),
+    "a known secret in a constant": (chain(3, {"x": 1}), ANSWER, {"secrets": ("b_c.a.....", "s_b_c.a:",
+     "pythoncall")}, 0),
+    "a large value": (chain(3, {"note": "n" * 5000}), ANSWER, {}, 0),
+    "a large answer": (chain(3, {"x": 1}), gives(y="n" * 5000), {}, 2),
+    "what looks like a blob": (chain(3, {"x": {"$literal": {"$blob": "x"}}}), ANSWER, {}, 0),
+    "a cut excerpt": (chain(3, {"note": "n" * 300, "x": "after"}), ANSWER, {}, 4),
+    "an answer with a record": (
+        chain(3, {"x": 1}), lambda given: Answer({"y": 1}, None, {"duration_ms": 3}), {}, 4,
+    ),
+    "an answer with usage": (
+        chain(3, {"x": 1}), lambda given: Answer({"y": 1}, {"input_tokens": 3}), {}, 2,
+    ),
+    "an answer with files": (
+        chain(3, {"x": 1}),
+        lambda given: Answer({"y": 1}, None, {"files": [{"path": "a", "size_bytes": 1, "sha256": "0"}]}),
+        {},
+        2,
+    ),
+    "an artifact": (
+        chain(3, {"x": 1}, output={"y": "working.artifacts.one"}), ANSWER, {}, 2,
+    ),
+    "an answer without the output": (chain(3, {"x": 1}), [ANSWER, ANSWER, gives()], {}, 4),
+    "an output that does not fit its place": (
+        chain(3, {"x": 1}, output={"y": "working.entities"}), [gives(y=[]), gives(y=[]), gives(y=3)], {}, 3,
+    ),
+    "a failure": (chain(3, {"x": 1}), [ANSWER, ANSWER, GONE], {}, 3),
+    "a binding with retries": (chain(3, {"x": 1}), ANSWER, {"retries": 1}, 0),
+    "each event is synced": (chain(3, {"x": 1}), ANSWER, {"durability": "power"}, 0),
+    "an effect": ([step(f"s{n}", "c.effect", {"x": 1}) for n in range(3)], ANSWER, {}, 0),
+    "a condition": (chain(3, {"x": 1}, condition="inputs.x == 1"), ANSWER, {}, 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_plain_step_writes_what_the_general_path_writes(tmp_path: Path, case: str) -> None:
+    steps, script, more, expected = CASES[case]
+    plain = run_once(tmp_path / "plain", steps, script, plain=True, **more)
+    general = run_once(tmp_path / "general", steps, script, plain=False, **more)
+    assert plain.log == general.log
+    assert plain.state == general.state
+    assert plain.steps == general.steps
+    assert plain.heard == general.heard
+    assert (plain.plain, general.plain) == (expected, 0)
