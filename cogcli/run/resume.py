@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -172,13 +172,7 @@ class _Resumption(NamedTuple):
             self._require_time()
         catalog, selection, selected, changed = self._load_specs()
         answers = _match_answers(log, request)
-        for asked, granted in answers:
-            require_approver(
-                ApprovalRequested.of(asked.payload),
-                granted=granted,
-                by=request.by,
-                policy=start_of(self.started).policy,
-            )
+        self._require_approver(answers)
         resolutions = resolutions_from(
             log,
             request.in_doubt,
@@ -193,9 +187,7 @@ class _Resumption(NamedTuple):
             environment, catalog, selection, redactor,
             max_workers=workers, selected=selected, is_agent=agent is not None,
         )  # fmt: skip
-        with agent.hold() if agent and not request.abort else nullcontext():
-            if agent and not request.abort:
-                agent.open_model(journal.history())  # before an approved effect takes place
+        with self._hold_agent(agent):
             self._append_resumption(changed, answered=bool(answers))
             try:
                 for asked, granted in answers:
@@ -207,14 +199,28 @@ class _Resumption(NamedTuple):
                 engine = self._build_engine(catalog, live, doubts, listener, control, agent)
                 return self._run_engine(engine, control, agent)
             except EnvironmentRefusal as error:
-                waiting = (
-                    find_run_in_doubt(journal)
-                    if error.code == "env.disk" and not request.abort
-                    else None
-                )
+                is_full = error.code == "env.disk" and not request.abort
+                waiting = find_run_in_doubt(journal) if is_full else None
                 if waiting is None:
                     raise
                 return pause_in_doubt(journal, waiting, error, control)
+
+    def _require_approver(self, answers: list[tuple[Event, bool]]) -> None:
+        """Raise the refusal of the first answer that the user may not give."""
+        policy = start_of(self.started).policy
+        for asked, granted in answers:
+            request = ApprovalRequested.of(asked.payload)
+            require_approver(request, granted=granted, by=self.request.by, policy=policy)
+
+    @contextmanager
+    def _hold_agent(self, agent: AgentRun | None) -> Iterator[None]:
+        """Hold the conversation of an agent with its model open, unless the run is only closed."""
+        if agent is None or self.request.abort:
+            yield
+            return
+        with agent.hold():
+            agent.open_model(self.journal.history())  # before an approved effect takes place
+            yield
 
     def _environment_with_typed_files(self) -> RunEnvironment:
         """Return the environment with permission for the files that were typed when the run started.
@@ -304,8 +310,26 @@ class _Resumption(NamedTuple):
         Specs are read once. If some have changed and that is allowed, no recorded chain counts, and each capability is
         as strict as either declaration. Raise EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
         """
+        catalog, changed = self._read_catalog()
+        options = options_from_log(self.started.payload)
+        selected = {} if changed else recorded_chains(self.started)
+        # A recorded binding counts as the user's choice: no other binding replaces it.
+        binds = {
+            **options.bind,
+            **{id: chain.members[0].binding_id for id, chain in selected.items()},
+        }
+        options = options.replace(bind=binds, allow_hosts=list(self.request.allow_hosts))
+        selection = SelectionOptions.of(options, self.environment.environ)
+        is_agent = start_of(self.started).agent is not None
+        found = (check_agent if is_agent else check)(catalog, options=selection)
+        blocking = [problem for problem in found if problem.severity != "W"]
+        if blocking:
+            raise ProblemsFound(blocking)
+        return catalog, selection, selected, changed
+
+    def _read_catalog(self) -> tuple[Catalog, list[str]]:
+        """Return the present specs, as strict as the original ones, and the pins that have changed."""
         started, allowed = self.started, self.request.allow_changed_specs
-        start = start_of(started)
         # With changed specs the original ones count too: each capability is as strict as either declaration.
         read_pinned = partial(read_pinned_catalog, started, self.directory)
         pinned = read_pinned().capabilities if allowed else {}
@@ -313,7 +337,7 @@ class _Resumption(NamedTuple):
         catalog = reach_recorded(
             self.environment.open_registry(), started, read_pinned, also=sorted(gates)
         )
-        catalog = with_recorded_variables(catalog, start.pins.variables)
+        catalog = with_recorded_variables(catalog, start_of(started).pins.variables)
         changed = find_differing_specs(started, catalog.pins)
         if changed and not allowed:
             names = ", ".join(f"`{name}`" for name in changed)
@@ -324,20 +348,7 @@ class _Resumption(NamedTuple):
             )
         if changed:
             catalog = catalog._replace(capabilities=merge_stricter(catalog.capabilities, pinned))
-        options = options_from_log(started.payload)
-        selected = {} if changed else recorded_chains(started)
-        # A recorded binding counts as the user's choice: no other binding replaces it.
-        binds = {
-            **options.bind,
-            **{id: chain.members[0].binding_id for id, chain in selected.items()},
-        }
-        options = options.replace(bind=binds, allow_hosts=list(self.request.allow_hosts))
-        selection = SelectionOptions.of(options, self.environment.environ)
-        found = (check_agent if start.agent else check)(catalog, options=selection)
-        blocking = [problem for problem in found if problem.severity != "W"]
-        if blocking:
-            raise ProblemsFound(blocking)
-        return catalog, selection, selected, changed
+        return catalog, changed
 
     def _append_resumption(self, changed: list[str], *, answered: bool) -> None:
         request, last = self.request, self.log.last or self.started
