@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.base.jsonvalue import NOTHING, Json
-from cogcli.specs.unchecked import objects_at, text_at, value_at
 
 if TYPE_CHECKING:
     from cogcli.specs.spec_reader import SpecFile
@@ -85,12 +84,12 @@ class HostFiles:
             self._add_overrides(loaded.file, raw)
 
     def _add_overrides(self, file: str, raw: Json) -> None:
-        for index, entry in objects_at(raw, "overrides"):
-            mode = value_at(entry, "mode") or "replace"
-            binding, service = text_at(entry, "binding"), text_at(entry, "service")
-            for position, name in enumerate(entry["capabilities"]):
+        from cogcli.declarations.host_spec import OverridesFile  # most hosts have no such file
+
+        for index, entry in enumerate(OverridesFile.of(raw).overrides):
+            for position, name in enumerate(entry.capabilities):
                 capability = self._canonical(name)
-                override = Override(binding, service, mode, file, index, position)
+                override = Override(entry.binding, entry.service, entry.mode, file, index, position)
                 known = self._overrides.get(capability)
                 if known and known.file == file:
                     self._repeated.append((capability, override))
