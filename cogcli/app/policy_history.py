@@ -224,11 +224,7 @@ def _stages_after_policy(later: Sequence[Event]) -> Iterator[dict[str, str]]:
     ended = read_record(StepFinished, closing.payload if closing else None)
     code = ended.error.code if ended.error else ""
     if started is None and spent is None:
-        if code:
-            yield _stage("safety", "refused", code)
-        else:
-            is_asked = _find_first(later, lambda row: row.asks) is not None
-            yield _stage("safety", "asked" if is_asked else "not reached", "")
+        yield _undecided_safety(later, code)
         return
     yield _stage("safety", "passed", "")
     key = read_record(BudgetExceeded, spent.payload).key if spent else ""
@@ -236,6 +232,14 @@ def _stages_after_policy(later: Sequence[Event]) -> Iterator[dict[str, str]]:
     if started is not None:
         yield _stage("intent", "written", f"event {started.seq}")
         yield _stage("invocation", ended.step_status if closing else "no result", code)
+
+
+def _undecided_safety(later: Sequence[Event], code: str) -> dict[str, str]:
+    """Return the stage of safety for a call that it did not let through."""
+    if code:
+        return _stage("safety", "refused", code)
+    is_asked = _find_first(later, lambda row: row.asks) is not None
+    return _stage("safety", "asked" if is_asked else "not reached", "")
 
 
 def _stage(name: str, outcome: str, reason: str | None) -> dict[str, str]:
@@ -261,9 +265,14 @@ def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison 
         change = DecisionChange(directory.name, mine.event, was, will, why)
         if was is None or will is None:
             undecided.append(change)
-        elif any(was[name] != will[name] for name in ("verdict", "gate", "obligations")):
+        elif _decides_otherwise(was, will):
             changed.append(change)
     return EpisodeComparison(len(before), changed, undecided)
+
+
+def _decides_otherwise(was: Json, will: Json) -> bool:
+    """Whether two verdicts differ in more than their reasons."""
+    return any(was[name] != will[name] for name in ("verdict", "gate", "obligations"))
 
 
 def _comparable_verdict(found: ReplayedDecision) -> Json | None:

@@ -54,32 +54,36 @@ def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResoluti
     An empty id means shipped specs."""
     if settings.project is None or settings.trust:
         return None
-    registry = open_registry(settings)
-    is_shipped = not id or registry.for_run(kind, id).is_trusted
-    own = settings.project_file
-    has_settings = registry.refusal is not None or (
-        own is not None and bool(own.values.keys() - {"registry"})
-    )
-    if is_shipped:
-        if registry.is_trusted and not has_settings:
-            return None  # this project is the repository of the shipped specs
-        shown = f"`{id}`" if id else "what is shipped"
-        text = (
-            f"{shown} runs as in an empty directory, without the specs and settings of the project"
-        )
-    elif kind == "pack":
-        without = "memory, knowledge, sessions and the settings of the project"
-        text = f"`{id}` runs without {without}"
-    elif has_settings:
-        text = f"the settings of the project do not count for `{id}`"
-    elif settings.trust.distrust:
-        text = f"the specs of the project count for `{id}` as far as they compute"
-    else:
+    text = _describe_omission(settings, kind, id)
+    if not text:
         return None
     why = visible(settings.trust.distrust) or "it is not trusted"
     warning = ServiceResolutionError("service.untrusted", f"{text}: {why}")
     warning.next = ("cogcli config trust",)
     return warning
+
+
+def _describe_omission(settings: Settings, kind: str, id: str) -> str:
+    """Return what a run leaves out of a project that is not trusted; empty for nothing."""
+    registry = open_registry(settings)
+    own = settings.project_file
+    own_names = own.values.keys() - {"registry"} if own is not None else ()
+    has_settings = registry.refusal is not None or bool(own_names)
+    if not id or registry.for_run(kind, id).is_trusted:
+        if registry.is_trusted and not has_settings:
+            return ""  # this project is the repository of the shipped specs
+        shown = f"`{id}`" if id else "what is shipped"
+        return (
+            f"{shown} runs as in an empty directory, without the specs and settings of the project"
+        )
+    if kind == "pack":
+        without = "memory, knowledge, sessions and the settings of the project"
+        return f"`{id}` runs without {without}"
+    if has_settings:
+        return f"the settings of the project do not count for `{id}`"
+    if settings.trust.distrust:
+        return f"the specs of the project count for `{id}` as far as they compute"
+    return ""
 
 
 class Layers:

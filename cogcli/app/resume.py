@@ -9,7 +9,7 @@ directory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -41,7 +41,14 @@ from cogcli.base.terminal_text import visible
 from cogcli.declarations.capability_spec import CONFORMANCE_RANKS, TRUST_RANKS
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions, options_from_log
-from cogcli.declarations.run_start import PinnedModel, RequestUser, RunPins, start_of
+from cogcli.declarations.run_start import (
+    PinnedModel,
+    RecordedRequest,
+    RecordedStart,
+    RequestUser,
+    RunPins,
+    start_of,
+)
 from cogcli.declarations.value_types import Json
 from cogcli.episode import refusals
 from cogcli.episode.checkpoint import Vouched, read_vouched
@@ -355,18 +362,21 @@ def _unvouched_permissions(
         except CogcliError:
             if not found and not journal.vouched.differs:
                 raise
-    found += [
-        f"`{each.asked.capability or each.asked.step_id}` approved"
-        for each in log.approvals
-        if each.granted and each.event in ids
-    ]
-    found += [f"a gate passed ({step})" for step in log.gates_passed if step in steps]
-    found += [
-        f"`{event.step_id}` decided, in doubt"
-        for event in log.decisions.values()
-        if event.id in ids
-    ]
+    found += _recorded_answers(log, ids, steps)
     return list(dict.fromkeys(found))
+
+
+def _recorded_answers(
+    log: LogIndex, ids: Collection[str | None], steps: Collection[str | None]
+) -> list[str]:
+    """Return, in words, the answers of persons and gates in these events of these steps."""
+    approved = [each.asked for each in log.approvals if each.granted and each.event in ids]
+    decided = [event for event in log.decisions.values() if event.id in ids]
+    return [
+        *(f"`{asked.capability or asked.step_id}` approved" for asked in approved),
+        *(f"a gate passed ({step})" for step in log.gates_passed if step in steps),
+        *(f"`{event.step_id}` decided, in doubt" for event in decided),
+    ]
 
 
 def _standing_permissions(settings: Settings, started: Event) -> list[str]:
@@ -395,14 +405,21 @@ def _recorded_at_start(settings: Settings, started: Event) -> list[str]:
     ]
     if request is None:
         return found
+    model = _recorded_model(settings, start.pins.model)
+    return [*found, *_recorded_of_agent(request, user, start), *model]
+
+
+def _recorded_of_agent(
+    request: RecordedRequest, user: RequestUser, start: RecordedStart
+) -> Iterator[str]:
+    """Yield, in words, the permissions that only a request to an agent has."""
     if user.role:
-        found.append(f"role `{user.role}`")
-    found += [f"consent to `{name}`" for name in user.consent]
+        yield f"role `{user.role}`"
+    yield from (f"consent to `{name}`" for name in user.consent)
     if request.session_id:
-        found.append(f"conversation `{request.session_id}`")
+        yield f"conversation `{request.session_id}`"
     if is_built_in(start.policy):
-        found.append("the rules of the agent without a pack")
-    return found + _recorded_model(settings, start.pins.model)
+        yield "the rules of the agent without a pack"
 
 
 def _recorded_model(settings: Settings, model: PinnedModel | None) -> list[str]:

@@ -15,6 +15,7 @@ from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History, history_of
 from cogcli.episode.log_reader import iterate_events
+from cogcli.episode.run_history import StepHistory
 
 KINDS: Final = ("skills", "capabilities", "bindings", "services")
 
@@ -54,13 +55,18 @@ def measure_calls(settings: Settings) -> Json:
 def _count(calls: dict[str, _Calls], run: History) -> None:
     for view in run.runs.values():
         for step in view.steps.values():
-            if not step.attempts or step.reused or not step.uses or step.uses.startswith(NESTED):
+            if not step.uses or not _is_call(step):
                 continue
             one = calls.setdefault(step.uses, _Calls([], Counter()))
             if step.status == "done" and step.ms is not None:
                 one.times.append(step.ms)
             elif step.status == "failed":
                 one.failed[step.error.code if step.error else ""] += 1
+
+
+def _is_call(step: StepHistory) -> bool:
+    """Whether a step called a capability itself: its result is not reused, nor that of a nested skill."""
+    return bool(step.attempts) and not step.reused and not (step.uses or "").startswith(NESTED)
 
 
 def _row(id: str, found: _Calls) -> Json:

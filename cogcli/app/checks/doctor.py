@@ -27,6 +27,7 @@ from cogcli.base.schema.engine_choice import RUST, engine
 from cogcli.base.wall.confined_call import NO_WALL_HINT, wall_state
 from cogcli.base.yaml.parsers import has_c_parser
 from cogcli.report.humanize import count_of, size
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.replaced import WITHOUT_SHIPPED
 from cogcli.specs.host_layout import KIND_OF_FILE, SERVICES_FILE
 from cogcli.specs.layers import HOST_FOLDER, bounded_layers, builtin_root
@@ -244,6 +245,22 @@ def _check_registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
             yield DoctorCheck("registry", kind, "ok", str(count))
 
 
+def _unusable_skills(found: RegistryCheck, needs: MissingNeeds) -> Iterator[str]:
+    """Yield a line for each shipped skill that needs a replaced spec."""
+    for id, skill in sorted(found.catalog.skills.items()):
+        if skill.file in found.shipped:
+            lacks = next((need for need in needs.skill(id) if need.kind == REPLACED), None)
+            if lacks is not None:
+                yield f"skill {id}: {lacks.text} ({lacks.cure.partition(chr(10))[0]})"
+
+
+def _unusable_bindings(catalog: Catalog) -> Iterator[str]:
+    """Yield a line for each shipped binding that does not fit its capability or service here."""
+    for id, binding in sorted(catalog.bindings.items()):
+        if fault := explain_shipped_misfit(catalog, binding):
+            yield f"binding {id}: {fault}"
+
+
 def _check_shipped(
     settings: Settings, found: RegistryCheck, needs: MissingNeeds
 ) -> Iterator[DoctorCheck]:
@@ -253,22 +270,7 @@ def _check_shipped(
     if not left_in:
         yield check("ok", f"left out: builtin in {origin}")
         return
-    catalog = found.catalog
-    skills = [
-        (id, [need for need in needs.skill(id) if need.kind == REPLACED])
-        for id, skill in sorted(catalog.skills.items())
-        if skill.file in found.shipped
-    ]
-    lines = [
-        f"skill {id}: {lacks[0].text} ({lacks[0].cure.partition(chr(10))[0]})"
-        for id, lacks in skills
-        if lacks
-    ]
-    lines += [
-        f"binding {id}: {fault}"
-        for id, binding in sorted(catalog.bindings.items())
-        if (fault := explain_shipped_misfit(catalog, binding))
-    ]
+    lines = [*_unusable_skills(found, needs), *_unusable_bindings(found.catalog)]
     left_out = sum(problem.code in ("request.input", "response.field") for problem in found.notes)
     parts = (
         [f"{count_of(len(lines), 'skill or binding', 'skills and bindings')} cannot be used"]

@@ -6,7 +6,7 @@ No program is started and no secret is sent: a server gets a plain request, a pr
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.util import find_spec
@@ -100,13 +100,8 @@ def _problems(
 
     Unset variables are only a note if the service is not `used`, because no call needs them."""
     for code, problems in _problems_by_code(found, service).items():
-        texts = dict.fromkeys(
-            problem.message.partition("`: ")[2] or problem.message for problem in problems
-        )
+        text = _describe_problems(code, problems, environ)
         fixes = dict.fromkeys(problem.hint for problem in problems if problem.hint)
-        text = "; ".join(texts)
-        if code == "env.missing" and len(texts) > 1:
-            text = unset_variables_text([text.split("`")[1] for text in texts], environ)
         # An import may fail only under a changed search path.
         is_mild = code == "service.module" and all(problem.severity == "W" for problem in problems)
         status = "warning" if is_mild else "error"
@@ -114,6 +109,16 @@ def _problems(
             status, text = "skipped", f"{text}; what is called as things are does not need it"
         details = tuple(map(place_of, problems))
         yield DoctorCheck("services", service.id, status, text, details, "\n".join(fixes))
+
+
+def _describe_problems(code: str, problems: Sequence[Problem], environ: Mapping[str, str]) -> str:
+    """Return problems of one code as one text."""
+    texts = dict.fromkeys(
+        problem.message.partition("`: ")[2] or problem.message for problem in problems
+    )
+    if code == "env.missing" and len(texts) > 1:
+        return unset_variables_text([text.split("`")[1] for text in texts], environ)
+    return "; ".join(texts)
 
 
 def _problems_by_code(found: RegistryCheck, service: Service) -> dict[str, list[Problem]]:

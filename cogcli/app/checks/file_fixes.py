@@ -18,6 +18,7 @@ from cogcli.protocols import PROTOCOLS
 from cogcli.specs.fixes import FIXES, Respelling, repair, respell, respelling_of
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.layers import HOST_FOLDER
+from cogcli.specs.registry import Registry
 from cogcli.specs.spec_reader import MAX_BYTES
 
 _KINDS: Final = {
@@ -42,11 +43,7 @@ def find_fixes(settings: Settings, checked: RegistryCheck) -> list[FileFix]:
     of the project."""
     if settings.project is None:
         return []
-    texts = {}
-    answerable = (p.file for p in checked.problems if p.code in FIXES or names_from_hint(p.hint))
-    for file in dict.fromkeys(file for file in answerable if file not in checked.shipped):
-        if (text := _read_editable(settings, file, checked)) is not None:
-            texts[file] = text
+    texts = _read_answerable(settings, checked)
     respelt = _respellings(settings, checked, texts)
     found = []
     for file, text in texts.items():
@@ -59,20 +56,22 @@ def find_fixes(settings: Settings, checked: RegistryCheck) -> list[FileFix]:
     return found
 
 
+def _read_answerable(settings: Settings, checked: RegistryCheck) -> dict[str, str]:
+    """Return by name the texts of editable files with a problem that may have exactly one answer."""
+    answerable = (p.file for p in checked.problems if p.code in FIXES or names_from_hint(p.hint))
+    texts = {}
+    for file in dict.fromkeys(file for file in answerable if file not in checked.shipped):
+        if (text := _read_editable(settings, file, checked)) is not None:
+            texts[file] = text
+    return texts
+
+
 def _respellings(
     settings: Settings, checked: RegistryCheck, texts: Mapping[str, str]
 ) -> dict[str, list[Respelling]]:
     """Return the misspelled references and ids, by file. Each is checked against the registry with
     all of them corrected."""
-    found: dict[str, list[Respelling]] = {file: [] for file in texts}
-    registry = open_registry(settings)
-    for problem in checked.problems:
-        text = texts.get(problem.file)
-        each = respelling_of(text, problem) if text is not None else None
-        if each and problem.code == "layout.id" and registry.paths("capability", each.wrong):
-            continue  # the file may be in the wrong folder instead
-        if each and all(each.start != other.start for other in found[problem.file]):
-            found[problem.file].append(each)
+    found = _find_misspellings(open_registry(settings), checked, texts)
     before = {(p.file, p.code, p.path) for p in checked.problems}
     while any(found.values()):
         contents = {
@@ -86,6 +85,23 @@ def _respellings(
         if kept == found:
             break
         found = kept
+    return found
+
+
+def _find_misspellings(
+    registry: Registry, checked: RegistryCheck, texts: Mapping[str, str]
+) -> dict[str, list[Respelling]]:
+    """Return by file one respelling for each place that a problem has exactly one for."""
+    found: dict[str, list[Respelling]] = {file: [] for file in texts}
+    for problem in checked.problems:
+        text = texts.get(problem.file)
+        each = respelling_of(text, problem) if text is not None else None
+        if each is None:
+            continue
+        if problem.code == "layout.id" and registry.paths("capability", each.wrong):
+            continue  # the file may be in the wrong folder instead
+        if all(each.start != other.start for other in found[problem.file]):
+            found[problem.file].append(each)
     return found
 
 
@@ -108,9 +124,13 @@ def _keep_solving(
         for each in respellings
         if (each.problem.code, each.problem.path) not in found and each.problem.path not in wrong
     ]
+    return [] if kept == respellings and _are_elsewhere(new, respellings) else kept
+
+
+def _are_elsewhere(new: Sequence[Problem], respellings: Sequence[Respelling]) -> bool:
+    """Whether one of these errors is away from the changed places, or of the whole file."""
     beside = tuple(f"{each.problem.path.rpartition('/')[0]}/" for each in respellings)
-    bad = any(p.code.startswith("yaml.") or not p.path.startswith(beside) for p in new)
-    return [] if bad and kept == respellings else kept
+    return any(p.code.startswith("yaml.") or not p.path.startswith(beside) for p in new)
 
 
 def _path(settings: Settings, file: str) -> str:

@@ -168,24 +168,24 @@ def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
     with problems come last."""
     files: dict[str, str] = {}
     for kind in _SPECS:
-        singular = "capability" if kind == "capabilities" else kind[:-1]
-        found = {spec.file for spec in getattr(catalog, kind).values()}
-        found |= {file for name, file in catalog.broken.items() if name.startswith(f"{singular}:")}
-        files.update(dict.fromkeys(sorted(found), kind))
+        files.update(dict.fromkeys(sorted(_files_of_kind(catalog, kind)), kind))
     files.update(dict.fromkeys(sorted(set(catalog.defaults.files.values())), "policies"))
-    beside = (file for file in sorted(catalog.only or ()) if file not in files)
-    files.update(
-        {file: "cases" for file in beside if os.path.basename(os.path.dirname(file)) == CASES}
-    )
+    for file in sorted(catalog.only or ()):
+        if os.path.basename(os.path.dirname(file)) == CASES:
+            files.setdefault(file, "cases")
     for problem in problems:
         files.setdefault(problem.file, "others")
-    with_problems = {problem.file for problem in problems}
-    only = catalog.only
-    return {
-        file: kind
-        for file, kind in files.items()
-        if only is None or file in only or file in with_problems
-    }
+    if catalog.only is None:
+        return files
+    shown = {*catalog.only, *(problem.file for problem in problems)}
+    return {file: kind for file, kind in files.items() if file in shown}
+
+
+def _files_of_kind(catalog: Catalog, kind: str) -> set[str]:
+    """Return the files of the specs of a kind, also of broken ones."""
+    singular = "capability" if kind == "capabilities" else kind[:-1]
+    broken = {file for name, file in catalog.broken.items() if name.startswith(f"{singular}:")}
+    return broken | {spec.file for spec in getattr(catalog, kind).values()}
 
 
 def problem_from_error(error: CogcliError) -> Problem:

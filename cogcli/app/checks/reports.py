@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from cogcli import __version__
@@ -38,16 +38,10 @@ def registry_report(
 
     Problems that do not fail a file are notes. `end_of` returns the column after the token at a
     line and column."""
-    failing_problems = frozenset(checked.failing_problems(strict=strict))
+    failing = frozenset(checked.failing_problems(strict=strict))
     own: dict[str, list[Problem]] = {file: [] for file in checked.files}
     for problem in checked.problems:
         own[problem.file].append(problem)
-
-    def case(file: str, kind: str) -> ReportCase:
-        failing = [p for p in own[file] if p in failing_problems]
-        notes = [concise(p, as_error=False) for p in own[file] if p not in failing]
-        failures = [CaseFailure(p.code, p.message, concise(p, as_error=False)) for p in failing]
-        return ReportCase(kind, file or "registry", tuple(failures), tuple(notes), file)
 
     shipped = checked.shipped
     theirs = [p for p in checked.problems if p.file in shipped]
@@ -57,7 +51,7 @@ def registry_report(
         "validate",
         checked.seconds,
         tuple(
-            case(file, f"shipped {kind}" if file in shipped else kind)
+            _file_case(file, f"shipped {kind}" if file in shipped else kind, own[file], failing)
             for file, kind in checked.files.items()
         ),
         tuple((p, end_of(p.file, p.line, p.column)) for p in checked.problems),
@@ -65,6 +59,17 @@ def registry_report(
         tuple(problems_table(problems, place=place) for problems, place in tables if problems),
         shipped,
     )
+
+
+def _file_case(
+    file: str, kind: str, problems: Sequence[Problem], failing: Collection[Problem]
+) -> ReportCase:
+    """Return the case of one file. Its problems that are not `failing` are notes."""
+    failures = [
+        CaseFailure(p.code, p.message, concise(p, as_error=False)) for p in problems if p in failing
+    ]
+    notes = [concise(p, as_error=False) for p in problems if p not in failing]
+    return ReportCase(kind, file or "registry", tuple(failures), tuple(notes), file)
 
 
 def counts_report(command: str, summary: str, table: MarkdownTable, seconds: float) -> CheckReport:

@@ -16,7 +16,7 @@ from cogcli.base.files import FileRefused, FolderLock, read_regular, write_atomi
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.value_types import Json
-from cogcli.specs.binding_chain import SelectionOptions
+from cogcli.specs.binding_chain import Selection, SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.host_layout import ACTIVE_FILE
@@ -96,20 +96,18 @@ def _require_sound(
     selection = named_binding(then, capability, given)
     if not selection.chain[0].eligible:
         raise ineligible_error(then, selection, given, asked=True)
-    called = set()
-    for link in selection.chain:
-        binding, service = (
-            catalog.bindings.get(link.binding_id),
-            catalog.services.get(link.service_id or ""),
-        )
-        called |= {spec.file for spec in (binding, service) if spec}
-    found = [
-        problem
-        for problem in check(then, options=given)
-        if problem.severity == "E" or (problem.severity == "R" and problem.file in called)
-    ]
+    called = _called_files(catalog, selection)
+    problems = check(then, options=given)
+    found = [p for p in problems if p.severity == "E" or (p.severity == "R" and p.file in called)]
     if found:
         raise ProblemsFound(found)
+
+
+def _called_files(catalog: Catalog, selection: Selection) -> set[str]:
+    """Return the files of the bindings of a chain, and of their services."""
+    bindings = [catalog.bindings.get(link.binding_id) for link in selection.chain]
+    services = [catalog.services.get(link.service_id or "") for link in selection.chain]
+    return {spec.file for spec in (*bindings, *services) if spec}
 
 
 def _write_choice(

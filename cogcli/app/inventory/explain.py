@@ -11,8 +11,9 @@ from cogcli.app.registry import Layers, open_registry, selection_options, untrus
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CapabilityNotFoundError, CogcliError, ServiceResolutionError
 from cogcli.base.problems import ProblemsFound, sort_problems
+from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.value_types import Json
-from cogcli.specs.binding_chain import ChainLink, SelectionOptions
+from cogcli.specs.binding_chain import ChainLink, Selection, SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.eligibility import conformance_needed, reasons
@@ -207,17 +208,20 @@ def _binding_state(
         return _fallback_state(catalog, chain, id, is_first=id == first)
     binding = catalog.bindings[id]
     why = "; ".join(reason.text for reason in reasons(catalog, binding, given))
-    if why:
-        return "unusable", why
+    return ("unusable", why) if why else ("not named", _why_not_named(catalog, binding, selection))
+
+
+def _why_not_named(catalog: Catalog, binding: Binding, selection: Selection | None) -> str:
+    """Return why a usable binding is outside of the chain."""
     if binding.channel == CANDIDATE:
-        return "not named", "a candidate, used only when it is named itself"
+        return "a candidate, used only when it is named itself"
     if selection is None:
-        return "not named", "no rule names it"
+        return "no rule names it"
     source, primary = selection.selection_source, selection.primary_binding_id
     listed = (
         catalog.defaults.bindings.get(selection.capability_id, ()) if source == "policy" else ()
     )
-    return "not named", f"{source} names `{primary}`{' before it' if id in listed else ''}"
+    return f"{source} names `{primary}`{' before it' if binding.id in listed else ''}"
 
 
 def _fallback_state(

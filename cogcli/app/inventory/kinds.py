@@ -294,13 +294,15 @@ def list_specs(
 ) -> list[InventoryRow]:
     """Return one row for each spec of a kind, by id: the user's own first, then the shipped ones."""
     kind = KINDS[name]
-    rows = [
-        _row(view, kind, spec)
-        for _, spec in sorted(getattr(view.catalog, name).items())
-        if (domain is None or domain in kind.domains(view.catalog, spec))
-        and (channel is None or channel in kind.channels(view.catalog, spec))
-        and (tag is None or tag in _tags(view.catalog, kind, spec))
-    ]
+    catalog = view.catalog
+    specs = [spec for _, spec in sorted(getattr(catalog, name).items())]
+    if domain is not None:
+        specs = [spec for spec in specs if domain in kind.domains(catalog, spec)]
+    if channel is not None:
+        specs = [spec for spec in specs if channel in kind.channels(catalog, spec)]
+    if tag is not None:
+        specs = [spec for spec in specs if tag in _tags(catalog, kind, spec)]
+    rows = [_row(view, kind, spec) for spec in specs]
     rows.sort(key=lambda row: row["layer"] == BUILT_IN)
     return [row for row in rows if row["usable"] or not usable]
 

@@ -158,27 +158,36 @@ class Settings:
         """Return a setting's value and its origin. Broken files are skipped."""
         key = KEYS[name]
         if isinstance(key.type, PathList):
-            sources = self._sources(name)
-            origins = ", ".join(origin for _, origin, _ in sources)
-            return [path for paths, _, _ in sources for path in paths], origins or "default"
+            return self._joined_lists(name)
         given = self.flags.get(name)
         if given is not None and given != []:
             return given, f"--{name.replace('_', '-')}"
-        if (table := name.partition(".")[0]) == WHOLE_TABLE:
+        if name.partition(".")[0] != WHOLE_TABLE:
+            found = self._from_environment(name, key)
+            if found is not None:
+                return found, variable(name)
+        file = self._find_file(name)
+        if file is None:
+            return key.default, "default"
+        return file.values[name], f"{file.shown}:{file.lines[name]}"
+
+    def _joined_lists(self, name: str) -> tuple[list[str], str]:
+        """Return the directories of all sources, and their origins."""
+        sources = self._sources(name)
+        origins = ", ".join(origin for _, origin, _ in sources)
+        return [path for paths, _, _ in sources for path in paths], origins or "default"
+
+    def _find_file(self, name: str) -> ConfigFile | None:
+        """Return the file whose value of a setting counts."""
+        table = name.partition(".")[0]
+        if table == WHOLE_TABLE:
             file = self.file_with(table)
-            found_in = [file] if file is not None and name in file.values else []
-        elif (found := self._from_environment(name, key)) is not None:
-            return found, variable(name)
-        else:
-            found_in = [
-                file for file in self.files if name in file.values and self._may_set(file, name)
-            ]
+            return file if file is not None and name in file.values else None
+        found = [file for file in self.files if name in file.values and self._may_set(file, name)]
         if name == "trust_level":
             # The lower level of project and user counts: a project may only lower the trust.
-            found_in.sort(key=lambda file: TRUST_LEVELS.index(file.values[name]))
-        for file in found_in:
-            return file.values[name], f"{file.shown}:{file.lines[name]}"
-        return key.default, "default"
+            found.sort(key=lambda file: TRUST_LEVELS.index(file.values[name]))
+        return found[0] if found else None
 
     def file_with(self, table: str) -> ConfigFile | None:
         """Return the first effective file that contains a key of a table."""

@@ -78,26 +78,30 @@ class DecidingFiles:
             if entered > MAX_FILES:
                 raise _too_much()
             entries = _entries(place)
-            if (
-                not installed
-                and place != folder
-                and any(name == _INSTALLED for name, _, _ in entries)
-            ):
-                entries = [each for each in entries if each[0].casefold() not in _ENVIRONMENT]
+            if not installed and place != folder:
+                entries = _without_environment(entries)
             for name, is_folder, is_link in entries:
                 path = os.path.join(place, name)
-                if is_folder and enters(name):
-                    if is_link:
-                        real = os.path.realpath(path)
-                        self._add_link(path)
-                        if real in followed:
-                            continue
-                        followed.add(real)
-                    waiting.append(path)
-                elif not is_folder and counts(path):
-                    if is_link:
-                        self._add_link(path)
-                    self._add(self._name(path), path)
+                if is_folder:
+                    if enters(name) and self._is_new_folder(path, is_link, followed):
+                        waiting.append(path)
+                elif counts(path):
+                    self._add_entry(path, is_link)
+
+    def _is_new_folder(self, path: str, is_link: bool, followed: set[str]) -> bool:
+        """Whether a folder is to be entered: not if a link leads to one that was `followed`. Add the link itself."""
+        if not is_link:
+            return True
+        real = os.path.realpath(path)
+        self._add_link(path)
+        is_new = real not in followed
+        followed.add(real)
+        return is_new
+
+    def _add_entry(self, path: str, is_link: bool) -> None:
+        if is_link:
+            self._add_link(path)
+        self._add(self._name(path), path)
 
     def add_program(self, name: str, place: str) -> None:
         """Add the place at which a program is found; empty if it is not."""
@@ -184,6 +188,13 @@ def identity_of(paths: Iterable[str]) -> tuple[str, int]:
             (path, found.st_dev, found.st_ino, found.st_mode, found.st_size, written, changed)
         )
     return sha256(repr(states).encode(errors="surrogateescape")).hexdigest(), newest
+
+
+def _without_environment(entries: list[tuple[str, bool, bool]]) -> list[tuple[str, bool, bool]]:
+    """Return the entries of a folder without those that a virtual environment has."""
+    if all(name != _INSTALLED for name, _, _ in entries):
+        return entries
+    return [each for each in entries if each[0].casefold() not in _ENVIRONMENT]
 
 
 def _entries(folder: str) -> list[tuple[str, bool, bool]]:
