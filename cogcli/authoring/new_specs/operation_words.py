@@ -7,8 +7,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
-from cogcli.base.api_documents.loader import resolve
 from cogcli.base.api_documents.openapi import Entry
+from cogcli.base.api_documents.parts import resolve
 from cogcli.base.json_pointer import NOWHERE, DocumentFault
 from cogcli.base.terminal_text import visible
 from cogcli.base.yaml.text_faults import UNSAFE

@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final, NamedTuple
 
 from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation
 from cogcli.base.api_documents.openrpc import OpenRpcDocument, RpcMethod
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.schema.candidates import types_of
 from cogcli.base.schema.containment import covers
+from cogcli.base.schema.keywords import Schema
 from cogcli.base.schema.normalizer import normalize
 
 _SENT_AS_TEXT: Final = frozenset(("string", "integer", "number", "boolean", "null"))
@@ -68,8 +69,8 @@ def find_openrpc_changes(
 
 
 def _compare_items(
-    old: Mapping[str, Any],
-    new: Mapping[str, Any],
+    old: Collection[str],
+    new: Collection[str],
     find_changes: Callable[[str], Iterator[FieldChange]],
 ) -> Iterator[ContractChange]:
     for name in sorted({*old, *new}):
@@ -95,11 +96,8 @@ def _compare_items(
 def _operation_fields(old: OpenApiOperation, new: OpenApiOperation) -> Iterator[FieldChange]:
     if (old.method, old.path) != (new.method, new.path):
         yield FieldChange(f"{old.method} {old.path} -> {new.method} {new.path}", breaking=True)
-    before = {f"{each.place}.{each.name}": each for each in old.parameters}
-    after = {f"{each.place}.{each.name}": each for each in new.parameters}
-    for name in sorted({*before, *after}):
-        yield from _value_fields(name, before.get(name), after.get(name), accepts=_accepts_as_text)
-    yield from _value_fields("body", old.body, new.body)
+    yield from _values_fields(_parameters(old), _parameters(new), _accepts_as_text)
+    yield from _values_fields(_body(old), _body(new), _is_covered)
     if old.body and new.body and old.body.media_type != new.body.media_type:
         yield FieldChange(f"body: {old.body.media_type} -> {new.body.media_type}", breaking=True)
     yield from _reply_fields(old.responses, new.responses)
@@ -111,7 +109,24 @@ def _operation_fields(old: OpenApiOperation, new: OpenApiOperation) -> Iterator[
         yield FieldChange("deprecated", breaking=False)
 
 
-def _reply_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldChange]:
+def _parameters(operation: OpenApiOperation) -> dict[str, _RequestValue]:
+    return {
+        f"{each.place}.{each.name}": _RequestValue(
+            each.required, each.schema, each.refused, each.explode
+        )
+        for each in operation.parameters
+    }
+
+
+def _body(operation: OpenApiOperation) -> dict[str, _RequestValue]:
+    body = operation.body
+    return {"body": _RequestValue(body.required, body.schema, body.refused)} if body else {}
+
+
+_Responses = Mapping[str, Schema | None]
+
+
+def _reply_fields(old: _Responses, new: _Responses) -> Iterator[FieldChange]:
     """Yield the changes of success replies; failure replies are never mapped to outputs."""
     for status in sorted({*old, *new}):
         if not status.startswith("2") and status != "default":
@@ -128,10 +143,9 @@ def _reply_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Fi
 
 
 def _method_fields(old: RpcMethod, new: RpcMethod) -> Iterator[FieldChange]:
-    before = {each.name: each for each in old.params}
-    after = {each.name: each for each in new.params}
-    for name in sorted({*before, *after}):
-        yield from _value_fields(name, before.get(name), after.get(name))
+    before = {each.name: _RequestValue(each.required, each.schema) for each in old.params}
+    after = {each.name: _RequestValue(each.required, each.schema) for each in new.params}
+    yield from _values_fields(before, after, _is_covered)
     moved = [*after][: len(before)] != [*before]
     if old.by_position != new.by_position or (new.by_position and moved):
         yield FieldChange("the order of parameters", breaking=True)
@@ -146,40 +160,54 @@ def _method_fields(old: RpcMethod, new: RpcMethod) -> Iterator[FieldChange]:
 # -- values -----------------------------------------------------------------------------------------------------------
 
 
-def _value_fields(
-    name: str, old: Any, new: Any, *, accepts: Callable[[Any, Any], bool] | None = None
+class _RequestValue(NamedTuple):
+    """One value of a request: a parameter or a body. `refused`: why it cannot be sent, empty if it can."""
+
+    required: bool
+    schema: Schema
+    refused: str = ""
+    explode: bool = False
+
+
+_Accepts = Callable[[Schema | None, Schema | None], bool]
+"""A function that decides whether the first schema takes every value of the second."""
+
+
+def _values_fields(
+    old: Mapping[str, _RequestValue], new: Mapping[str, _RequestValue], accepts: _Accepts
 ) -> Iterator[FieldChange]:
-    """Yield the changes of one request value: a parameter or a body, each with `required` and
-    `schema`. `accepts` decides whether the new schema takes every value of the old one; by default
-    values are compared as JSON."""
-    if old is None and new is None:
-        return
-    if old is None:
-        yield FieldChange(
-            f"{name}: added{', required' if new.required else ''}", breaking=new.required
-        )
-    elif new is None:
-        yield FieldChange(f"{name}: removed", breaking=True)
-    else:
-        if new.required and not old.required:
-            yield FieldChange(f"{name}: required", breaking=True)
-        elif old.required and not new.required:
-            yield FieldChange(f"{name}: optional", breaking=False)
-        if old.schema != new.schema:
-            yield FieldChange(name, breaking=not (accepts or _is_covered)(new.schema, old.schema))
-        # A parameter of OpenRPC has neither member, a body no `explode`.
-        before, after = getattr(old, "refused", ""), getattr(new, "refused", "")
-        if before != after or getattr(old, "explode", None) != getattr(new, "explode", None):
-            yield FieldChange(f"{name}: the way it is sent", breaking=bool(after) or not before)
+    """Yield the changes of request values by name."""
+    for name in sorted({*old, *new}):
+        if name not in old:
+            required = new[name].required
+            yield FieldChange(f"{name}: added{', required' if required else ''}", breaking=required)
+        elif name not in new:
+            yield FieldChange(f"{name}: removed", breaking=True)
+        else:
+            yield from _value_fields(name, old[name], new[name], accepts)
 
 
-def _accepts_as_text(wide: Any, narrow: Any) -> bool:
+def _value_fields(
+    name: str, old: _RequestValue, new: _RequestValue, accepts: _Accepts
+) -> Iterator[FieldChange]:
+    if new.required and not old.required:
+        yield FieldChange(f"{name}: required", breaking=True)
+    elif old.required and not new.required:
+        yield FieldChange(f"{name}: optional", breaking=False)
+    if old.schema != new.schema:
+        yield FieldChange(name, breaking=not accepts(new.schema, old.schema))
+    if (old.refused, old.explode) != (new.refused, new.explode):
+        is_lost = bool(new.refused) or not old.refused
+        yield FieldChange(f"{name}: the way it is sent", breaking=is_lost)
+
+
+def _accepts_as_text(wide: Schema | None, narrow: Schema | None) -> bool:
     """Whether `wide` takes every value of `narrow` outside a body, where numbers are sent as text."""
     ready = normalize(wide) if types_of(narrow) <= _SENT_AS_TEXT else None
     return (ready is not None and ready.schema == {"type": "string"}) or _is_covered(wide, narrow)
 
 
-def _is_covered(wide: Any, narrow: Any) -> bool:
+def _is_covered(wide: Schema | None, narrow: Schema | None) -> bool:
     """Whether every value of `narrow` provably fits `wide`. None is the schema of a reply without
     JSON."""
     if wide is None or narrow is None:

@@ -23,7 +23,7 @@ from cogcli.base.json_pointer import (
     parse_reference,
     pointer_text,
 )
-from cogcli.base.jsonvalue import kind_of
+from cogcli.base.jsonvalue import Json, kind_of
 from cogcli.base.problems import did_you_mean, suggest_path
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.yaml import reader
@@ -38,7 +38,7 @@ class DescribedService(Protocol):
     """The parts of a service that determine its document."""
 
     @property
-    def settings(self) -> dict[str, Any]: ...
+    def settings(self) -> Json: ...
     @property
     def root(self) -> str: ...
     @property
@@ -172,7 +172,7 @@ def _is_inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
-def read_document(path: str) -> dict[str, Any]:
+def read_document(path: str) -> Json:
     """Return the mapping in a document after checking each `$ref`. Raise DocumentFault
     `wire.document`."""
     name = os.path.basename(path)
@@ -183,33 +183,35 @@ def read_document(path: str) -> dict[str, Any]:
     return parse_document(data, name)
 
 
-def parse_document(data: bytes, name: str) -> dict[str, Any]:
+def parse_document(data: bytes, name: str) -> Json:
     """Return the mapping in the bytes of a document after checking each `$ref`.
 
     The ending of `name` selects JSON or YAML. Raise DocumentFault `wire.document`."""
-    if name.endswith(".json") or (
-        not name.endswith((".yaml", ".yml")) and data.lstrip()[:1] == b"{"
-    ):
-        try:
-            value = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
-        except JsonRefused as refused:
-            text, place = f"document {name}: {refused.message}", (refused.line, refused.column)
-            raise DocumentFault("wire.document", text, refused.hint, place=place) from refused
-    else:
-        parsed = reader.parse(data, file=name, limits=reader.DOCUMENT)
-        if parsed.value is None:
-            first = parsed.problems[0]
-            place = (first.line, first.column)
-            raise DocumentFault(
-                "wire.document", f"document {name}: {first.message}", first.hint, place=place
-            )
-        value = parsed.value
+    is_yaml = name.endswith((".yaml", ".yml"))
+    is_json = name.endswith(".json") or (not is_yaml and data.lstrip()[:1] == b"{")
+    value = _parse_json(data, name) if is_json else _parse_yaml(data, name)
     if not isinstance(value, dict):
-        raise DocumentFault(
-            "wire.document", f"document {name}: found {kind_of(value)}, expected a mapping"
-        )
+        text = f"document {name}: found {kind_of(value)}, expected a mapping"
+        raise DocumentFault("wire.document", text)
     check_references(value)
     return value
+
+
+def _parse_json(data: bytes, name: str) -> object:
+    try:
+        return loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
+    except JsonRefused as refused:
+        text, place = f"document {name}: {refused.message}", (refused.line, refused.column)
+        raise DocumentFault("wire.document", text, refused.hint, place=place) from refused
+
+
+def _parse_yaml(data: bytes, name: str) -> Json:
+    parsed = reader.parse(data, file=name, limits=reader.DOCUMENT)
+    if parsed.value is None:
+        first = parsed.problems[0]
+        text, place = f"document {name}: {first.message}", (first.line, first.column)
+        raise DocumentFault("wire.document", text, first.hint, place=place)
+    return parsed.value
 
 
 DATA_KEYS: Final = frozenset(("example", "examples", "default", "const", "enum"))
@@ -224,10 +226,10 @@ NAMING_KEYS: Final = frozenset(
 """Keys whose values are mappings with free names as keys."""
 
 
-def check_references(document: dict[str, Any]) -> None:
+def check_references(document: Json) -> None:
     """Raise DocumentFault `wire.document` at the first `$ref` that leads outside or does not
     resolve."""
-    for place, target in _references(document, (), filename=False):
+    for place, target in _references(document, ()):
         where = f"`{pointer_text(place)}`"
         if not target.startswith("#/"):
             hint = "bundle the document into one file"
@@ -243,61 +245,25 @@ def check_references(document: dict[str, Any]) -> None:
             raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
 
 
-def _references(value: Any, place: Pointer, *, filename: bool) -> Iterator[tuple[Pointer, str]]:
-    """Yield every reference with its place. `filename`: whether the keys of `value` are free names."""
+def _references(
+    value: object, place: Pointer, *, is_naming: bool = False
+) -> Iterator[tuple[Pointer, str]]:
+    """Yield every reference with its place. `is_naming`: whether the keys of `value` are free names."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _references(item, (*place, str(index)), filename=False)
-    if not isinstance(value, dict):
-        return
-    for key, member in value.items():
-        if key == "$ref" and isinstance(member, str) and not filename:
-            yield place, member
-        elif filename or not (key in DATA_KEYS or key.startswith("x-")):
-            inner = not filename and key in NAMING_KEYS and isinstance(member, dict)
-            yield from _references(member, (*place, key), filename=inner)
-
-
-def resolve(document: dict[str, Any], value: Any, place: Pointer) -> tuple[dict[str, Any], Pointer]:
-    """Return `value`, or the target of its `$ref`, as a mapping, and its place. Raise DocumentFault
-    `wire.document`."""
-    seen: set[Pointer] = set()
-    while isinstance(value, dict) and isinstance(value.get("$ref"), str):
-        if place in seen:
-            text = f"`{pointer_text(place)}`: `$ref` leads in a circle"
-            raise DocumentFault("wire.document", text, pointer=place)
-        seen.add(place)
-        place = parse_reference(value["$ref"])
-        value = find_at(document, place)
-    return require_mapping(value, place), place
-
-
-def require_mapping(value: Any, place: Pointer) -> dict[str, Any]:
-    """The value, if it is a mapping. Raises DocumentFault `wire.document`."""
-    if not isinstance(value, dict):
-        found = "nothing" if value is NOWHERE else kind_of(value)
-        text = f"`{pointer_text(place)}`: found {found}, expected a mapping"
-        raise DocumentFault("wire.document", text, pointer=place)
-    return value
-
-
-def optional_mapping(value: Any, place: Pointer) -> dict[str, Any]:
-    """The value, if it is a mapping; null is an empty one. Raises DocumentFault `wire.document`."""
-    return {} if value is None else require_mapping(value, place)
-
-
-def require_list(value: Any, place: Pointer) -> list[Any]:
-    """The value, if it is a list; null is an empty one. Raises DocumentFault `wire.document`."""
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        text = f"`{pointer_text(place)}`: found {kind_of(value)}, expected a list"
-        raise DocumentFault("wire.document", text, pointer=place)
-    return value
+            yield from _references(item, (*place, str(index)))
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            if is_naming:
+                yield from _references(member, (*place, key))
+            elif key == "$ref" and isinstance(member, str):
+                yield place, member
+            elif key not in DATA_KEYS and not key.startswith("x-"):
+                yield from _references(member, (*place, key), is_naming=key in NAMING_KEYS)
 
 
 @lru_cache(maxsize=32)
-def load(identity: Identity) -> dict[str, Any] | DocumentFault:
+def load(identity: Identity) -> Json | DocumentFault:
     """Return the document in a file, or its fault. Cached: each state of a file is read once per
     process."""
     try:
@@ -309,7 +275,7 @@ def load(identity: Identity) -> dict[str, Any] | DocumentFault:
 _D = TypeVar("_D")
 
 
-def load_described(service: DescribedService, parse: Callable[[dict[str, Any]], _D]) -> _D | None:
+def load_described(service: DescribedService, parse: Callable[[Json], _D]) -> _D | None:
     """Return the document of a service, converted by `parse`; None without `spec_ref`. Raise
     DocumentFault `wire.document`."""
     identity = identity_of(service)
@@ -324,7 +290,7 @@ def load_described(service: DescribedService, parse: Callable[[dict[str, Any]], 
 
 
 @lru_cache(maxsize=32)
-def _parsed(identity: Identity, parse: Callable[[dict[str, Any]], Any]) -> Any:
+def _parsed(identity: Identity, parse: Callable[[Json], Any]) -> Any:
     """Return the parsed document or its fault, cached per file state and parser."""
     value = load(identity)
     if isinstance(value, DocumentFault):

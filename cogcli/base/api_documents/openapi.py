@@ -4,25 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, cast
 
-from cogcli.base.api_documents.loader import (
-    DescribedService,
-    load_described,
-    optional_mapping,
-    require_list,
-    require_mapping,
-    resolve,
-)
-from cogcli.base.json_pointer import DocumentFault, Pointer, pointer_text
-from cogcli.base.jsonvalue import preview
+from cogcli.base.api_documents.loader import DescribedService, load_described
+from cogcli.base.api_documents.parts import DocumentPart, document_fault
+from cogcli.base.json_pointer import DocumentFault, pointer_text
+from cogcli.base.jsonvalue import Json, preview
 from cogcli.base.problems import list_known, suggestion
 from cogcli.base.schema.bundle import SchemaBundler
+from cogcli.base.schema.keywords import Schema
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 """The methods that can be called."""
 _ALL_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 _VERSIONS: Final = ("3.0.", "3.1.", "3.2.")
+ParameterPlace = Literal["path", "query", "header", "cookie"]
 _STYLES: Final = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
 _IGNORED_HEADERS: Final = frozenset(("accept", "content-type", "authorization"))
 """Header parameters of these names are ignored (OpenAPI 3.0, parameter object)."""
@@ -32,9 +28,9 @@ class Parameter(NamedTuple):
     """One value outside the body. `refused`: why it cannot be sent, empty if it can."""
 
     name: str
-    place: Literal["path", "query", "header", "cookie"]
+    place: ParameterPlace
     required: bool
-    schema: Any
+    schema: Schema
     explode: bool
     deprecated: bool
     refused: str = ""
@@ -44,7 +40,7 @@ class Body(NamedTuple):
     """The body of a request. `refused`: why it cannot be sent, empty if it can."""
 
     required: bool
-    schema: Any
+    schema: Schema
     media_type: str = "application/json"
     refused: str = ""
 
@@ -82,7 +78,7 @@ class OpenApiOperation(NamedTuple):
     path: str
     parameters: tuple[Parameter, ...]
     body: Body | None
-    responses: dict[str, Any]
+    responses: dict[str, Schema | None]
     deprecated: bool
     security: tuple[tuple[Scheme, ...], ...]
     undescribed: frozenset[str] = frozenset()
@@ -97,21 +93,16 @@ class OpenApiOperation(NamedTuple):
 class OpenApiDocument:
     """One document. `server` is its only absolute server URL, None if it has none or several."""
 
-    def __init__(self, value: dict[str, Any]) -> None:
+    def __init__(self, value: Json) -> None:
         """Raise DocumentFault `wire.document` for an unsupported version, a wrong structure or a
         repeated operation id."""
-        self._value = value
-        version = value.get("openapi")
-        if not isinstance(version, str) or not version.startswith(_VERSIONS):
-            found = f"swagger {value['swagger']}" if "swagger" in value else preview(version)
-            message = f"`openapi` is {found}, expected 3.0, 3.1 or 3.2"
-            hint = "export the document as OpenAPI 3.1"
-            pointer = ("swagger",) if "swagger" in value else ("openapi",)
-            raise DocumentFault("wire.document", message, hint, pointer=pointer)
-        self.version = version
-        self._bundler = SchemaBundler(value, is_openapi_30=version.startswith("3.0."))
-        self._paths = optional_mapping(value.get("paths"), ("paths",))
-        self.server = _single_server(value)
+        self._root = DocumentPart(value, value, ())
+        self.version = self._root.text("openapi")
+        if not self.version.startswith(_VERSIONS):
+            raise _version_fault(value)
+        self._bundler = SchemaBundler(value, is_openapi_30=self.version.startswith("3.0."))
+        self._paths = self._root.mapping("paths")
+        self.server = _single_server(self._root)
         self.entries: tuple[Entry, ...] = tuple(self._entries())
         self.names = tuple(entry.title for entry in self.entries)
         self._by_id = self._index_ids()
@@ -146,7 +137,7 @@ class OpenApiDocument:
         path = name if name.startswith("/") else f"/{name}"
         here = {entry.method: entry for entry in self.entries if entry.path == path}
         if not here:
-            known = [*self._by_id, *self._paths]
+            known = [*self._by_id, *self._paths.value]
             hint = suggestion(name, known) or list_known(known)
             raise DocumentFault("wire.operation", f"no operation `{name}`", hint)
         if method is None:
@@ -159,15 +150,14 @@ class OpenApiDocument:
         return here[method]
 
     def _entries(self) -> Iterator[Entry]:
-        for path, item in self._paths.items():
+        for path in self._paths.value:
             if path.startswith("x-"):
                 continue
-            found, place = resolve(self._value, item, ("paths", path))
+            found = self._paths.resolved(path)
             for method in _ALL_METHODS:
-                if method in found:
-                    operation = require_mapping(found[method], (*place, method))
-                    id = operation.get("operationId")
-                    yield Entry(id if isinstance(id, str) else "", method.upper(), path)
+                if method in found.value:
+                    id = found.required(method).text("operationId")
+                    yield Entry(id, method.upper(), path)
 
     def _index_ids(self) -> dict[str, Entry]:
         found: dict[str, Entry] = {}
@@ -181,136 +171,132 @@ class OpenApiDocument:
         return found
 
     def _build_operation(self, entry: Entry) -> OpenApiOperation:
-        item, place = resolve(self._value, self._paths[entry.path], ("paths", entry.path))
-        method = entry.method.lower()
-        own, at = require_mapping(item[method], (*place, method)), (*place, method)
+        item = self._paths.resolved(entry.path)
+        own = item.required(entry.method.lower())
         parameters = {
             (parameter.place, parameter.name): parameter
-            for holder, where in ((item, place), (own, at))
-            for parameter in self._parameters(holder.get("parameters"), (*where, "parameters"))
+            for holder in (item, own)
+            for parameter in self._parameters(holder)
         }
-        responses, undescribed = self._responses(own.get("responses"), (*at, "responses"))
+        responses, undescribed = self._responses(own)
         return OpenApiOperation(
             *entry,
             tuple(parameters.values()),
-            self._body(own.get("requestBody"), (*at, "requestBody")),
+            self._body(own),
             responses,
-            own.get("deprecated") is True,
-            self._security(own, at),
+            own.is_true("deprecated"),
+            self._security(own),
             frozenset(undescribed),
         )
 
-    def _parameters(self, value: Any, place: Pointer) -> Iterator[Parameter]:
-        for index, item in enumerate(require_list(value, place)):
-            raw, at = resolve(self._value, item, (*place, str(index)))
-            name, where = raw.get("name"), raw.get("in")
+    def _parameters(self, holder: DocumentPart) -> Iterator[Parameter]:
+        for raw in holder.resolved_items("parameters"):
+            name, where = raw.value.get("name"), raw.text("in")
             if not isinstance(name, str) or where not in (*_STYLES, "querystring"):
-                message = f"`{pointer_text(at)}`: a parameter needs `name` and `in`"
-                raise DocumentFault("wire.document", message, pointer=at)
+                raise document_fault(raw.place, "a parameter needs `name` and `in`")
             if where != "header" or name.lower() not in _IGNORED_HEADERS:
-                yield self._parameter(raw, at, name, where)
+                yield self._parameter(raw, name, where)
 
-    def _parameter(self, raw: dict[str, Any], at: Pointer, name: str, where: Any) -> Parameter:
-        style = raw.get("style", _STYLES.get(where))
+    def _parameter(self, raw: DocumentPart, name: str, where: str) -> Parameter:
+        style = raw.value.get("style", _STYLES.get(where))
         refused = ""
         if where in ("cookie", "querystring"):
             refused = f"values in the {where} are not sent"
-        elif "content" in raw:
+        elif "content" in raw.value:
             refused = "its value is a document of its own"
         elif style != _STYLES[where]:
             refused = f"style `{style}` is not spoken"
-        explode = raw.get("explode", style == "form") is True
-        schema = self._bundler.bundle(raw.get("schema", True), (*at, "schema"), is_request=True)
-        required = raw.get("required") is True or where == "path"
-        return Parameter(
-            name, where, required, schema, explode, raw.get("deprecated") is True, refused
-        )
+        explode = raw.value.get("explode", style == "form") is True
+        schema = self._schema(raw, is_request=True)
+        required = raw.is_true("required") or where == "path"
+        # A parameter in `querystring` is refused: no reader of the others meets its place.
+        place = cast("ParameterPlace", where)
+        return Parameter(name, place, required, schema, explode, raw.is_true("deprecated"), refused)
 
-    def _body(self, value: Any, place: Pointer) -> Body | None:
-        if value is None:
+    def _schema(self, holder: DocumentPart, *, is_request: bool) -> Schema:
+        schema = holder.value.get("schema", True)
+        return self._bundler.bundle(schema, holder.below("schema"), is_request=is_request)
+
+    def _body(self, operation: DocumentPart) -> Body | None:
+        if operation.value.get("requestBody") is None:
             return None
-        raw, at = resolve(self._value, value, place)
-        content = optional_mapping(raw.get("content"), (*at, "content"))
-        required = raw.get("required") is True
-        schema, media_type = self._json_schema(content, (*at, "content"), is_request=True)
+        raw = operation.resolved("requestBody")
+        required, content = raw.is_true("required"), raw.mapping("content")
+        media_type = _find_json_type(content.value)
         if not media_type:
-            return Body(
-                required, True, "", f"it is {' or '.join(content) or 'of no type'}, not JSON"
-            )
-        return Body(required, schema, media_type if "*" not in media_type else "application/json")
+            found = " or ".join(content.value) or "of no type"
+            return Body(required, True, "", f"it is {found}, not JSON")
+        schema = self._schema(content.resolved(media_type), is_request=True)
+        return Body(required, schema, "application/json" if "*" in media_type else media_type)
 
-    def _responses(self, value: Any, place: Pointer) -> tuple[dict[str, Any], list[str]]:
+    def _responses(self, operation: DocumentPart) -> tuple[dict[str, Schema | None], list[str]]:
         """Return the schemas by status, and the statuses without content."""
-        found: dict[str, Any] = {}
+        found: dict[str, Schema | None] = {}
         undescribed = []
-        for status, item in optional_mapping(value, place).items():
-            if not status.startswith("x-"):
-                raw, at = resolve(self._value, item, (*place, status))
-                content = optional_mapping(raw.get("content"), (*at, "content"))
-                key = status.upper() if status != "default" else status
-                found[key], _ = self._json_schema(content, (*at, "content"), is_request=False)
-                if not content:
-                    undescribed.append(key)
+        responses = operation.mapping("responses")
+        for status in responses.value:
+            if status.startswith("x-"):
+                continue
+            content = responses.resolved(status).mapping("content")
+            media_type = _find_json_type(content.value)
+            key = status.upper() if status != "default" else status
+            found[key] = (
+                self._schema(content.resolved(media_type), is_request=False) if media_type else None
+            )
+            if not content.value:
+                undescribed.append(key)
         return found, undescribed
 
-    def _json_schema(
-        self, content: dict[str, Any], place: Pointer, *, is_request: bool
-    ) -> tuple[Any, str]:
-        """Return the schema of the JSON content and its media type, `application/json` preferred;
-        None and "" without JSON."""
-        types = {name.partition(";")[0].strip().lower(): name for name in content}
-        suffixed = [name for name in types if name.endswith("+json")]
-        preferred = ("application/json", *suffixed, "application/*", "*/*")
-        media_type = next((types[name] for name in preferred if name in types), "")
-        if not media_type:
-            return None, ""
-        raw, at = resolve(self._value, content[media_type], (*place, media_type))
-        schema = self._bundler.bundle(
-            raw.get("schema", True), (*at, "schema"), is_request=is_request
-        )
-        return schema, media_type
-
-    def _security(self, own: dict[str, Any], at: Pointer) -> tuple[tuple[Scheme, ...], ...]:
-        holder, place = (own, at) if "security" in own else (self._value, ())
+    def _security(self, operation: DocumentPart) -> tuple[tuple[Scheme, ...], ...]:
+        holder = operation if "security" in operation.value else self._root
         return tuple(
-            tuple(
-                self._scheme(name)
-                for name in require_mapping(alternative, (*place, "security", str(index)))
-                if not name.startswith("x-")
-            )
-            for index, alternative in enumerate(
-                require_list(holder.get("security"), (*place, "security"))
-            )
+            tuple(self._scheme(name) for name in alternative.value if not name.startswith("x-"))
+            for alternative in holder.mappings("security")
         )
 
     def _scheme(self, name: str) -> Scheme:
-        components = optional_mapping(self._value.get("components"), ("components",))
-        schemes = optional_mapping(
-            components.get("securitySchemes"), ("components", "securitySchemes")
-        )
-        at: Pointer = ("components", "securitySchemes", name)
-        if name not in schemes:
+        schemes = self._root.mapping("components").mapping("securitySchemes")
+        if name not in schemes.value:
+            at = schemes.below(name)
             message = f"`{pointer_text(at)}` is not there, `security` names it"
-            raise DocumentFault("wire.document", message, suggestion(name, schemes), pointer=at)
-        raw, _ = resolve(self._value, schemes[name], at)
-        kind = raw.get("type")
-        is_http = kind == "http" and str(raw.get("scheme")).lower() in ("bearer", "basic")
+            hint = suggestion(name, schemes.value)
+            raise DocumentFault("wire.document", message, hint, pointer=at)
+        scheme = schemes.resolved(name)
+        kind = scheme.text("type")
+        is_http = kind == "http" and scheme.text("scheme").lower() in ("bearer", "basic")
         if is_http or kind in ("oauth2", "openIdConnect"):
             return Scheme(name, "Authorization")
-        if kind == "apiKey" and raw.get("in") == "header" and isinstance(raw.get("name"), str):
-            return Scheme(name, raw["name"])
-        return Scheme(name, None)
+        header = scheme.value.get("name")
+        is_header = kind == "apiKey" and scheme.text("in") == "header" and isinstance(header, str)
+        return Scheme(name, header if is_header else None)
 
 
-def _single_server(value: dict[str, Any]) -> str | None:
+def _version_fault(value: Json) -> DocumentFault:
+    """Return the fault of a document whose version is not read."""
+    key = "swagger" if "swagger" in value else "openapi"
+    found = f"swagger {value[key]}" if key == "swagger" else preview(value.get(key))
+    message = f"`openapi` is {found}, expected 3.0, 3.1 or 3.2"
+    hint = "export the document as OpenAPI 3.1"
+    return DocumentFault("wire.document", message, hint, pointer=(key,))
+
+
+def _find_json_type(content: Json) -> str:
+    """Return the media type of JSON among the keys of `content`, `application/json` preferred; empty
+    if there is none."""
+    types = {name.partition(";")[0].strip().lower(): name for name in content}
+    suffixed = [name for name in types if name.endswith("+json")]
+    preferred = ("application/json", *suffixed, "application/*", "*/*")
+    return next((types[name] for name in preferred if name in types), "")
+
+
+def _single_server(root: DocumentPart) -> str | None:
     """Return the only absolute server URL, with variables at their defaults; None if there is none
     or several."""
     absolute = []
-    for index, raw in enumerate(require_list(value.get("servers"), ("servers",))):
-        server = require_mapping(raw, ("servers", str(index)))
-        url = str(server.get("url") or "")
-        for name, variable in optional_mapping(server.get("variables"), ("servers",)).items():
-            default = require_mapping(variable, ("servers",)).get("default")
+    for server in root.mappings("servers"):
+        url, variables = server.text("url"), server.mapping("variables")
+        for name in variables.value:
+            default = variables.required(name).value.get("default")
             url = url.replace(f"{{{name}}}", str(default or ""))
         if url.lower().startswith(("http://", "https://")) and "{" not in url:
             absolute.append(url)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from cogcli.base.api_documents.loader import DescribedService, load_described, resolve
-from cogcli.base.json_pointer import DocumentFault, Pointer, pointer_text
-from cogcli.base.jsonvalue import preview
+from cogcli.base.api_documents.loader import DescribedService, load_described
+from cogcli.base.api_documents.parts import DocumentPart, document_fault, resolve
+from cogcli.base.json_pointer import DocumentFault, Pointer
+from cogcli.base.jsonvalue import Json, preview
 from cogcli.base.problems import list_known, suggestion
 from cogcli.base.schema.bundle import SchemaBundler
+from cogcli.base.schema.keywords import Schema
 from cogcli.base.schema.validator import errors
 
 
-def _object(*required: str, **properties: Any) -> dict[str, Any]:
+def _object(*required: str, **properties: object) -> Json:
     return {"type": "object", "required": [*required], "properties": properties}
 
 
@@ -28,7 +30,7 @@ _COMPONENTS: Final = _object(
 )
 
 
-def _or_reference(kind: str) -> dict[str, Any]:
+def _or_reference(kind: str) -> Json:
     return {
         "if": _object("$ref", **{"$ref": _TEXT}),
         "then": True,
@@ -36,7 +38,7 @@ def _or_reference(kind: str) -> dict[str, Any]:
     }
 
 
-META_SCHEMA: Final[dict[str, Any]] = {
+META_SCHEMA: Final[Json] = {
     **_object(
         "openrpc", "info", "methods",
         openrpc=_TEXT,
@@ -76,7 +78,7 @@ class RpcParam(NamedTuple):
 
     name: str
     required: bool
-    schema: Any
+    schema: Schema
     deprecated: bool
 
 
@@ -87,7 +89,7 @@ class RpcMethod(NamedTuple):
     name: str
     params: tuple[RpcParam, ...]
     by_position: bool
-    result: Any
+    result: Schema | None
     is_notification: bool
     deprecated: bool
 
@@ -95,29 +97,23 @@ class RpcMethod(NamedTuple):
 class OpenRpcDocument:
     """One document and the methods that it declares."""
 
-    def __init__(self, value: dict[str, Any]) -> None:
+    def __init__(self, value: Json) -> None:
         """Raise DocumentFault `wire.document` for an unsupported version, a wrong structure or a
         repeated method."""
-        version = value.get("openrpc")
-        if not isinstance(version, str) or not version.startswith(_VERSIONS):
-            message = f"`openrpc` is {preview(version)}, expected 1.3 or 1.4"
+        root = DocumentPart(value, value, ())
+        if not root.text("openrpc").startswith(_VERSIONS):
+            message = f"`openrpc` is {preview(value.get('openrpc'))}, expected 1.3 or 1.4"
             raise DocumentFault("wire.document", message, pointer=("openrpc",))
         _require_shape(value, ())
-        self._value = value
         self._bundler = SchemaBundler(value)
-        found: dict[str, RpcMethod] = {}
-        for index, item in enumerate(self._value["methods"]):
-            raw, place = self._resolve_item(item, ("methods", str(index)), "method")
-            if raw["name"] in found:
+        self._methods: dict[str, RpcMethod] = {}
+        for raw in _checked_items(root, "methods", "method"):
+            method = self._method(raw)
+            if method.name in self._methods:
                 hint = "give each method a name of its own"
-                raise DocumentFault(
-                    "wire.document",
-                    f"method `{raw['name']}` repeated",
-                    hint,
-                    pointer=(*place, "name"),
-                )
-            found[raw["name"]] = self._method(raw, place)
-        self._methods = found
+                text, pointer = f"method `{method.name}` repeated", raw.below("name")
+                raise DocumentFault("wire.document", text, hint, pointer=pointer)
+            self._methods[method.name] = method
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,48 +128,57 @@ class OpenRpcDocument:
             raise DocumentFault("wire.operation", f"no method `{name}`", hint)
         return found
 
-    def _method(self, raw: dict[str, Any], place: Pointer) -> RpcMethod:
-        result = None
-        if "result" in raw:
-            descriptor, at = self._resolve_item(raw["result"], (*place, "result"), "descriptor")
-            result = self._bundler.bundle(descriptor["schema"], (*at, "schema"))
+    def _method(self, raw: DocumentPart) -> RpcMethod:
+        has_result = "result" in raw.value
         return RpcMethod(
-            raw["name"],
-            tuple(self._params(raw, place)),
-            raw.get("paramStructure") == "by-position",
-            result,
-            "result" not in raw,
-            raw.get("deprecated") is True,
+            raw.text("name"),
+            tuple(self._params(raw)),
+            raw.text("paramStructure") == "by-position",
+            self._schema(_checked(raw, "result", "descriptor")) if has_result else None,
+            not has_result,
+            raw.is_true("deprecated"),
         )
 
-    def _params(self, raw: dict[str, Any], place: Pointer) -> Iterator[RpcParam]:
+    def _params(self, method: DocumentPart) -> Iterator[RpcParam]:
         names: set[str] = set()
-        for index, item in enumerate(raw["params"]):
-            param, at = self._resolve_item(item, (*place, "params", str(index)), "descriptor")
-            name = param["name"]
+        for param in _checked_items(method, "params", "descriptor"):
+            name = param.text("name")
             if name in names:
-                message = f"method `{raw['name']}`: parameter `{name}` repeated"
-                raise DocumentFault("wire.document", message, pointer=(*at, "name"))
+                message = f"method `{method.text('name')}`: parameter `{name}` repeated"
+                raise DocumentFault("wire.document", message, pointer=param.below("name"))
             names.add(name)
-            schema = self._bundler.bundle(param["schema"], (*at, "schema"))
-            deprecated = param.get("deprecated") is True
-            yield RpcParam(name, param.get("required") is True, schema, deprecated)
+            schema, deprecated = self._schema(param), param.is_true("deprecated")
+            yield RpcParam(name, param.is_true("required"), schema, deprecated)
 
-    def _resolve_item(self, item: Any, place: Pointer, kind: str) -> tuple[dict[str, Any], Pointer]:
-        """Return an item, or the checked target of its `$ref`, which the meta-schema does not
-        follow."""
-        raw, at = resolve(self._value, item, place)
-        if raw is not item:
-            _require_shape(raw, at, kind)
-        return raw, at
+    def _schema(self, descriptor: DocumentPart) -> Schema:
+        return self._bundler.bundle(descriptor.value["schema"], descriptor.below("schema"))
 
 
-def _require_shape(value: dict[str, Any], place: Pointer, kind: str = "") -> None:
+def _checked_items(holder: DocumentPart, key: str, kind: str) -> Iterator[DocumentPart]:
+    """Yield the items of a list, or the checked targets of their references, which the meta-schema
+    does not follow."""
+    for item, place in holder.items(key):
+        yield _checked_target(holder.document, item, place, kind)
+
+
+def _checked(holder: DocumentPart, key: str, kind: str) -> DocumentPart:
+    """Return a member, or the checked target of its reference."""
+    return _checked_target(holder.document, holder.value[key], holder.below(key), kind)
+
+
+def _checked_target(document: Json, item: object, place: Pointer, kind: str) -> DocumentPart:
+    raw, at = resolve(document, item, place)
+    if raw is not item:
+        _require_shape(raw, at, kind)
+    return DocumentPart(document, raw, at)
+
+
+def _require_shape(value: Json, place: Pointer, kind: str = "") -> None:
     """Raise DocumentFault `wire.document` at the first breach of the meta-schema."""
     schema = {"$ref": f"#/$defs/{kind}", "$defs": META_SCHEMA["$defs"]} if kind else META_SCHEMA
     for where, message in errors(schema, value)[:1]:
         at = (*place, *(where.split("/") if where else ()))
-        raise DocumentFault("wire.document", f"`{pointer_text(at)}`: {message}", pointer=at)
+        raise document_fault(at, message)
 
 
 def load_openrpc(service: DescribedService) -> OpenRpcDocument | None:
