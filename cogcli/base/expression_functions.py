@@ -7,7 +7,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.errors import ExpressionError
@@ -22,20 +22,22 @@ class Function(NamedTuple):
     """One function: its implementation, its least and most number of arguments, and its notation in
     messages."""
 
-    call: Callable[..., Any]
+    call: Callable[..., object]
     least: int
     most: int
     usage: str
 
 
-def contains(container: Any, part: Any) -> bool:
+def contains(container: object, part: object) -> bool:
     """Whether a list has an equal element, an object the key, or a text the part. Raises ExpressionError."""
-    kind = kind_of(container)
-    if kind == "list":
-        return any(equal(part, item) for item in container)
-    if kind in ("object", "text") and kind_of(part) == "text":
-        return part in container
-    found = f"found {kind_of(part)} in {kind}"
+    match container:
+        case list() | tuple():
+            return any(equal(part, item) for item in container)
+        case dict() if type(part) is str:
+            return part in container
+        case str() if type(part) is str:
+            return part in container
+    found = f"found {kind_of(part)} in {kind_of(container)}"
     raise _type_error(f"looks into a list, or for a text into an object or a text, {found}")
 
 
@@ -43,73 +45,87 @@ def _type_error(message: str) -> ExpressionError:
     return ExpressionError("expr.type", message)
 
 
-def _require(kinds: tuple[str, ...], value: Any) -> Any:
-    if kind_of(value) not in kinds:
-        raise _type_error(f"takes {' or '.join(kinds)}, found {kind_of(value)}")
+def _other_kind(expected: str, found: object) -> ExpressionError:
+    return _type_error(f"takes {expected}, found {kind_of(found)}")
+
+
+def _text(value: object) -> str:
+    if type(value) is not str:
+        raise _other_kind("text", value)
     return value
 
 
-def _length(value: Any) -> int:
-    return len(_require(("text", "list", "object"), value))
+def _list(value: object) -> Sequence[Any]:
+    if type(value) is list or type(value) is tuple:
+        return value
+    raise _other_kind("list", value)
 
 
-def _lower(text: Any) -> str:
-    return str(_require(("text",), text)).lower()
+def _length(value: object) -> int:
+    if type(value) is str or type(value) is list or type(value) is dict or type(value) is tuple:
+        return len(value)
+    raise _other_kind("text or list or object", value)
 
 
-def _upper(text: Any) -> str:
-    return str(_require(("text",), text)).upper()
+def _lower(text: object) -> str:
+    return _text(text).lower()
 
 
-def _starts_with(text: Any, prefix: Any) -> bool:
-    return str(_require(("text",), text)).startswith(_require(("text",), prefix))
+def _upper(text: object) -> str:
+    return _text(text).upper()
 
 
-def _join(items: Any, separator: Any = "") -> str:
+def _starts_with(text: object, prefix: object) -> bool:
+    return _text(text).startswith(_text(prefix))
+
+
+def _join(items: object, separator: object = "") -> str:
     """Join the items of a list. Text is used verbatim, numbers in JSON form. Raise ExpressionError `expr.limit`."""
-    words = [_word(item) for item in _require(("list",), items)]
-    size = sum(map(len, words)) + len(_require(("text",), separator)) * max(len(words) - 1, 0)
+    words = [_word(item) for item in _list(items)]
+    between = _text(separator)
+    size = sum(map(len, words)) + len(between) * max(len(words) - 1, 0)
     if size > MAX_TEXT:
         raise ExpressionError("expr.limit", f"gives {size} characters, at most {MAX_TEXT}")
-    return str(separator).join(words)
+    return between.join(words)
 
 
-def _word(item: Any) -> str:
-    if kind_of(item) not in ("text", "number"):
-        raise _type_error(f"takes a list of texts and numbers, found {kind_of(item)} in it")
-    return item if isinstance(item, str) else repr(item)
+def _word(item: object) -> str:
+    if type(item) is str:
+        return item
+    if type(item) is int or type(item) is float:
+        return repr(item)
+    raise _type_error(f"takes a list of texts and numbers, found {kind_of(item)} in it")
 
 
-def _round(number: Any, digits: Any = 0) -> Any:
+def _round(number: object, digits: object = 0) -> int | float:
     """Round half away from zero, in the decimal notation of the number. Without `digits` return an
     integer."""
-    _require(("number",), number)
+    if type(number) is not int and type(number) is not float:
+        raise _other_kind("number", number)
     if type(digits) is not int or not 0 <= digits <= _MAX_DIGITS:
         raise _type_error(f"takes 0 to {_MAX_DIGITS} digits")
     if abs(number) > MAX_INTEGER or isinstance(number, int):
         return number
-    from decimal import (
-        ROUND_HALF_UP,
-        Context,
-        Decimal,
-    )  # importing decimal takes a tenth of a short run
+    # Importing decimal takes a tenth of a short run.
+    from decimal import ROUND_HALF_UP, Context, Decimal
 
     places = Decimal(1).scaleb(-digits)
     rounded = Decimal(repr(number)).quantize(places, ROUND_HALF_UP, Context(prec=60))
     return float(rounded) + 0.0 if digits else int(rounded)  # never -0.0
 
 
-def _require_sortable(items: Any) -> list[Any]:
+def _sortable(items: object) -> list[Any]:
     """Return the list if its members can be sorted: all numbers, or all texts."""
-    kinds = {kind_of(item) for item in _require(("list",), items)}
+    members = list(_list(items))
+    kinds = set(map(kind_of, members))
     if not (kinds <= {"number"} or kinds <= {"text"}):
         raise _type_error(f"takes numbers or texts, found {' and '.join(sorted(kinds))}")
-    return list(items)
+    return members
 
 
-def _make_extreme(choose: Callable[[list[Any]], Any]) -> Callable[..., Any]:
-    def extreme(*values: Any) -> Any:
-        items = _require_sortable(values[0] if len(values) == 1 else list(values))
+def _make_extreme(choose: Callable[[list[Any]], object]) -> Callable[..., object]:
+    def extreme(*values: object) -> object:
+        items = _sortable(values[0] if len(values) == 1 else list(values))
         if not items:
             raise _type_error("takes a list that is not empty")
         return choose(items)
@@ -117,33 +133,34 @@ def _make_extreme(choose: Callable[[list[Any]], Any]) -> Callable[..., Any]:
     return extreme
 
 
-def _any(items: Any) -> bool:
-    return any(_require(("list",), items))
+def _any(items: object) -> bool:
+    return any(_list(items))
 
 
-def _all(items: Any) -> bool:
-    return all(_require(("list",), items))
+def _all(items: object) -> bool:
+    return all(_list(items))
 
 
-def _sum(items: Any) -> Any:
+def _sum(items: object) -> int | float:
     """Add numbers: exactly for integers, correctly rounded for others."""
-    for item in _require(("list",), items):
+    numbers = _list(items)
+    for item in numbers:
         if kind_of(item) != "number":
             raise _type_error(f"takes a list of numbers, found {kind_of(item)} in it")
-    if all(type(item) is int for item in items):
-        total = sum(items)
+    if all(type(item) is int for item in numbers):
+        total: int = sum(numbers)
         if abs(total) <= MAX_INTEGER:
             return total
     else:
         try:
-            return math.fsum(items)
+            return math.fsum(numbers)
         except OverflowError:
             pass
     raise ExpressionError("expr.limit", "gives a number that JSON does not hold")
 
 
-def _sorted(items: Any) -> list[Any]:
-    return sorted(_require_sortable(items))
+def _sorted(items: object) -> list[object]:
+    return sorted(_sortable(items))
 
 
 _TIME: Final = re.compile(
@@ -154,25 +171,34 @@ _TIME: Final = re.compile(
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 
-def _date(text: Any) -> Any:
+def _date(text: object) -> int | float:
     """Return the seconds since 1970 in UTC of an ISO 8601 date (its first moment) or time. A time
     without a zone is UTC."""
-    match = _TIME.fullmatch(_require(("text",), text))
-    numbers = [int(part or 0) for part in match.groups()[:6]] if match else []
-    try:
-        moment = datetime.datetime(*numbers)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        moment = None
+    written = _text(text)
+    match = _TIME.fullmatch(written)
+    moment = _moment(match) if match else None
     if match is None or moment is None:
         raise _type_error(
-            f"takes a date or time as 2026-01-31 or 2026-01-31T09:00:00Z, found `{text[:40]}`"
+            f"takes a date or time as 2026-01-31 or 2026-01-31T09:00:00Z, found `{written[:40]}`"
         )
-    away = int(match["hours"] or 0) * 3600 + int(match["minutes"] or 0) * 60
-    seconds = (moment - _EPOCH) // datetime.timedelta(seconds=1) + (
-        away if match["sign"] == "-" else -away
-    )
+    seconds = (moment - _EPOCH) // datetime.timedelta(seconds=1) - _zone_seconds(match)
     parts = (match["fraction"] or "").rstrip("0")
     return seconds + int(parts) / 10 ** len(parts) if parts else seconds
+
+
+def _moment(match: re.Match[str]) -> datetime.datetime | None:
+    """Return the written moment without its zone; None if the calendar or the clock has none."""
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    try:
+        return datetime.datetime(year, month, day, hour, minute, second)
+    except ValueError:
+        return None
+
+
+def _zone_seconds(match: re.Match[str]) -> int:
+    """Return the seconds by which the written zone is ahead of UTC."""
+    ahead = int(match["hours"] or 0) * 3600 + int(match["minutes"] or 0) * 60
+    return -ahead if match["sign"] == "-" else ahead
 
 
 _ANY_NUMBER: Final = 256
