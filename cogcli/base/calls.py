@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.errors import TransportError
+from cogcli.base.jsonvalue import Json
 
 HARMLESS: Final = ("none", "idempotent")
 """Effect classes whose calls may be repeated without an approval."""
@@ -40,7 +41,7 @@ class Member(NamedTuple):
         """Return the seconds after which a call is given up, including all waiting."""
         return self.timeout_seconds + self.start_seconds
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The member as `run.started` records it."""
         payload = self._asdict()
         if not self.start_seconds:
@@ -66,7 +67,7 @@ class BindingChain(NamedTuple):
     choice (docs/reference/binding.md#selection)."""
 
     members: tuple[Member, ...]
-    explanation: dict[str, Any]
+    explanation: Json
     passed_over: tuple[PassedOver, ...] = ()
 
     @property
@@ -77,7 +78,7 @@ class BindingChain(NamedTuple):
             ids.insert(each.before, each.binding_id)
         return ids
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """The chain as `run.started` records it: explanation, members, and bindings passed over."""
         payload = {**self.explanation, "members": [member.to_payload() for member in self.members]}
         if self.passed_over:
@@ -172,7 +173,7 @@ class Attempt(NamedTuple):
 
     capability_id: str
     member: Member
-    input: dict[str, Any]
+    input: Json
     effect: str
     idempotency_key: str
     run_id: str
@@ -200,6 +201,6 @@ class Answer(NamedTuple):
     reports. `record` holds members for the attempt's element in `attempts[]`
     (docs/reference/protocols.md#record), not yet masked."""
 
-    output: dict[str, Any]
+    output: Json
     usage: Mapping[str, int] | None = None
     record: Mapping[str, Any] | None = None

@@ -6,20 +6,20 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
 _TRACE: Final = re.compile(r"(?!0{32})[0-9a-f]{32}")
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     """Return compact UTF-8 JSON with sorted keys: equal values give equal bytes. Raise TypeError
     for values that are not JSON."""
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-def compact(value: Any) -> bytes:
+def compact(value: object) -> bytes:
     """Return compact UTF-8 JSON with keys in their own order, for values whose order has a meaning."""
     return orjson.dumps(value)
 
@@ -29,7 +29,7 @@ def digest(data: bytes | memoryview) -> str:
     return f"sha256:{sha256(data).hexdigest()}"
 
 
-def digest_of(value: Any) -> str:
+def digest_of(value: object) -> str:
     """Return the digest of a value's canonical bytes."""
     return digest(canonical(value))
 

@@ -31,6 +31,13 @@ _INSTEAD: Final = {
     "=~": _PATTERN, "!~": _PATTERN, "?.": "`.`, and `is null` where it may lead nowhere",
     "=>": "contains(list, value), or go over the list with `foreach` on a step",
 }  # fmt: skip
+_SYMBOLS: Final = {
+    **{sign: (sign, f"write {instead}") for sign, instead in _INSTEAD.items()},
+    **{sign: (sign, _QUOTES) for sign in "`“”‘’"},
+    ";": (";", "one expression stands alone"),
+    "?": ("?:", f"write {_CHOICE}"),
+}
+"""Symbols of other languages: their names in messages, and what to write instead."""
 _BRACES: Final = re.compile(rf"\$?\.?\{{*\s*({_PATH})")
 
 _OTHER_NAMES: Final = {
@@ -93,26 +100,19 @@ def foreign_operator(text: str) -> tuple[int, str, str]:
 
     The operator is empty if there is none."""
     for found in _FOREIGN.finditer(text):
-        sign = found["braces"] or found["symbol"] or found["word"] or ""
-        if found["braces"]:
+        kind = found.lastgroup or "text"
+        sign = found[kind]
+        if kind == "braces":
             alone = _BRACES.match(text, found.start())
-            return (
-                found.start(),
-                sign,
-                f"a path stands alone: {alone[1] if alone else 'inputs.NAME'}",
-            )
-        if found["word"]:
+            path = alone[1] if alone else "inputs.NAME"
+            return found.start(), sign, f"a path stands alone: {path}"
+        if kind == "word":
             return found.start(), sign, f"write `{sign.lower()}`"
-        if found["infix"]:
-            return found.start(), found["infix"], f"write {_INFIX[found['infix']]}"
-        if sign and sign in "`“”‘’":
-            return found.start(), sign, _QUOTES
-        if sign == ";":
-            return found.start(), sign, "one expression stands alone"
-        if sign == "?":
-            return found.start(), "?:", f"write {_CHOICE}"
-        if sign in _INSTEAD:
-            return found.start(), sign, f"write {_INSTEAD[sign]}"
+        if kind == "infix":
+            return found.start(), sign, f"write {_INFIX[sign]}"
+        if kind == "symbol" and sign in _SYMBOLS:
+            name, hint = _SYMBOLS[sign]
+            return found.start(), name, hint
     return 0, "", ""
 
 
@@ -125,34 +125,60 @@ def similar_functions(name: str) -> list[str]:
 
 def hint_for(node: ast.expr) -> str:
     """Return what to write instead of Python syntax outside the language; empty without advice."""
-    if isinstance(node, ast.IfExp):
-        return f"write {_CHOICE}"
-    if isinstance(node, ast.Set):
-        inner: ast.expr = node
-        while isinstance(inner, ast.Set) and len(inner.elts) == 1:
-            inner = inner.elts[0]
-        return f"a path stands alone: {ast.unparse(inner)[:60]}"
-    if isinstance(node, ast.JoinedStr):
-        return "write join([a, b])"
-    if isinstance(node, ast.BinOp):
-        if isinstance(node.op, ast.BitOr) and isinstance(node.right, ast.Name | ast.Call):
-            return _filter_hint(node, node.right)
-        if isinstance(node.op, ast.BitAnd | ast.BitOr):
-            return f"write `{'and' if isinstance(node.op, ast.BitAnd) else 'or'}`"
-        if isinstance(node.op, ast.Add):
+    match node:
+        case ast.Set():
+            return f"a path stands alone: {_unparse(_innermost(node))}"
+        case ast.BinOp():
+            return _operator_hint(node)
+        case _:
+            return _HINTS.get(type(node), "")
+
+
+_LOOP: Final = "go over a list with `foreach` on a step"
+_HINTS: Final[dict[type[ast.expr], str]] = {
+    ast.IfExp: f"write {_CHOICE}",
+    ast.JoinedStr: "write join([a, b])",
+    ast.ListComp: _LOOP,
+    ast.GeneratorExp: _LOOP,
+    ast.SetComp: _LOOP,
+    ast.DictComp: _LOOP,
+    ast.Lambda: _LOOP,
+    ast.Dict: "read values by their paths: an expression makes no object",
+}
+
+
+def _innermost(node: ast.expr) -> ast.expr:
+    """Return the expression in braces around braces."""
+    while isinstance(node, ast.Set) and len(node.elts) == 1:
+        node = node.elts[0]
+    return node
+
+
+def _operator_hint(node: ast.BinOp) -> str:
+    match node.op:
+        case ast.BitOr() if isinstance(node.right, ast.Name | ast.Call):
+            return _filter_hint(_unparse(node.left), node.right)
+        case ast.BitOr():
+            return "write `or`"
+        case ast.BitAnd():
+            return "write `and`"
+        case ast.Add():
             return "write sum([a, b]) for numbers, join([a, b]) for texts"
-        return _ARITHMETIC
-    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp | ast.Lambda):
-        return "go over a list with `foreach` on a step"
-    if isinstance(node, ast.Dict):
-        return "read values by their paths: an expression makes no object"
-    return ""
+        case _:
+            return _ARITHMETIC
 
 
-def _filter_hint(node: ast.BinOp, filtered: ast.Name | ast.Call) -> str:
-    left = ast.unparse(node.left)[:60]
-    if isinstance(filtered, ast.Call) and ast.unparse(filtered.func) == "default" and filtered.args:
-        return f"write {left} or {ast.unparse(filtered.args[0])[:60]}"
-    named = filtered.func if isinstance(filtered, ast.Call) else filtered
-    meant = similar_functions(named.id) if isinstance(named, ast.Name) else []
-    return f"write {meant[0]}({left})" if meant else "nothing is filtered by `|`"
+def _filter_hint(value: str, filtered: ast.Name | ast.Call) -> str:
+    """Return what to write instead of `value | filtered`."""
+    match filtered:
+        case ast.Call(func=ast.Name(id="default"), args=[default, *_]):
+            return f"write {value} or {_unparse(default)}"
+        case ast.Call(func=ast.Name(id=name)) | ast.Name(id=name):
+            meant = similar_functions(name)
+        case _:
+            meant = []
+    return f"write {meant[0]}({value})" if meant else "nothing is filtered by `|`"
+
+
+def _unparse(node: ast.expr) -> str:
+    return ast.unparse(node)[:60]

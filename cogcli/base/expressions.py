@@ -33,9 +33,13 @@ from cogcli.base.refs import MAX_SEGMENTS, MISSING, READABLE, Reference
 
 MAX_LENGTH: Final = 2000
 MAX_DEPTH: Final = 50
-Lookup = Callable[[Reference], Any]
+Lookup = Callable[[Reference], object]
 """A function that returns the value of a reference, or MISSING."""
-Evaluate = Callable[[Lookup], Any]
+Evaluate = Callable[[Lookup], object]
+
+
+_Compute = Callable[..., object]
+"""A function of values of an expression."""
 
 
 class ExpressionFault(ValueError):
@@ -182,10 +186,10 @@ class _ExpressionParser:
         """A fault at a node."""
         return ExpressionFault(message, self._source.start(node) + 1, name, hint)
 
-    def placed(self, node: ast.expr, compute: Callable[..., Any]) -> Callable[..., Any]:
+    def placed(self, node: ast.expr, compute: _Compute) -> _Compute:
         """Wrap `compute`, so that its errors name their part of the expression."""
 
-        def placed(*values: Any) -> Any:
+        def placed(*values: object) -> object:
             try:
                 return compute(*values)
             except ExpressionError as error:
@@ -226,11 +230,12 @@ class _ExpressionParser:
 
     def unary(self, node: ast.UnaryOp, depth: int) -> Evaluate:
         operand = self.compiled(node.operand, depth + 1)
-        if isinstance(node.op, ast.Not):
-            return lambda lookup: not operand(lookup)
-        inner = node.operand.value if isinstance(node.operand, ast.Constant) else None
-        if isinstance(node.op, ast.USub) and type(inner) in (int, float):
-            return lambda lookup: -operand(lookup)
+        match node:
+            case ast.UnaryOp(op=ast.Not()):
+                return lambda lookup: not operand(lookup)
+            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+                if not isinstance(number, bool):
+                    return lambda lookup: -number
         raise self.fault(f"`{_excerpt(node)}` is not in the language", node)
 
     def boolean(self, node: ast.BoolOp, depth: int) -> Evaluate:
@@ -315,7 +320,7 @@ class _ExpressionParser:
             raise self.fault(f"`{text}` is not a path", node, name=text, hint=hint)
         self.mention(reference, node)
 
-        def found(lookup: Lookup) -> Any:
+        def found(lookup: Lookup) -> object:
             if (value := lookup(reference)) is MISSING:
                 hint = "compare with `is null` first"
                 raise ExpressionError(
@@ -329,21 +334,25 @@ class _ExpressionParser:
         """Return the reference that names, attributes and constant subscripts spell, or None."""
         segments: list[str] = []
         while not isinstance(node, ast.Name):
-            if isinstance(node, ast.Attribute):
-                key: Any = node.attr
-            elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-                key = node.slice.value
-            else:
-                return None
-            if not isinstance(key, str) and (type(key) is not int or key < 0):
-                return None
-            segments.append(str(key))
+            match node:
+                case ast.Attribute(attr=key):
+                    segments.append(key)
+                case ast.Subscript(slice=ast.Constant(value=str(key))):
+                    segments.append(key)
+                case ast.Subscript(slice=ast.Constant(value=int(index))) if _is_index(index):
+                    segments.append(str(index))
+                case _:
+                    return None
             node = node.value
         segments.reverse()
         known = (node.id in READABLE and segments) or node.id in self._loop_names
         if not known or len(segments) > MAX_SEGMENTS:
             return None
         return Reference(".".join([node.id, *segments]), node.id, tuple(segments))
+
+
+def _is_index(value: int) -> bool:
+    return value >= 0 and not isinstance(value, bool)
 
 
 def _excerpt(node: ast.expr, limit: int = 40) -> str:
@@ -368,14 +377,18 @@ def _method_hint(node: ast.Call) -> str:
 
 
 def _is_null(node: ast.expr) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id in ("null", "none")
-    return isinstance(node, ast.Constant) and node.value is None
+    match node:
+        case ast.Name(id=name):
+            return name in ("null", "none")
+        case ast.Constant(value=None):
+            return True
+        case _:
+            return False
 
 
-def _first_or_last(terms: list[Evaluate], lookup: Lookup, *, truth: bool) -> Any:
+def _first_or_last(terms: list[Evaluate], lookup: Lookup, *, truth: bool) -> object:
     """Return the first value with this truth, else the last. Later terms are not evaluated."""
-    value: Any = None
+    value: object = None
     for term in terms:
         value = term(lookup)
         if bool(value) is truth:
@@ -383,8 +396,11 @@ def _first_or_last(terms: list[Evaluate], lookup: Lookup, *, truth: bool) -> Any
     return value
 
 
-def _comparison(symbol: str, compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    def ordered(a: Any, b: Any) -> bool:
+_Compare = Callable[[Any, Any], bool]
+
+
+def _comparison(symbol: str, compare: _Compare) -> _Compare:
+    def ordered(a: object, b: object) -> bool:
         if kind_of(a) == kind_of(b) and kind_of(a) in ("number", "text"):
             return compare(a, b)
         raise ExpressionError(
@@ -395,7 +411,7 @@ def _comparison(symbol: str, compare: Callable[[Any, Any], bool]) -> Callable[[A
     return ordered
 
 
-_COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], bool]]] = {
+_COMPARE: Final[dict[type[ast.cmpop], _Compare]] = {
     ast.Eq: equal,
     ast.NotEq: lambda a, b: not equal(a, b),
     ast.Lt: _comparison("<", lambda a, b: bool(a < b)),

@@ -26,7 +26,7 @@ def scalar_data(value: Any) -> str | int | float | None:
     return float.__float__(value) if issubclass(kind, float) else None
 
 
-def object_data(value: Any) -> Iterable[tuple[Any, Any]] | None:
+def object_data(value: Any) -> Iterable[tuple[object, object]] | None:
     """Return the members of a dict, a named tuple or a dataclass; None for any other value.
 
     Raise ValueError for a field of a dataclass that was never set."""
@@ -42,7 +42,7 @@ def object_data(value: Any) -> Iterable[tuple[Any, Any]] | None:
     return None if fields is _ABSENT else _dataclass_members(value, fields)
 
 
-def list_data(value: Any) -> Iterator[Any] | None:
+def list_data(value: Any) -> Iterator[object] | None:
     """Return the elements of a list or a tuple; None for any other value."""
     kind = type(value)
     if issubclass(kind, list):
@@ -50,7 +50,7 @@ def list_data(value: Any) -> Iterator[Any] | None:
     return tuple.__iter__(value) if issubclass(kind, tuple) else None
 
 
-def _dataclass_members(value: Any, fields: Any) -> Iterator[tuple[str, Any]]:
+def _dataclass_members(value: object, fields: object) -> Iterator[tuple[str, object]]:
     from dataclasses import fields as fields_of  # imported only if the value is a dataclass
 
     own = _own_members(value)
@@ -60,7 +60,7 @@ def _dataclass_members(value: Any, fields: Any) -> Iterator[tuple[str, Any]]:
         yield field.name, _field_value(value, own, field.name)
 
 
-def _field_value(value: Any, own: dict[str, Any], name: str) -> Any:
+def _field_value(value: object, own: dict[str, object], name: str) -> object:
     """Return the stored value of a field. For a property it returns the property itself, which is
     not a JSON value."""
     if dict.__contains__(own, name):
@@ -76,12 +76,12 @@ def _field_value(value: Any, own: dict[str, Any], name: str) -> Any:
     return member
 
 
-def _own_members(value: Any) -> dict[str, Any]:
+def _own_members(value: object) -> dict[str, object]:
     """Return the attributes that an object itself stores, without slots."""
     found = _class_member(type(value), "__dict__")
     if type(found) is not GetSetDescriptorType:
         return {}
-    members: dict[str, Any] = GetSetDescriptorType.__get__(found, value)
+    members: dict[str, object] = GetSetDescriptorType.__get__(found, value)
     return members
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 if TYPE_CHECKING:
     from cogcli.base.calls import Cancellation
     from cogcli.base.file_roots import Roots
+    from cogcli.base.jsonvalue import Json
 
 
 class HostAccess(NamedTuple):
@@ -40,7 +41,7 @@ class HostAccess(NamedTuple):
     """
     write_roots: Roots = ()
     """The folders where files are written; () for the working directory."""
-    files: list[dict[str, Any]] | None = None
+    files: list[Json] | None = None
     """The list that receives the path, size and hash of each written file; None if they are not
     recorded."""
 

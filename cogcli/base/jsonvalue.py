@@ -19,17 +19,17 @@ _LONGEST_PLACE: Final = 80
 _SCALARS = (str, int, float, bool, type(None))
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Return the value if it is text, else empty text."""
     return value if isinstance(value, str) else ""
 
 
-def object_of(value: Any) -> dict[str, Any]:
+def object_of(value: object) -> Json:
     """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def list_of(value: Any) -> list[Any]:
+def list_of(value: object) -> list[Any]:
     """Return the value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
@@ -44,15 +44,16 @@ class NotJson(ValueError):
         self.reason = reason
 
 
-def holds_at_most(value: Any, most: int) -> bool:
+def holds_at_most(value: object, most: int) -> bool:
     """Whether a value consists of at most `most` values, itself included. Counting stops there."""
     count, waiting = 0, [value]
     while waiting and count <= most:
         part = waiting.pop()
         count += 1
-        waiting += (
-            part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
-        )
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
+            waiting += part.values()
     return count <= most
 
 
@@ -90,7 +91,7 @@ def to_plain_json(value: Any, place: str = "", depth: int = 0) -> Any:
     return _convert_foreign(value, place, depth)
 
 
-def _convert_foreign(value: Any, place: str, depth: int) -> Any:
+def _convert_foreign(value: object, place: str, depth: int) -> Any:
     """Convert a value whose type is not one of JSON's own."""
     if (scalar := scalar_data(value)) is not None:
         return to_plain_json(scalar, place, depth)
@@ -101,16 +102,16 @@ def _convert_foreign(value: Any, place: str, depth: int) -> Any:
     raise NotJson(place, f"`{type(value).__name__}`, no JSON value,")
 
 
-def _list(items: Iterable[Any], place: str, depth: int) -> list[Any]:
+def _list(items: Iterable[object], place: str, depth: int) -> list[Any]:
     _require_depth(place, depth)
     prefix = f"{place}." if place else ""
     return [to_plain_json(item, f"{prefix}{n}", depth + 1) for n, item in enumerate(items)]
 
 
-def _object(members: Iterable[tuple[Any, Any]], place: str, depth: int) -> dict[str, Any]:
+def _object(members: Iterable[tuple[object, object]], place: str, depth: int) -> Json:
     _require_depth(place, depth)
     prefix = f"{place}." if place else ""
-    result: dict[str, Any] = {}
+    result: Json = {}
     for name, item in members:
         key = name if type(name) is str else _key(name, place)
         if key in result:  # two unequal keys of foreign text types may become the same text
@@ -119,7 +120,7 @@ def _object(members: Iterable[tuple[Any, Any]], place: str, depth: int) -> dict[
     return result
 
 
-def _key(name: Any, place: str) -> str:
+def _key(name: object, place: str) -> str:
     key = scalar_data(name)
     if not isinstance(key, str):
         raise NotJson(place, f"key of type {type(name).__name__}")
@@ -140,7 +141,7 @@ def _text(value: str, place: str) -> str:
     return value
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     """Return the word that users see for a value's type: text, number, boolean, list, object or
     null."""
     if value is None:
@@ -160,17 +161,18 @@ _WORDS: Final = {
 }
 
 
-def preview(value: Any, limit: int = 60) -> str:
+def preview(value: object, limit: int = 60) -> str:
     """Return a value as one short line: its type word, and the value itself if it is a scalar."""
     if isinstance(value, str):
         text = value if len(value) <= limit else f"{value[: limit - 1]}…"
         return f'text "{text}"'
     if value is None or isinstance(value, list | dict):
         return kind_of(value)
-    return f"{kind_of(value)} {str(value).lower() if isinstance(value, bool) else value}"[:limit]
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{kind_of(value)} {shown}"[:limit]
 
 
-def equal(a: Any, b: Any) -> bool:
+def equal(a: object, b: object) -> bool:
     """Deep equality without coercion: `1 == 1.0`, but `true` is not `1`."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from cogcli.base.errors import OutputMappingError
-from cogcli.base.jsonvalue import equal, kind_of
+from cogcli.base.jsonvalue import Json, equal
 
 
 def require_mergeable(strategy: str, target: str, present: str | None, value: str) -> None:
@@ -25,7 +25,7 @@ def require_mergeable(strategy: str, target: str, present: str | None, value: st
             )
 
 
-def merge(strategy: str, present: Any, value: Any) -> Any:
+def merge(strategy: str, present: object, value: object) -> object:
     """Return the new value of the target. `present` is the state's own value, None if absent. The
     result may share parts with `value`."""
     return value if present is None else STRATEGIES[strategy].combine(present, value)
@@ -38,23 +38,25 @@ def replaces_present(strategy: str) -> bool:
     return row is not None and not row.keeps_present
 
 
-def _replace(present: Any, value: Any) -> Any:
+def _replace(present: object, value: object) -> object:
     return value
 
 
-def _append(present: list[Any], value: list[Any]) -> list[Any]:
+def _append(present: list[object], value: list[object]) -> list[object]:
     # The list belongs to the state alone: every reader got a copy.
     present.extend(value)
     return present
 
 
-def _deep_merge(present: Any, over: Any) -> Any:
+def _deep_merge(present: object, over: object) -> object:
     """Merge `over` into `present`, recursively through objects. If either is not an object, `over`
     wins."""
-    return _merge_objects(present, over) if type(present) is dict and type(over) is dict else over
+    if type(present) is dict and type(over) is dict:
+        return _merge_objects(present, over)
+    return over
 
 
-def _merge_objects(present: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+def _merge_objects(present: Json, over: Json) -> Json:
     for key, value in over.items():
         below = present.get(key)
         if type(below) is dict and type(value) is dict:
@@ -64,31 +66,32 @@ def _merge_objects(present: dict[str, Any], over: dict[str, Any]) -> dict[str, A
     return present
 
 
-def find_conflict(a: Any, b: Any, path: str = "") -> str | None:
+def find_conflict(a: object, b: object, path: str = "") -> str | None:
     """Return the first leaf that two concurrent deep merges set differently, as a dotted path; None
     if they agree.
 
     The path is empty for the whole value."""
-    if not (kind_of(a) == kind_of(b) == "object"):
+    if type(a) is not dict or type(b) is not dict:
         return None if equal(a, b) else path
-    for key in a.keys() & b.keys():
-        inner = find_conflict(a[key], b[key], f"{path}.{key}" if path else key)
-        if inner is not None:
-            return inner
+    for key, value in a.items():  # in the order of `a`, so that a replay finds the same leaf
+        if key in b:
+            inner = find_conflict(value, b[key], f"{path}.{key}" if path else key)
+            if inner is not None:
+                return inner
     return None
 
 
 class Strategy(NamedTuple):
     """How a value is written to a target that already has one."""
 
-    combine: Callable[[Any, Any], Any]
+    combine: Callable[[Any, Any], object]
     """Returns the new value of the target from the state's own value, which it may change, and the
     written value."""
     needs: str = ""
     """The kind that both values must have; empty if any kind is allowed."""
     of_any_kind: bool = False
     """Whether it combines values although it requires no kind."""
-    find_conflict: Callable[[Any, Any], str | None] | None = None
+    find_conflict: Callable[[object, object], str | None] | None = None
     """Returns the first leaf that two concurrent writes set differently; None if no two can differ.
     """
 

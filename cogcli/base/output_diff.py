@@ -9,35 +9,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import islice, zip_longest
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from cogcli.base.jsonvalue import equal, kind_of
+from cogcli.base.jsonvalue import Json, equal, kind_of
 
 ABSENT: Final = object()
 """The value of an absent member."""
 EXACT, SUBSET, SHAPE, SAME_TYPES = "exact", "subset", "shape", "same types"
 _MOST: Final = 20
-Json = Mapping[str, Any]
 
 
 class OutputDifference(NamedTuple):
     """One difference: its dotted path, and both values; `ABSENT` for a missing one."""
 
     path: str
-    expected: Any
-    found: Any
+    expected: object
+    found: object
 
 
-def differences(expected: Any, found: Any, match: str) -> list[OutputDifference]:
+def differences(expected: object, found: object, match: str) -> list[OutputDifference]:
     """Return at most 20 differences; none if the value is as expected."""
     return list(islice(_compare(expected, found, match, ""), _MOST))
 
 
-def _compare(expected: Any, found: Any, match: str, path: str) -> Iterator[OutputDifference]:
+def _compare(expected: object, found: object, match: str, path: str) -> Iterator[OutputDifference]:
     if isinstance(expected, dict) and isinstance(found, dict):
-        pairs: Iterable[tuple[str | int, Any, Any]] = _members(expected, found, match)
+        pairs: Iterable[tuple[str | int, object, object]] = _members(expected, found, match)
     elif isinstance(expected, list) and isinstance(found, list):
         pairs = _elements(expected, found, match)
     else:
@@ -48,13 +47,15 @@ def _compare(expected: Any, found: Any, match: str, path: str) -> Iterator[Outpu
         yield from _compare(one, other, match, f"{path}.{name}" if path else str(name))
 
 
-def _members(expected: Json, found: Json, match: str) -> Iterator[tuple[str, Any, Any]]:
+def _members(expected: Json, found: Json, match: str) -> Iterator[tuple[str, object, object]]:
     names = {**expected, **found} if match in (EXACT, SAME_TYPES) else expected
     for name in names:
         yield name, expected.get(name, ABSENT), found.get(name, ABSENT)
 
 
-def _elements(expected: list[Any], found: list[Any], match: str) -> Iterator[tuple[int, Any, Any]]:
+def _elements(
+    expected: list[object], found: list[object], match: str
+) -> Iterator[tuple[int, object, object]]:
     if match == SHAPE:
         expected = expected[:1] * len(found)  # an empty expected list matches any list
         found = found[: len(expected)]
@@ -63,7 +64,7 @@ def _elements(expected: list[Any], found: list[Any], match: str) -> Iterator[tup
         yield number, one, other
 
 
-def _is_equal(expected: Any, found: Any, match: str) -> bool:
+def _is_equal(expected: object, found: object, match: str) -> bool:
     if match == SHAPE:
         return kind_of(expected) == kind_of(found)
     return equal(expected, found) and (match != SAME_TYPES or type(expected) is type(found))

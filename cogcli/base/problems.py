@@ -50,7 +50,7 @@ def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
         (p.file, name) for p in found if p.code == "key.unknown" for name in names_from_hint(p.hint)
     }
 
-    def place(problem: Problem) -> tuple[Any, ...]:
+    def place(problem: Problem) -> tuple[bool, str, int, int, str, str]:
         follows = problem.message.endswith(FILE_HAS_ERRORS)
         if problem.code == "key.missing":
             follows = any(

@@ -17,6 +17,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.base.jsonvalue import Json
+
 if TYPE_CHECKING:
     from cogcli.base.secret_search import SecretSearch
 
@@ -148,7 +150,7 @@ class Redactor:
         numbers = self._search.numbers
         return bool(numbers) and str(value) in numbers
 
-    def _hit_key(self, value: dict[str, Any], named: bool) -> bool:
+    def _hit_key(self, value: Json, named: bool) -> bool:
         """Whether a key has to be masked, or marks its member as secret."""
         for key, item in value.items():
             verdict = self._verdict(key)
@@ -199,20 +201,22 @@ class Redactor:
             text = self.mask_text(value)
             return _mask_inside_json(text) if named and text[:1] in ("{", "[") else text
         if kind is dict:
-            return {
-                self.mask_text(key): MASK
-                if named and _is_secret_member(self._verdict(key), value, item)
-                else self._rebuilt(item, named=named)
-                for key, item in value.items()
-            }
+            return self._rebuilt_object(value, named=named)
         if kind is list or kind is tuple:
             return [self._rebuilt(item, named=named) for item in value]
         if kind is int and self._values and self._is_secret_number(value):
             return MASK
         return value
 
+    def _rebuilt_object(self, value: Json, *, named: bool) -> Json:
+        result: Json = {}
+        for key, item in value.items():
+            is_secret = named and _is_secret_member(self._verdict(key), value, item)
+            result[self.mask_text(key)] = MASK if is_secret else self._rebuilt(item, named=named)
+        return result
 
-def _is_secret_member(verdict: int, around: dict[str, Any], value: Any) -> bool:
+
+def _is_secret_member(verdict: int, around: Json, value: object) -> bool:
     """Whether a member is a secret by its key, or by the name that the surrounding object gives."""
     if value is None or type(value) is bool or value in (MASK, "", [], {}):
         return False

@@ -24,3 +24,10 @@ from cogcli.base.merge import find_conflict
 def test_conflict_names_the_first_leaf_set_differently(a: Any, b: Any, leaf: str | None) -> None:
     assert find_conflict(a, b) == leaf
     assert find_conflict(b, a) == leaf
+
+
+def test_of_several_conflicts_the_first_by_order_is_found() -> None:
+    names = [f"name{number}" for number in range(20)]
+    first = dict.fromkeys(names, 1)
+    second = dict.fromkeys(reversed(names), 2)
+    assert find_conflict(first, second) == "name0"
