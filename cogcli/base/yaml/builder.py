@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from cogcli.base.json_pointer import pointer_of
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import Problem
+from cogcli.base.yaml.parsers import ParserEvent, Take
 from cogcli.base.yaml.text_faults import (
     LONG_KEY,
     MAX_KEY,
@@ -64,38 +65,39 @@ class _StopReading(Exception):
 class ValueBuilder:
     """Builds the value of one event stream, and collects its problems."""
 
-    def __init__(self, take: Callable[[], Any], text: str, file: str, limits: Limits) -> None:
+    def __init__(self, take: Take, text: str, file: str, limits: Limits) -> None:
         from ruamel.yaml import events as kinds
 
         self._take = take
-        self._alias = kinds.AliasEvent
-        self._map = kinds.MappingStartEvent
-        self._map_end = kinds.MappingEndEvent
-        self._scalar = kinds.ScalarEvent
-        self._seq_end = kinds.SequenceEndEvent
+        self._alias: type = kinds.AliasEvent
+        self._map: type = kinds.MappingStartEvent
+        self._map_end: type = kinds.MappingEndEvent
+        self._scalar: type = kinds.ScalarEvent
+        self._seq_end: type = kinds.SequenceEndEvent
         self._file = file
         # Hardly two nodes fit in one character: a short text needs no counting.
         self._counts = len(text) > limits.nodes // 4
         self._limits = limits
         self._left = limits.nodes - 1  # the root
         self._path: list[str | int] = []
-        self._end: Any = None
+        self._end: ParserEvent | None = None
         self.problems: list[Problem] = []
         self.spans = False  # whether quoted text, or what stands in brackets, has several lines
         self.whole = False  # whether all was read
 
-    def document(self) -> Any:
+    def document(self) -> object:
         """The value of the only document. Syntax errors are the parser's exceptions."""
         try:
             return self._document()
         except _StopReading:
             return None
 
-    def _document(self) -> Any:
+    def _document(self) -> object:
         self._take()  # the stream starts
         if not hasattr(self._take(), "explicit"):
             self._stop_empty()
-        root, value = self._take(), None
+        root = self._take()
+        value: object = None
         is_text = root.__class__ is self._scalar
         if is_text and not root.value and not root.style:
             self._stop_empty()
@@ -114,14 +116,14 @@ class ValueBuilder:
         self.whole = True
         return value
 
-    def _report_root(self, root: Any, found: str) -> None:
+    def _report_root(self, root: ParserEvent, found: str) -> None:
         self._report(
             "yaml.root", root, f"found {found}, expected a mapping", "start with `key: value`"
         )
 
-    def _mapping(self) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        seen: dict[str, Any] = {}
+    def _mapping(self) -> Json:
+        values: Json = {}
+        seen: dict[str, ParserEvent] = {}
         take, end, scalar = self._take, self._map_end, self._scalar
         while (event := take()).__class__ is not end:
             # Most keys are plain words: judged here, for a call each would cost a tenth of the time.
@@ -138,17 +140,21 @@ class ValueBuilder:
             value = (
                 self._text(after, step) if after.__class__ is scalar else self._value(after, step)
             )
-            if key is not None and seen.setdefault(key, event) is event:
+            if key is None:
+                continue
+            if seen.setdefault(key, event) is event:
                 values[key] = value
-            elif key is not None:
-                line = seen[key].start_mark.line + 1
-                message = f"key `{excerpt(key)}` repeated, first at line {line}"
-                self._report("yaml.duplicate-key", event, message, "keep one of them", key)
+            else:
+                self._report_repeated(event, key, seen[key])
         self._end = event
         return values
 
-    def _sequence(self) -> list[Any]:
-        values: list[Any] = []
+    def _report_repeated(self, event: ParserEvent, key: str, first: ParserEvent) -> None:
+        message = f"key `{excerpt(key)}` repeated, first at line {first.start_mark.line + 1}"
+        self._report("yaml.duplicate-key", event, message, "keep one of them", key)
+
+    def _sequence(self) -> list[object]:
+        values: list[object] = []
         take, end, scalar = self._take, self._seq_end, self._scalar
         while (event := take()).__class__ is not end:
             if self._counts:
@@ -160,7 +166,7 @@ class ValueBuilder:
         self._end = event
         return values
 
-    def _value(self, event: Any, *step: str | int) -> Any:
+    def _value(self, event: ParserEvent, *step: str | int) -> object:
         if event.__class__ is self._alias:
             self._report_alias(event, *step)
             return None
@@ -169,31 +175,37 @@ class ValueBuilder:
         if len(self._path) >= depth:
             self._stop("yaml.limit", event, f"nesting deeper than {depth}", "flatten the value")
         self._refuse_decoration(event)
-        value = self._mapping() if event.__class__ is self._map else self._sequence()
-        if event.flow_style and self._end.end_mark.line != event.start_mark.line:
+        value: object = self._mapping() if event.__class__ is self._map else self._sequence()
+        end = self._end or event
+        if event.flow_style and end.end_mark.line != event.start_mark.line:
             self.spans = True
         del self._path[len(self._path) - len(step) :]
         return value
 
-    def _text(self, event: Any, step: str | int) -> Any:
-        text: str = event.value
+    def _text(self, event: ParserEvent, step: str | int) -> str | int | float | bool | None:
+        text = event.value
         if event.ctag is not None or event.anchor is not None:
             self._refuse_decoration(event, step)
         elif not event.style:
             if text[:1] in _NUMERIC:
                 return self._number(event, text, step)
             if len(text) <= _LONGEST_WORD:
-                if text in _WORDS:
-                    return _WORDS[text]
-                if text.lower() in _OTHER_WORDS:
-                    self._ambiguous(event, text, step)
+                return self._word(event, text, step)
         elif event.style == '"':
             self._safe(event, text, step)
         if event.style and event.style in _QUOTES and event.start_mark.line != event.end_mark.line:
             self.spans = True
         return text
 
-    def _number(self, event: Any, text: str, step: str | int) -> str | int | float | None:
+    def _word(self, event: ParserEvent, text: str, step: str | int) -> str | bool | None:
+        """The value of a short plain text."""
+        if text in _WORDS:
+            return _WORDS[text]
+        if text.lower() in _OTHER_WORDS:
+            self._ambiguous(event, text, step)
+        return text
+
+    def _number(self, event: ParserEvent, text: str, step: str | int) -> str | int | float | None:
         match = _NUMBER.fullmatch(text)
         if match is None:
             if _LOOK_ALIKE.fullmatch(text):
@@ -209,12 +221,12 @@ class ValueBuilder:
             )
         return value
 
-    def _ambiguous(self, event: Any, text: str, step: str | int) -> None:
+    def _ambiguous(self, event: ParserEvent, text: str, step: str | int) -> None:
         found = f"`{excerpt(text)}` is read differently by different programs"
         hint = "write true/false, a decimal number, or quote it"
         self._report("yaml.ambiguous", event, found, hint, step)
 
-    def _key(self, event: Any) -> str | None:
+    def _key(self, event: ParserEvent) -> str | None:
         """The text of a key as written; None, with a problem, for one that is not text."""
         if event.__class__ is self._alias:
             self._report_alias(event)
@@ -227,7 +239,7 @@ class ValueBuilder:
             self._report("yaml.key", event, f"the key is {found}, expected text", hint)
             self._value(event, "?")
             return None
-        key: str = event.value
+        key = event.value
         before = len(self.problems)
         self._refuse_decoration(event, key)
         if len(key) > MAX_KEY:
@@ -239,13 +251,12 @@ class ValueBuilder:
             self._report(code, event, message, hint)
         return key if len(self.problems) == before else None
 
-    def _report_alias(self, event: Any, *step: str | int) -> None:
+    def _report_alias(self, event: ParserEvent, *step: str | int) -> None:
         hint = "write the value out, or quote text that starts with `*`"
-        self._report(
-            "yaml.alias", event, f"alias `*{excerpt(event.anchor)}` is not allowed", hint, *step
-        )
+        message = f"alias `*{excerpt(event.anchor or '')}` is not allowed"
+        self._report("yaml.alias", event, message, hint, *step)
 
-    def _refuse_decoration(self, event: Any, *step: str | int) -> None:
+    def _refuse_decoration(self, event: ParserEvent, *step: str | int) -> None:
         if event.anchor is not None:
             hint = "remove it and write the value out where it is needed"
             message = f"anchor `&{excerpt(event.anchor)}` is not allowed"
@@ -256,12 +267,12 @@ class ValueBuilder:
                 "yaml.tag", event, f"tag `{excerpt(str(event.ctag))}` is not allowed", hint, *step
             )
 
-    def _safe(self, event: Any, text: str, step: str | int) -> None:
+    def _safe(self, event: ParserEvent, text: str, step: str | int) -> None:
         unsafe = UNSAFE.search(text)
         if unsafe:
             self._report("yaml.characters", event, *character_fault(unsafe[0]), step)
 
-    def _count(self, event: Any, nodes: int) -> None:
+    def _count(self, event: ParserEvent, nodes: int) -> None:
         self._left -= nodes
         if self._left < 0:
             self._stop(
@@ -273,12 +284,14 @@ class ValueBuilder:
             "yaml.empty", None, "the file is empty, expected a mapping", "write `key: value`"
         )
 
-    def _stop(self, code: str, event: Any, message: str, hint: str) -> NoReturn:
+    def _stop(self, code: str, event: ParserEvent | None, message: str, hint: str) -> NoReturn:
         self._report(code, event, message, hint)
         raise _StopReading
 
-    def _report(self, code: str, event: Any, message: str, hint: str, *step: str | int) -> None:
-        mark = event and event.start_mark
+    def _report(
+        self, code: str, event: ParserEvent | None, message: str, hint: str, *step: str | int
+    ) -> None:
+        mark = event.start_mark if event is not None else None
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         path = pointer_of((*self._path, *step))
         self.problems.append(Problem(code, "E", self._file, line, column, path, message, hint))

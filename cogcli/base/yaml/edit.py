@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import KeyPath
 from cogcli.base.yaml.positions import Places, Span
 from cogcli.base.yaml.reader import parse
@@ -22,20 +23,18 @@ class UneditableYaml(ValueError):
     """A text in which a value cannot be replaced without touching others."""
 
 
-def replace_values(text: str, changes: Mapping[KeyPath, Any]) -> str:
+def replace_values(text: str, changes: Mapping[KeyPath, object]) -> str:
     """Return the text with these values at their paths, all of which must exist. Raise
     UneditableYaml."""
     parsed = parse(text.encode(), file="")
     if parsed.value is None:
         raise UneditableYaml("the text cannot be read")
-    places, starts = parsed.places, _line_starts(text)
+    source = _Source(text, parsed.places, _line_starts(text))
     spliced = text
     # From the end: what comes before keeps its place.
-    for path in sorted(
-        changes, key=lambda path: _offsets(places.value(path), starts), reverse=True
-    ):
-        spliced = _splice(spliced, text, places, starts, path, changes[path])
-    expected: Any = parsed.value
+    for path in sorted(changes, key=source.value_offsets, reverse=True):
+        spliced = _splice(spliced, source, path, changes[path])
+    expected: object = parsed.value
     for path, value in changes.items():
         expected = _changed(expected, path, value)
     if not _same(parse(spliced.encode(), file="").value, expected):
@@ -62,7 +61,7 @@ def source_of(text: str, span: Span) -> str:
     return text[start:end]
 
 
-def to_yaml(value: Mapping[str, Any]) -> str:
+def to_yaml(value: Json) -> str:
     """Return a mapping as YAML text. Raise UneditableYaml for a value that no file may hold."""
     text = "".join(f"{line}\n" for line in block(value, ""))
     parsed = parse(text.encode(), file="")
@@ -73,7 +72,7 @@ def to_yaml(value: Mapping[str, Any]) -> str:
     return text
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     """Whether two values are written alike: a text with a number in it shows whether that is `1` or `1.0`."""
     return json.dumps(a) == json.dumps(b)
 
@@ -86,33 +85,52 @@ def _offsets(span: Span, starts: list[int]) -> tuple[int, int]:
     return starts[span.line - 1] + span.column - 1, starts[span.end_line - 1] + span.end_column - 1
 
 
-def _splice(
-    spliced: str, text: str, places: Places, starts: list[int], path: KeyPath, value: Any
-) -> str:
-    span, key = places.value(path), places.key(path)
-    start, end = _offsets(span, starts)
-    old, rest = text[start:end], text[end:].partition("\n")[0]
-    if span == key and path and isinstance(path[-1], str):  # `key:` without a value
-        start = end = text.index(":", end) + 1
-        old, rest = "", text[end:].partition("\n")[0]
-    outer = (places.value(path[:depth]) for depth in range(1, len(path)))
-    in_flow = any(text[_offsets(each, starts)[0]] in "{[" for each in outer)
-    keyed = bool(path) and isinstance(path[-1], str)
+class _Source(NamedTuple):
+    """A text that is edited, with the places of its values and the offsets of its lines."""
+
+    text: str
+    places: Places
+    starts: list[int]
+
+    def value_offsets(self, path: KeyPath) -> tuple[int, int]:
+        """The offsets of a value; those behind the colon for a key without a value."""
+        span = self.places.value(path)
+        start, end = _offsets(span, self.starts)
+        if _is_key(path) and span == self.places.key(path):
+            start = end = self.text.index(":", end) + 1
+        return start, end
+
+    def is_in_flow(self, path: KeyPath) -> bool:
+        """Whether a value is inside brackets or braces."""
+        outer = (self.places.value(path[:depth]) for depth in range(1, len(path)))
+        return any(self.text[_offsets(span, self.starts)[0]] in "{[" for span in outer)
+
+    def block(self, path: KeyPath, end: int, value: object) -> list[str] | None:
+        """The lines of a value below its key; None for one that stays in the line of its key."""
+        rest = self.text[end:].partition("\n")[0]
+        if not _is_key(path) or rest.strip() or self.is_in_flow(path):
+            return None
+        column = self.places.key(path).column
+        return below_head(" " * (column + len(path[-1])), value, " " * (column + 1))
+
+
+def _is_key(path: KeyPath) -> bool:
+    return bool(path) and isinstance(path[-1], str)
+
+
+def _splice(spliced: str, source: _Source, path: KeyPath, value: object) -> str:
+    start, end = source.value_offsets(path)
+    old = source.text[start:end]
     new = flow(value) if old else f" {flow(value)}"
-    head = (
-        " " * (key.column + len(str(path[-1])))
-        if keyed and not in_flow and not rest.strip()
-        else None
-    )
-    below = below_head(head, value, " " * (key.column + 1)) if head is not None else None
+    below = source.block(path, end, value)
     if below is not None:
         new = "\n".join(below)
-        start = len(text[:start].rstrip(" "))
+        start = len(source.text[:start].rstrip(" "))
     tail = "\n" if old.endswith("\n") else ""
     return f"{spliced[:start]}{new}{tail}{spliced[end:]}"
 
 
-def _changed(value: Any, path: KeyPath, new: Any) -> Any:
+def _changed(value: Any, path: KeyPath, new: object) -> object:
     if not path:
         return new
     if isinstance(value, list):
@@ -122,7 +140,7 @@ def _changed(value: Any, path: KeyPath, new: Any) -> Any:
     return {**value, path[0]: _changed(value[path[0]], path[1:], new)}
 
 
-def _renamed(value: Any, path: KeyPath, name: str) -> Any:
+def _renamed(value: Any, path: KeyPath, name: str) -> object:
     first, *rest = path
     if isinstance(value, list):
         return [

@@ -7,7 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
+
+
+class Mark(Protocol):
+    """A place in a text: 0-based line and column."""
+
+    line: int
+    column: int
+
+
+class ParserEvent(Protocol):
+    """An event of a parser. It has its two marks, and of the other members those of its kind."""
+
+    start_mark: Mark
+    end_mark: Mark
+    anchor: str | None
+    ctag: object
+    flow_style: bool
+    style: str | None
+    value: str
+
+
+Take = Callable[[], ParserEvent]
+"""A function that returns the next event of a text."""
 
 
 def has_c_parser() -> bool:
@@ -24,7 +47,7 @@ def _c_parser() -> Any:
     return CParser
 
 
-def _pure_events(text: str) -> Iterator[Any]:
+def _pure_events(text: str) -> Iterator[ParserEvent]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
@@ -47,8 +70,9 @@ def _pure_scanner() -> Any:
     from ruamel.yaml.scanner import Scanner
 
     class BlockScanner(Scanner):
-        def scan_block_scalar_indentation(self) -> Any:
-            breaks, deepest, end = [], 0, self.reader.get_mark()
+        def scan_block_scalar_indentation(self) -> tuple[list[str], int, Mark]:
+            breaks: list[str] = []
+            deepest, end = 0, self.reader.get_mark()
             while (char := self.reader.peek()) in " \r\n":
                 if char == " ":
                     self.reader.forward()
@@ -61,7 +85,7 @@ def _pure_scanner() -> Any:
     return BlockScanner
 
 
-def event_streams(text: str) -> Iterator[Callable[[], Callable[[], Any]]]:
+def event_streams(text: str) -> Iterator[Callable[[], Take]]:
     """The parsers to try in order. Calling one starts it on the text and gives a function for the next event."""
     fast = _c_parser()
     if fast is not None:

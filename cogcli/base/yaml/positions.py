@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from cogcli.base.yaml.parsers import event_streams
+from cogcli.base.yaml.parsers import ParserEvent, Take, event_streams
 
 Path = tuple[str | int, ...]
 _MOST_NODES: Final = 50_000
@@ -110,7 +110,7 @@ def _read_places(text: str) -> _Place:
 
 
 def _fill_places(
-    place: _Place, start: Any, take: Callable[[], Any], left: list[int], depth: int
+    place: _Place, start: ParserEvent, take: Take, left: list[int], depth: int
 ) -> None:
     """Add the positions inside the node of the event `start`, and its end."""
     left[0] -= 1
@@ -121,7 +121,7 @@ def _fill_places(
     last = place.value
     keyed = start.__class__.__name__ == "MappingStartEvent"
     while hasattr(event := take(), "anchor"):
-        step: Any = len(place.children)
+        step: str | int | None = len(place.children)
         key: Span | None = None
         if keyed:
             step, key = getattr(event, "value", None), _span(event)
@@ -140,12 +140,12 @@ def _fill_places(
     place.value = Span(place.value.line, place.value.column, last.end_line, last.end_column)
 
 
-def _place_of(event: Any, key: Span | None) -> _Place:
+def _place_of(event: ParserEvent, key: Span | None) -> _Place:
     unwritten = getattr(event, "value", None) == "" and not event.style
     return _Place(key, key if key and unwritten else _span(event))
 
 
-def _span(event: Any) -> Span:
+def _span(event: ParserEvent) -> Span:
     start, end = event.start_mark, event.end_mark
     return Span(start.line + 1, start.column + 1, end.line + 1, end.column + 1)
 

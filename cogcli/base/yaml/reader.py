@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cogcli.base.files import FileRefused, read_regular
-from cogcli.base.jsonvalue import preview
+from cogcli.base.jsonvalue import Json, preview
 from cogcli.base.problems import Problem, sort_problems
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.yaml.builder import Limits, ValueBuilder
@@ -36,7 +36,7 @@ _SAVE: Final = "save the file as UTF-8"
 class Parsed:
     """The result of one file: its mapping, its positions, and its problems. `value` is None if one is an error."""
 
-    value: dict[str, Any] | None
+    value: Json | None
     places: Places
     problems: list[Problem]
 
@@ -101,7 +101,7 @@ def _weigh(problem: Problem, tolerate: Callable[[Problem], bool]) -> Problem:
 def parse_json(data: bytes, *, file: str) -> Parsed:
     """The object in a JSON file, by the rules of `base.strict_json`; problems are in the result. Raises nothing."""
     try:
-        value: Any = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
+        value = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
     except JsonRefused as refused:
         at = (refused.line, refused.column)
         return _no_value(refused.code, file, refused.message, refused.hint, at)
@@ -127,7 +127,7 @@ def _is_utf16(data: bytes) -> bool:
 def _build(text: str, file: str, limits: Limits) -> tuple[Any, list[Problem]]:
     from ruamel.yaml.error import YAMLError
 
-    stopped: Any = None
+    stopped: YAMLError | None = None
     problems: list[Problem] = []
     for begin in event_streams(text):
         builder = ValueBuilder(begin(), text, file, limits)

@@ -7,8 +7,10 @@ so that both parsers refuse the same files, and none reads a file differently th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from cogcli.base.yaml.parsers import ParserEvent, Mark, Take
 
 SUSPECT: Final = re.compile(
     r"\t"  # tabs
@@ -34,7 +36,7 @@ class StyleBreach(NamedTuple):
     hint: str
 
 
-def find_first_breach(text: str, take: Callable[[], Any]) -> StyleBreach | None:
+def find_first_breach(text: str, take: Take) -> StyleBreach | None:
     """Return the first breach of a rule, None without one. `take` returns the next event of the
     text's only document.
 
@@ -59,10 +61,11 @@ class _Lines:
         self.text = text
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
-    def offset(self, mark: Any) -> int:
+    def offset(self, mark: Mark) -> int:
         """The offset of a parser's mark."""
-        line: int = mark.line
-        return self._starts[line] + int(mark.column) if line < len(self._starts) else len(self.text)
+        if mark.line >= len(self._starts):
+            return len(self.text)
+        return self._starts[mark.line] + mark.column
 
     def further_lines(self, node: _Node) -> Iterator[tuple[int, str]]:
         """The lines of a node after its first, each whole, with the offset of its start."""
@@ -87,36 +90,46 @@ class _Node(NamedTuple):
     inside: str
 
 
-def _nodes(take: Callable[[], Any], lines: _Lines) -> Iterator[_Node]:
+class _Collection(NamedTuple):
+    """A collection that is open: its bracket, empty without one, and the column that further lines must start after.
+
+    `start` is its first event; None for one that is written without a bracket inside another."""
+
+    start: ParserEvent | None
+    bracket: str
+    beyond: int
+
+    def node(self, lines: _Lines, start: Mark, end: Mark, style: str) -> _Node:
+        """A node inside it."""
+        return _Node(lines.offset(start), lines.offset(end), style, self.beyond, self.bracket)
+
+
+def _nodes(take: Take, lines: _Lines) -> Iterator[_Node]:
     """The scalars and bracketed collections of the only document, inner ones first."""
-    around: list[tuple[Any, str, int]] = [(None, "", -1)]
+    around = [_Collection(None, "", -1)]
     while True:
         event = take()
-        kind = event.__class__.__name__
-        bracket, column = around[-1][1:]
-        if kind in ("MappingStartEvent", "SequenceStartEvent"):
-            own = lines.text[lines.offset(event.start_mark)] if event.flow_style else ""
-            # One `key: value` in a list, without braces, is still in the list.
-            inner = bracket if own and own not in _BRACKETS else own
-            around.append(
-                (
-                    event if own == inner else None,
-                    inner,
-                    column if inner else event.start_mark.column,
-                )
-            )
-        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
-            start = around.pop()[0]
-            if bracket and start is not None:
-                yield _node(lines, start.start_mark, event.end_mark, bracket, around[-1])
-        elif kind == "ScalarEvent":
-            yield _node(lines, event.start_mark, event.end_mark, event.style or "", around[-1])
-        elif kind in ("DocumentEndEvent", "StreamEndEvent"):
-            return
+        match event.__class__.__name__:
+            case "MappingStartEvent" | "SequenceStartEvent":
+                around.append(_open_collection(event, around[-1], lines))
+            case "MappingEndEvent" | "SequenceEndEvent":
+                ended = around.pop()
+                if ended.bracket and ended.start is not None:
+                    start = ended.start.start_mark
+                    yield around[-1].node(lines, start, event.end_mark, ended.bracket)
+            case "ScalarEvent":
+                style = event.style or ""
+                yield around[-1].node(lines, event.start_mark, event.end_mark, style)
+            case "DocumentEndEvent" | "StreamEndEvent":
+                return
 
 
-def _node(lines: _Lines, start: Any, end: Any, style: str, around: tuple[Any, str, int]) -> _Node:
-    return _Node(lines.offset(start), lines.offset(end), style, around[2], around[1])
+def _open_collection(event: ParserEvent, around: _Collection, lines: _Lines) -> _Collection:
+    own = lines.text[lines.offset(event.start_mark)] if event.flow_style else ""
+    # One `key: value` in a list, without braces, is still in the list.
+    bracket = around.bracket if own and own not in _BRACKETS else own
+    beyond = around.beyond if bracket else event.start_mark.column
+    return _Collection(event if own == bracket else None, bracket, beyond)
 
 
 def _plain_faults(node: _Node, text: str) -> Iterator[StyleBreach]:
@@ -135,11 +148,8 @@ def _indentation_faults(node: _Node, lines: _Lines) -> Iterator[StyleBreach]:
     for start, line in lines.further_lines(node):
         rest = line.lstrip(" ")
         column = len(line) - len(rest)
-        if (
-            rest.strip()
-            and column <= node.beyond
-            and not (node.style in _BRACKETS and rest[0] in "]}#")
-        ):
+        closes = node.style in _BRACKETS and rest[:1] in ("]", "}", "#")
+        if rest.strip() and column <= node.beyond and not closes:
             what = "quoted text" if node.style in _QUOTED else "what stands in brackets"
             message = f"a line of {what} begins too far left"
             yield StyleBreach(
@@ -190,10 +200,19 @@ def _mark(match: re.Match[str], brackets: list[_Node]) -> Iterator[StyleBreach]:
             yield StyleBreach(at, _BLANK, "write one, or quote the text")
         return
     inside = next((node.style for node in reversed(brackets) if node.start < at < node.end), "")
-    char, follows = text[at], text[at + 1 : at + 2]
-    if char == "\t" and not inside:
-        yield StyleBreach(at, _TAB, _USE_SPACES)
-    elif char == "?" and inside and follows.strip() and follows not in ",]}":
-        yield StyleBreach(at, "text in brackets cannot start with `?`", "quote the text")
-    elif char == ":" and inside == "[" and follows.strip() and follows not in ",[]{}":
-        yield StyleBreach(at, "a blank is missing after `:`", "write one, or quote the text")
+    fault = _indicator_fault(text[at], text[at + 1 : at + 2], inside)
+    if fault is not None:
+        yield StyleBreach(at, *fault)
+
+
+def _indicator_fault(char: str, follows: str, inside: str) -> tuple[str, str] | None:
+    """Message and hint for an indicator that may not be here; `inside` is the bracket around it."""
+    if char == "\t":
+        return None if inside else (_TAB, _USE_SPACES)
+    if not follows.strip():
+        return None
+    if char == "?" and inside and follows not in ",]}":
+        return "text in brackets cannot start with `?`", "quote the text"
+    if char == ":" and inside == "[" and follows not in ",[]{}":
+        return "a blank is missing after `:`", "write one, or quote the text"
+    return None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.problems import Problem
+from cogcli.base.yaml.parsers import Mark
 
 MAX_PROBLEMS: Final = 100
 _CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
@@ -68,6 +69,8 @@ def excerpt(text: str) -> str:
 # -- syntax: what the parsers' errors mean -----------------------------------------------------------------------------
 
 MAX_KEY: Final = 256
+_MOST_READ: Final = 1024
+"""The most characters that the parsers read as a key."""
 LONG_KEY: Final = (f"key longer than {MAX_KEY} characters", "shorten it")
 
 
@@ -151,36 +154,65 @@ _SYNTAX: Final = (
 )
 
 
-def syntax_problem(error: Any, text: str, file: str) -> Problem:
+class _ParserError(NamedTuple):
+    """What a parser's error says, as far as it has these members."""
+
+    context: str | None
+    problem: str | None
+    context_mark: Mark | None
+    problem_mark: Mark | None
+
+    @property
+    def words(self) -> str:
+        """The whole message."""
+        return f"{self.context}: {self.problem}"
+
+    def line(self, text: str) -> str:
+        """The line of the problem; empty if its place is not known."""
+        mark = self.problem_mark
+        return "".join(text.split("\n")[mark.line : mark.line + 1]) if mark is not None else ""
+
+
+def syntax_problem(error: Exception | None, text: str, file: str) -> Problem:
     """The problem of a parser's error."""
-    code, known = _explain_syntax(error, text)
-    mark = (known.at_start and getattr(error, "context_mark", None)) or getattr(
-        error, "problem_mark", None
-    )
+    found = _ParserError(*(getattr(error, name, None) for name in _ParserError._fields))
+    code, known = _explain_syntax(found, text)
+    mark = (known.at_start and found.context_mark) or found.problem_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
     return Problem(code, "E", file, line, column, "", known.message, known.hint)
 
 
-def _explain_syntax(error: Any, text: str) -> tuple[str, _Explanation]:
-    mark, problem = getattr(error, "problem_mark", None), str(getattr(error, "problem", None))
-    words = f"{getattr(error, 'context', None)}: {problem}"
+def _explain_syntax(error: _ParserError, text: str) -> tuple[str, _Explanation]:
+    """The code of a parser's error, and our words for it."""
+    words = error.words
     if "a tag" in words or "tag handle" in words:
         return "yaml.tag", _BAD_TAG
     if "an anchor" in words or "an alias" in words:
         return "yaml.alias", _BAD_ALIAS
-    if mark is not None and ("':'" in problem or "values are not allowed" in problem):
-        # No parser reads more than 1,024 characters as a key.
-        before = "".join(text.split("\n")[mark.line : mark.line + 1])[: mark.column]
-        if len(before) > 1024 and ": " not in before[-1024:]:
-            return "yaml.limit", _LONG_KEY
-    if mark is not None and "expected ',' or" in words:
-        line = "".join(text.split("\n")[mark.line : mark.line + 1])
-        filled = _FILLED.match(line, max(mark.column - 1, 0))
-        if filled:
-            path = filled[1]
-            hint = f'write {path}, or {{$text: "... ${{{path}}}"}} for a text with it'
-            return "yaml.syntax", _Explanation(
-                "", f"`${{{path}}}` cannot stand here without quotes", hint
-            )
+    if _is_long_key(error, text):
+        return "yaml.limit", _LONG_KEY
     unknown = _Explanation("", f"not YAML: {excerpt(words)}", "see the line before as well")
-    return "yaml.syntax", next((known for known in _SYNTAX if known.part in words), unknown)
+    known = next((known for known in _SYNTAX if known.part in words), unknown)
+    return "yaml.syntax", _explain_reference(error, text) or known
+
+
+def _is_long_key(error: _ParserError, text: str) -> bool:
+    """Whether a parser stopped at a key because it reads no more than 1,024 characters as one."""
+    problem, mark = str(error.problem), error.problem_mark
+    if mark is None or not ("':'" in problem or "values are not allowed" in problem):
+        return False
+    before = error.line(text)[: mark.column]
+    return len(before) > _MOST_READ and ": " not in before[-_MOST_READ:]
+
+
+def _explain_reference(error: _ParserError, text: str) -> _Explanation | None:
+    """Our words for a reference in `${...}` without quotes; None for any other error."""
+    mark = error.problem_mark
+    if mark is None or "expected ',' or" not in error.words:
+        return None
+    filled = _FILLED.match(error.line(text), max(mark.column - 1, 0))
+    if filled is None:
+        return None
+    path = filled[1]
+    hint = f'write {path}, or {{$text: "... ${{{path}}}"}} for a text with it'
+    return _Explanation("", f"`${{{path}}}` cannot stand here without quotes", hint)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Collection, Iterator
+from typing import Final
 
-from cogcli.base.jsonvalue import MAX_INTEGER
+from cogcli.base.jsonvalue import MAX_INTEGER, Json
 
 _WIDTH: Final = 110
 _PLAIN: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*(?:[./-][A-Za-z0-9_$]+)*")
@@ -16,43 +16,58 @@ _NAMED: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
 _NOT_TEXT: Final = frozenset(("true", "false", "null", "yes", "no", "on", "off"))
 
 
-def yaml_text(value: dict[str, Any]) -> str:
+def yaml_text(value: Json) -> str:
     """The mapping as a block, a key a line. A mapping or list in it is on its key's line where it fits there. `1.0`, in
     a schema the integer 1, is written as that."""
     return "".join(f"{line}\n" for line in block(_whole(value), ""))
 
 
-def _whole(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _whole(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_whole(part) for part in value]
-    is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= MAX_INTEGER
-    return int(value) if is_whole else value
+def _whole(value: object) -> object:
+    match value:
+        case dict():
+            return {key: _whole(part) for key, part in value.items()}
+        case list():
+            return [_whole(part) for part in value]
+        case float() if value.is_integer() and abs(value) <= MAX_INTEGER:
+            return int(value)
+        case _:
+            return value
 
 
-def block(value: Any, indent: str) -> Iterator[str]:
+def _parts(value: object) -> Collection[object]:
+    """The members of a mapping or list; none for a scalar."""
+    match value:
+        case dict():
+            return value.values()
+        case list():
+            return value
+        case _:
+            return ()
+
+
+def block(value: object, indent: str) -> Iterator[str]:
     """The lines of a mapping or list that is not empty."""
-    is_list = isinstance(value, list)
-    for key, member in enumerate(value) if is_list else value.items():
-        head = f"{indent}-" if is_list else f"{indent}{_scalar(key)}:"
-        below = below_head(head, member, f"{indent}  ")
-        if below is None:
-            yield f"{head} {flow(member)}"
-        elif is_list and not isinstance(member, str):  # the first line stands behind the dash
-            yield f"{head} {below[1].lstrip()}"
-            yield from below[2:]
-        else:
-            yield f"{head}{below[0]}"
-            yield from below[1:]
+    if isinstance(value, dict):
+        for key, member in value.items():
+            head = f"{indent}{_scalar(key)}:"
+            first, *rest = below_head(head, member, f"{indent}  ") or [f" {flow(member)}"]
+            yield f"{head}{first}"
+            yield from rest
+        return
+    for member in _parts(value):
+        below = below_head(f"{indent}-", member, f"{indent}  ") or [f" {flow(member)}"]
+        if not below[0]:  # the first line of a collection is behind the dash
+            below = [f" {below[1].lstrip()}", *below[2:]]
+        yield f"{indent}-{below[0]}"
+        yield from below[1:]
 
 
-def below_head(head: str, value: Any, indent: str) -> list[str] | None:
+def below_head(head: str, value: object, indent: str) -> list[str] | None:
     """Return the rest of the line after a key or dash, and the lines below it; None for a value in
     that line."""
     if isinstance(value, str):
         return _literal(value, indent) if is_block_text(value) else None
-    if not value or not isinstance(value, dict | list):
+    if not _parts(value):
         return None
     if len(f"{head} {flow(value)}") <= _WIDTH and _is_short(value) and not _holds_block_text(value):
         return None
@@ -78,33 +93,31 @@ def _literal(value: str, indent: str) -> list[str]:
     ]
 
 
-def _holds_block_text(value: Any) -> bool:
-    if isinstance(value, dict | list):
-        return any(map(_holds_block_text, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, str) and is_block_text(value)
+def _holds_block_text(value: object) -> bool:
+    if isinstance(value, str):
+        return is_block_text(value)
+    return any(map(_holds_block_text, _parts(value)))
 
 
-def _is_short(value: dict[str, Any] | list[Any]) -> bool:
+def _is_short(value: object) -> bool:
     """Whether at most one level of mappings and lists is inside."""
-    inner = value.values() if isinstance(value, dict) else value
-    below = [part for part in inner if isinstance(part, dict | list)]
-    return not any(
-        isinstance(e, dict | list)
-        for b in below
-        for e in (b.values() if isinstance(b, dict) else b)
-    )
+    inner = (part for below in _parts(value) for part in _parts(below))
+    return not any(isinstance(part, dict | list) for part in inner)
 
 
-def flow(value: Any) -> str:
+def flow(value: object) -> str:
     """A value in one line."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_scalar(key)}: {flow(part)}" for key, part in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(flow, value)) + "]"
-    return _scalar(value)
+    match value:
+        case dict():
+            members = (f"{_scalar(key)}: {flow(part)}" for key, part in value.items())
+            return f"{{{', '.join(members)}}}"
+        case list():
+            return f"[{', '.join(map(flow, value))}]"
+        case _:
+            return _scalar(value)
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: object) -> str:
     if not isinstance(value, str):
         return json.dumps(value)
     if _PLAIN.fullmatch(value) and value.lower() not in _NOT_TEXT:
@@ -115,13 +128,9 @@ def _scalar(value: Any) -> str:
 def _escaped(char: str) -> str:
     if char in _NAMED:
         return _NAMED[char]
-    code = ord(char)
     if char.isprintable():
         return char
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
