@@ -42,19 +42,30 @@ _NUMBERS: Final = re.compile(r"(?:0x)?[0-9a-f]+(?:\.(?:0x)?[0-9a-f]+){0,3}")
 def refusal(address: str, network: str) -> str:
     """Return why an address may not be connected to, as words that follow its text; empty if it
     may."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) if found in _NAT64 else None
-        found = inner or found.ipv4_mapped or found.sixtofour or found
-    if (
-        any(found.version == net.version and found in net for net in _PRIVATE)
-        and found != _METADATA
-    ):
+    found = _reached_address(ipaddress.ip_address(address.partition("%")[0]))
+    if _is_private(found):
         return "" if network == "private" else f"is {_forbidden_kind(found)}, not public"
-    given_out = found.version == 4 or found in _UNICAST
-    if given_out and found.is_global and not (found.is_multicast or found.is_reserved):
-        return ""
-    return f"is {_forbidden_kind(found)}"
+    return "" if _is_public(found) else f"is {_forbidden_kind(found)}"
+
+
+def _reached_address(address: _Address) -> _Address:
+    """Return the IPv4 address that an IPv6 address stands for, else the address itself."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+def _is_private(address: _Address) -> bool:
+    own = (net for net in _PRIVATE if net.version == address.version)
+    return address != _METADATA and any(address in net for net in own)
+
+
+def _is_public(address: _Address) -> bool:
+    if address.version == 6 and address not in _UNICAST:
+        return False
+    return address.is_global and not (address.is_multicast or address.is_reserved)
 
 
 def literal(host: str) -> str | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
+
+from cogcli.base.jsonvalue import inner_values
 
 ANY: Final = "HOST"
 """The placeholder for a host that is unknown before the run."""
@@ -68,7 +70,7 @@ def allow_hint(hosts: Iterable[str]) -> str:
     return f"allow it for one run: {flags}\nor trust the project: cogcli config trust"
 
 
-def name_hosts(hint: str, values: Any) -> str:
+def name_hosts(hint: str, values: object) -> str:
     """Return a hint with the public hosts of URLs in a JSON value filled in.
 
     Only texts that are whole URLs count. The hint stays unchanged if the value has no such URL, or
@@ -80,11 +82,10 @@ def name_hosts(hint: str, values: Any) -> str:
     return hint.replace(f"{FLAG} {ANY}", flags, 1) if 0 < len(hosts) <= _MOST_NAMED else hint
 
 
-def _hosts_in(value: Any) -> Iterator[str]:
-    if isinstance(value, dict | list):
-        for member in value.values() if isinstance(value, dict) else value:
-            yield from _hosts_in(member)
-    elif isinstance(value, str) and value.lower().startswith(("http://", "https://")):
+def _hosts_in(value: object) -> Iterator[str]:
+    for member in inner_values(value):
+        yield from _hosts_in(member)
+    if isinstance(value, str) and value.lower().startswith(("http://", "https://")):
         from urllib.parse import urlsplit  # imported here because only refused calls need it
 
         try:

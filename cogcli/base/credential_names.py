@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable
 
 from cogcli.base.errors import SafetyScopeError
+from cogcli.base.text_places import escape_hidden
 
 _SHOWN = 200
 
@@ -61,7 +62,7 @@ def credential_reason(real: str) -> str:
 def credential_error(path: str, reason: str) -> SafetyScopeError:
     """Return the error for a file that a run with network access must not read, since it usually
     holds credentials."""
-    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in path[:_SHOWN])
+    shown = escape_hidden(path[:_SHOWN])
     return SafetyScopeError(
         "safety.scope",
         f"`{shown}` is not read: {reason}, and this run may reach a network or a model",

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
-from cogcli.base.jsonvalue import MAX_INTEGER
+from cogcli.base.jsonvalue import MAX_INTEGER, Json
+from cogcli.base.text_places import excerpt
 
 Refuse = Callable[[str, str, str, str, int], Exception]
 
@@ -39,7 +40,7 @@ class JsonParser:
         self._max_depth = max_depth
         self._max_nodes = self._left = max_nodes
 
-    def document(self) -> Any:
+    def document(self) -> object:
         """Return the value of the text. Raise the error that `refuse` creates."""
         self._skip()
         value = self._value(0)
@@ -52,7 +53,7 @@ class JsonParser:
                 )
             word = _WORD.match(self._text, self._at)
             self._fail(
-                f"`{_short(word[0] if word else char)}` after the end of the JSON value",
+                f"`{excerpt(word[0] if word else char)}` after the end of the JSON value",
                 "remove it",
             )
         return value
@@ -63,7 +64,7 @@ class JsonParser:
         self._at = match.end() if match else self._at
         return self._text[self._at : self._at + 1]
 
-    def _value(self, depth: int) -> Any:
+    def _value(self, depth: int) -> object:
         self._left -= 1
         if self._left < 0:
             self._fail(
@@ -88,8 +89,8 @@ class JsonParser:
         number = _NUMBER.fullmatch(word[0]) if word else None
         return self._number(number) if number else self._no_value(char, word[0] if word else "")
 
-    def _array(self, depth: int) -> list[Any]:
-        values: list[Any] = []
+    def _array(self, depth: int) -> list[object]:
+        values: list[object] = []
         if self._skip() == "]":
             self._at += 1
             return values
@@ -100,8 +101,8 @@ class JsonParser:
             if self._skip() == "]":
                 self._trailing_comma()
 
-    def _object(self, depth: int) -> dict[str, Any]:
-        values: dict[str, Any] = {}
+    def _object(self, depth: int) -> Json:
+        values: Json = {}
         if self._skip() == "}":
             self._at += 1
             return values
@@ -112,10 +113,10 @@ class JsonParser:
             if key in values:
                 self._at = start
                 self._fail(
-                    f"key `{_short(key)}` repeated", "keep one of them", "json.duplicate-key"
+                    f"key `{excerpt(key)}` repeated", "keep one of them", "json.duplicate-key"
                 )
             if self._skip() != ":":
-                self._fail(f"`:` expected after key `{_short(key)}`", "write `:` and a value")
+                self._fail(f"`:` expected after key `{excerpt(key)}`", "write `:` and a value")
             self._at += 1
             self._skip()
             values[key] = self._value(depth)
@@ -132,7 +133,7 @@ class JsonParser:
             if not char:
                 self._fail(f"the text ends inside {where}", f"close it with {close}")
             self._fail(
-                f"`,` or `{close}` expected, found `{_short(char)}`", "add a comma, or close it"
+                f"`,` or `{close}` expected, found `{excerpt(char)}`", "add a comma, or close it"
             )
         self._at += 1
         return char == close
@@ -166,7 +167,7 @@ class JsonParser:
             beyond = "every float" if abs(value) == float("inf") else ""
         if beyond:
             self._fail(
-                f"{_short(literal)} is beyond {beyond}", "send it as a string", "json.number"
+                f"{excerpt(literal)} is beyond {beyond}", "send it as a string", "json.number"
             )
         self._at += len(literal)
         return value
@@ -198,7 +199,9 @@ class JsonParser:
         if not char:
             self._fail("the text ends where a value is expected", "complete it")
         if not word:
-            self._fail(f"`{_short(char)}` where a value is expected", "write a value, or remove it")
+            self._fail(
+                f"`{excerpt(char)}` where a value is expected", "write a value, or remove it"
+            )
         if word in ("True", "False", "None"):
             right = {"True": "true", "False": "false", "None": "null"}[word]
             self._fail(f"`{word}` is Python, not JSON", f"write {right}")
@@ -208,9 +211,9 @@ class JsonParser:
             self._fail("a file name, not JSON", f"use --input-file {word}")
         if char in "+-.0123456789":
             self._fail(
-                f"`{_short(word)}` is not a JSON number", "write a plain decimal, or quote it"
+                f"`{excerpt(word)}` is not a JSON number", "write a plain decimal, or quote it"
             )
-        self._fail(f"text `{_short(word)}` without double quotes", f'write "{_short(word)}"')
+        self._fail(f"text `{excerpt(word)}` without double quotes", f'write "{excerpt(word)}"')
 
     def _no_key(self, char: str) -> NoReturn:
         self._quotes(char)
@@ -223,7 +226,7 @@ class JsonParser:
             self._fail("your shell removed the double quotes (PowerShell does)", f"use {option}")
         if pair:
             self._fail(f"key `{pair[1]}` without double quotes", f'write "{pair[1]}"')
-        self._fail(f"`{_short(char)}` where a key is expected", "write keys in double quotes")
+        self._fail(f"`{excerpt(char)}` where a key is expected", "write keys in double quotes")
 
     def _open_string(self, end: int) -> NoReturn:
         start, self._at = self._at, end
@@ -233,11 +236,6 @@ class JsonParser:
             self._fail("text is never closed", "add the closing double quote")
         if char == "\\":
             shown = self._text[end : end + 2]
-            self._fail(f"unknown escape `{_short(shown)}` in text", r"write \\ for a backslash")
+            self._fail(f"unknown escape `{excerpt(shown)}` in text", r"write \\ for a backslash")
         name = _ESCAPED_BLANK.get(char, f"\\u{ord(char):04x}")
         self._fail("control character in text", f"write {name}")
-
-
-def _short(text: str) -> str:
-    shown = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[:40])
-    return shown if len(text) <= 40 else f"{shown}…"

@@ -32,25 +32,26 @@ def parse(path: str) -> list[str]:
     segments: list[str] = []
     at = 1 if path.startswith(".") else 0
     while at < len(path):
-        if path[at] == "[":
-            segment, at = _bracket(path, at)
-        else:
-            end = min(
-                (n for n in (path.find(".", at), path.find("[", at)) if n >= 0), default=len(path)
-            )
-            if end == at:
-                raise BadPath(at, "a name is missing")
-            segment, at = path[at:end], end
+        segment, at = _bracket(path, at) if path[at] == "[" else _name(path, at)
         segments.append(segment)
-        if at < len(path) and path[at] == ".":
+        follows = path[at : at + 1]
+        if follows == ".":
             at += 1
             if at == len(path):
                 raise BadPath(at, "a name is missing")
-        elif at < len(path) and path[at] != "[":
+        elif follows not in ("", "["):
             raise BadPath(at, "`.` or `[` expected")
     if not segments and path not in ("", "."):
         raise BadPath(0, "a name is missing")
     return segments
+
+
+def _name(path: str, at: int) -> tuple[str, int]:
+    ends = (path.find(char, at) for char in ".[")
+    end = min((place for place in ends if place >= 0), default=len(path))
+    if end == at:
+        raise BadPath(at, "a name is missing")
+    return path[at:end], end
 
 
 def _bracket(path: str, at: int) -> tuple[str, int]:
@@ -66,9 +67,9 @@ def _bracket(path: str, at: int) -> tuple[str, int]:
     return path[at + 1 : end], end + 1
 
 
-def look_up(document: Any, segments: list[str]) -> Any:
+def look_up(document: object, segments: list[str]) -> Any:
     """Return the value at a path. Raise PathNotFound."""
-    value = document
+    value: Any = document
     for position, segment in enumerate(segments):
         before = ".".join(segments[:position])
         if isinstance(value, dict):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Final
 
 from cogcli.base.foreign_data import list_data, object_data, scalar_data
@@ -44,17 +45,25 @@ class NotJson(ValueError):
         self.reason = reason
 
 
+def inner_values(value: object) -> Collection[Any]:
+    """Return the elements of a list, or the values of an object; nothing for a scalar."""
+    if isinstance(value, list):
+        return value
+    return value.values() if isinstance(value, dict) else ()
+
+
+def walk_values(value: object) -> Iterator[object]:
+    """Yield a value and all values inside it, in no certain order."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        waiting += inner_values(part)
+
+
 def holds_at_most(value: object, most: int) -> bool:
     """Whether a value consists of at most `most` values, itself included. Counting stops there."""
-    count, waiting = 0, [value]
-    while waiting and count <= most:
-        part = waiting.pop()
-        count += 1
-        if isinstance(part, list):
-            waiting += part
-        elif isinstance(part, dict):
-            waiting += part.values()
-    return count <= most
+    return sum(1 for _ in islice(walk_values(value), most + 1)) <= most
 
 
 def deep_copy(value: Any) -> Any:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
+
+from cogcli.base.jsonvalue import walk_values
 
 MIN_PART: Final = 16
 _MIN_DISTINCT: Final = 6
@@ -60,25 +62,32 @@ def _find_parts(text: str, depth: int) -> Iterator[str]:
     if text[:1] in ("{", "["):
         candidates += _list_json_values(text)
     if _ARMOR in text:
-        # Variables often hold the line ends as `\n` written out.
-        lines = text.replace("\\r", "").replace("\\n", "\n").splitlines()
-        yield from (
-            line
-            for line in map(str.strip, lines)
-            if _PEM_LINE.fullmatch(line) and looks_random(line)
-        )
+        yield from _find_armored_lines(text)
     elif _URL.match(text):
         candidates += _list_url_parts(text)
     elif not candidates:
-        settings = map(_SETTING.fullmatch, map(str.strip, re.split(r"[;&\s]", text)))
-        candidates += [found[1].strip("\"'") for found in settings if found]
-        candidates += _list_words(text)
+        candidates += [*_list_setting_values(text), *_list_words(text)]
     for candidate in candidates:
         is_address = _URL.match(candidate) is not None
         if looks_random(candidate) and not is_address:
             yield candidate
         if candidate != text:
             yield from _find_parts(candidate, depth - 1)
+
+
+def _find_armored_lines(text: str) -> Iterator[str]:
+    """The random lines of a PEM body."""
+    # Variables often hold the line ends as `\n` written out.
+    lines = text.replace("\\r", "").replace("\\n", "\n").splitlines()
+    for line in map(str.strip, lines):
+        if _PEM_LINE.fullmatch(line) and looks_random(line):
+            yield line
+
+
+def _list_setting_values(text: str) -> list[str]:
+    """The values of `name=value` settings."""
+    settings = map(_SETTING.fullmatch, map(str.strip, re.split(r"[;&\s]", text)))
+    return [found[1].strip("\"'") for found in settings if found]
 
 
 def _list_words(text: str) -> list[str]:
@@ -134,19 +143,10 @@ def _list_json_values(text: str) -> list[str]:
     import json
 
     try:
-        waiting: list[Any] = [json.loads(text)]
+        whole = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    found: list[str] = []
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            waiting += value.values()
-        elif isinstance(value, list):
-            waiting += value
-        elif isinstance(value, str) or type(value) is int:
-            found.append(str(value))
-    return found
+    return [str(value) for value in walk_values(whole) if type(value) in (str, int)]
 
 
 def _list_url_parts(text: str) -> list[str]:

@@ -18,6 +18,7 @@ import re
 from typing import Any, Final
 
 from cogcli.base.jsonvalue import MAX_DEPTH, MAX_INTEGER
+from cogcli.base.text_places import line_column
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_NODES: Final = 50_000
@@ -70,9 +71,8 @@ def loads(
         else:
             if _is_plain(value, raw, max_depth):
                 return value
-    from cogcli.base.json_parser import (
-        JsonParser,
-    )  # rarely needed, and its patterns take time to compile
+    # Rarely needed, and its patterns take time to compile.
+    from cogcli.base.json_parser import JsonParser
 
     return JsonParser(_decoded(raw), max_depth, max_nodes, _refusal).document()
 
@@ -89,7 +89,7 @@ def _encoded(data: bytes | str) -> bytes:
         ) from error
 
 
-def _is_plain(value: Any, raw: bytes, max_depth: int) -> bool:
+def _is_plain(value: object, raw: bytes, max_depth: int) -> bool:
     """Whether orjson's value is certainly exact.
 
     Every key of the text ends in a quote and a colon. If there are as many distinct keys as such
@@ -136,6 +136,5 @@ def _decoded(raw: bytes) -> str:
 
 
 def _refusal(code: str, message: str, hint: str, text: str, offset: int) -> JsonRefused:
-    before = text[:offset]
-    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    line, column = line_column(text, offset)
     return JsonRefused(code, message, line=line, column=column, hint=hint)

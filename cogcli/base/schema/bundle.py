@@ -1,6 +1,6 @@
 """Self-contained JSON Schemas of 2020-12 from the schemas of an API document.
 
-OpenAPI 3.0 has a dialect of its own: `nullable`, boolean `exclusiveMinimum`, and keywords beside `$ref` are ignored.
+OpenAPI 3.0 has a dialect of its own: `nullable`, boolean `exclusiveMinimum`, and keywords next to `$ref` are ignored.
 """
 
 from __future__ import annotations

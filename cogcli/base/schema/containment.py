@@ -9,22 +9,21 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
 import orjson
 
 from cogcli.base.json_pointer import find_at, parse_reference
-from cogcli.base.jsonvalue import Json
+from cogcli.base.jsonvalue import Json, walk_values
 from cogcli.base.schema import keywords
 from cogcli.base.schema.candidates import MAX_NODES, candidates, types_of
 from cogcli.base.schema.engine_choice import RUST, engine
 from cogcli.base.schema.engines import rust_options
 from cogcli.base.schema.equality import reads_same
 from cogcli.base.schema.keywords import Schema
-from cogcli.base.schema.normalizer import NormalizedSchema, asserts_only_type, normalize
-from cogcli.base.schema.validator import UNUSABLE, errors, fits
+from cogcli.base.schema.normalizer import NormalizedSchema, asserts_only_type
+from cogcli.base.schema.validator import UNUSABLE, errors, fits, normalized
 from cogcli.base.schema.visitor import CHOICES, DEFINITIONS, subschemas
 
 _MAX_BYTES: Final = 64 * 1024
@@ -86,7 +85,7 @@ def _normalized_pair(wide: object, narrow: object) -> _Pair | None:
     """Both schemas normalized, None where nothing can be proved about them."""
     if _is_too_large(wide) or _is_too_large(narrow):
         return None
-    first, second = (_normalized(orjson.dumps(schema), engine()) for schema in (wide, narrow))
+    first, second = normalized(wide), normalized(narrow)
     if first is None or second is None or first.refused_patterns or second.refused_patterns:
         return None
     # A value fits no unusable schema: that would prove anything.
@@ -149,12 +148,6 @@ def _search_counterexample(pair: _Pair, wide: object, narrow: object) -> Cover:
     return UNKNOWN
 
 
-@lru_cache(maxsize=64)
-def _normalized(schema: bytes, engine: str) -> NormalizedSchema | None:
-    """The schema normalized. The engine is part of the key: patterns depend on it."""
-    return normalize(orjson.loads(schema))
-
-
 def _is_proved(pair: _Pair, *, disjoint: bool) -> bool:
     """Whether the library proves that the first schema covers the second, or that they are disjoint."""
     import jsonschema_rs
@@ -182,15 +175,7 @@ _NOT_MULTIPLIED: Final = DEFINITIONS | {*CHOICES, "unevaluatedItems", "unevaluat
 
 def count_parts(schema: object) -> int:
     """The number of JSON nodes of a schema."""
-    count, pending = 0, [schema]
-    while pending:
-        part = pending.pop()
-        count += 1
-        if isinstance(part, dict):
-            pending += part.values()
-        elif isinstance(part, list):
-            pending += part
-    return count
+    return sum(1 for _ in walk_values(schema))
 
 
 def count_alternatives(schema: object) -> int:

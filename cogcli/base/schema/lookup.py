@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from cogcli.base.json_pointer import find_at, parse_reference
-from cogcli.base.jsonvalue import Json
+from cogcli.base.jsonvalue import Json, walk_values
 from cogcli.base.schema import keywords
 from cogcli.base.schema.visitor import CHOICES, any_of
 
@@ -48,9 +48,7 @@ def with_definitions(root: object, part: object) -> object:
 
 
 def _refers(value: object) -> bool:
-    if isinstance(value, dict):
-        return "$ref" in value or any(map(_refers, value.values()))
-    return isinstance(value, list) and any(map(_refers, value))
+    return any(isinstance(part, dict) and "$ref" in part for part in walk_values(value))
 
 
 def _same_value_parts(schema: object) -> Iterator[Json]:
@@ -133,15 +131,13 @@ class _PathSearch:
 
 def _join_steps(steps: list[FoundSchema | None], *, required: bool) -> FoundSchema | None:
     """Return the step by all parts of a schema, of which each must hold; None if one of them excludes the segment."""
-    specified: list[FoundSchema] = []
-    for each in steps:
-        if each is None:
-            return None
-        if each is not _UNSPECIFIED:
-            specified.append(each)
+    found = [each for each in steps if each is not None]
+    if len(found) < len(steps):
+        return None
+    specified = [each for each in found if each is not _UNSPECIFIED]
     declared = [each for each in specified if not each.undeclared]
     if not declared:
-        return specified[0] if specified else _UNRESTRICTED
+        return next(iter(specified), _UNRESTRICTED)
     best = next((each for each in declared if each.schema is not True), declared[0])
     return best._replace(maybe=not required and all(each.maybe for each in declared))
 

@@ -86,12 +86,12 @@ class _CompiledPattern(NamedTuple):
 
 
 def pattern_of(text: str) -> Pattern | None:
-    """The pattern of a schema's text; None if it is malformed or the engine in use cannot run it in linear time."""
+    """The pattern of a schema's text; None if it is malformed, or the engine in use cannot run it in linear time."""
     return _compile(text, engine()).pattern
 
 
 def refusal(text: str, *, backtracking: bool = False) -> str:
-    """Why the engine in use, or one that goes back, cannot run a pattern in linear time; empty if it can."""
+    """Why the engine in use, or one that backtracks, cannot run a pattern in linear time; empty if it can."""
     return _compile(text, PYTHON if backtracking else engine()).refusal
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from cogcli.base.jsonvalue import inner_values
 from cogcli.base.schema.engine_choice import PYTHON, RUST, engine
 from cogcli.base.schema.engines import (
     DIALECT,
@@ -64,7 +65,7 @@ def errors(schema: object, value: object) -> list[tuple[str, str]]:
 def refused_patterns(schema: object) -> tuple[str, ...]:
     """Return a message per pattern that cannot run in bounded time. No check applies these
     patterns."""
-    ready = _normalized(orjson.dumps(schema), engine())
+    ready = normalized(schema)
     return tuple(map(_refusal_text, ready.refused_patterns)) if ready is not None else ()
 
 
@@ -125,6 +126,11 @@ def _compiled(schema: bytes, engine: str) -> _CompiledSchema | None:
     return _CompiledSchema(compiled, ready, MAX_WORK[engine])
 
 
+def normalized(schema: object) -> NormalizedSchema | None:
+    """Return the schema normalized for the engine in use, None if it cannot be applied."""
+    return _normalized(orjson.dumps(schema), engine())
+
+
 @lru_cache(maxsize=512)
 def _normalized(schema: bytes, engine: str) -> NormalizedSchema | None:
     """The schema normalized, None if it cannot be applied. The engine is part of the key: patterns depend on it."""
@@ -150,11 +156,9 @@ def _count_nodes(value: object, max_work: int) -> tuple[int, int]:
         nodes += 1
         if isinstance(part, str):
             characters += len(part)
-        elif isinstance(part, list):
-            pending += part
         elif isinstance(part, dict):
             characters += sum(map(len, part))
-            pending += part.values()
+        pending += inner_values(part)
     return nodes, characters
 
 

@@ -59,7 +59,7 @@ class ProgramEnd(NamedTuple):
     stdout: bytes
     stderr: bytes
     missing: str
-    """Why it did not run behind the wall, where that is required; else empty."""
+    """Why it did not run behind the wall, if the wall is required; else empty."""
 
 
 @cache
@@ -228,12 +228,12 @@ def _start_of(file: IO[bytes], most: int) -> bytes:
 
 
 def _variables() -> dict[str, str]:
-    """Windows starts no process without this one; elsewhere none is needed."""
+    """Return the variables without which no process starts: one on Windows, none on other systems."""
     return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
 
 
 def _import_path() -> list[str]:
-    """The import paths of this process, without the working directory, unless cogcli itself is there."""
+    """Return the import paths of this process, without the working directory unless it holds cogcli itself."""
     own = os.path.dirname(package_folder())
     return [
         path for path in sys.path if (os.path.isabs(path) and path != os.getcwd()) or path == own

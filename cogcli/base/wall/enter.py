@@ -133,7 +133,7 @@ def python_files() -> list[str]:
 
 
 def _holds(folder: str, path: str) -> bool:
-    """Whether a path is this folder or lies below it."""
+    """Whether a path is this folder, or below it."""
     real = os.path.realpath(folder)
     return path == real or path.startswith(real.rstrip(os.sep) + os.sep)
 
@@ -158,7 +158,7 @@ def _close_others(keep: Sequence[int]) -> None:
 
 
 def _join_new_keyring() -> None:
-    """Leave the session's keys behind. A kernel without keys has none to leave."""
+    """Leave the keyring of the session, if the kernel has keyrings."""
     number = system_calls.KEYCTL[platform.machine()]
     _libc().syscall(ctypes.c_long(number), ctypes.c_long(_JOIN_SESSION_KEYRING), None)
 

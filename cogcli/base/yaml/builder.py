@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, NoReturn
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import Problem
+from cogcli.base.text_places import excerpt
 from cogcli.base.yaml.parsers import ParserEvent, Take
 from cogcli.base.yaml.text_faults import (
     LONG_KEY,
@@ -20,7 +21,6 @@ from cogcli.base.yaml.text_faults import (
     MAX_PROBLEMS,
     UNSAFE,
     character_fault,
-    excerpt,
 )
 
 MAX_INT: Final = 2**53 - 1
@@ -82,7 +82,7 @@ class ValueBuilder:
         self._path: list[str | int] = []
         self._end: ParserEvent | None = None
         self.problems: list[Problem] = []
-        self.spans = False  # whether quoted text, or what stands in brackets, has several lines
+        self.spans = False  # whether quoted text, or a collection in brackets, has several lines
         self.whole = False  # whether all was read
 
     def document(self) -> object:

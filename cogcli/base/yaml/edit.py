@@ -93,7 +93,7 @@ class _Source(NamedTuple):
     starts: list[int]
 
     def value_offsets(self, path: KeyPath) -> tuple[int, int]:
-        """The offsets of a value; those behind the colon for a key without a value."""
+        """The offsets of a value; the one after the colon for a key without a value."""
         span = self.places.value(path)
         start, end = _offsets(span, self.starts)
         if _is_key(path) and span == self.places.key(path):

@@ -16,11 +16,12 @@ from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.jsonvalue import Json, preview
 from cogcli.base.problems import Problem, sort_problems
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.text_places import line_column
 from cogcli.base.yaml.builder import Limits, ValueBuilder
 from cogcli.base.yaml.parsers import event_streams
 from cogcli.base.yaml.positions import Places
 from cogcli.base.yaml.strictness import SUSPECT, find_first_breach
-from cogcli.base.yaml.text_faults import LONE_RETURN, clean_text, line_column, syntax_problem
+from cogcli.base.yaml.text_faults import LONE_RETURN, clean_text, syntax_problem
 
 MAX_BYTES: Final = 256 * 1024
 MAX_DEPTH: Final = 32
@@ -74,7 +75,8 @@ def parse(
     try:
         text = data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        at = line_column(data[: error.start].decode().removeprefix("\ufeff"), None)
+        before = data[: error.start].decode().removeprefix("\ufeff")
+        at = line_column(before, len(before))
         return _no_value(
             "yaml.encoding", file, f"byte 0x{data[error.start]:02X} is not UTF-8", _SAVE, at
         )
@@ -105,7 +107,7 @@ def parse_json(data: bytes, *, file: str) -> Parsed:
     except JsonRefused as refused:
         at = (refused.line, refused.column)
         return _no_value(refused.code, file, refused.message, refused.hint, at)
-    # Whatever is strict JSON is YAML, too: its reader knows where each value is.
+    # Strict JSON is YAML, too: the reader of YAML finds the place of each value.
     places = Places(data.decode().removeprefix("\ufeff"))
     if isinstance(value, dict):
         return Parsed(value, places, [])

@@ -16,7 +16,7 @@ SUSPECT: Final = re.compile(
     r"\t"  # tabs
     r"|[^\s]#"  # what may be a comment
     r"|[\[{,]\s*\?\S|:[ ]*[,\]}]|[\[,]\s*-\s*[,\]]"  # text that begins or ends with an indicator
-    r"|[\"'\]}][ ]*:\S"  # a value right behind its key
+    r"|[\"'\]}][ ]*:\S"  # a value directly after its key
     r"|[|>][-+0-9]*[ ]*(?:#[^\n]*)?\r?\n *\r?\n"  # a block that begins with blanks
 )
 """Characters that may break a rule within one line."""

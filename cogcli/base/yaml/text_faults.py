@@ -7,24 +7,20 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from cogcli.base.problems import Problem
+from cogcli.base.text_places import excerpt, line_column
 from cogcli.base.yaml.parsers import Mark
 
 MAX_PROBLEMS: Final = 100
 _CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _BIDI_CONTROL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 LONE_RETURN = re.compile(r"\r(?!\n)")
-# In a file, what only some programs take for the end of a line could hide a key behind a comment.
+# Some programs end a line at these characters, others read on: a comment could hide a key.
 _UNSEEN = re.compile(f"[{_CONTROL}{_BIDI_CONTROL}\u2028\u2029\ufeff\ufffe\uffff]")
 # In text that was written with escapes.
 UNSAFE = re.compile(f"[{_CONTROL}{_BIDI_CONTROL}\r\ud800-\udfff]")
 _HARMLESS = bytes((9, 10, *range(32, 127)))
 _DIRECTIVES = re.compile(r"(?:[ \t]*(?:#[^\n]*|\r)?\n|%[^\n]*\n?)*+")
 _DIRECTIVE = re.compile(r"^%[^\r\n]*", re.MULTILINE)
-
-
-def line_column(text: str, offset: int | None) -> tuple[int, int]:
-    before = text[:offset]
-    return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
 def clean_text(text: str, file: str) -> tuple[list[Problem], str]:
@@ -59,11 +55,6 @@ def character_fault(char: str) -> tuple[str, str]:
     elif "\ud800" <= char <= "\udfff":
         kind = "half of a surrogate pair,"
     return f"{kind} U+{ord(char):04X} is not allowed", "remove it"
-
-
-def excerpt(text: str) -> str:
-    shown = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[:40])
-    return shown if len(text) <= 40 else f"{shown}…"
 
 
 # -- syntax: what the parsers' errors mean -----------------------------------------------------------------------------
@@ -155,7 +146,7 @@ _SYNTAX: Final = (
 
 
 class _ParserError(NamedTuple):
-    """What a parser's error says, as far as it has these members."""
+    """The members of a parser's error; None for one that it lacks."""
 
     context: str | None
     problem: str | None

@@ -1,14 +1,14 @@
-"""Data as YAML that people go on editing: short mappings on one line, longer ones and texts of several lines as blocks,
+"""Data as YAML that people edit later: short mappings on one line, longer ones and texts of several lines as blocks,
 and every text that is not a plain word in quotes, so that nothing in a text is read as YAML."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Final
 
-from cogcli.base.jsonvalue import MAX_INTEGER, Json
+from cogcli.base.jsonvalue import MAX_INTEGER, Json, inner_values
 
 _WIDTH: Final = 110
 _PLAIN: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*(?:[./-][A-Za-z0-9_$]+)*")
@@ -34,17 +34,6 @@ def _whole(value: object) -> object:
             return value
 
 
-def _parts(value: object) -> Collection[object]:
-    """The members of a mapping or list; none for a scalar."""
-    match value:
-        case dict():
-            return value.values()
-        case list():
-            return value
-        case _:
-            return ()
-
-
 def block(value: object, indent: str) -> Iterator[str]:
     """The lines of a mapping or list that is not empty."""
     if isinstance(value, dict):
@@ -54,9 +43,9 @@ def block(value: object, indent: str) -> Iterator[str]:
             yield f"{head}{first}"
             yield from rest
         return
-    for member in _parts(value):
+    for member in inner_values(value):
         below = below_head(f"{indent}-", member, f"{indent}  ") or [f" {flow(member)}"]
-        if not below[0]:  # the first line of a collection is behind the dash
+        if not below[0]:  # the first line of a collection follows the dash
             below = [f" {below[1].lstrip()}", *below[2:]]
         yield f"{indent}-{below[0]}"
         yield from below[1:]
@@ -67,7 +56,7 @@ def below_head(head: str, value: object, indent: str) -> list[str] | None:
     that line."""
     if isinstance(value, str):
         return _literal(value, indent) if is_block_text(value) else None
-    if not _parts(value):
+    if not inner_values(value):
         return None
     if len(f"{head} {flow(value)}") <= _WIDTH and _is_short(value) and not _holds_block_text(value):
         return None
@@ -96,12 +85,12 @@ def _literal(value: str, indent: str) -> list[str]:
 def _holds_block_text(value: object) -> bool:
     if isinstance(value, str):
         return is_block_text(value)
-    return any(map(_holds_block_text, _parts(value)))
+    return any(map(_holds_block_text, inner_values(value)))
 
 
 def _is_short(value: object) -> bool:
     """Whether at most one level of mappings and lists is inside."""
-    inner = (part for below in _parts(value) for part in _parts(below))
+    inner = (part for below in inner_values(value) for part in inner_values(below))
     return not any(isinstance(part, dict | list) for part in inner)
 
 
