@@ -356,8 +356,9 @@ def _connect_socket(place: ResolvedAddress, exchange: SocketExchange, name: str)
 
 def _error_line(error: Exception) -> str:
     """Return one short line for an error of the operating system or of TLS."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"certificate not accepted: {error.verify_message}"
-    if isinstance(error, ssl.SSLError):
-        return (error.reason or "handshake failed").lower().replace("_", " ")
+    match error:
+        case ssl.SSLCertVerificationError():
+            return f"certificate not accepted: {error.verify_message}"
+        case ssl.SSLError():
+            return (error.reason or "handshake failed").lower().replace("_", " ")
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

@@ -269,12 +269,8 @@ class _ExpressionParser:
         """Return the evaluator of one comparison in a chain."""
         if isinstance(operator, ast.Is | ast.IsNot):
             if not _is_null(right):
-                named = right.id if isinstance(right, ast.Name) else ""
-                hint = (
-                    "write `is not null`"
-                    if named in ("defined", "set", "present")
-                    else "write `==`"
-                )
+                is_test = _excerpt(right) in ("defined", "set", "present")
+                hint = "write `is not null`" if is_test else "write `==`"
                 raise self.fault("only `null` may stand behind `is`", right, hint=hint)
             value, negated = self.lenient(left, depth), isinstance(operator, ast.IsNot)
             return lambda lookup: (value(lookup) is None) is not negated

@@ -386,22 +386,22 @@ def _translate_error(
     """Return the error of cogcli for an exception of the library."""
     if given_up:
         return exchange.transport_error(GIVEN_UP)
-    if isinstance(error, httpx.TimeoutException):
-        return exchange.timeout_error()
-    if (
-        isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol)
-        and not exchange.left
-    ):
-        return _unsendable(f"the request cannot be sent: {_error_words(error)}")
-    if isinstance(error, httpx.ProxyError):
-        refused = exchange.transport_error(f"the proxy does not lead there: {_error_words(error)}")
-        refused.hint = PROXY_HINT
-        return refused
-    if isinstance(error, httpx.RemoteProtocolError):
-        return exchange.transport_error(f"no valid HTTP came back: {_error_words(error)}")
-    if isinstance(error, httpx.HTTPError | OSError):
-        return exchange.transport_error(_error_words(error))
-    raise error
+    words = _error_words(error)
+    match error:
+        case httpx.TimeoutException():
+            return exchange.timeout_error()
+        case httpx.LocalProtocolError() | httpx.UnsupportedProtocol() if not exchange.left:
+            return _unsendable(f"the request cannot be sent: {words}")
+        case httpx.ProxyError():
+            refused = exchange.transport_error(f"the proxy does not lead there: {words}")
+            refused.hint = PROXY_HINT
+            return refused
+        case httpx.RemoteProtocolError():
+            return exchange.transport_error(f"no valid HTTP came back: {words}")
+        case httpx.HTTPError() | OSError():
+            return exchange.transport_error(words)
+        case _:
+            raise error
 
 
 def _unsendable(text: str) -> RequestMappingError:

@@ -15,12 +15,14 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
+from cogcli.base.jsonvalue import Json, object_of
 from cogcli.base.refusal import Reason, Refused
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.wall.enter import NO_WALL, Wall, package_folder, python_files
 from cogcli.base.wall.limits import MIB, ProcessLimits
+from cogcli.base.wall.task import ConfinedTask
 
 _START: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop());"
@@ -65,9 +67,9 @@ class ProgramEnd(NamedTuple):
 @cache
 def wall_state() -> WallState:
     """Return the wall of this machine. A process enters it once, as a test."""
-    task = {"function": "", "wall": "required", "read": python_files()}
+    task = ConfinedTask(_PROBE, wall="required", read=python_files())
     try:
-        end = _run(task, b"", _PROBE)
+        end = _run(task, b"")
         found = loads(end.stdout)["result"]["wall"] if end.code == 0 else None
     except (OSError, ValueError, KeyError, TypeError, JsonRefused) as error:
         return WallState(None, f"a process could not be put behind it: {error}"[:_MAX_TEXT])
@@ -79,12 +81,12 @@ def wall_state() -> WallState:
 def call_function(
     function: str,
     limits: ProcessLimits,
-    arguments: Mapping[str, Any],
+    arguments: Mapping[str, object],
     *,
     content: bytes | None = None,
     about: str = "",
     read: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> Json:
     """Call `module:name` with the bytes and the arguments in a confined process, and return its
     result.
 
@@ -95,13 +97,14 @@ def call_function(
         raise Refused(
             "too-large", f"{about}{len(content):,} bytes, at most {limits.input_bytes:,} are read"
         )
-    task = {
-        "function": function,
-        "arguments": dict(arguments),
-        "has_content": content is not None,
-        "read": [*python_files(), *read],
-    }
-    end = _run(task, content or b"", limits)
+    task = ConfinedTask(
+        limits,
+        function=function,
+        arguments=dict(arguments),
+        has_content=content is not None,
+        read=[*python_files(), *read],
+    )
+    end = _run(task, content or b"")
     if end.timed_out:
         raise Refused("too-large", f"{about}not done after {limits.seconds} seconds")
     try:
@@ -130,15 +133,16 @@ def run_program(
 
     With `required`, raise Refused `unsupported` on a machine without a wall, instead of running
     with limits alone."""
-    task = {
-        "command": list(command),
-        "has_content": content is not None,
-        "wall": "required" if required else "if possible",
-        "read": list(read),
-        "scratch": scratch,
-        "environ": dict(environ or {}),
-    }
-    end = _run(task, content or b"", limits)
+    task = ConfinedTask(
+        limits,
+        command=list(command),
+        has_content=content is not None,
+        wall="required" if required else "if possible",
+        read=list(read),
+        scratch=scratch,
+        environ=dict(environ or {}),
+    )
+    end = _run(task, content or b"")
     if end.missing:
         why = end.missing
         raise Refused(
@@ -149,25 +153,23 @@ def run_program(
     return end
 
 
-def _result(answer: Any, about: str) -> dict[str, Any]:
+def _result(answer: object, about: str) -> Json:
     """Return the result in an answer. The process is not trusted: its answer is checked fully."""
-    if type(answer) is not dict:
-        raise Refused("bad-data", f"{about}reading it broke off")
-    if type(answer.get("result")) is dict:
-        result: dict[str, Any] = answer["result"]
-        return result
-    if type(module := answer.get("module")) is str:
-        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
-    reason: Reason = next((each for each in _REASONS if each == answer.get("reason")), "bad-data")
-    message, hint = (str(answer.get(key) or "")[:_MAX_TEXT] for key in ("message", "hint"))
+    match answer:
+        case {"result": dict(result)}:
+            return result
+        case {"module": str(module)}:
+            raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+    refused = object_of(answer)
+    reason: Reason = next((each for each in _REASONS if each == refused.get("reason")), "bad-data")
+    message, hint = (str(refused.get(key) or "")[:_MAX_TEXT] for key in ("message", "hint"))
     raise Refused(reason, about + (message or "reading it broke off"), hint)
 
 
-def _run(task: dict[str, Any], content: bytes, limits: ProcessLimits) -> ProgramEnd:
+def _run(task: ConfinedTask, content: bytes) -> ProgramEnd:
     mark = secrets.token_hex(16)  # only the process before its task knows it
-    defaults = {"function": "", "arguments": {}, "has_content": False, "command": [], "wall": "if possible",
-                "read": [], "scratch": "", "environ": {}, "limits": list(limits), "mark": mark}  # fmt: skip
-    head = json.dumps(defaults | task).encode()
+    limits = task.limits
+    head = json.dumps(task._replace(mark=mark)._asdict()).encode()
     command = [sys.executable, "-I", "-c", _START, json.dumps(_import_path())]
     with (
         tempfile.TemporaryFile() as source,
@@ -182,7 +184,7 @@ def _run(task: dict[str, Any], content: bytes, limits: ProcessLimits) -> Program
             command, stdin=source, stdout=out, stderr=err, env=_variables(), close_fds=True
         )
         try:
-            late = not _ends_in_time(process, limits.seconds, task.get("scratch", ""))
+            late = not _ends_in_time(process, limits.seconds, task.scratch)
         finally:
             process.kill()
             code = process.wait()

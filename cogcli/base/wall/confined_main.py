@@ -10,11 +10,12 @@ import importlib
 import json
 import os
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from cogcli.base.refusal import Refused
 from cogcli.base.wall.enter import NO_WALL, NoWall, die_with_parent, enter
 from cogcli.base.wall.limits import ProcessLimits, apply_limits
+from cogcli.base.wall.task import ConfinedTask
 
 _SHOWN = 10_000
 """The longest message: far longer than what is shown, since secrets are masked before a text is cut for a screen."""
@@ -22,19 +23,19 @@ _SHOWN = 10_000
 
 def main() -> None:
     """Do the task of standard input and end."""
-    task = json.loads(_line())
+    task = ConfinedTask(**json.loads(_line()))
+    parts: dict[str, object] = {}
     try:
         if sys.platform == "linux":
             die_with_parent()
-        apply_limits(ProcessLimits(*task["limits"]))
-        parts = _enter(task)
+        apply_limits(ProcessLimits(*task.limits))
+        parts = enter(task.read, scratch=task.scratch, programs=bool(task.command))._asdict()
     except NoWall as error:
-        if task["wall"] == "required":
+        if task.wall == "required":
             _end_without_wall(task, str(error))
-        parts = {}
-    if task["command"]:
+    if task.command:
         _replace_by_program(task)
-    answer = _answer(task) if task["function"] else {"result": {"wall": parts}}
+    answer = _answer(task) if task.function else {"result": {"wall": parts}}
     _write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))
 
 
@@ -47,34 +48,29 @@ def _line() -> bytes:
     return bytes(parts)
 
 
-def _enter(task: dict[str, Any]) -> dict[str, Any]:
-    wall = enter(task["read"], scratch=task["scratch"], programs=bool(task["command"]))
-    return wall._asdict()
-
-
-def _replace_by_program(task: dict[str, Any]) -> None:
-    if not task["has_content"]:
+def _replace_by_program(task: ConfinedTask) -> None:
+    if not task.has_content:
         os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
-    command = task["command"]
+    command = task.command
     try:
-        os.execve(command[0], command, task["environ"])  # noqa: S606
+        os.execve(command[0], list(command), task.environ)  # noqa: S606
     except OSError as error:
         _end_without_wall(task, f"{command[0]}: {error.strerror}")
 
 
-def _end_without_wall(task: dict[str, Any], text: str) -> NoReturn:
-    os.write(2, f"{task['mark']} {text}".encode("utf-8", "replace"))
+def _end_without_wall(task: ConfinedTask, text: str) -> NoReturn:
+    os.write(2, f"{task.mark} {text}".encode("utf-8", "replace"))
     os._exit(NO_WALL)
 
 
-def _answer(task: dict[str, Any]) -> dict[str, Any]:
-    module, _, name = task["function"].partition(":")
+def _answer(task: ConfinedTask) -> dict[str, object]:
+    module, _, name = task.function.partition(":")
     out, sys.stdout = sys.stdout, sys.stderr  # what a library prints is not part of the answer
     try:
         function = getattr(importlib.import_module(module), name)
         content = sys.stdin.buffer.read()
-        given = {"content": content} if task["has_content"] else {}
-        return {"result": function(**given, **task["arguments"])}
+        given = {"content": content} if task.has_content else {}
+        return {"result": function(**given, **task.arguments)}
     except Refused as refused:
         return {
             "reason": refused.reason,

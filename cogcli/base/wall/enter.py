@@ -75,7 +75,7 @@ def enter(
     the folder `scratch` alone, has no variables, network, keys or further processes, and only the descriptors `keep`.
     The names in the folders `listed` can be seen, their files cannot be read.
 
-    With name spaces the caller goes on in a child; this process waits for it and ends as it does. `programs`: whether
+    With name spaces the caller continues in a child; this process waits for it and ends as it does. `programs`: whether
     the process may replace itself by a program. Raises NoWall; the process may have lost rights by then.
     """
     machine = _machine()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from cogcli.base.yaml.parsers import ParserEvent, Mark, Take
+from cogcli.base.yaml.parsers import Mark, ParserEvent, Take
 
 SUSPECT: Final = re.compile(
     r"\t"  # tabs
