@@ -65,9 +65,9 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 def frame(
     file: str, line: int, column: int, *, base: str = "", width: int | None = None,
-    sources: Sources | None = None, said: str = "",
+    sources: Sources | None = None, note: str = "",
 ) -> list[StyledLine]:  # fmt: skip
-    """Return `-->` and the framed line, with `said` after its marks; only the place if the line
+    """Return `-->` and the framed line, with `note` after its marks; only the place if the line
     cannot be shown."""
     place = visible(file) + (f":{line}" if line else "") + (f":{column}" if line and column else "")
     head: StyledLine = [("  --> ", "dim"), (place, "")]
@@ -77,7 +77,7 @@ def frame(
     number = str(line)
     gutter = " " * max(2, len(number))
     shown, before, marked = _window(text, column, width)
-    marks = f"{'^' * marked} {visible(said)}".rstrip()
+    marks = f"{'^' * marked} {visible(note)}".rstrip()
     if width is not None:
         marks = truncate(marks, max(marked, width - 6 - before))
     return [

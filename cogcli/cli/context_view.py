@@ -57,9 +57,9 @@ def _stages(found: Json, width: int | None) -> list[StyledLine]:
     cut = Counter(each["stage"] for each in found["placements"] if each["status"] == CUT)
     lines = []
     for name, digest in found["stage_hashes"].items():
-        said = [f"{out[name]} out"] if out[name] else []
-        said += [f"{cut[name]} cut"] if cut[name] else []
-        lines.append(_row(name, "  ".join([_short(digest), *said]), width))
+        counts = [f"{out[name]} out"] if out[name] else []
+        counts += [f"{cut[name]} cut"] if cut[name] else []
+        lines.append(_row(name, "  ".join([_short(digest), *counts]), width))
     report = found["budget_report"]
     used, most = sum(report["used"].values()), sum(report["allocations"].values())
     return [*lines, _row("tokens", f"{used} of {most} allotted", width)]

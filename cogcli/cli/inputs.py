@@ -167,7 +167,7 @@ def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | N
     return step or None, word
 
 
-def object_of(context: CommandContext, text: str, flag: str) -> Json:
+def read_json_flag(context: CommandContext, text: str, flag: str) -> Json:
     """Return the object of a flag with JSON or `@FILE`. Raise UsageError or EnvironmentRefusal
     `project.link`."""
     if text.startswith("@"):

@@ -107,8 +107,8 @@ def _origin_rows(kind: str, spec: Json) -> list[tuple[str, str]]:
     places = [("from", spec), *(("replaces", shadow) for shadow in spec["shadows"])]
     rows = [(name, f"{place['layer']}  {place['file']}") for name, place in places]
     if kind != "services":
-        asked = spec["capability"] if kind == "bindings" else spec["id"]
-        rows.append(("why", f"cogcli bindings explain {asked}"))
+        capability = spec["capability"] if kind == "bindings" else spec["id"]
+        rows.append(("why", f"cogcli bindings explain {capability}"))
     if spec.get("run"):
         rows.append(("run", spec["run"]))
     return rows

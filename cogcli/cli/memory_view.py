@@ -80,8 +80,8 @@ def _facts(found: Json) -> Iterator[tuple[str, str]]:
             (word, f"{_statement_with_id(other)} ({decided_text(other)})") for other in found[word]
         )
     reason = found["recall"]["reason"]
-    said = _REASONS.get(reason or "", f"it is {reason}").format_map(found)
-    yield "recalled", f"no: {said}" if reason else "yes, by a request that shares a word with it"
+    because = _REASONS.get(reason or "", f"it is {reason}").format_map(found)
+    yield "recalled", f"no: {because}" if reason else "yes, by a request that shares a word with it"
 
 
 _MOST: Final = 20

@@ -112,7 +112,7 @@ def _framed_place(
     missing = f"no `{error.lacking}` in this reply" if error.lacking else ""
     sources = Sources(base, typed=typed)
     place = (error.file, error.line, error.column)
-    return frame(*place, width=width, sources=sources, said=missing)
+    return frame(*place, width=width, sources=sources, note=missing)
 
 
 def next_lines(commands: tuple[str, ...] | list[str]) -> list[StyledLine]:

@@ -75,9 +75,9 @@ class Parser:
         """Return the call. Raise UsageError."""
         command = root()
         answer = command.invoke(command.make_context("cogcli", list(self.argv), obj=self))
-        asked = None if _TEXTS & self.flags.keys() else answer
+        action = None if _TEXTS & self.flags.keys() else answer
         return Call(
-            self.argv, self.command, GlobalFlags(self.flags), {**self.flags, **self.given}, asked
+            self.argv, self.command, GlobalFlags(self.flags), {**self.flags, **self.given}, action
         )
 
 
@@ -388,7 +388,7 @@ def _callback(
 def _parameter(
     name: str, kind: object, info: FlagDeclaration, completer: Completer | None
 ) -> Parameter:
-    """A parameter as typer reads it; where words are asked for, with what offers them."""
+    """Return a parameter as typer reads it, for completion with the function that offers words."""
     if completer is not None and info.completes:
         info.autocompletion = lambda ctx, args, incomplete: completer(
             info.completes, ctx, incomplete

@@ -16,7 +16,7 @@ from cogcli.base.errors import OK, VETOED, CogcliError, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.given_options import parse_pairs, read_options
-from cogcli.cli.inputs import object_of
+from cogcli.cli.inputs import read_json_flag
 from cogcli.cli.live_run import (
     DisplayListener,
     answer_pause,
@@ -86,7 +86,9 @@ def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) ->
     if bool(file) is bool(flags.message):
         lacking = "give a file or `--message`, not both" if file else "give a file, or `--message`"
         raise UsageError("usage.flag", lacking, hint="cogcli agent invoke REQUEST.json")
-    raw: Json = object_of(context, f"@{file}", "request") if file else {"message": flags.message}
+    raw: Json = (
+        read_json_flag(context, f"@{file}", "request") if file else {"message": flags.message}
+    )
     return read_given(context, raw, flags)
 
 
@@ -154,11 +156,11 @@ def _numbers(budget: Json, problems: list[CogcliError]) -> dict[str, int]:
     return found
 
 
-def _stricter(flag: str, asked: str, problems: list[CogcliError]) -> str:
-    if asked and asked not in MODES:
+def _stricter(flag: str, wanted: str, problems: list[CogcliError]) -> str:
+    if wanted and wanted not in MODES:
         problems.append(
             UsageError("usage.value", "`safety_mode` of the request", hint=", ".join(MODES))
         )
         return flag
-    named = [mode for mode in (flag, asked) if mode]
+    named = [mode for mode in (flag, wanted) if mode]
     return min(named, key=MODES.index) if named else ""

@@ -1,4 +1,4 @@
-"""`config trust [DIR]`: accept every file of a project that decides, as it is now, or the folder whatever it holds."""
+"""`config trust [DIR]`: accept the present content of each file that decides, or the folder with any content."""
 
 from __future__ import annotations
 
@@ -83,9 +83,10 @@ def change_trust(
 def _accept(
     context: CommandContext, project: str, project_dir: str | None, flags: TrustFlags
 ) -> tuple[bool, str]:
-    """Accept the project as it is now; whether that was done, and a line about it. A change is shown before.
+    """Accept the present content of the project; return whether that was done, and a line about it. A change is shown
+    before.
 
-    Raises UsageError `usage.flag` for a change that nobody can be asked about, EnvironmentRefusal.
+    Raises UsageError `usage.flag` for a change if no user can be asked, EnvironmentRefusal.
     """
     look = trust_accept.take_project_snapshot(project, context.environ)
     changes = changes_of(look, context.environ)

@@ -13,7 +13,7 @@ from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.context_view import answer_lines, difference_lines, explained_lines
 from cogcli.cli.envelope import dumps
-from cogcli.cli.inputs import object_of
+from cogcli.cli.inputs import read_json_flag
 from cogcli.cli.options import OUTPUT, Episode, argument, command, integer, switch, text
 
 
@@ -51,7 +51,7 @@ def compile(
         raise UsageError("usage.flag", lacking, hint=hint)
     found = find_pack(context.settings, pack)
     given = request_from(
-        object_of(context, f"@{request}", "request") if request else {"message": message}
+        read_json_flag(context, f"@{request}", "request") if request else {"message": message}
     )
     compiled = compile_request(context.settings, found, given)
     context.own["context"] = compiled.payload

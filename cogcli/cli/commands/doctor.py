@@ -72,7 +72,7 @@ def doctor(
 
 
 def _repair(context: CommandContext, diagnosis: Diagnosis) -> bool:
-    """Tell on stderr what is put right, then do it; whether there was anything. Raises as the repairs do."""
+    """Report each repair on stderr, then make it; return whether there was any. Raises as the repairs do."""
     repairs = find_repairs(context.settings, diagnosis.checks)
     for repair in repairs:
         context.note(f"fix: {repair.words}")

@@ -141,7 +141,7 @@ def promote(
     ],
     flags: DecisionFlags,
 ) -> int:
-    """Promote a proposal; what it contradicts is shown beside it."""
+    """Promote a proposal; what it contradicts is shown next to it."""
     named = _scope(context, flags)._replace(consent=tuple(consent))
     return _decide(context, named, id, "promoted", by=flags.by)
 

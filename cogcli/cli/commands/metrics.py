@@ -66,7 +66,7 @@ def metrics(
 
 
 def _check(context: CommandContext, found: MeasuredRuns) -> int:
-    """Tell of each target whether it is met; the first that is missed is the error."""
+    """Report for each target whether it is met; the first that is missed is the error."""
     for each in found.targets:
         context.note(visible(f"{each.status}: {_target_text(each.to_payload())}"))
     if not found.targets:

@@ -136,10 +136,10 @@ def binding(
     if all and operation is not None:
         raise wrong_flag("`--all` and `--operation` exclude each other", "give one of them")
     templates.require_channel(channel)
-    asked = api_binding.BindingRequest(
+    wanted = api_binding.BindingRequest(
         id, from_openapi, operation, all=all, base_url=base_url, channel=channel, force=force
     )
-    return _report(context, api_binding.new_binding(context.settings, asked))
+    return _report(context, api_binding.new_binding(context.settings, wanted))
 
 
 @command(

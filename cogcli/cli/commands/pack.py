@@ -91,7 +91,7 @@ def pin(
 
 
 def _report(context: CommandContext, done: Promotion) -> int:
-    """Tell what was written, and the command that undoes it."""
+    """Report what was written, and the command that undoes it."""
     context.own["pin"] = done._asdict()
     context.answer(visible(done.reference or done.file) + "\n")
     where = f" where COGCLI_ENV is {done.environment}" if done.environment else ""

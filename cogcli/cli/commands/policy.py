@@ -16,7 +16,7 @@ from cogcli.base.problems import suggestion
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
-from cogcli.cli.inputs import object_of
+from cogcli.cli.inputs import read_json_flag
 from cogcli.cli.options import NewestEpisode, argument, command, text
 from cogcli.cli.pack_reports import report_problems, report_tests
 from cogcli.cli.policy_screen import change_lines, decision_line, explanation_lines
@@ -56,7 +56,7 @@ def check(context: CommandContext, pack: PackName) -> int:
     exits=(0, 1, 2, 3),
 )
 def test(context: CommandContext, pack: PackName) -> int:
-    """Run the tests beside the rules; each enforced rule needs a match and a no_match."""
+    """Run the tests next to the rules; each enforced rule needs a match and a no_match."""
     return report_tests(context, run_tests(read_pack(context.settings, pack).policy.rules))
 
 
@@ -91,7 +91,7 @@ def evaluate(
         hint = "cogcli policy eval PACK --capability CAP --data FILE"
         raise UsageError("usage.flag", f"`{lacking}` is missing", hint=hint)
     found = find_pack(context.settings, pack)
-    verdict = evaluate_call(found, capability, object_of(context, f"@{data}", "--data"))
+    verdict = evaluate_call(found, capability, read_json_flag(context, f"@{data}", "--data"))
     context.own["verdict"] = verdict.to_payload()
     context.answer(dumps(verdict.to_payload()) + "\n")
     if verdict.verdict in ("allow_with_gate", "escalate"):
@@ -168,8 +168,8 @@ def diff(
         text("--over", "EP...", "judge the calls of these episodes again", completes="episodes"),
     ],
 ) -> int:
-    """Compare the policies of two packs, and what they say of recorded calls: 1 where a decision changes, or nobody can
-    tell."""
+    """Compare the policies of two packs, and their verdicts on recorded calls: 1 if a decision changes, or cannot be
+    computed."""
     if more and not over:
         raise UsageError(
             "usage.flag",

@@ -152,7 +152,7 @@ def _need_text(checked: SpecResult, kind: str) -> str:
 
 @command(examples=_examples, exits=(0, 2, 3))
 def coverage(context: CommandContext, *, report: Reports) -> int:
-    """Call all examples and run all cases, and tell what of the registry ran and what did not."""
+    """Call all examples and run all cases, and report which specs of the registry ran and which did not."""
     wanted = parse_reports(report, without=("sarif",))
     measured = measure_coverage(context.settings)
     found = context.own["coverage"] = measured.counts

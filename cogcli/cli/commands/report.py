@@ -1,4 +1,4 @@
-"""`report [EP...]`: episodes as one HTML page, to show to somebody (docs/reference/command-line.md#page)."""
+"""`report [EP...]`: episodes as one HTML page for other readers (docs/reference/command-line.md#page)."""
 
 from __future__ import annotations
 

@@ -73,11 +73,11 @@ def rerun(
         raise UsageError(
             "usage.flag", what, hint="the items of the earlier run are repeated as they were"
         )
-    asked = RerunRequest(
+    wanted = RerunRequest(
         first, failed_items, _overrides(flags), given.inputs, given.problems, given.origins
     )
     try:
-        prepared, reuse = prepare_rerun(settings, directory, asked, context.warn)
+        prepared, reuse = prepare_rerun(settings, directory, wanted, context.warn)
     except EnvironmentRefusal as error:
         context.keep_typed_flags(error, "--trust-level")
         raise

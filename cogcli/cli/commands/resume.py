@@ -12,7 +12,7 @@ from cogcli.app.resume import find_warning
 from cogcli.app.run_skill import parse_hosts
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.cli.context import CommandContext
-from cogcli.cli.inputs import object_of, parse_hash, parse_step_word
+from cogcli.cli.inputs import parse_hash, parse_step_word, read_json_flag
 from cogcli.cli.live_run import answer_pause, report_result, resume_run
 from cogcli.cli.options import (
     EXECUTION,
@@ -198,5 +198,5 @@ def _outputs(context: CommandContext, texts: Sequence[str]) -> dict[str | None, 
                 step, value = name, rest
         if step in found:
             raise wrong_flag("`--output` is given twice for one call", "keep one of them")
-        found[step] = object_of(context, value, "--output")
+        found[step] = read_json_flag(context, value, "--output")
     return found

@@ -36,7 +36,7 @@ from cogcli.report.styled_text import StyledLine
 
 
 class StateFlags(Flags):
-    """What of the document is asked for."""
+    """Which part of the document is shown, and how."""
 
     path: str | None = text("--path", "P", "one value: outcomes.actions[0].tool", OUTPUT)
     default: str | None = text(
@@ -89,8 +89,8 @@ def show(context: CommandContext, episode: NewestEpisode = None, *, flags: State
 
 
 def _current_state(row: EpisodeRow) -> bytes | None:
-    """The bytes of `state.json` if they are what the log says now: not of a run that is alive or was interrupted, whose
-    document is a snapshot, and not if a file was altered. None otherwise."""
+    """The bytes of `state.json` if they are the projection of the log, else None: of a run that is alive or was
+    interrupted, whose document is a snapshot, and if a file was altered."""
     has_log = (row.directory / EVENTS).exists()
     if has_log and (row.fault or row.status in ("running", "interrupted")):
         return None

@@ -1,4 +1,4 @@
-"""`test`: cases beside skills, through the real engine (docs/reference/test-case.md)."""
+"""`test`: cases next to skills, through the real engine (docs/reference/test-case.md)."""
 
 from __future__ import annotations
 

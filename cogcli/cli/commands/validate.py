@@ -258,7 +258,7 @@ def _answer(
 
 
 def _hidden(context: CommandContext, checked: RegistryCheck) -> frozenset[Problem]:
-    """Warnings of shipped files, as of extras that are not installed: counted, and told in full with `-v`."""
+    """Warnings of shipped files, as of extras that are not installed: counted, and shown in full with `-v`."""
     if context.verbose:
         return frozenset()
     return frozenset(p for p in checked.problems if p.severity != "E" and p.file in checked.shipped)
@@ -276,8 +276,8 @@ def _sums(
     )
     sums = problems_summary(checked.problems, checked.shipped, fixable)
     sums = f"{sums.removesuffix('.')}, shown with -v." if hidden else sums
-    told = sorted(checked.problems, key=lambda problem: problem.severity == "W")
-    why = f"   Why? cogcli explain {told[0].code}" if told else ""
+    shown = sorted(checked.problems, key=lambda problem: problem.severity == "W")
+    why = f"   Why? cogcli explain {shown[0].code}" if shown else ""
     style = "red" if checked.errors else "yellow" if checked.warnings else "green"
     head = f"Checked {words} in {checked.seconds:.2f}s."
     if width is not None and len(sums) + len(why) > width:

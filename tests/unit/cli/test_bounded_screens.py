@@ -83,7 +83,7 @@ def test_a_frame_is_no_wider_than_a_screen(text: str, column: int, width: int | 
         column,
         width=width,
         sources=Sources(contents={"f.yaml": text.encode()}),
-        said="why",
+        note="why",
     ):
         assert len(plain_text(line)) <= (width or 400) + 10
 
