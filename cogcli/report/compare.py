@@ -34,8 +34,6 @@ class ComparedEpisode(NamedTuple):
     id: str
     status: str
     run: RunHistory
-    inputs: Json
-    outputs: Json
     specs: dict[str, str]
     decision: dict[str, str] = NOTHING
     """For an agent's run: the decision and the user it was made for."""
@@ -76,7 +74,7 @@ def read_side(id: str, status: str, events: Iterable[Event]) -> ComparedEpisode:
     fold = history_of(events)
     run = fold.root or RunHistory("")
     specs = read_record(RunPins, run.start.pins).specs if run.start else {}
-    side = ComparedEpisode(id, status, run, run.inputs, run.outputs, specs)
+    side = ComparedEpisode(id, status, run, specs)
     return side if fold.turns.started is None else _with_turns(side, fold, fold.turns.started)
 
 
@@ -107,13 +105,13 @@ def compare(before: ComparedEpisode, after: ComparedEpisode) -> EpisodeDiff:
     steps = [{step.id: step for step in side.run.own} for side in (before, after)]
     statuses = [{id: step.status for id, step in own.items()} for own in steps]
     areas = {
-        "inputs": _diff_values(before.inputs, after.inputs),
+        "inputs": _diff_values(before.run.inputs, after.run.inputs),
         "specs": _diff_values(before.specs, after.specs),
         "bindings": _diff_values(*_find_used_bindings(before.run, after.run)),
         "steps": _diff_by_name(
             statuses[0], statuses[1], lambda id, *_: _diff_step(steps[0][id], steps[1][id])
         ),
-        "outputs": _diff_values(before.outputs, after.outputs),
+        "outputs": _diff_values(before.run.outputs, after.run.outputs),
     }
     if before.turns or after.turns:
         areas["decision"] = _diff_values(before.decision, after.decision)
