@@ -13,14 +13,15 @@ BUILT_IN = "built-in"
 PROJECT = "project"
 HOST = "host"
 HOST_FOLDER = ".agent-skills"
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""The directory of this package."""
 
 
 def builtin_root() -> str:
     """Return the directory with the shipped `skills/`, `capabilities/` and so on. It is inside an installed package,
     next to the package in a checkout."""
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    inside = os.path.join(package, "registry")
-    return inside if os.path.isdir(inside) else os.path.dirname(package)
+    inside = os.path.join(PACKAGE, "registry")
+    return inside if os.path.isdir(inside) else os.path.dirname(PACKAGE)
 
 
 class Layer(NamedTuple):

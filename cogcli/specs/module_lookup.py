@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cogcli.base.python_syntax import parse_python
+from cogcli.specs.layers import PACKAGE
 from cogcli.specs.service import is_shipped
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ def module_file(module: str, root: str) -> str | None:
     """Return the source file of a module: shipped, below a layer's root, or installed. None if there is none."""
     parts = module.split(".")
     if is_shipped(module):
-        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        return _find_below(package, parts[1:])
+        return _find_below(PACKAGE, parts[1:])
     if root and (file := _find_below(root, parts)):
         return file
     if len(parts) > 1:

@@ -68,20 +68,24 @@ def _check_variables(raw: Json, report: ProblemReport) -> None:
     """Report variables without a source, variables with a secret name, and unknown names in addresses."""
     known = object_at(raw, "variables")
     for name, variable in known.items():
-        path = ("variables", name)
-        if isinstance(variable, dict) and not (variable.get("env") or variable.get("default")):
-            message = f"variable `{name}` has neither `env` nor `default`"
-            report.error("key.missing", path, message, hint="write env: NAME")
-        if names_secret(name) or keeps_secret(text_at(variable, "env") or ""):
-            message = f"variable `{name}` names a secret, and variables are recorded"
-            hint = "give the service auth_ref, or a header with ${NAME}"
-            report.error("secret.literal", path, message, hint=hint)
+        _check_source(name, variable, report)
     for key in _ADDRESSES:
         for name in names_in_address(text_at(raw, key) or ""):
             if name not in known:
                 message = f"`{{{name}}}` in `{key}` is not a variable of the service"
                 hint = suggestion(name, known) or "add it to `variables`"
                 report.error("service.url", (key,), message, hint=hint)
+
+
+def _check_source(name: str, variable: object, report: ProblemReport) -> None:
+    path = ("variables", name)
+    if isinstance(variable, dict) and not (variable.get("env") or variable.get("default")):
+        message = f"variable `{name}` has neither `env` nor `default`"
+        report.error("key.missing", path, message, hint="write env: NAME")
+    if names_secret(name) or keeps_secret(text_at(variable, "env") or ""):
+        message = f"variable `{name}` names a secret, and variables are recorded"
+        hint = "give the service auth_ref, or a header with ${NAME}"
+        report.error("secret.literal", path, message, hint=hint)
 
 
 _ADDRESSES: Final = ("base_url", "url")

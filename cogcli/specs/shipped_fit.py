@@ -81,14 +81,19 @@ def _find_faults(
     has_gate = capability.safety is not None and capability.safety.mandatory_pre_gates
     if not has_gate and any(True for _ in files_in(binding.request, ("request",))):
         yield "has no gate that looks at the file which this binding sends"
-    is_gate = any(map(_answers_allowed, before))
     for slot in _find_inputs(binding):
-        name = slot.path[0]
-        gone = [one.inputs[name] for one in before if name in one.inputs]
-        if gone and name not in capability.inputs:
-            is_text_part = not slot.whole and slot.otherwise is None
-            if is_gate or is_text_part or any(field.required for field in gone):
-                yield f"has no input `{name}`, which this binding needs"
+        if slot.path[0] not in capability.inputs and _needs_input(slot, before):
+            yield f"has no input `{slot.path[0]}`, which this binding needs"
+
+
+def _needs_input(slot: TemplateSlot, before: Sequence[Capability]) -> bool:
+    """Return whether a request cannot do without an input of the replaced capabilities."""
+    gone = [one.inputs[slot.path[0]] for one in before if slot.path[0] in one.inputs]
+    if not gone:
+        return False
+    is_text_part = not slot.whole and slot.otherwise is None
+    is_required = any(field.required for field in gone)
+    return is_text_part or is_required or any(map(_answers_allowed, before))
 
 
 def _find_inputs(binding: Binding) -> Iterator[TemplateSlot]:

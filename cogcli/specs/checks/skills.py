@@ -3,7 +3,6 @@ of skills that nest (docs/reference/skill.md#graph-checks)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 from cogcli.base.problems import suggest_path
@@ -101,22 +100,27 @@ def check_nesting(context: CheckContext) -> None:
     depths: dict[str, int] = {}
     lane_depths: dict[str, int] = {}
     for id in nested:
-        if id in lanes and _measure_depth(lanes, id, lane_depths) > MAX_LANES:
-            message = f"lanes nest more than {MAX_LANES} deep"
-            deepest = _find_deepest(lanes[id], lane_depths)
-            _report_nesting(context, skills[id], "skill.depth", message, deepest)
+        if id in lanes:
+            _check_depth(context, lanes, id, lane_depths, MAX_LANES, "lanes")
         cycle = shortest_cycle(id, lambda name: nested.get(name, ()))
         if cycle:
             message = f"cycle {' -> '.join(cycle)}"
             _report_nesting(context, skills[id], "skill.cycle", message, cycle[1])
-        if _measure_depth(nested, id, depths) > MAX_DEPTH:
-            message = f"skills nest more than {MAX_DEPTH} deep"
-            deepest = _find_deepest(nested[id], depths)
-            _report_nesting(context, skills[id], "skill.depth", message, deepest)
+        _check_depth(context, nested, id, depths, MAX_DEPTH, "skills")
 
 
-def _find_deepest(names: Sequence[str], depths: Mapping[str, int]) -> str:
-    return max(names, key=lambda name: depths.get(name, 0))
+def _check_depth(
+    context: CheckContext,
+    nested: dict[str, list[str]],
+    id: str,
+    depths: dict[str, int],
+    most: int,
+    what: str,
+) -> None:
+    if _measure_depth(nested, id, depths) > most:
+        deepest = max(nested[id], key=lambda name: depths.get(name, 0))
+        message = f"{what} nest more than {most} deep"
+        _report_nesting(context, context.catalog.skills[id], "skill.depth", message, deepest)
 
 
 def _measure_depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int:
