@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.agent_events import LoopDetected
 from cogcli.declarations.documents import DecisionFile
@@ -25,6 +24,8 @@ from cogcli.declarations.governance_events import (
     PolicyDecided,
 )
 from cogcli.declarations.pack_spec import MODES, MetricTarget
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.typed_payload import read_payload
 from cogcli.declarations.value_types import Json
 from cogcli.policy.verdict import is_above
@@ -133,10 +134,23 @@ def _is_step(event: Event) -> bool:
     return bool(event.step_id) and not StepPath(event.step_id or "").in_call
 
 
+class RecordedAttempts(Record):
+    """The attempts of a call as the log holds them, also those that are not objects."""
+
+    attempts: list[object]
+
+
+class AttemptStatus(Record):
+    """The status of an attempt."""
+
+    status: object = None
+
+
 def _with_ending(call: MeasuredCall, ended: StepFinished) -> MeasuredCall:
     """Return the call with its ending. Skipped attempts are ignored; an attempt that is not an object counts as
     failed."""
-    statuses = [object_of(each).get("status") for each in list_of(ended.json.get("attempts"))]
+    recorded = read_record(RecordedAttempts, ended.json).attempts
+    statuses = [read_record(AttemptStatus, each).status for each in recorded]
     made = [status for status in statuses if status != "skipped"]
     done = ended.step_status == "done"
     return call._replace(ended=True, done=done, failed_first=made[:1] not in ([], ["success"]))
