@@ -6,14 +6,22 @@ from collections.abc import Iterator, Sequence
 
 from cogcli.app.registry import open_registry
 from cogcli.base.errors import CogcliError
-from cogcli.base.jsonvalue import list_of
 from cogcli.cli.context import CommandContext
 from cogcli.cli.run_report import FailedRun, failure_commands, flags_of
 from cogcli.declarations.call_records import RunError
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.episode.run_history import RunHistory
 from cogcli.run.failed_call import UNREACHABLE, offline_binding
 from cogcli.run.rerun_point import find_rerun_point_in_events
+
+
+class _GivenPermissions(Record):
+    """The permissions of a run in the `options` of its first event."""
+
+    trust_level: object = None
+    confirmed_capabilities: list[object]
 
 
 def commands_after_failure(
@@ -23,11 +31,11 @@ def commands_after_failure(
     it in them."""
     if run.error is None:
         return
-    options = run.start.options if run.start else {}
+    given = read_record(_GivenPermissions, run.start.options if run.start else {})
     steps = {step.id: step.status for step in run.own}
     point = find_rerun_point_in_events(steps, run.error.step or "", log)
-    level = str(options.get("trust_level") or "standard")
-    confirmed = map(str, list_of(options.get("confirmed_capabilities")))
+    level = str(given.trust_level or "standard")
+    confirmed = map(str, given.confirmed_capabilities)
     flags = flags_of(point, "" if level == "standard" else level, confirmed)
     error = FailedRun(
         code=run.error.code,

@@ -88,6 +88,14 @@ def show_request(context: CommandContext, question: ApprovalRequested, *, whole:
     dot = f" {screen.err.glyphs.dot} "
     parts = (question.capability, question.step_id, question.binding)
     screen.notify_line([(dot.join(part for part in parts if part), "bold")])
+    for name, text in _request_rows(question, whole=whole):
+        for number, line in enumerate(text.split("\n")):
+            head = "" if number else name
+            screen.notify_line([(f"  {head:<9}  ", "dim"), (terminal_safe(context, line), "")])
+
+
+def _request_rows(question: ApprovalRequested, *, whole: bool) -> list[tuple[str, str]]:
+    """Return what is shown of a request by name; with `whole` all of its input."""
     sent = visible_block(dumps(question.input or {}, indent=whole))
     rows = [("will send", sent if whole or len(sent) <= _EXCERPT else f"{sent[:_EXCERPT]}…")]
     if question.gate:
@@ -96,7 +104,4 @@ def show_request(context: CommandContext, question: ApprovalRequested, *, whole:
     if whole:
         rows.append(("expires", visible(question.expires_at or "")))
         rows.append(("request", visible(question.approval_id)))
-    for name, text in rows:
-        for number, line in enumerate(text.split("\n")):
-            head = "" if number else name
-            screen.notify_line([(f"  {head:<9}  ", "dim"), (terminal_safe(context, line), "")])
+    return rows

@@ -179,16 +179,18 @@ class Chat:
             self._write_line("stopped", "dim")
             self._leave_if_ended(result.exit_code)
         elif error := error_of(result, self._context.again, here=True):
-            for styled in error_lines(
-                error, base=self._context.base, width=self._context.screen.err.width
-            ):
-                self._context.screen.notify_line(styled)
+            self._write_error(error)
         elif result.status == "partial":
             decision = self._read_decision()
             reason = decision.status_reason if decision else ""
             self._write_line(f"not done: {reason}" if reason else "not done", "dim")
         elif not response:
             self._context.screen.answer(f"{dumps(result.outputs, indent=True)}\n")
+
+    def _write_error(self, error: Json) -> None:
+        screen = self._context.screen
+        for line in error_lines(error, base=self._context.base, width=screen.err.width):
+            screen.notify_line(line)
 
     def _leave_if_ended(self, code: int) -> None:
         """End the process for any signal but Ctrl-C, which only ends a run."""

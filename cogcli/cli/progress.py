@@ -18,18 +18,22 @@ def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
     """Return the display for a word of `--progress`; `auto` depends on the terminal, `CI`, `-q` and
     `-v`."""
     if word == "auto":
-        live = screen.err.tty and not screen.ci and not verbose
-        word = "none" if screen.quiet else "live" if live else "lines"
+        word = _choose_word(screen, verbose=verbose)
     if word == "live" and screen.err.tty:
         # What draws steps folds the log; a run whose events are written as lines does not pay for that.
         from cogcli.cli.live_display import AnimatedSteps, StepLines
 
-        return (
-            AnimatedSteps(screen) if screen.err.real_tty and screen.err.color else StepLines(screen)
-        )
-    if word in ("json", "none"):
-        return JsonLines(screen) if word == "json" else Display(screen)
-    return EventStream(screen, details=verbose)
+        may_redraw = screen.err.real_tty and screen.err.color
+        return AnimatedSteps(screen) if may_redraw else StepLines(screen)
+    if word == "json":
+        return JsonLines(screen)
+    return Display(screen) if word == "none" else EventStream(screen, details=verbose)
+
+
+def _choose_word(screen: Screen, *, verbose: bool) -> str:
+    if screen.quiet:
+        return "none"
+    return "live" if screen.err.tty and not screen.ci and not verbose else "lines"
 
 
 class EventStream(Display):

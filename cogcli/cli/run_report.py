@@ -126,8 +126,7 @@ def final_lines(
     next = list(error["next"]) if error else _next_after_stop(context, result, rerun, here=here)
     lines: list[StyledLine] = []
     if decided_later:
-        approvals = [command for command in next if " --approve " in command]
-        next += [command.replace(" --approve ", " --reject ") for command in approvals]
+        next += _rejections(next)
     elif error:
         lines = error_lines(
             error, base=context.base, width=screen.err.width, verbose=context.verbose
@@ -135,10 +134,14 @@ def final_lines(
     if brief or screen.quiet:
         return lines + next_lines(next)
     gap: list[StyledLine] = [[("", "")]] if lines else []
-    lines = [*gap, *lines, *gap, _outcome(context, result, wall_ms)]
-    if result.status == "ok":
-        return lines + (_looks(context) if screen.hints else [])
-    return lines + next_lines(next)
+    looks = _looks(context) if result.status == "ok" else next_lines(next)
+    return [*gap, *lines, *gap, _outcome(context, result, wall_ms), *looks]
+
+
+def _rejections(commands: list[str]) -> list[str]:
+    """Return for each command that approves the one that rejects."""
+    approvals = [command for command in commands if " --approve " in command]
+    return [command.replace(" --approve ", " --reject ") for command in approvals]
 
 
 def _next_after_stop(
@@ -153,7 +156,9 @@ def _next_after_stop(
 
 
 def _looks(context: CommandContext) -> list[StyledLine]:
-    """Return one line with the two ways to inspect a successful run."""
+    """Return one line with the two ways to inspect a successful run; none without hints."""
+    if not context.screen.hints:
+        return []
     looks = [f"cogcli {words}{context.again}" for words in ("trace @last", "report @last --open")]
     return next_lines([f"   {context.screen.err.glyphs.dot}   ".join(looks)])
 
