@@ -63,7 +63,7 @@ class EnvironmentRefusal(CogcliError):
 
 
 class PathAbsent(CogcliError):
-    """A path asked for does not exist in the document (exit 1, stdout empty)."""
+    """A requested path does not exist in the document (exit 1, stdout empty)."""
 
 
 class RuntimeErrorBase(CogcliError):
@@ -83,21 +83,21 @@ class RuntimeErrorBase(CogcliError):
         self.binding_id: str | None = None
         self.service_id: str | None = None
         self.effect: str | None = None
-        """`unknown` where a call gave no answer and nobody said whether it has effects."""
+        """`unknown` if a call got no answer and nothing declares whether it has effects."""
         self.attempts: list[dict[str, object]] = []
         self.record: dict[str, object] | None = None
         """What went over the wire before it failed, as members of the attempt's record
         (docs/reference/protocols.md#record)."""
         self.usage: dict[str, int] | None = None
-        """What its reply reported, where one came that was not taken."""
+        """The usage in a reply that was refused."""
         self.reply = ""
-        """What was answered, as one short line without secrets."""
+        """The reply, as one short line without secrets."""
         self.retry_after: float | None = None
-        """Seconds after which the service wants to be asked again, if it said so."""
+        """Seconds to wait before the next call, if the service demands a wait."""
         self.place: tuple[str | int, ...] = ()
-        """Keys and indices in the binding's file, where that says what could not be had."""
+        """Keys and indices of the member of the binding's file whose value could not be read."""
         self.lacking = ""
-        """The part of `expected` that is not there."""
+        """The part of `expected` that is missing."""
         self.present: tuple[str, ...] = ()
         """The keys that are there instead."""
         self.reason = ""

@@ -26,7 +26,7 @@ def is_within(real: str, roots: Roots) -> bool:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path lies below a folder."""
+    """Whether a path is below a folder."""
     return path.startswith(folder.rstrip(os.sep) + os.sep)
 
 

@@ -1,6 +1,6 @@
 """HTTP: the one module that imports the HTTP library (docs/reference/service.md#http).
 
-1. No redirects, no cookies, no environment, TLS verified against the bundled authorities, no encoding asked for.
+1. No redirects, no cookies, no environment, TLS verified against the bundled authorities, no encoding requested.
 2. Sockets come from `base/connections`: it judges addresses and keeps deadline, cancellation and `left`.
 3. A reply is read under a byte cap, its encoding undone piecewise under the same cap.
 4. Connections are kept for the run, apart by what addresses they were judged for; `close` leaves no socket.
@@ -64,7 +64,7 @@ class HttpRequest(NamedTuple):
 
 
 class HttpReply(NamedTuple):
-    """One reply, whatever its status. `fault`: why the body of a failure reply could not be read."""
+    """One reply of any status. `fault`: why the body of a failure reply could not be read."""
 
     status: int
     headers: tuple[tuple[str, str], ...]

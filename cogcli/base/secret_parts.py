@@ -41,7 +41,7 @@ the second.
 `e` is what chance would give; each letter after it is twice as common, each before it half."""
 _CHANCE: Final = ord("e")
 _DIGITS, _MIXED, _HUMP = -1, -2, -2
-"""The scores of two digits, of a letter beside a digit, and of a small letter before a capital one."""
+"""The scores of two digits, of a letter next to a digit, and of a small letter before a capital one."""
 
 
 def find_parts(secret: str) -> Iterator[str]:

@@ -41,7 +41,7 @@ class StepPath(str):
 
     @property
     def is_gate_before(self) -> bool:
-        """Whether it names a gate that is asked before the call."""
+        """Whether it names a gate that is judged before the call."""
         return self.is_gate and self._call.startswith("pre")
 
     @property
@@ -127,5 +127,5 @@ class StepPath(str):
         return f"{self}@{when}{number}"
 
     def probe(self, number: int) -> str:
-        """The question whether its call has happened, asked for the time `number` from 0."""
+        """The probe that finds out whether its call has happened; `number` counts its probes from 0."""
         return f"{self}{_PROBES}{number}"

@@ -1,4 +1,4 @@
-"""The ports for time and identity, real and fake: the only inputs of a run besides its services."""
+"""The ports for time and identity, real and fake: the only inputs of a run apart from its services."""
 
 from __future__ import annotations
 

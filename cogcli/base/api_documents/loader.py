@@ -75,7 +75,7 @@ def identity_of(service: DescribedService) -> Identity | None:
 
     Raise DocumentFault `wire.document` for a file that is missing, outside its layer or not
     regular."""
-    filename = service.settings.get("spec_ref")
+    filename = _document_name(service)
     if filename is None:
         return None
     path = _find_document(service, filename)
@@ -85,6 +85,11 @@ def identity_of(service: DescribedService) -> Identity | None:
         text = f"document {filename} cannot be read: {error.strerror}"
         raise DocumentFault("wire.document", text) from error
     return Identity(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _document_name(service: DescribedService) -> str | None:
+    name: str | None = service.settings.get("spec_ref")
+    return name
 
 
 def _find_document(service: DescribedService, filename: str) -> str:
@@ -136,7 +141,7 @@ def place_of(service: DescribedService) -> str | None:
 
     The write path is in an existing folder, else next to the service's file. None without
     `spec_ref`. Raise DocumentFault `wire.document` for a name that leads out of the layer."""
-    filename = service.settings.get("spec_ref")
+    filename = _document_name(service)
     if filename is None:
         return None
     try:

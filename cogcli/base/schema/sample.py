@@ -34,7 +34,7 @@ _MOST_LOOKS: Final = 10_000
 _MOST_NODES: Final = 20_000
 _MOST_ITEMS: Final = 1000
 _SPARE: Final[tuple[object, ...]] = (None, False, 0, "", [], {}, 1, True, "a")
-"""Values tried where the keywords alone give none."""
+"""Values to try if the keywords alone give none."""
 
 
 class NoSample(Exception):
@@ -144,8 +144,8 @@ class _Search:
 
     def _distinct(self, taken: list[object]) -> object:
         """Return a value that fits and is not taken, None if none is found."""
-        first = keywords.number(self._root, "minimum") or 0
-        numbers = range(first, first + len(taken) + 2) if isinstance(first, int) else ()
+        first = keywords.count(self._root, "minimum") or 0
+        numbers = range(first, first + len(taken) + 2)
         texts = (f"a{n}" for n in range(len(taken) + 2))
         for value in (*self._candidates(self._root), *numbers, *texts):
             if value in taken or self._is_used_up(self._root):
