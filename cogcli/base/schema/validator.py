@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from cogcli.base.jsonvalue import inner_values
 from cogcli.base.schema.engine_choice import PYTHON, RUST, engine
 from cogcli.base.schema.engines import (
     DIALECT,
@@ -154,11 +153,14 @@ def _count_nodes(value: object, max_work: int) -> tuple[int, int]:
     while pending and nodes <= max_work:
         part = pending.pop()
         nodes += 1
+        # Each check begins with this count, so that it calls nothing for a scalar.
         if isinstance(part, str):
             characters += len(part)
+        elif isinstance(part, list):
+            pending += part
         elif isinstance(part, dict):
             characters += sum(map(len, part))
-        pending += inner_values(part)
+            pending += part.values()
     return nodes, characters
 
 
