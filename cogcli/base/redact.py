@@ -105,6 +105,10 @@ class Redactor:
         """Return `value` without secrets, by value and by key name: the same object if it has none."""
         return self._masked(value, True)
 
+    def is_clean(self, values: Iterable[Any]) -> bool:
+        """Whether `mask` leaves each of these values as it is."""
+        return not self._hit(values, True)
+
     def mask_known(self, value: Any) -> Any:
         """Return `value` without the known secret values: the same object if it has none."""
         return value if not self._values else self._masked(value, False)

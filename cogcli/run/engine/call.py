@@ -44,11 +44,10 @@ from cogcli.declarations.events import CallRetried
 from cogcli.declarations.governance_events import GateDecided
 from cogcli.policy import safety as safety_rules
 from cogcli.run.engine.approval import ApprovalRequest
-from cogcli.run.engine.context import Run
+from cogcli.run.engine.context import Engine, Run
 from cogcli.run.engine.doubt import answer_of
 from cogcli.run.engine.outcome import Degraded
 from cogcli.run.engine.policy import learn_facts, may_repeat, require_permitted, spend_call
-from cogcli.run.engine.ports import CapabilityRunner
 from cogcli.run.engine.step_recorder import IntentMembers, StepRecord
 from cogcli.run.engine.tasks import Cancelled, Effects, Turn, WorkerCall, WorkerSlot
 from cogcli.specs.fields import fit_values
@@ -333,22 +332,27 @@ def _worker_call(
     dispatcher = record.run.engine.dispatcher
     recorded = dispatcher.recorded(attempt) if dispatcher else None
     if recorded is None:
-        return live_call(record.run.engine.runner, attempt)
+        return live_call(record.run.engine, attempt)
     return WorkerCall(
         recorded.answer, attempt.deadline, _timeout_of(attempt), cancel.set, recorded.position
     )
 
 
-def live_call(runner: CapabilityRunner, attempt: Attempt) -> WorkerCall:
+def live_call(engine: Engine, attempt: Attempt) -> WorkerCall:
     """Return the effect that makes an attempt: the only door through which a call leaves."""
-    cancel = attempt.cancel
+    cancel, pace = attempt.cancel, engine.pace_of(attempt.capability_id)
     cancel.stay(NOT_BEGUN)
 
     def perform() -> Answer:
         cancel.leave()
-        return runner.attempt(attempt)
+        started = time.monotonic()
+        try:
+            return engine.runner.attempt(attempt)
+        finally:
+            pace.note(time.monotonic() - started)
 
-    return WorkerCall(perform, attempt.deadline, _timeout_of(attempt), cancel.set)
+    timeout_error = _timeout_of(attempt)
+    return WorkerCall(perform, attempt.deadline, timeout_error, cancel.set, is_quick=pace.is_quick)
 
 
 def _timeout_of(attempt: Attempt) -> Callable[[], RuntimeErrorBase]:

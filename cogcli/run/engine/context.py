@@ -29,7 +29,7 @@ from cogcli.run.engine.ports import (
     LineSink,
     SnapshotWriter,
 )
-from cogcli.run.engine.tasks import Effects, Loop, Spawn
+from cogcli.run.engine.tasks import Effects, Loop, Pace, Spawn
 from cogcli.run.engine.write_order import WriteOrder
 from cogcli.specs.contradictions import NO_CONTRADICTIONS, Contradictions
 from cogcli.state.execution import ExecutionState
@@ -151,6 +151,7 @@ class Engine:
         self.loop = Loop(options.max_workers, live=self.is_live, snapshots=snapshots)
         self._plans: dict[str, StepPlan] = {}
         self._attempt_seconds: dict[str, float] = {}
+        self._paces: dict[str, Pace] = {}
         has_deciders = any(each is not None for each in (dispatcher, doubts, policy, earlier))
         is_usual = not (has_deciders or asked or taken_over or contradictions.lenient)
         self.lines = lines if is_usual else None
@@ -225,6 +226,13 @@ class Engine:
             if self.listener is not None:
                 self.listener(from_json(orjson.loads(placed.text)))
         return placed
+
+    def pace_of(self, capability_id: str) -> Pace:
+        """Return how fast the calls of a capability end."""
+        pace = self._paces.get(capability_id)
+        if pace is None:
+            pace = self._paces[capability_id] = Pace()
+        return pace
 
     def longest_attempt(self, capability_id: str) -> float:
         """Return the most seconds that one attempt at a capability may take. Without a binding 0: the step that calls
@@ -340,8 +348,10 @@ class Run:
         return min(limit for limit in (declared, most) if limit is not None)
 
     def _longest_attempt_seconds(self, planned: PlannedStep) -> float:
-        limits = [self.engine.longest_attempt(target.uses) for target in planned.all_targets]
-        return max(STEP_SECONDS, *limits)
+        limit = STEP_SECONDS
+        for target in planned.all_targets:
+            limit = max(limit, self.engine.longest_attempt(target.uses))
+        return limit
 
     def spawn(self, steps: Effects, *, label: Any, limit: float | None) -> Spawn:
         """Return the effect that starts a child task, limited to `limit` seconds."""

@@ -84,11 +84,13 @@ class GraphDriver:
         while True:
             if self._run.engine.stopping and not self.halted:
                 yield from self._halt()
-            while self._wants_slot() and self._run.engine.loop.slot_free:
+            wants_slot = self._wants_slot()
+            while wants_slot and self._run.engine.loop.slot_free:
                 yield from self._start(self._ready.pop())
-            if not self._tasks and not self._wants_slot():
+                wants_slot = self._wants_slot()
+            if not self._tasks and not wants_slot:
                 return
-            task: Task | None = yield Next(slot=self._wants_slot())
+            task: Task | None = yield Next(slot=wants_slot)
             if task is not None:
                 yield from self._handle_end(task)
 
@@ -126,7 +128,7 @@ class GraphDriver:
                 yield Wake(self._tasks[waiting])
 
     def _wants_slot(self) -> bool:
-        return bool(self._ready) and not self.halted and not self._run.engine.stopping
+        return not self.halted and bool(self._ready) and not self._run.engine.stopping
 
     def _start(self, index: int) -> Effects:
         run = self._run

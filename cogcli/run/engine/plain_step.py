@@ -127,7 +127,7 @@ def run_plain_step(
         return (yield from run_in_general(step.started))
     attempt = step.announced_attempt()
     try:
-        answer: Answer = yield live_call(run.engine.runner, attempt)
+        answer: Answer = yield live_call(run.engine, attempt)
     except RuntimeErrorBase as error:
         if attempt.cancel.stayed:
             error.left = False
@@ -237,7 +237,7 @@ class _PlainStep:
         """Append the closing event, apply the writes, and return the ending."""
         run, engine = self._run, self._run.engine
         times = StepTimes.until_now(self.started, engine.clock)
-        if self._is_unusual(answer, writes) or not self._append_end(answer, writes, times):
+        if self._is_unusual(answer) or not self._append_end(answer, writes, times):
             ended = self.record(answer).finish(
                 "done", output=answer.output, writes=writes, times=times
             )
@@ -257,13 +257,11 @@ class _PlainStep:
         state.updated_at = engine.now
         return _DONE
 
-    def _is_unusual(self, answer: Answer, writes: list[Write]) -> bool:
+    def _is_unusual(self, answer: Answer) -> bool:
         """Whether the closing event has other members than its line."""
         if self._run.engine.held or answer.usage:
             return True
-        if answer.record and "files" in answer.record:
-            return True
-        return any(write.target.path[0] == "artifacts" for write in writes)
+        return answer.record is not None and "files" in answer.record
 
     def _append_end(self, answer: Answer, writes: list[Write], times: StepTimes) -> bool:
         call = self._call

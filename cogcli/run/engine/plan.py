@@ -179,14 +179,15 @@ def _build_planned_step(
         produces=produces,
         expressions=found,
         rules=rules,
-        is_plain=not (found or targets or config.retry or _write_secrets(rules))
+        is_plain=not (found or targets or config.retry or _have_unusual_targets(rules))
         and _is_harmless(first),
     )
 
 
-def _write_secrets(rules: tuple[outputs.OutputRule, ...]) -> bool:
-    """Return whether the name of a target says that its value is a secret, so that the log masks it."""
-    return any(names_secret(rule.target.path[-1]) for rule in rules)
+def _have_unusual_targets(rules: tuple[outputs.OutputRule, ...]) -> bool:
+    """Return whether the log masks a written value because of the name of its target, or lists it as an artifact."""
+    targets = [rule.target for rule in rules]
+    return any(names_secret(target.path[-1]) or "artifacts" in target.path for target in targets)
 
 
 def _is_harmless(capability: Capability | None) -> bool:

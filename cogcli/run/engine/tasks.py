@@ -2,9 +2,10 @@
 
 1. A task yields an effect and is resumed with its result. Only the work of a `WorkerCall` may leave the coordinator
    thread.
-2. A single outstanding call runs on the coordinator's own thread. The thread that waits for the run watches it. Past
-   the call's deadline the baton passes to a new coordinator thread; the old one notices on return that it lost the
-   baton, and ends.
+2. A single outstanding call runs on the coordinator's own thread, and so does a call whose kind ended at once the last
+   times. The thread that waits for the run watches it. Past the call's deadline, or as soon as a quick call is slow,
+   the baton passes to a new coordinator thread; the old one notices on return that it lost the baton, leaves its result
+   in the inbox, and ends.
 3. Other calls run in daemon threads. A call past its deadline is abandoned: its later result is dropped, its slot is
    free.
 4. A task's deadline limits everything below it: its children are cancelled first, then its error is thrown into it.
@@ -36,6 +37,10 @@ Effects = Generator[Any, Any, Any]
 
 GRACE_SECONDS: Final = 5.0
 _WATCH_SECONDS: Final = 0.05
+_QUICK_SECONDS: Final = 0.0005
+_QUICK_CALLS: Final = 4
+_QUICK_MOST: Final = 0.02
+"""Seconds after which a quick call that turns out to be slow no longer holds up the others."""
 
 
 class Cancelled(Exception):
@@ -77,6 +82,24 @@ class WorkerCall(NamedTuple):
     timeout_error: Callable[[], Exception]
     on_abandon: Callable[[], None] | None = None
     position: float | None = None
+    is_quick: bool = False
+    """Whether `work` is known to end at once, so that a thread for it would cost more."""
+
+
+class Pace:
+    """How fast the calls of one capability end, in this run."""
+
+    def __init__(self) -> None:
+        self._quick_calls = 0
+
+    def note(self, seconds: float) -> None:
+        """Count a call that ended after this time. May be called from any thread."""
+        self._quick_calls = self._quick_calls + 1 if seconds < _QUICK_SECONDS else 0
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the last calls ended at once."""
+        return self._quick_calls >= _QUICK_CALLS
 
 
 class Turn(NamedTuple):
@@ -189,6 +212,8 @@ class Loop:
         self._waiting: deque[tuple[Task, WorkerCall]] = deque()
         self._slot_waiters: dict[Task, WorkerSlot | Next] = {}
         """The tasks that wait for a slot, in order. Whoever is resumed for another reason is no longer among them."""
+        self._claims = 0
+        """How many of them will take it."""
         self._recorded: list[tuple[float, int, Task, WorkerCall | Turn | Sleep]] = []
         """A heap of waits by log position. The number keeps the order of equal positions."""
         self._recorded_before = 0
@@ -261,19 +286,16 @@ class Loop:
     @property
     def slot_free(self) -> bool:
         """Whether a call could start now."""
-        return self._free > self._count_claims()
+        return self._free > self._claims
 
     def take_slot(self) -> bool:
         """Give the running task a worker slot at once. Return False if it has to wait for one with `WorkerSlot`: none
         is free, or another task waits for it already."""
         task = self._current
-        if not task.has_slot and self._free and not self._count_claims():
+        if not task.has_slot and self._free and not self._claims:
             task.has_slot = True
             self._free -= 1
         return task.has_slot
-
-    def _count_claims(self) -> int:
-        return sum(type(effect) is WorkerSlot for effect in self._slot_waiters.values())
 
     def shield(self, on: bool) -> None:
         """While on, the running task's call survives a `Cancel` without force."""
@@ -306,12 +328,10 @@ class Loop:
             if self._recorded or not self._live:
                 self._advance()
                 continue
-            if (
-                len(self._waiting) == 1
-                and not self._in_flight
-                and not self._has_other_timers(self._waiting[0][0])
-            ):
+            if self._waiting and self._is_inline(*self._waiting[0]):
                 self._call_inline(*self._waiting.popleft(), epoch)
+                if self._in_flight and not self._inbox.empty():
+                    self._receive()
                 continue
             while self._waiting:
                 self._call_in_pool(*self._waiting.popleft())
@@ -352,7 +372,7 @@ class Loop:
     def _wake(self, task: Task, value: Any = None, error: BaseException | None = None) -> None:
         """Make a waiting task runnable. Its wait is cleared at once, so that it is resumed only once."""
         task.wait = None
-        self._slot_waiters.pop(task, None)
+        self._stop_waiting(task)
         if task.deadline is None:
             self._timed.pop(task, None)
         else:
@@ -387,6 +407,7 @@ class Loop:
             return
         task.wait = effect
         self._slot_waiters[task] = effect
+        self._claims += 1
 
     def _on_sleep(self, task: Task, effect: Sleep) -> None:
         self._on_call(task, effect)
@@ -441,7 +462,7 @@ class Loop:
         """Raise an error in a task now. A task that never ran ends without running; one that waits again is a bug."""
         self._runnable = deque(entry for entry in self._runnable if entry[0] is not task)
         self._waiting = deque(entry for entry in self._waiting if entry[0] is not task)
-        self._slot_waiters.pop(task, None)
+        self._stop_waiting(task)
         self._resume(task, None, error)
 
     # -- slots --------------------------------------------------------------------------------------------------------
@@ -455,6 +476,11 @@ class Loop:
                 task.has_slot = True
             self._wake(task)
 
+    def _stop_waiting(self, task: Task) -> None:
+        effect = self._slot_waiters.pop(task, None)
+        if type(effect) is WorkerSlot:
+            self._claims -= 1
+
     def _release(self, task: Task) -> None:
         if task.has_slot:
             task.has_slot = False
@@ -462,13 +488,24 @@ class Loop:
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
+    def _is_inline(self, task: Task, call: WorkerCall) -> bool:
+        """Return whether the coordinator makes a call itself: a quick one, or the only one that is outstanding."""
+        if call.is_quick:
+            return True
+        is_alone = len(self._waiting) == 1 and not self._in_flight
+        return is_alone and not self._has_other_timers(task)
+
     def _call_inline(self, task: Task, call: WorkerCall, epoch: int) -> None:
         token = self._register(task, call)
+        until = min([call.deadline, *self._timed.values()])
+        if call.is_quick:
+            until = min(until, time.monotonic() + _QUICK_MOST)
         with self._baton:
-            self._inline_until = min([call.deadline, *self._timed.values()])
+            self._inline_until = until
         result, error = self._memory_shortage() or _perform(call.work)
         with self._baton:
             if self._epoch != epoch:
+                self._inbox.put((token, result, error))
                 raise _BatonLost
             self._inline_until = None
         self._complete(token, result, error)

@@ -281,3 +281,48 @@ def test_independent_calls_really_run_side_by_side() -> None:
     runner = ScriptedRunner({"c.a": meet})
     steps = [step(f"s{n}", "c.a", depends_on=[]) for n in range(4)]
     assert run(skill(*steps), runner, capability("c.a"), max_workers=4).outcome.status == "ok"
+
+
+def test_a_quick_call_that_turns_out_slow_holds_nothing_up() -> None:
+    """The last of six waits for one that begins after it, when five have ended at once."""
+    begun = threading.Event()
+    numbers = iter(range(100))
+
+    def answer(given: Any) -> Any:
+        number = next(numbers)
+        if number == 5:
+            assert begun.wait(SOON)
+        if number == 6:
+            begun.set()
+        return {"y": number}
+
+    steps = [step(f"s{n}", "c.a", {"x": n}, depends_on=[]) for n in range(12)]
+    result = run(
+        skill(*steps),
+        ScriptedRunner({"c.a": answer}),
+        capability("c.a"),
+        fast=False,
+        max_workers=2,
+    )
+    assert set(result.steps.values()) == {"done"}
+    assert begun.is_set()
+
+
+def test_a_signal_reaches_a_run_whose_quick_call_blocks() -> None:
+    blocked, leave = threading.Event(), threading.Event()
+    numbers = iter(range(100))
+
+    def answer(given: Any) -> Any:
+        if next(numbers) == 6:
+            blocked.set()
+            leave.wait(SOON)
+        return {"y": 1}
+
+    steps = [step(f"s{n}", "c.a", {"x": n}) for n in range(9)]
+    running = Running(skill(*steps), ScriptedRunner({"c.a": answer}), capability("c.a"), fast=False)
+    assert blocked.wait(SOON)
+    running.interrupt()
+    running.interrupt()
+    result = running.result()
+    leave.set()
+    assert (result.outcome.status, result.steps["s6"]) == ("aborted", "skipped")

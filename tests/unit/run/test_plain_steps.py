@@ -165,7 +165,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], Script | list[Script], dict[str, An
         2,
     ),
     "an artifact": (
-        chain(3, {"x": 1}, output={"y": "working.artifacts.one"}), ANSWER, {}, 2,
+        chain(3, {"x": 1}, output={"y": "working.artifacts.one"}), ANSWER, {}, 0,
     ),
     "an answer without the output": (chain(3, {"x": 1}), [ANSWER, ANSWER, gives()], {}, 4),
     "an output that does not fit its place": (
