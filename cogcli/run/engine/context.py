@@ -282,7 +282,7 @@ class Run:
         state: ExecutionState,
         prefix: str,
         depth: int,
-        run_step: Callable[[Run, PlannedStep, WriteOrder], Effects],
+        spawn_step: Callable[[Run, PlannedStep, WriteOrder], Spawn],
         inside: tuple[str, ...] = (),
     ) -> None:
         self.engine = engine
@@ -290,7 +290,7 @@ class Run:
         self.state = state
         self.prefix = prefix
         self.depth = depth
-        self.run_step = run_step
+        self.spawn_step = spawn_step
         self.inside = inside
         """The skill tools of a pack that contain this run, as `skill:ID`."""
         self.in_doubt: EffectInDoubtError | None = None
@@ -337,15 +337,17 @@ class Run:
         dispatcher = self.engine.dispatcher
         if dispatcher is not None and dispatcher.is_cut_off(self.state.run_id, path):
             return None
-        declared, most = (
-            planned.step.config.timeout_seconds,
-            self.engine.options.step_timeout,
-        )
         if any(target.capability is None for target in planned.all_targets):
-            return declared
-        if declared is None and most is None:
-            return self._longest_attempt_seconds(planned)
-        return min(limit for limit in (declared, most) if limit is not None)
+            return planned.step.config.timeout_seconds
+        given = self.given_limit(planned)
+        return self._longest_attempt_seconds(planned) if given is None else given
+
+    def given_limit(self, planned: PlannedStep) -> float | None:
+        """Return the smaller of the step's and the run's limit in seconds, or None without either."""
+        declared, most = planned.step.config.timeout_seconds, self.engine.options.step_timeout
+        if declared is None or most is None:
+            return most if declared is None else declared
+        return min(declared, most)
 
     def _longest_attempt_seconds(self, planned: PlannedStep) -> float:
         limit = STEP_SECONDS

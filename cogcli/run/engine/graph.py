@@ -86,7 +86,11 @@ class GraphDriver:
                 yield from self._halt()
             wants_slot = self._wants_slot()
             while wants_slot and self._run.engine.loop.slot_free:
-                yield from self._start(self._ready.pop())
+                index = self._ready.pop()
+                planned = self._run.plan.steps[index]
+                self._tasks[index] = yield self._run.spawn_step(
+                    self._run, planned, self._blackboard
+                )
                 wants_slot = self._wants_slot()
             if not self._tasks and not wants_slot:
                 return
@@ -129,15 +133,6 @@ class GraphDriver:
 
     def _wants_slot(self) -> bool:
         return not self.halted and bool(self._ready) and not self._run.engine.stopping
-
-    def _start(self, index: int) -> Effects:
-        run = self._run
-        planned = run.plan.steps[index]
-        config = planned.step.config
-        repeats = config.foreach is not None or config.while_ is not None
-        limit = None if repeats else run.step_limit(planned, run.path(planned.step.id))
-        steps = run.run_step(run, planned, self._blackboard)
-        self._tasks[index] = yield run.spawn(steps, label=index, limit=limit)
 
     def _handle_end(self, task: Task) -> Effects:
         index: int = task.label

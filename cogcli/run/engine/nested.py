@@ -87,7 +87,7 @@ def _start_child(
     )
     draft = draft_of(payload, engine.ids.run_id(), step_id=record.path)
     state = initial_state(engine.append(draft))
-    return Run(engine, plan, state, record.path, parent.depth + 1, parent.run_step, inside)
+    return Run(engine, plan, state, record.path, parent.depth + 1, parent.spawn_step, inside)
 
 
 def _terminate(child: Run, outcome: RunOutcome) -> None:

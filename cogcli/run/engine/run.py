@@ -30,7 +30,7 @@ from cogcli.run.engine.context import Engine, Fallback, Run
 from cogcli.run.engine.graph import GraphDriver
 from cogcli.run.engine.outcome import RunOutcome, decide_outcome, describe_outcome
 from cogcli.run.engine.plan import StepPlan, plan_entry
-from cogcli.run.engine.step import run_step
+from cogcli.run.engine.step import spawn_step
 from cogcli.run.engine.tasks import GRACE_SECONDS, Cancelled, Effects, Interrupted, Spawn
 from cogcli.state.execution import ExecutionState
 from cogcli.state.reducer import initial_state
@@ -164,7 +164,7 @@ class RootRun:
         self.first = engine.append(_first_event(engine, plan, request, run_id))
         if engine.spent_ms is not None:
             self._started_at = self.first.timestamp
-        self.run = Run(engine, plan, initial_state(self.first), "", 0, run_step)
+        self.run = Run(engine, plan, initial_state(self.first), "", 0, spawn_step)
         self._graph: GraphDriver | None = None
 
     def steps(self) -> Effects:
@@ -199,7 +199,7 @@ class RootRun:
         run.emit(created)
         del created  # else the records of all steps would live as long as the run
         if plan is not run.plan:
-            run = Run(self.engine, plan, run.state, "", 0, run_step)
+            run = Run(self.engine, plan, run.state, "", 0, spawn_step)
         self._graph = GraphDriver(run)
         self.begin_snapshots()
         yield from self._graph.drive()

@@ -12,7 +12,7 @@ from cogcli.run.engine.outcome import Degraded, Ending
 from cogcli.run.engine.plain_step import plain_call, run_plain_step
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.step_recorder import ClockReading, StepRecord
-from cogcli.run.engine.tasks import Cancelled, Effects, Park
+from cogcli.run.engine.tasks import Cancelled, Effects, Park, Spawn
 from cogcli.run.engine.write_order import WriteOrder
 from cogcli.specs.fields import fit_values
 from cogcli.state.expressions import holds
@@ -20,14 +20,26 @@ from cogcli.state.inputs import Scope, resolve_input
 from cogcli.state.outputs import OutputRule, require_applicable, writes_of
 
 
-def run_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Effects:
-    """Run a step and return its Ending. Raises only what the sink raises, and bugs."""
+def spawn_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Spawn:
+    """Return the effect that starts a step in a task of its own, whose result is the Ending. The task raises only what
+    the sink raises, and bugs."""
     call = plain_call(run, planned)
     if call is None:
-        return _run_any_step(run, planned, blackboard)
-    return run_plain_step(
+        steps = _run_any_step(run, planned, blackboard)
+        return run.spawn(steps, label=planned.position, limit=_limit_of(run, planned))
+    steps = run_plain_step(
         run, planned, call, lambda started: _run_any_step(run, planned, blackboard, started)
     )
+    # Without a limit of its own it needs none: the limit of its only call is never longer.
+    return run.spawn(steps, label=planned.position, limit=run.given_limit(planned))
+
+
+def _limit_of(run: Run, planned: PlannedStep) -> float | None:
+    """Return the seconds that a step may take. A loop has no limit: each of its invocations has one."""
+    config = planned.step.config
+    if config.foreach is not None or config.while_ is not None:
+        return None
+    return run.step_limit(planned, run.path(planned.step.id))
 
 
 def _run_any_step(
