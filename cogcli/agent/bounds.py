@@ -30,7 +30,7 @@ def bounded_notes(notes: Sequence[Note]) -> tuple[Note, ...]:
     return (*notes[: MOST_NOTES - 1], note("more", "notes", f"{rest} more"))
 
 
-def json_size(value: Any) -> int:
+def json_size(value: object) -> int:
     """The size of a value as JSON, in bytes."""
     return len(compact(value))
 
@@ -63,7 +63,7 @@ def with_newest(items: Sequence[str], text: str) -> tuple[str, ...]:
     return (*(item for item in items if item.strip().casefold() != folded), text)
 
 
-def plain(value: Any, what: str, notes: list[Note]) -> Any:
+def plain(value: object, what: str, notes: list[Note]) -> object:
     """A copy of the value as JSON; None, with a note, for one that JSON cannot hold."""
     try:
         return to_plain_json(value)
@@ -72,7 +72,7 @@ def plain(value: Any, what: str, notes: list[Note]) -> Any:
         return None
 
 
-def plain_object(value: Any, what: str, notes: list[Note]) -> Json:
+def plain_object(value: object, what: str, notes: list[Note]) -> Json:
     """A copy of the value as a JSON object; empty, with a note, for another type."""
     if not isinstance(value, Mapping):
         notes.append(wrong_type(what, "an object", value))
@@ -80,12 +80,12 @@ def plain_object(value: Any, what: str, notes: list[Note]) -> Json:
     return object_of(plain(dict(value), what, notes))
 
 
-def wrong_type(what: str, expected: str, found: Any) -> Note:
+def wrong_type(what: str, expected: str, found: object) -> Note:
     """The note about a dropped value of another type."""
     return note("wrong_type", what, f"expected {expected}, found {preview(found)}")
 
 
-def bounded_value(value: Any, most: int, what: str, notes: list[Note]) -> Any:
+def bounded_value(value: object, most: int, what: str, notes: list[Note]) -> Any:
     """A copy of the value as JSON, shortened to about so many bytes."""
     short, cut = shortened(plain(value, what, notes), most)
     if cut:
@@ -93,7 +93,7 @@ def bounded_value(value: Any, most: int, what: str, notes: list[Note]) -> Any:
     return short
 
 
-def shortened(value: Any, room: int) -> tuple[Any, bool]:
+def shortened(value: object, room: int) -> tuple[object, bool]:
     """Shorten a JSON value to about so many bytes: objects and lists lose their last members, texts their end. Return
     also whether a part is missing."""
     if json_size(value) <= room:
@@ -111,7 +111,7 @@ def shortened(value: Any, room: int) -> tuple[Any, bool]:
             room -= json_size(members[name])
         return members, True
     if isinstance(value, list):
-        items: list[Any] = []
+        items: list[object] = []
         for item in value:
             room -= 1
             if room < _SMALLEST:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.bounds import encodable
 from cogcli.agent.records import ConversationMessage
@@ -46,6 +46,6 @@ def one_word(text: str) -> str:
     return _NO_WORD.sub("_", text[:_LONGEST]) or "_"
 
 
-def json_text(value: Any) -> str:
+def json_text(value: object) -> str:
     """A value as one line of JSON without invisible characters."""
     return visible_json(canonical(value).decode())

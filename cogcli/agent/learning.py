@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.bounds import Note, bounded_notes, note, wrong_type
 from cogcli.agent.profile import (
@@ -101,7 +101,7 @@ def statements_of(found: Json, kind: str, notes: list[Note]) -> list[Statement]:
     return [each for each in statements if each]
 
 
-def _entries(key: str, field: str, value: Any, notes: list[Note]) -> list[tuple[str, Any]]:
+def _entries(key: str, field: str, value: object, notes: list[Note]) -> list[tuple[str, object]]:
     """The entries of a member, each with its name, which is empty for entries of lists and single texts."""
     expected = "a list"
     if field in NAMED:

@@ -72,7 +72,7 @@ class Statement(NamedTuple):
     field: str
     value: Any
     name: str = ""
-    contradicts: Any = None
+    contradicts: object = None
 
     def to_candidate(self, user_id: str) -> Json:
         """The candidate of a proposal. Entries of one list have different predicates, and contradict no other."""
@@ -86,7 +86,7 @@ def entity_of(user_id: str) -> str:
     return f"user:{user_id}"
 
 
-def statement_from(predicate: str, value: Any) -> Statement | None:
+def statement_from(predicate: str, value: object) -> Statement | None:
     """The statement of a candidate; None if it is not about a profile."""
     field, _, name = predicate.partition(".")
     if field not in MOST or (not name and field != STYLE):
@@ -110,7 +110,7 @@ def _known_spelling(text: str, known: Iterable[str]) -> str:
     return next((each for each in known if _fold(each) == _fold(text)), text)
 
 
-def _compare_value(statement: Statement, known: Any) -> Statement:
+def _compare_value(statement: Statement, known: object) -> Statement:
     """The statement with the known value if that is equal, else with it as a contradiction."""
     if known is not None and _fold(known) == _fold(statement.value):
         return statement._replace(value=known, contradicts=None)
@@ -135,7 +135,7 @@ def apply_statement(profile: UserProfile, statement: Statement, notes: list[Note
     found, field = clean(statement, statement.field, notes), statement.field
     if found is None:
         return profile
-    held, changes = getattr(profile, field), dict[str, Any]()
+    held, changes = getattr(profile, field), Json()
     if field == STYLE:
         changes[field] = found.value
     elif field in NAMED:
@@ -172,5 +172,5 @@ def fold_profile(
     )
 
 
-def _fold(value: Any) -> Any:
+def _fold(value: object) -> object:
     return value.strip().casefold() if isinstance(value, str) else value

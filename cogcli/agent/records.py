@@ -14,7 +14,7 @@ class ConversationMessage(Record):
 
     role: str
     content: str
-    message_id: Any = None
+    message_id: object = None
 
 
 class PendingCall(Record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from cogcli.agent.bounds import Note, bounded_notes, json_size, note, wrong_type
 from cogcli.agent.reply_text import ReplyProblem as ReplyProblem
@@ -24,7 +24,8 @@ _KEYS: Final = (
 )
 _CONTEXT_KEYS: Final = ("goal", "strategy", "facts", "insights")
 _CALL_KEYS: Final = ("name", "args", "id", "depends_on")
-_TYPES: Final[dict[str, type]] = {"text": str, "an object": dict, "a list": list}
+_NAMES: Final[dict[type, str]] = {str: "text", dict: "an object", list: "a list"}
+_Kind = TypeVar("_Kind")
 _TEXT: Final = {"type": "string"}
 REPLY_SCHEMA: Final[Json] = {
     "type": "object",
@@ -91,7 +92,7 @@ def parse_reply(text: str | bytes, limit: int) -> Reply | ReplyProblem:
     return found if isinstance(found, ReplyProblem) else _reply(found, limit, notes)
 
 
-def reply_of_tool_calls(text: str, calls: Iterable[Any], limit: int) -> Reply | ReplyProblem:
+def reply_of_tool_calls(text: str, calls: Iterable[object], limit: int) -> Reply | ReplyProblem:
     """The reply of a provider that gives calls `{id, name, args}` next to the text. The text may be a reply as well,
     whose own calls are ignored; any other text is the thinking."""
     given = list(calls)
@@ -113,24 +114,24 @@ class _Members(NamedTuple):
     place: tuple[str | int, ...]
     notes: list[Note]
 
-    def optional(self, key: str, expected: str) -> Any:
+    def optional(self, key: str, kind: type[_Kind]) -> _Kind | None:
         """The member; None, with a note, for one of another type."""
         found = self.value.get(key)
-        if found is None or isinstance(found, _TYPES[expected]):
+        if found is None or isinstance(found, kind):
             return found
-        self.notes.append(wrong_type(pointer_of((*self.place, key)), expected, found))
+        self.notes.append(wrong_type(pointer_of((*self.place, key)), _NAMES[kind], found))
         return None
 
     def text(self, key: str) -> str:
         """The text of an optional member, without white space around it; empty without one."""
-        return (self.optional(key, "text") or "").strip()
+        return (self.optional(key, str) or "").strip()
 
-    def checked(self, key: str, expected: str) -> Any:
+    def checked(self, key: str, kind: type[_Kind]) -> _Kind | None:
         """The member; None for null. Raise _Refused for one of another type."""
         found = self.value.get(key)
-        if found is None or isinstance(found, _TYPES[expected]):
+        if found is None or isinstance(found, kind):
             return found
-        raise _bad_type((*self.place, key), expected, found)
+        raise _bad_type((*self.place, key), _NAMES[kind], found)
 
     def note_unknown(self, known: Sequence[str]) -> None:
         """Add a note for each member with another key."""
@@ -138,21 +139,21 @@ class _Members(NamedTuple):
         self.notes.extend(note("unknown_field", pointer_of((*self.place, key))) for key in unknown)
 
 
-def _bad_type(place: Sequence[str | int], expected: str, found: Any) -> _Refused:
+def _bad_type(place: Sequence[str | int], expected: str, found: object) -> _Refused:
     return _Refused("bad_type", place, f"expected {expected}, found {preview(found)}")
 
 
 def _reply(value: Json, limit: int, notes: list[Note]) -> Reply | ReplyProblem:
     members = _Members(value, (), notes)
     try:
-        calls = _calls(members.checked("tool_calls", "a list"), limit, notes)
-        response = (members.checked("response", "text") or "").strip()
+        calls = _calls(members.checked("tool_calls", list), limit, notes)
+        response = (members.checked("response", str) or "").strip()
     except _Refused as refused:
         return refused.problem
     if not calls and not response:
         return ReplyProblem("empty_reply", "", "neither a call nor a response")
     members.note_unknown(_KEYS)
-    updates = members.optional("context_updates", "an object") or {}
+    updates = members.optional("context_updates", dict) or {}
     context = _Members(updates, ("context_updates",), notes)
     context.note_unknown(_CONTEXT_KEYS)
     return Reply(
@@ -171,14 +172,14 @@ def _reply(value: Json, limit: int, notes: list[Note]) -> Reply | ReplyProblem:
 
 def _facts(context: _Members) -> Json:
     """Facts with a name and a value; null changes nothing."""
-    facts = context.optional("facts", "an object") or {}
+    facts = context.optional("facts", dict) or {}
     return {key.strip(): value for key, value in facts.items() if key.strip() and value is not None}
 
 
 def _insights(context: _Members) -> tuple[str, ...]:
     """The texts of a list."""
     kept = []
-    for number, item in enumerate(context.optional("insights", "a list") or ()):
+    for number, item in enumerate(context.optional("insights", list) or ()):
         if isinstance(item, str):
             kept.append(item.strip())
         else:
@@ -187,7 +188,7 @@ def _insights(context: _Members) -> tuple[str, ...]:
     return tuple(text for text in kept if text)
 
 
-def _calls(found: list[Any] | None, limit: int, notes: list[Note]) -> tuple[Json, ...]:
+def _calls(found: list[object] | None, limit: int, notes: list[Note]) -> tuple[Json, ...]:
     place = ("tool_calls",)
     if found is None:
         return ()
@@ -199,15 +200,15 @@ def _calls(found: list[Any] | None, limit: int, notes: list[Note]) -> tuple[Json
     return calls
 
 
-def _call(found: Any, place: tuple[str | int, ...], notes: list[Note]) -> Json:
+def _call(found: object, place: tuple[str | int, ...], notes: list[Note]) -> Json:
     if not isinstance(found, dict):
         raise _bad_type(place, "an object", found)
     members = _Members(found, place, notes)
     name = found.get("name")
     if not isinstance(name, str) or not name.strip():
         raise _bad_type((*place, "name"), "a name", name)
-    args = members.checked("args", "an object")
-    id = members.checked("id", "text")
+    args = members.checked("args", dict)
+    id = members.checked("id", str)
     after = found.get("depends_on")
     if after is not None and not _is_list_of_texts(after):
         raise _bad_type((*place, "depends_on"), "a list of ids", after)
@@ -220,5 +221,5 @@ def _call(found: Any, place: tuple[str | int, ...], notes: list[Note]) -> Json:
     }
 
 
-def _is_list_of_texts(value: Any) -> bool:
+def _is_list_of_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -59,7 +59,7 @@ def read_object(text: str | bytes, notes: list[Note]) -> Json | ReplyProblem:
     return ReplyProblem("not_object", "", f"expected an object, found {kind_of(value)}")
 
 
-def _strict(text: str | bytes) -> Any:
+def _strict(text: str | bytes) -> object:
     return loads(text, max_bytes=MAX_BYTES)
 
 

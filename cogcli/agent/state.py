@@ -6,7 +6,7 @@ run in memory has a class of that name.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, zoned
@@ -34,7 +34,7 @@ class FirstExecution(Record):
 class FirstReasoning(Record):
     """The reasoning of version 0, as far as it is migrated; its goal could be null."""
 
-    goal: Any = None
+    goal: object = None
     thoughts: list[TimedEntry]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from cogcli.declarations.value_types import Json
 
@@ -29,7 +29,7 @@ class _Kind(NamedTuple):
     """The type of the items of a list."""
     nullable: bool = False
 
-    def fits(self, value: Any) -> bool:
+    def fits(self, value: object) -> bool:
         """Whether a value is of this kind."""
         if value is None:
             return self.nullable
@@ -52,7 +52,13 @@ _KINDS: Final = {
 _Stored = TypeVar("_Stored")
 
 
-def to_payload(value: Any) -> Json:
+class _NamedTuple(Protocol):
+    """Any named tuple."""
+
+    def _asdict(self) -> Json: ...
+
+
+def to_payload(value: _NamedTuple) -> Json:
     """The members of a named tuple as JSON: its tuples become lists."""
     return {
         name: list(item) if isinstance(item, tuple) else item
@@ -60,7 +66,7 @@ def to_payload(value: Any) -> Json:
     }
 
 
-def from_payload(cls: type[_Stored], payload: Any, what: str, lacking: str = "") -> _Stored:
+def from_payload(cls: type[_Stored], payload: object, what: str, lacking: str = "") -> _Stored:
     """The named tuple of a stored object, its lists as tuples; a missing member has its default, others are ignored.
     Raise UnreadableState for a value of another type, and, with the text `lacking`, without a required member."""
     if not isinstance(payload, dict):
@@ -80,7 +86,7 @@ def from_payload(cls: type[_Stored], payload: Any, what: str, lacking: str = "")
     return stored
 
 
-def migrate(payload: Any, version: int, migrations: Mapping[int, Migration], what: str) -> Json:
+def migrate(payload: object, version: int, migrations: Mapping[int, Migration], what: str) -> Json:
     """The payload in this version. Each migration leads from its number to the next; a payload without
     `schema_version` has version 0. Raise NewerState, UnreadableState."""
     if not isinstance(payload, dict):

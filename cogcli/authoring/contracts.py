@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.needs import (
     NETWORK,
@@ -64,6 +64,7 @@ from cogcli.base.system_text import variable
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.options import RunOptions
+from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.episode.run_history import StepHistory
 from cogcli.protocols.exchange_checks import Check
@@ -361,7 +362,7 @@ def _need_of_call(planned: _PlannedCall, step: StepHistory) -> Need | None:
     return Need(kind, error.message or step.reason, error.hint or "") if kind else None
 
 
-def _skill(calls: Mapping[str, _PlannedCall]) -> dict[str, Any]:
+def _skill(calls: Mapping[str, _PlannedCall]) -> Json:
     """Return a skill whose steps are these calls; each output goes into its own variable."""
     steps = [
         {

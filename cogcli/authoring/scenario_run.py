@@ -10,7 +10,7 @@ with its own episode.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -23,6 +23,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.scenario_spec import Scenario
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.http.curl import variable_of
 from cogcli.run.prepare import PreparedRun, RunRequest, one_step_skill, prepare_one_step
@@ -129,7 +130,7 @@ def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Cata
     )
 
 
-def _raw_of_call(catalog: Catalog, binding: Binding, service: Service) -> dict[str, dict[str, Any]]:
+def _raw_of_call(catalog: Catalog, binding: Binding, service: Service) -> dict[str, Json]:
     """Return the declarations of binding and service as they are called."""
     called = {**service.settings, "network": service.network}
     changes = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
@@ -79,8 +79,8 @@ class RefusedStart(NamedTuple):
     skill: str = "bench.read"
     capability: str = ""
     """A capability to look up before the run is prepared; empty for none."""
-    inputs: Mapping[str, Any] = {}
-    frame: Mapping[str, Any] = {}
+    inputs: Mapping[str, object] = {}
+    frame: Mapping[str, object] = {}
     files: Mapping[str, str] = {}
 
     @property
@@ -156,7 +156,7 @@ def _expect_refusal(code: str, allowed: Sequence[str], exit_code: int) -> Expect
     return expect_no_fault(faults)
 
 
-def _prepare(bench: Bench, start: RefusedStart, inputs: Mapping[str, Any]) -> PreparedRun:
+def _prepare(bench: Bench, start: RefusedStart, inputs: Mapping[str, object]) -> PreparedRun:
     """Return the prepared run of a project in the directory of the bench. Raise CogcliError."""
     root = os.path.join(bench.directory, "registry")
     files = {**_FILES, **start.files}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
@@ -19,6 +19,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog
+from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.fields import fit_values
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import named_binding
@@ -40,7 +41,7 @@ class CaseRegistry(Registry):
         )
         self._case = case
 
-    def _build_catalog(self, builder: Any, *, partial: bool) -> Catalog:
+    def _build_catalog(self, builder: CatalogBuilder, *, partial: bool) -> Catalog:
         catalog, case = super()._build_catalog(builder, partial=partial), self._case
         stubbed = {catalog.aliases.get(name, name) for name in case.stubs}
         if case.recorded:

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.editor_schemas import FOLDER
 from cogcli.app.episodes import find
@@ -109,7 +109,7 @@ def _require_recordable(episode: str, log: LogIndex) -> tuple[Event, RunTerminat
     return started, end
 
 
-def _is_masked(value: Any) -> bool:
+def _is_masked(value: object) -> bool:
     return MASK.encode() in compact(value)
 
 
@@ -262,7 +262,7 @@ def update_cases(
 
     Everything else in the files stays. Secrets are never written. Raise EnvironmentRefusal
     `env.disk`."""
-    changes: dict[str, dict[KeyPath, Any]] = {}
+    changes: dict[str, dict[KeyPath, object]] = {}
     results = {result.id: result for result in tested.results.results}
     by_file = {case.source.path: case.source for case in cases}
     for case in cases:
@@ -296,7 +296,7 @@ def _acceptable_outputs(run: CaseRun) -> Json:
 
 
 def _rewrite(
-    source: CaseSource, changes: Mapping[KeyPath, Any], written: Written, bound: str
+    source: CaseSource, changes: Mapping[KeyPath, object], written: Written, bound: str
 ) -> str:
     shown, path, text = source.shown, source.path, source.text
     try:

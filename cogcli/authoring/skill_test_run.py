@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.run_skill import environment_of, with_pack
 from cogcli.app.settings import Settings
@@ -39,6 +39,7 @@ from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds
 from cogcli.base.yaml.reader import read_file
 from cogcli.declarations.options import CASES, OPTIONS, RunOptions, normalized
+from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.protocols.exchange_checks import Check
 from cogcli.protocols.live.breaker import Circuits
@@ -197,12 +198,12 @@ _OPTION_OF: Final = {"tag": "tags"}
 """The option of a case key that has the name of the flag instead."""
 
 
-def _project_options(settings: Settings) -> dict[str, Any]:
+def _project_options(settings: Settings) -> Json:
     """Return the options of a run in the file of a trusted project, else their defaults. Raise
     EnvironmentRefusal `config.key`."""
     settings.require_sound_files()
     names = [option.name for option in OPTIONS.values() if option.setting and CASES in option.also]
-    options: dict[str, Any] = {}
+    options: Json = {}
     if settings.trust:
         for file in settings.files:
             if file.project:
@@ -235,10 +236,10 @@ def _with_files(
     return case.with_values(**{key: _fill(given.get(key), path_of, key) for key in filled})
 
 
-def _fill(value: Any, path_of: Callable[[str, KeyPath], str], *place: str | int) -> Any:
+def _fill(value: object, path_of: Callable[[str, KeyPath], str], *place: str | int) -> object:
     """Return a value at a place of the case with each `{$file: NAME}` replaced by a path."""
     match value:
-        case {"$file": str(name)} if len(value) == 1:
+        case {"$file": str(name), **others} if not others:
             return path_of(name, place)
         case dict():
             return {key: _fill(inner, path_of, *place, key) for key, inner in value.items()}
@@ -266,7 +267,7 @@ def _resolve_case_file(settings: Settings, case: SkillCase, name: str, path: Key
     return found
 
 
-def _read_inputs(settings: Settings, case: SkillCase) -> dict[str, Any]:
+def _read_inputs(settings: Settings, case: SkillCase) -> Json:
     path = _resolve_case_file(settings, case, case.inputs_file, ("inputs_file",))
     parsed = read_file(path, file=case.inputs_file)[1]  # JSON is also YAML
     if parsed.value is None:

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -131,7 +131,7 @@ class Beliefs:
         return False
 
 
-def _value_at(state: ExecutionState, text: str) -> Any:
+def _value_at(state: ExecutionState, text: str) -> object:
     target = parse_target(text)
     if target is None:
         return MISSING
@@ -140,7 +140,7 @@ def _value_at(state: ExecutionState, text: str) -> Any:
     return walk_dicts(state.working.artifacts, target.path[1:])
 
 
-def _fact(key: str, value: Any, timestamp: str, provenance: str) -> Json:
+def _fact(key: str, value: object, timestamp: str, provenance: str) -> Json:
     return {"key": key, "value": value, "timestamp": timestamp, "provenance": provenance}
 
 

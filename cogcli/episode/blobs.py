@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import orjson
 
@@ -36,7 +36,7 @@ Put = Callable[[bytes], str]
 Get = Callable[[str], "bytes | None"]
 
 
-def is_reference(value: Any) -> bool:
+def is_reference(value: object) -> TypeGuard[Json]:
     """Whether a payload member is a reference to a blob."""
     return (
         type(value) is dict
@@ -71,7 +71,7 @@ def _spill_attempt(attempt: Json, put: Put) -> Json:
     }
 
 
-def _kept(value: Any, put: Put) -> tuple[Any, int]:
+def _kept(value: object, put: Put) -> tuple[object, int]:
     """The value in the log, and the bytes of its JSON there; 0 for a reference."""
     text = orjson.dumps(value)
     if len(text) > SPILL or is_reference(value):
@@ -93,13 +93,13 @@ def resolve(payload: Json, get: Get) -> Json:
     return result
 
 
-def _resolve_attempt(attempt: Any, get: Get) -> Any:
+def _resolve_attempt(attempt: object, get: Get) -> object:
     if type(attempt) is not dict:
         return attempt
     return {key: _value(each, get) if key in _MEMBERS else each for key, each in attempt.items()}
 
 
-def _value(member: Any, get: Get) -> Any:
+def _value(member: object, get: Get) -> object:
     if not is_reference(member):
         return member
     data = get(member["$blob"])

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
@@ -64,7 +64,7 @@ class Checkpoint(NamedTuple):
     given: int
     """The `seq` before which the user granted all permissions again, knowing the head of the log."""
     mac: str = ""
-    signature: Mapping[str, Any] | None = None
+    signature: Mapping[str, object] | None = None
     slot: int = 0
 
     def to_payload(self) -> Json:

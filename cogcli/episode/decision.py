@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -114,7 +114,7 @@ class DecisionFold:
         self._pressures: list[Json] = []
         self._proposals: list[Json] = []
         self._lanes: dict[str, Json] = {}
-        self._gates: list[Any] = []
+        self._gates: list[Json] = []
         self._context_hashes: list[str] = []
         self._shown: Json = {}
         self._bearing: Json = {}
@@ -373,7 +373,7 @@ class DecisionFold:
         )
 
 
-def _list_refs(gates: list[Any]) -> Json:
+def _list_refs(gates: list[Json]) -> Json:
     """The references of evidence gates, in order. Raise KeyError or TypeError for a malformed gate."""
     return dict.fromkeys(ref for gate in gates for ref in gate["refs"])
 

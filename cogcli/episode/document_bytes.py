@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -24,7 +24,7 @@ def to_bytes(document: Json) -> bytes:
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-def read_document(folder: Folder, name: str) -> Any:
+def read_document(folder: Folder, name: str) -> object:
     """The JSON value of a document of at most 256 MiB. Raises FileRefused, JsonRefused."""
     return parse(folder.read(name, limit=_LARGEST))
 

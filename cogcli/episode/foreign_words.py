@@ -9,7 +9,7 @@ Words of the shared format take precedence; an event of ours is unchanged.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
@@ -27,7 +27,7 @@ class _ForeignWords(Record):
     status: str | None = None
     result_status: str | None = None
     step_status: str | None = None
-    error: Any = None
+    error: object = None
     message: str | None = None
     latency_ms: Number | None = None
     duration_ms: Number | None = None

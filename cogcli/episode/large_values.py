@@ -36,7 +36,7 @@ def shorten_values(payload: Json, put: Put) -> Json:
     return {key: _member(key, value, SPILL, put) for key, value in payload.items()}
 
 
-def refer(value: Any, put: Put, *, limit: int = SMALL) -> Any:
+def refer(value: object, put: Put, *, limit: int = SMALL) -> object:
     """The value for a document: references replace its parts, or all of it, above `limit` bytes of JSON."""
     text = orjson.dumps(value)
     if len(text) <= limit and MARK not in text:
@@ -53,26 +53,27 @@ def refer(value: Any, put: Put, *, limit: int = SMALL) -> Any:
     return short
 
 
-def show_in_full(value: Any, put: Put) -> Any:
+def show_in_full(value: object, put: Put) -> object:
     """The value for readers: in full up to 1 MiB, above that with the same references as elsewhere."""
     return refer(value, put, limit=IN_FULL if len(orjson.dumps(value)) <= IN_FULL else SMALL)
 
 
-def _member(key: str, value: Any, limit: int, put: Put) -> Any:
+def _member(key: str, value: object, limit: int, put: Put) -> object:
     """Return a member of a payload with its large values replaced by references to blobs, at any depth."""
     if key in _VALUES:
         return refer(value, put)
     text = orjson.dumps(value)
     if len(text) <= SMALL and MARK not in text:
         return value
-    if len(text) <= SMALL or type(value) not in (dict, list):
-        return refer(value, put, limit=limit)
-    if type(value) is dict:
-        value = {name: _member(name, member, limit, put) for name, member in value.items()}
+    short: object
+    if len(text) > SMALL and type(value) is dict:
+        short = {name: _member(name, member, limit, put) for name, member in value.items()}
+    elif len(text) > SMALL and type(value) is list:
+        short = [_member(key, member, limit, put) for member in value]
     else:
-        value = [_member(key, member, limit, put) for member in value]
-    text = orjson.dumps(value)
-    return value if len(text) <= limit else reference_to(text, put)
+        return refer(value, put, limit=limit)
+    text = orjson.dumps(short)
+    return short if len(text) <= limit else reference_to(text, put)
 
 
 class BlobReader:
@@ -90,15 +91,15 @@ class BlobReader:
         self._left = MAX_BLOB
         return {key: self._value(member, 0) for key, member in payload.items()}
 
-    def expand_document(self, value: Any) -> Any:
+    def expand_document(self, value: object) -> Any:
         """A value of a document with its blobs in place, as far as they exist."""
         self._left = MAX_BLOB
         return self._value(value, 0)
 
-    def _value(self, value: Any, depth: int) -> Any:
+    def _value(self, value: object, depth: int) -> object:
         return self._blob(value, depth) if is_reference(value) else self._inside(value, depth)
 
-    def _inside(self, value: Any, depth: int) -> Any:
+    def _inside(self, value: object, depth: int) -> object:
         if depth > _DEEPEST:
             return value
         if type(value) is dict:
@@ -107,7 +108,7 @@ class BlobReader:
             return [self._value(member, depth + 1) for member in value]
         return value
 
-    def _blob(self, reference: Json, depth: int) -> Any:
+    def _blob(self, reference: Json, depth: int) -> object:
         self._left -= reference["bytes"]
         beyond = self._left < 0 or reference["bytes"] < 0
         # The empty digest counts as a missing blob.

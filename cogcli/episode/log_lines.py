@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -48,7 +48,7 @@ class NamedRules(Record):
     rules: int = FIRST
 
 
-def rules_of(payload: Any) -> int:
+def rules_of(payload: object) -> int:
     """The rules that the payload of a log's first event names. Rules of a later version read as the latest known."""
     named = read_record(NamedRules, payload).rules
     return max(FIRST, min(named, LATEST))

@@ -18,7 +18,7 @@ from contextlib import ExitStack, suppress
 from hashlib import sha256
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.canonical import digest
 from cogcli.base.errors import CogcliError
@@ -56,7 +56,7 @@ def build_manifest(
     files: list[Json],
     chain: Json,
     pins: Json,
-    unsigned: Sequence[Any] = (),
+    unsigned: Sequence[Sequence[int]] = (),
 ) -> Json:
     """The manifest of an episode. `created_at` is the last event's timestamp; `unsigned` are the ranges of events
     without the vouching of the signature."""
@@ -157,7 +157,7 @@ class NamedFiles(NamedTuple):
     problems: list[str]
 
 
-def manifest_files(manifest: Any) -> NamedFiles:
+def manifest_files(manifest: object) -> NamedFiles:
     """Read the list of files of a manifest."""
     listed = object_of(manifest).get("files")
     if type(listed) is not list:
@@ -175,14 +175,15 @@ def manifest_files(manifest: Any) -> NamedFiles:
     return NamedFiles(files, problems)
 
 
-def _named_file(item: Any) -> NamedFile | str:
+def _named_file(item: object) -> NamedFile | str:
     """A file of the list, or its problem."""
-    name = object_of(item).get("name")
+    entry = object_of(item)
+    name = entry.get("name")
     if type(name) is not str:
         return "lists something that is not a file of an episode"
     if not is_inside(name):
         return f"names {name!r:.80}, which is not a file of the episode"
-    text, size = item.get("sha256"), item.get("size_bytes")
+    text, size = entry.get("sha256"), entry.get("size_bytes")
     match = re.fullmatch(_HASH, text) if type(text) is str else None
     if text is not None and match is None:
         return f"`{name:.80}` has sha256 {text!r:.80}, which is none"
@@ -279,7 +280,7 @@ def _differs(folder: Folder, file: NamedFile) -> bool:
 def _named_by_manifest(folder: Folder) -> NamedFiles:
     """The files that the manifest names; none without a manifest."""
     try:
-        manifest: Any = parse(folder.read(MANIFEST, limit=_LIMIT))
+        manifest: object = parse(folder.read(MANIFEST, limit=_LIMIT))
     except FileRefused:
         return NamedFiles({}, [])
     except JsonRefused as error:

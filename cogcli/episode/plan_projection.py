@@ -9,7 +9,7 @@ Every repair goes to a sink: `verify` turns each into a finding.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
@@ -67,7 +67,7 @@ class PlanProjection:
                     f"two steps of the plan are called `{id}`: evidence goes to the first"
                 )
 
-    def _from_records(self, records: list[Any]) -> Iterator[Json]:
+    def _from_records(self, records: list[object]) -> Iterator[Json]:
         for position, record in enumerate(records, 1):
             if type(record) is not dict:
                 self._on_repair(f"step record {position} is not an object: passed over")
@@ -91,7 +91,7 @@ class PlanProjection:
                 **{key: value for key, value in record.items() if key.startswith("x-")},
             }
 
-    def _from_labels(self, labels: list[Any]) -> Iterator[Json]:
+    def _from_labels(self, labels: list[object]) -> Iterator[Json]:
         for position, label in enumerate(labels, 1):
             if type(label) is not str:
                 self._on_repair(f"plan label {position} is not text: passed over")
@@ -105,7 +105,7 @@ class PlanProjection:
                 "status": "pending",
             }
 
-    def _word(self, step_id: str, member: str, word: Any) -> str:
+    def _word(self, step_id: str, member: str, word: object) -> str:
         """The kind or the status of a step. A word outside the vocabulary is replaced and reported."""
         words, other = _VOCABULARY[member]
         if type(word) is str and word in words:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import (
@@ -109,8 +109,8 @@ class StepHistory:
         """Its use, with that of its parts; None before it ended, or if the log has none."""
         self.reused = False
         """Whether its result comes from another episode: this log does not hold its input."""
-        self.input: Any = None
-        self.output: Any = None
+        self.input: object = None
+        self.output: object = None
         self.attempts: list[AttemptMade] = []
         self.overlaps = False
         self.loop: LoopHistory | None = None

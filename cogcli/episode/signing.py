@@ -52,7 +52,7 @@ def public_key(path: str) -> str:
     return _name_of(_load_key(path, data, _TO_CHECK, private=False))
 
 
-def is_signature(value: Any) -> bool:
+def is_signature(value: object) -> bool:
     """Whether a value has the shape of a signature."""
     return (
         type(value) is dict

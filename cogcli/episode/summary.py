@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.canonical import digest
 from cogcli.declarations.value_types import Json
@@ -111,7 +111,7 @@ def step_latency_ms(fold: LogFold) -> dict[str, int]:
     return {step_id: latencies[step_id] for step_id in ids if step_id in latencies}
 
 
-METRICS: Final[dict[str, Callable[[LogFold], Any]]] = {
+METRICS: Final[dict[str, Callable[[LogFold], object]]] = {
     "success": success,
     "plan_adherence": plan_adherence,
     "tool_coverage": tool_coverage,

@@ -6,9 +6,10 @@ Times are RFC 3339 texts.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.jsonvalue import NOTHING, deep_copy
+from cogcli.declarations.value_types import Json
 
 STATE_VERSION: Final = "1.0.0"
 
@@ -22,7 +23,7 @@ class StepResult(NamedTuple):
     reads: tuple[str, ...]
     writes: tuple[str, ...]
     latency_ms: int | None
-    error: dict[str, Any] | None
+    error: Json | None
 
 
 class TraceStep(NamedTuple):
@@ -37,7 +38,7 @@ class TraceStep(NamedTuple):
     writes: tuple[str, ...] = ()
     latency_ms: int | None = None
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the entry as a JSON object."""
         return {**self._asdict(), "reads": list(self.reads), "writes": list(self.writes)}
 
@@ -79,7 +80,7 @@ class ExecutionState:
         skill_id: str,
         skill_version: str | None = None,
         parent_run_id: str | None = None,
-        inputs: dict[str, Any] | None = None,
+        inputs: Json | None = None,
         frame: FrameState | None = None,
         updated_at: str | None = None,
     ) -> None:
@@ -90,9 +91,9 @@ class ExecutionState:
         self.parent_run_id = parent_run_id
         self.inputs = {} if inputs is None else inputs
         self.frame = FrameState() if frame is None else frame
-        self.vars: dict[str, Any] = {}
-        self.outputs: dict[str, Any] = {}
-        self.extensions: dict[str, Any] = {}
+        self.vars: Json = {}
+        self.outputs: Json = {}
+        self.extensions: Json = {}
         self.working = WorkingState()
         self.output = OutputState()
         self.trace = TraceState()
@@ -123,7 +124,7 @@ def fork(state: ExecutionState) -> ExecutionState:
     return fork
 
 
-def snapshot(state: ExecutionState) -> dict[str, Any]:
+def snapshot(state: ExecutionState) -> Json:
     """Return the state as the JSON object under `x-cognitive` in `state.json`. Values are shared with the state."""
     return {
         "inputs": state.inputs,
@@ -150,9 +151,9 @@ class FrameState(NamedTuple):
     """Goal, context, constraints, criteria, assumptions and priority of a run. Fixed when the run is created."""
 
     goal: str | None = None
-    context: dict[str, Any] = NOTHING
-    constraints: dict[str, Any] = NOTHING
-    success_criteria: dict[str, Any] = NOTHING
+    context: Json = NOTHING
+    constraints: Json = NOTHING
+    success_criteria: Json = NOTHING
     assumptions: tuple[str, ...] = ()
     priority: str | None = None
 
@@ -160,17 +161,17 @@ class FrameState(NamedTuple):
 class WorkingState:
     """Ten typed slots of working memory, one per run."""
 
-    def __init__(self, **given: Any) -> None:
-        self.artifacts: dict[str, Any] = {}
-        self.entities: list[dict[str, Any]] = []
-        self.options: list[dict[str, Any]] = []
-        self.criteria: list[dict[str, Any]] = []
-        self.evidence: list[dict[str, Any]] = []
-        self.risks: list[dict[str, Any]] = []
-        self.hypotheses: list[dict[str, Any]] = []
-        self.uncertainties: list[dict[str, Any]] = []
-        self.intermediate_decisions: list[dict[str, Any]] = []
-        self.messages: list[dict[str, Any]] = []
+    def __init__(self, **given: object) -> None:
+        self.artifacts: Json = {}
+        self.entities: list[Json] = []
+        self.options: list[Json] = []
+        self.criteria: list[Json] = []
+        self.evidence: list[Json] = []
+        self.risks: list[Json] = []
+        self.hypotheses: list[Json] = []
+        self.uncertainties: list[Json] = []
+        self.intermediate_decisions: list[Json] = []
+        self.messages: list[Json] = []
         for slot, value in given.items():
             setattr(self, slot, value)
 
@@ -181,7 +182,7 @@ class OutputState:
 
     def __init__(
         self,
-        result: Any = None,
+        result: object = None,
         result_type: str | None = None,
         summary: str | None = None,
         status_reason: str | None = None,
@@ -192,14 +193,14 @@ class OutputState:
         self.status_reason = status_reason
 
 
-def to_payload(block: FrameState | WorkingState | OutputState) -> dict[str, Any]:
+def to_payload(block: FrameState | WorkingState | OutputState) -> Json:
     """Return a block as a JSON object in declared order. Values are shared, tuples become lists."""
     if isinstance(block, FrameState):
         return {**block._asdict(), "assumptions": list(block.assumptions)}
     return dict(vars(block))
 
 
-def frame_from(raw: dict[str, Any]) -> FrameState:
+def frame_from(raw: Json) -> FrameState:
     """Return the frame in a checked object with at most the six fields."""
     given = {k: v for k, v in raw.items() if v is not None}
     if "assumptions" in given:

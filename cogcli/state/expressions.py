@@ -16,7 +16,7 @@ from cogcli.state.namespaces import look_through, members_of, suggest_existing_p
 # The expression language is imported on use: most runs have no expression, and start-up counts.
 
 
-def compile_expression(value: Any, loop_names: frozenset[str] = frozenset()) -> Any:
+def compile_expression(value: object, loop_names: frozenset[str] = frozenset()) -> object:
     """Return the parsed expression of a text, or any other value unchanged. The static checks have accepted every
     expression."""
     if not isinstance(value, str):
@@ -27,13 +27,13 @@ def compile_expression(value: Any, loop_names: frozenset[str] = frozenset()) -> 
 
 
 def value_of(
-    expression: Any,
+    expression: object,
     scope: Scope,
     inputs: Fields,
     reads: dict[str, None],
     *,
     missing_is_null: bool = False,
-) -> Any:
+) -> object:
     """Return a copy of the value of an expression, or of a value that is not one. Its references are added to `reads`.
 
     Raise ExpressionError.
@@ -47,13 +47,13 @@ def value_of(
 
     lost: list[Reference] = []
 
-    def look(reference: Reference) -> Any:
+    def look(reference: Reference) -> object:
         value = find(reference)
         if value is MISSING:
             lost.append(reference)
         return value
 
-    def find(reference: Reference) -> Any:
+    def find(reference: Reference) -> object:
         if reference.namespace in scope.loop:
             return walk(scope.loop[reference.namespace], reference.segments)
         value = look_through(scope.state, reference)
@@ -78,7 +78,7 @@ def _suggest_near(reference: Reference, scope: Scope) -> str:
     return suggest_existing_path((name, *reference.segments), {name: root})
 
 
-def holds(expression: Any, scope: Scope, inputs: Fields, reads: dict[str, None]) -> bool:
+def holds(expression: object, scope: Scope, inputs: Fields, reads: dict[str, None]) -> bool:
     """Return whether a condition is true by Python's truth of JSON values."""
     return bool(value_of(expression, scope, inputs, reads))
 

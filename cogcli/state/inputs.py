@@ -19,14 +19,14 @@ class Scope(NamedTuple):
     """The scope in which an input is resolved: the run's state and, inside foreach, its loop names."""
 
     state: ExecutionState
-    loop: Mapping[str, Any] = {}
+    loop: Mapping[str, object] = {}
 
 
 Resolver = Callable[[Scope, dict[str, None]], Any]
 """Returns the value in a scope. References that are read are added to the dict, in order and without repeats."""
 
 
-def compile_input(value: Any, loop_names: frozenset[str] = frozenset()) -> Resolver:
+def compile_input(value: object, loop_names: frozenset[str] = frozenset()) -> Resolver:
     """Return the resolver of a value in `input` or `otherwise`. Its results share no objects with the state."""
     if isinstance(value, str):
         reference = parse(value)
@@ -51,7 +51,7 @@ def compile_input(value: Any, loop_names: frozenset[str] = frozenset()) -> Resol
 def _read_state(reference: Reference) -> Resolver:
     text = reference.text
 
-    def resolve(scope: Scope, reads: dict[str, None]) -> Any:
+    def resolve(scope: Scope, reads: dict[str, None]) -> object:
         reads[text] = None
         return deep_copy(read_reference(scope.state, reference))
 
@@ -59,14 +59,14 @@ def _read_state(reference: Reference) -> Resolver:
 
 
 def _read_loop(reference: Reference) -> Resolver:
-    def resolve(scope: Scope, reads: dict[str, None]) -> Any:
+    def resolve(scope: Scope, reads: dict[str, None]) -> object:
         reads[reference.text] = None
         return deep_copy(_read_item(reference, scope))
 
     return resolve
 
 
-def _read_item(reference: Reference, scope: Scope) -> Any:
+def _read_item(reference: Reference, scope: Scope) -> object:
     value = walk(scope.loop[reference.namespace], reference.segments)
     if value is MISSING:
         path = (reference.namespace, *reference.segments)
@@ -121,7 +121,7 @@ def _render_slot(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def reads_nothing(value: Any, state: ExecutionState) -> bool:
+def reads_nothing(value: object, state: ExecutionState) -> bool:
     """Return whether an `input` value is a single reference to an absent value."""
     reference = parse(value) if isinstance(value, str) else None
     return reference is not None and look_up(state, reference) is MISSING

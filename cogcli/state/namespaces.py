@@ -4,7 +4,7 @@ docs/reference/execution.md#writing)."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.errors import ReferenceResolutionError
 from cogcli.base.problems import suggest_path
@@ -38,7 +38,7 @@ NAMESPACES: Final[dict[str, Namespace]] = {
 }
 
 
-def look_up(state: ExecutionState, reference: Reference) -> Any:
+def look_up(state: ExecutionState, reference: Reference) -> object:
     """Return the value of a reference, or MISSING. The value belongs to the state: copy it before handing it out."""
     namespace = NAMESPACES[reference.namespace]
     root = getattr(state, reference.namespace)
@@ -53,7 +53,7 @@ def look_up(state: ExecutionState, reference: Reference) -> Any:
     return walk(root, segments)
 
 
-def look_through(state: ExecutionState, reference: Reference) -> Any:
+def look_through(state: ExecutionState, reference: Reference) -> object:
     """Return the value of a reference as expressions read it: like `look_up`, but through lists in every namespace."""
     value = look_up(state, reference)
     if value is MISSING and NAMESPACES[reference.namespace].dicts_only:
@@ -61,7 +61,7 @@ def look_through(state: ExecutionState, reference: Reference) -> Any:
     return value
 
 
-def walk_dicts(value: Any, segments: tuple[str, ...]) -> Any:
+def walk_dicts(value: object, segments: tuple[str, ...]) -> object:
     """Return the value at a path of object keys, or MISSING."""
     for segment in segments:
         if type(value) is not dict or segment not in value:
@@ -70,7 +70,7 @@ def walk_dicts(value: Any, segments: tuple[str, ...]) -> Any:
     return value
 
 
-def walk(value: Any, segments: tuple[str, ...]) -> Any:
+def walk(value: object, segments: tuple[str, ...]) -> object:
     """Return the value at a path through objects by key and lists by index, or MISSING."""
     for segment in segments:
         value = _member(value, segment)
@@ -79,20 +79,24 @@ def walk(value: Any, segments: tuple[str, ...]) -> Any:
     return value
 
 
-def _member(value: Any, segment: str) -> Any:
+def _member(value: object, segment: str) -> object:
     if type(value) is dict:
         return value.get(segment, MISSING)
-    if type(value) in (list, tuple) and segment.isdecimal() and segment.isascii():
+    if (type(value) is list or type(value) is tuple) and _is_index(segment):
         # A longer text is past every end, and `int` refuses thousands of digits.
         index = int(segment) if len(segment) < _DIGITS else len(value)
         return value[index] if index < len(value) else MISSING
     return MISSING
 
 
+def _is_index(segment: str) -> bool:
+    return segment.isdecimal() and segment.isascii()
+
+
 _DIGITS: Final = 16
 
 
-def read_reference(state: ExecutionState, reference: Reference) -> Any:
+def read_reference(state: ExecutionState, reference: Reference) -> object:
     """Return the value of a reference, or None if its namespace allows absence.
 
     Raise ReferenceResolutionError `input.reference` with the failing segment and the existing keys.
@@ -126,13 +130,13 @@ def _explain_missing(state: ExecutionState, reference: Reference) -> tuple[str, 
     return f"`{reference.text}`: lists are not walked in {reference.namespace}", ""
 
 
-def members_of(state: ExecutionState, namespace: str) -> Any:
+def members_of(state: ExecutionState, namespace: str) -> object:
     """Return the object that the references of a namespace point into."""
     block = getattr(state, namespace)
     return {name: getattr(block, name) for name in NAMESPACES[namespace].attributes} or block
 
 
-def suggest_existing_path(path: Sequence[str], value: Any) -> str:
+def suggest_existing_path(path: Sequence[str], value: object) -> str:
     """Return a hint with paths that exist in `value` and differ from `path` in its first missing segment.
 
     Return an empty string if no segment is missing or no similar one exists.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.errors import OutputMappingError, ReferenceResolutionError
 from cogcli.base.jsonvalue import deep_copy, kind_of, preview
 from cogcli.base.merge import require_mergeable
 from cogcli.base.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, parse_target
+from cogcli.declarations.value_types import Json
 from cogcli.state.execution import ExecutionState
 from cogcli.state.namespaces import read_reference, suggest_existing_path, walk
 from cogcli.state.reducer import Write, present_kind, write_value
@@ -45,9 +46,7 @@ def compile_output(
     return tuple(rules)
 
 
-def writes_of(
-    rules: tuple[OutputRule, ...], produced: dict[str, Any], state: ExecutionState
-) -> list[Write]:
+def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionState) -> list[Write]:
     """Return the writes of a produced object, in mapping order, with values before merging. The state is not changed.
 
     An absent optional output makes no write. If any write could not be applied, raise OutputMappingError
@@ -66,7 +65,7 @@ def writes_of(
     return writes
 
 
-def _find_value(rule: OutputRule, produced: dict[str, Any], state: ExecutionState) -> Any:
+def _find_value(rule: OutputRule, produced: Json, state: ExecutionState) -> object:
     if rule.copy_of is not None:
         try:
             return read_reference(state, rule.copy_of)

@@ -7,7 +7,7 @@ policy gate uses the policy of the run, so the loop drives these three; the othe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.errors import InternalError
 from cogcli.declarations.value_types import Json
@@ -108,7 +108,7 @@ def consolidation(view: View) -> Json:
     return {"proposals": proposals}
 
 
-def _proposal(kind: str, tier: str, entity: str, predicate: str, value: Any, *refs: str) -> Json:
+def _proposal(kind: str, tier: str, entity: str, predicate: str, value: object, *refs: str) -> Json:
     return {
         "class": kind,
         "tier": tier,

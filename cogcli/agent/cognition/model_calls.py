@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -305,5 +305,5 @@ def outcome_of_log(answered: ModelAnswered) -> Outcome:
     return reply._replace(tool_calls=tuple(calls))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return compact(value).decode()

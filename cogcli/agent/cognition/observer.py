@@ -77,7 +77,7 @@ class Observer:
         answered = any(each.status == "success" for each in closing.attempts or ())
         self.post_gate_failed = self.post_gate_failed or (code in _GATE_CODES and answered)
 
-    def _learn(self, event: Event, capability: str, output: Any) -> None:
+    def _learn(self, event: Event, capability: str, output: object) -> None:
         declared = self._given.pack.tooling.capabilities.get(capability, PackTool()).facts
         ref = f"{event.run_id}/{event.step_id}"
         for key, source in declared.items():
@@ -106,7 +106,7 @@ class Observer:
             )
             self._learned.append(edge)
 
-    def _contradicts(self, entity: str, predicate: str, value: Any) -> bool:
+    def _contradicts(self, entity: str, predicate: str, value: object) -> bool:
         """Whether the stores have another value of a single-valued predicate."""
         stored = [
             e for e in self._given.fetched.edges if (e.subject, e.predicate) == (entity, predicate)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.redact import BY_NAME
 from cogcli.declarations.value_types import Json
@@ -14,7 +12,7 @@ from cogcli.specs.template import TemplateFault
 from cogcli.state.execution import ExecutionState
 
 
-def is_met(success: Any, state: ExecutionState) -> bool:
+def is_met(success: object, state: ExecutionState) -> bool:
     """Whether the condition of a template holds. A condition without a result does not hold."""
     found = evaluate(compile_rule(success), _rule_data(state))
     return isinstance(found, RuleMatch) and found.result

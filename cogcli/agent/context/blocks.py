@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from cogcli.agent.context.buckets import Assembly
 from cogcli.agent.context.compiled import ContextBlock
@@ -143,5 +143,5 @@ def _block(
     return ContextBlock(block_id, bucket, content, priority, tokens, refs, trust, treatment)
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return canonical(value).decode()

@@ -73,17 +73,17 @@ class CompiledContext(NamedTuple):
         return found
 
 
-def _intent(found: Compilation) -> Any:
+def _intent(found: Compilation) -> object:
     found.intent = resolve_intent(found.given)
     return found.intent._asdict()
 
 
-def _policy(found: Compilation) -> Any:
+def _policy(found: Compilation) -> object:
     found.policy = resolve_policy(found.given, found.intent)
     return found.policy._asdict()
 
 
-def _tools(found: Compilation) -> Any:
+def _tools(found: Compilation) -> object:
     """The surface before evidence. Capabilities whose rules need facts are judged again with them."""
     found.surface = surface_tools(found.given, found.intent, {})
     return _surface_payload(found.surface)
@@ -104,7 +104,7 @@ def find_evidence(given: CompileInput, intent: IntentResult) -> tuple[KnowledgeQ
     )
 
 
-def _evidence(found: Compilation) -> Any:
+def _evidence(found: Compilation) -> object:
     given = found.given
     found.query, found.evidence = find_evidence(given, found.intent)
     found.surface = surface_tools(given, found.intent, found.evidence.facts)
@@ -117,7 +117,7 @@ def _evidence(found: Compilation) -> Any:
     }
 
 
-def _memory(found: Compilation) -> Any:
+def _memory(found: Compilation) -> object:
     given = found.given
     user, run = given.request.user, given.run
     found.memory = recall(
@@ -129,7 +129,7 @@ def _memory(found: Compilation) -> Any:
     }
 
 
-def _budget(found: Compilation) -> Any:
+def _budget(found: Compilation) -> object:
     given = found.given
     found.candidates = tuple(
         block_builders.candidates(given, found.surface, found.evidence, found.memory)
@@ -145,7 +145,7 @@ def _budget(found: Compilation) -> Any:
     return found.allocations
 
 
-def _assembly(found: Compilation) -> Any:
+def _assembly(found: Compilation) -> object:
     found.assembly = assemble(found.candidates, found.allocations, found.given.tokenizer)
     return {
         "blocks": [block.to_payload() for block in found.assembly.blocks],
@@ -153,7 +153,7 @@ def _assembly(found: Compilation) -> Any:
     }
 
 
-def _manifests(found: Compilation) -> Any:
+def _manifests(found: Compilation) -> object:
     given, surface, assembly = found.given, found.surface, found.assembly
     return {
         "compiled_prompt": block_builders.prompt(given, found.intent, assembly),
@@ -192,7 +192,7 @@ def _manifests(found: Compilation) -> Any:
     }
 
 
-Stage = Callable[[Compilation], Any]
+Stage = Callable[[Compilation], object]
 STAGES: Final[dict[str, Stage]] = {
     "intent": _intent,
     "policy": _policy,
@@ -244,7 +244,7 @@ def _budget_report(found: Compilation) -> Json:
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A result as JSON: tuples are lists."""
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}

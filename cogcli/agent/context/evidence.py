@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.context.compiled import EvidenceGate
 from cogcli.agent.context.inputs import Edge
@@ -91,7 +91,7 @@ def _walk(by_subject: Mapping[str, list[Edge]], query: KnowledgeQuery) -> Iterat
         frontier = following
 
 
-def _order(found: FoundEdge) -> tuple[Any, ...]:
+def _order(found: FoundEdge) -> tuple[object, ...]:
     edge = found.edge
     return found.hops, edge.predicate, edge.object, edge.evidence_ref, edge.seq
 

@@ -106,7 +106,7 @@ class PromotedMemory(NamedTuple):
     memory_class: str
     entity: str
     predicate: str
-    value: Any
+    value: object
     promoted_at: str
     user_id: str = ""
     tenant_id: str = "local"
@@ -128,7 +128,7 @@ class CompileInput(NamedTuple):
     memories: tuple[PromotedMemory, ...] = ()
     session: tuple[str, ...] = ()
     """The texts of the conversation so far, the oldest first."""
-    state: Mapping[str, Any] = NOTHING
+    state: Mapping[str, object] = NOTHING
     """The state of the run for rules."""
     limits: Mapping[str, float] = NOTHING
     """The budget of the run by dotted key."""

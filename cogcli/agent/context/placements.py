@@ -7,7 +7,7 @@ first that removed the thing, else `assembly`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.context.compiled import Redaction
 from cogcli.agent.context.compiler import Compilation
@@ -75,7 +75,7 @@ class _BlockPlacements:
         self._candidates = {block.block_id: block for block in found.candidates}
         self._kept = {block.block_id: block for block in found.assembly.blocks}
 
-    def placed(self, kind: str, name: str, block_id: str, why: str, **details: Any) -> Placement:
+    def placed(self, kind: str, name: str, block_id: str, why: str, **details: object) -> Placement:
         """The placement of a thing in the assembly; `why` is the reason if its block is whole."""
         wanted, kept = self._candidates[block_id], self._kept.get(block_id)
         sizes = {"tokens": kept.tokens if kept else wanted.tokens, "priority": wanted.priority}

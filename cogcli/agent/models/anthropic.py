@@ -5,7 +5,7 @@ No schema of the answer is sent: the API allows only closed objects, and facts a
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.models.port import ModelRequest
 from cogcli.agent.models.provider_api import (
@@ -42,7 +42,7 @@ class AnthropicBlock(Record):
     text: str
     id: str
     name: str
-    input: Any = None
+    input: object = None
 
 
 class AnthropicUsage(Record):
@@ -111,7 +111,7 @@ def _body(outgoing: Outgoing) -> Json:
     }
 
 
-def _reply(value: Any) -> ProviderReply | None:
+def _reply(value: object) -> ProviderReply | None:
     message = read_record(AnthropicMessage, value)
     blocks = message.content
     if blocks is None:
@@ -141,7 +141,7 @@ class _EventFold:
         self._usage: Json = {}
         self._blocks: dict[int, _StreamedBlock] = {}
 
-    def apply(self, event: ServerEvent, value: Any) -> str:
+    def apply(self, event: ServerEvent, value: object) -> str:
         found = read_record(AnthropicEvent, value)
         match found.type or event.type:
             case "error":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cogcli.agent.models.port import ModelRequest
 from cogcli.agent.models.provider_api import (
@@ -108,7 +108,7 @@ def _body(outgoing: Outgoing) -> Json:
     }
 
 
-def _reply(value: Any) -> ProviderReply | None:
+def _reply(value: object) -> ProviderReply | None:
     completion = read_record(OpenAiCompletion, value)
     message = completion.choice.message
     if message is None:
@@ -145,7 +145,7 @@ class _ChunkFold:
         self._calls: dict[int, dict[str, str]] = {}
         self._finish = ""
 
-    def apply(self, event: ServerEvent, value: Any) -> str:
+    def apply(self, event: ServerEvent, value: object) -> str:
         if event.data == DONE:
             self.whole = self.done = True
             return ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -158,7 +158,7 @@ class ProviderModel:
             raise model_error(kind_of(error), error)
         return self._finished(request, value, reply)
 
-    def _parsed(self, reply: HttpReply) -> Any:
+    def _parsed(self, reply: HttpReply) -> object:
         try:
             return parse_json(reply.body)
         except ModelError as error:
@@ -166,7 +166,7 @@ class ProviderModel:
                 error.hint = ADDRESS_HINT
             raise
 
-    def _finished(self, request: ModelRequest, value: Any, head: HttpReply) -> ModelReply:
+    def _finished(self, request: ModelRequest, value: object, head: HttpReply) -> ModelReply:
         """The reply in a whole body, with secrets masked and our names of tools."""
         found = self._api.reply(self._context.secrets.mask_known(value))
         if found is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from cogcli.agent.models.port import ModelError, ModelRequest
 from cogcli.agent.models.server_events import ServerEvent
@@ -63,7 +63,7 @@ class StreamFold(Protocol):
     done: bool
     """Whether no event follows."""
 
-    def apply(self, event: ServerEvent, value: Any) -> str:
+    def apply(self, event: ServerEvent, value: object) -> str:
         """Apply an event with the JSON value of its data, and return the text that it adds. Raise ProviderFailure."""
         ...
 
@@ -97,7 +97,7 @@ class ProviderApi(NamedTuple):
     headers: Callable[[str], dict[str, str]]
     """Return the additional headers for a key. The key may be empty."""
     body: Callable[[Outgoing], Json]
-    reply: Callable[[Any], ProviderReply | None]
+    reply: Callable[[object], ProviderReply | None]
     """The reply in a body; None for a body of an unknown form."""
     fold: Callable[[], StreamFold]
     """The fold of one stream."""
@@ -138,7 +138,7 @@ _LONG_COUNT: Final = re.compile(
 """A count of tokens that may be beyond 2^53, and its key."""
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes) -> object:
     """The value of a JSON text. A count of tokens beyond 2^53 becomes null, since a valid answer may have one. Raise
     ModelError `protocol`."""
     try:
@@ -152,7 +152,7 @@ def parse_json(text: str | bytes) -> Any:
         raise ModelError("protocol", f"the answer is not JSON: {error}") from error
 
 
-def arguments_of(text: str) -> Any:
+def arguments_of(text: str) -> object:
     """The arguments of a call from their JSON text; text that is not JSON is returned unchanged, for the critic."""
     try:
         return parse_json(text) if text.strip() else {}
@@ -160,7 +160,7 @@ def arguments_of(text: str) -> Any:
         return text
 
 
-def error_in(value: Any) -> ReportedError | None:
+def error_in(value: object) -> ReportedError | None:
     """The error in an answer; None without one."""
     error = read_record(FailedAnswer, value).error
     if isinstance(error, str):

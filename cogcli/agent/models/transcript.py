@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Generator, Sequence
+from typing import Final, NamedTuple
 
 from cogcli.agent.models.port import Delta, ModelError, ModelInfo, ModelReply, ModelRequest
 from cogcli.agent.models.settings import ModelContext, ModelSettings
@@ -61,11 +61,13 @@ def read_transcript(path: str, shown: str) -> list[Exchange]:
     raise ProblemsFound([problem])
 
 
-def _exchange_from(raw: Any) -> Exchange:
-    outcome: Callable[[Any], Any] = (
-        ModelReply.from_payload if "reply" in raw else ModelError.from_payload
-    )
-    return Exchange(raw["request_hash"], outcome(raw["reply" if "reply" in raw else "error"]))
+def _exchange_from(line: object) -> Exchange:
+    """Raise KeyError, TypeError or ValueError for a line that records no exchange."""
+    if type(line) is not dict:
+        raise TypeError
+    if "reply" in line:
+        return Exchange(line["request_hash"], ModelReply.from_payload(line["reply"]))
+    return Exchange(line["request_hash"], ModelError.from_payload(line["error"]))
 
 
 class TranscriptModel:

@@ -156,7 +156,7 @@ def list_jobs(
     return [_job(row) for row in rows]
 
 
-def _update(connection: sqlite3.Connection, job: Job, **values: Any) -> bool:
+def _update(connection: sqlite3.Connection, job: Job, **values: object) -> bool:
     """Change a job if it is still at the version that was read. Return whether it was."""
     names = ", ".join(f"{name} = ?" for name in values)
     done = connection.execute(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.agent.context.inputs import Edge
 from cogcli.agent.stores.knowledge_lines import faults_of
@@ -147,7 +147,7 @@ def _read_edges(
         yield Edge(**members, seq=number)
 
 
-def _value_from(text: Any) -> Any:
+def _value_from(text: object) -> object:
     try:
         return loads(text if isinstance(text, bytes) else str(text))
     except JsonRefused as error:
@@ -166,14 +166,14 @@ def _latest(connection: sqlite3.Connection) -> tuple[int, str]:
     return found[0], found[1]
 
 
-def _next_hash(state: str, row: tuple[Any, ...]) -> str:
+def _next_hash(state: str, row: tuple[object, ...]) -> str:
     try:
         return sha256(state.encode() + canonical(list(row))).hexdigest()
     except TypeError as error:
         raise UnreadableRow("an edge with what is not text") from error
 
 
-def _row_from_line(line: Json) -> tuple[Any, ...]:
+def _row_from_line(line: Json) -> tuple[object, ...]:
     value = line.get("value")
     defaults = {
         "object": "",

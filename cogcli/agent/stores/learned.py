@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.agent.bounds import Note
 from cogcli.agent.profile import (
@@ -33,7 +33,7 @@ class ProfileEntry(NamedTuple):
 
     field: str
     name: str
-    value: Any
+    value: object
     stored: StoredProposal
 
 
@@ -100,7 +100,7 @@ def _statement(stored: StoredProposal) -> Statement | None:
     return clean(found, found.field, notes) if found else None
 
 
-def _members(profile: UserProfile) -> Iterable[tuple[str, str, Any]]:
+def _members(profile: UserProfile) -> Iterable[tuple[str, str, object]]:
     """Field, name and value of each entry of a profile."""
     for field in MOST:
         held = getattr(profile, field)

@@ -100,7 +100,7 @@ class StoredProposal(NamedTuple):
         )  # fmt: skip
 
 
-def row_from(stored: StoredProposal) -> tuple[Any, ...]:
+def row_from(stored: StoredProposal) -> tuple[object, ...]:
     """The values of COLUMNS."""
     made = stored.proposal
     return (
@@ -134,7 +134,7 @@ def stored_from(row: tuple[Any, ...]) -> StoredProposal:
     )
 
 
-def _texts(value: Any, name: str) -> tuple[str, ...]:
+def _texts(value: object, name: str) -> tuple[str, ...]:
     if isinstance(value, list) and all(isinstance(text, str) for text in value):
         return tuple(value)
     raise UnreadableRow(f"`{name}` of a proposal is not a list of texts")
@@ -163,7 +163,7 @@ def index_text_from(proposal: MemoryProposal) -> str:
     return text.replace("_", " ").casefold()
 
 
-def _iterate_texts(value: Any) -> Iterator[str]:
+def _iterate_texts(value: object) -> Iterator[str]:
     if isinstance(value, dict):
         for item in value.values():
             yield from _iterate_texts(item)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.agent.context.inputs import PromotedMemory, User
 from cogcli.agent.context.memory import fault_of
@@ -67,7 +67,9 @@ class MemoryStore:
         """Close the file."""
         self._database.close()
 
-    def capture(self, tenant_id: str, user_id: str, *, run_id: str, content: Any, at: str) -> None:
+    def capture(
+        self, tenant_id: str, user_id: str, *, run_id: str, content: object, at: str
+    ) -> None:
         """Store raw content of a run, which is never compiled. Equal content of a run is stored once."""
         with self._database.writing() as connection:
             connection.execute(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import orjson
 
@@ -185,7 +185,7 @@ def _reasoning_from(stored: Json) -> ReasoningContext:
     return AgentState.from_payload(state).reasoning
 
 
-def _object(text: Any) -> Json:
+def _object(text: object) -> Json:
     value = orjson.loads(text) if isinstance(text, str) else None
     if not isinstance(value, dict):
         raise UnreadableRow("a member of a session is not an object")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
@@ -63,7 +63,7 @@ def _rows(connection: sqlite3.Connection, query: str, *values: str) -> list[Json
     ]
 
 
-def _value(name: str, value: Any) -> Any:
+def _value(name: str, value: object) -> object:
     return orjson.loads(value) if name in _JSON and isinstance(value, str) and value else value
 
 

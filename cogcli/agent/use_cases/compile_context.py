@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.cognition.invocation import Fetched
 from cogcli.agent.context.compiler import CompiledContext, compile_context
@@ -79,9 +79,9 @@ class _RequestFile(Record):
 
     message: str
     focus: str = "off"
-    attachments: list[Any]
+    attachments: list[object]
     user: Json
-    pack_refs: list[Any]
+    pack_refs: list[object]
     trace_id: str
     tags: Json
 

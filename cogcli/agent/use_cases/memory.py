@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.agent.context.inputs import User
 from cogcli.agent.context.memory import fault_of, recall
@@ -78,7 +78,7 @@ def scope_of(
 
 def list_proposals(
     settings: Settings, scope: MemoryScope, states: Collection[str] = ("promoted",)
-) -> list[Any]:
+) -> list[Json]:
     """The payloads of the proposals in these states, the oldest first."""
     with open_memory(settings) as store:
         found = store.proposals(scope.tenant_id, states=states, user_id=scope.user_id or None)
@@ -106,7 +106,7 @@ def decide(
 
 def recall_memories(
     settings: Settings, scope: MemoryScope, query: str
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[Json], list[Json]]:
     """The payloads of the memories that a request with these words would recall, the nearest first; and the omitted
     ones, as `{memory_id, reason}`."""
     now, most = settings.clock.now(), FETCHED * scope.layer.top_k

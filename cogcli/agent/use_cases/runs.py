@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.agent.cognition.invocation import NO_MODEL, Invocation, recorded_invocation
 from cogcli.agent.cognition.loop import Stores, agent_run
@@ -115,16 +115,22 @@ class _StoreWriter:
         while self._unstored:
             turn = self._unstored[0]
             impression = {"turn": turn.content["turn"], "calls": turn.content["calls"]}
-            named: Any = {"run_id": turn.run_id, "at": turn.at}
             with open_memory(self._settings) as store:
-                store.capture(pack.tenant, user.user_id, content=impression, **named)
+                store.capture(
+                    pack.tenant,
+                    user.user_id,
+                    run_id=turn.run_id,
+                    content=impression,
+                    at=turn.at,
+                )
                 store.propose_all(
                     pack.tenant,
                     user.user_id,
                     turn.content["proposals"],
                     pack.memory,
                     consent=user.consent,
-                    **named,
+                    run_id=turn.run_id,
+                    at=turn.at,
                 )
             self._unstored.pop(0)
 

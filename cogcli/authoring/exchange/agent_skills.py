@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.needs import MissingNeeds
 from cogcli.app.registry import selection_options
@@ -343,7 +343,7 @@ class _Proposal:
         text = f"{importer} imports `{failed.name}`, which is not found"
         return Remark(shown, failed.line, text, f"{failed.looked_for}; {hint}")
 
-    def _line(self, file: str, path: tuple[Any, ...]) -> int:
+    def _line(self, file: str, path: tuple[object, ...]) -> int:
         places = self.catalog.places
         return places.position(file, path, key=False)[0] if isinstance(places, FilePlaces) else 0
 

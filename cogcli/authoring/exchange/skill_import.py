@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.checks.registry_check import check_registry
 from cogcli.app.registry import open_registry
@@ -28,6 +28,7 @@ from cogcli.base.files import hint_for_write, write_atomic
 from cogcli.base.problems import ProblemsFound, suggestion
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import FieldSpec
+from cogcli.declarations.value_types import Json
 
 DOMAIN: Final = "imported"
 FILES: Final = "_files"
@@ -225,7 +226,7 @@ def _unsuitable_error(capability: Capability, why: str) -> UsageError:
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
-def _declared(field: FieldSpec) -> dict[str, Any]:
+def _declared(field: FieldSpec) -> Json:
     """Return the declaration of a field: the members that decide whether a value fits."""
     declared = {
         "type": field.type,
@@ -247,7 +248,7 @@ def _literal(key: str, text: str) -> list[str]:
     return [f"{key}:", f"{indent}$literal: {_json(text)}"]
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.app.checks.registry_check import check_registry
 from cogcli.app.editor_schemas import FOLDER, WRITTEN, leads_out, write_schemas
@@ -23,6 +23,7 @@ from cogcli.base.links import find_leaving_link
 from cogcli.base.problems import Problem
 from cogcli.base.terminal_text import visible
 from cogcli.base.yaml.writer import yaml_text
+from cogcli.declarations.value_types import Json
 
 SCHEMA_LINE: Final = "# yaml-language-server: $schema="
 _LARGEST: Final = 64 * 1024 * 1024
@@ -73,7 +74,7 @@ def schema_line(kind: str, path: str) -> str:
     return f"{SCHEMA_LINE}{up}{FOLDER}/{kind}.schema.json\n"
 
 
-def spec_file(kind: str, path: str, comment: str, value: dict[str, Any]) -> NewFile:
+def spec_file(kind: str, path: str, comment: str, value: Json) -> NewFile:
     """Return a spec file with the line for editors and a comment above its keys."""
     return NewFile(path, f"{schema_line(kind, path)}{comment}{yaml_text(value)}".encode())
 

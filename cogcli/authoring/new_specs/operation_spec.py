@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.authoring.new_specs.operation_words import OperationWords
 from cogcli.authoring.new_specs.schema_field import field_of, may_be_null
@@ -125,7 +125,7 @@ class _OperationSpecBuilder:
                 continue
             self._input(f"body.{name}", name, schema, required=required)
 
-    def _input(self, key: str, name: str, schema: Any, *, required: bool) -> None:
+    def _input(self, key: str, name: str, schema: object, *, required: bool) -> None:
         if not _is_writable(name):
             if required:
                 raise NotBindable(f"it needs `{visible(key[:80])}`, a name that no file can hold")
@@ -151,7 +151,7 @@ class _OperationSpecBuilder:
             self._output("result", "response", True, required=False)
         return ""
 
-    def _reply(self, schema: Any) -> None:
+    def _reply(self, schema: object) -> None:
         """Make one output for each property of the reply, or one output for the whole reply."""
         inside = members(schema)
         usable = [
@@ -170,7 +170,7 @@ class _OperationSpecBuilder:
                 f"{unusable} of the reply's properties cannot be named in a path and are left out"
             )
 
-    def _output(self, field: str, path: str, schema: Any, *, required: bool) -> None:
+    def _output(self, field: str, path: str, schema: object, *, required: bool) -> None:
         self.outputs[field] = field_of(schema, self._words.texts.get(path, ""), required=required)
         self.response[field] = path
 
@@ -203,7 +203,7 @@ def _is_writable(name: str) -> bool:
     return len(name) <= _LONGEST_KEY and visible(name) == name
 
 
-def _is_flat(inside: Members, schema: Any) -> bool:
+def _is_flat(inside: Members, schema: object) -> bool:
     """Whether a schema describes an object by its properties alone."""
     is_object = types_of(schema) in (
         {"object"},

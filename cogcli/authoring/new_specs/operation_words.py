@@ -5,7 +5,7 @@ Schemas that are bundled for checking contain none of them."""
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from cogcli.base.api_documents.openapi import Entry
 from cogcli.base.api_documents.parts import resolve
@@ -54,24 +54,24 @@ class SchemaWords(Record):
 
     description: str
     properties: Json
-    allOf: list[Any]
-    examples: list[Any]
-    example: Any = NOWHERE
+    allOf: list[object]
+    examples: list[object]
+    example: object = NOWHERE
 
 
 class ExampleWords(Record):
     """A named example."""
 
-    value: Any = NOWHERE
+    value: object = NOWHERE
 
 
 class MediaWords(Record):
     """The words of a parameter, or of a body in one media type."""
 
     description: str
-    schema: Any = None
+    schema: object = None
     examples: Json
-    example: Any = NOWHERE
+    example: object = NOWHERE
 
 
 class BodyWords(Record):
@@ -84,7 +84,7 @@ class BodyWords(Record):
 class PathWords(Record):
     """The parameters of a path, or of an operation."""
 
-    parameters: list[Any]
+    parameters: list[object]
 
 
 class EntryWords(PathWords):
@@ -92,9 +92,9 @@ class EntryWords(PathWords):
 
     summary: str
     description: str
-    requestBody: Any = None
+    requestBody: object = None
     responses: Json
-    callbacks: Any = None
+    callbacks: object = None
 
 
 class DocumentPaths(Record):
@@ -138,7 +138,7 @@ class _Reader:
             bool(own.callbacks),
         )
 
-    def _read(self, cls: type[_Words], value: Any) -> _Words:
+    def _read(self, cls: type[_Words], value: object) -> _Words:
         """The record of a value, or of the target of its reference; an empty one for anything else."""
         with suppress(DocumentFault):
             return read_record(cls, resolve(self._document, value, ())[0])
@@ -161,7 +161,7 @@ class _Reader:
             for key, schema in part.properties.items():
                 self._add(f"{name}.{key}", read_record(MediaWords, {}), schema)
 
-    def _add(self, name: str, holder: MediaWords, raw: Any, said: str = "") -> None:
+    def _add(self, name: str, holder: MediaWords, raw: object, said: str = "") -> None:
         schema = self._read(SchemaWords, raw)
         # OpenAPI 3.1 allows a description next to a reference.
         beside = read_record(SchemaWords, raw).description

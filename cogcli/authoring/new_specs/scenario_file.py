@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from shlex import quote
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -147,7 +147,7 @@ def _inputs(capability: Capability, binding: Binding, service: Service) -> Json:
     return found
 
 
-def _value(what: str, field: FieldSpec) -> Any:
+def _value(what: str, field: FieldSpec) -> object:
     schema = schema_of(field)
     try:
         return sample({**schema, "examples": [*list_of(schema.get("examples")), *_ORDINARY]})
@@ -180,7 +180,7 @@ def _mock(capability: Capability, binding: Binding, service: Service) -> MockSer
     if service.settings.get("spec_ref"):
         return MockServer()
     mode = binding.metadata.response_mode
-    body: Any = {} if mode == "json" else "text"
+    body: object = {} if mode == "json" else "text"
     for name, source in binding.response.items():
         if mode == "json" and isinstance(source, str) and source.startswith("response"):
             body = _put(
@@ -189,7 +189,7 @@ def _mock(capability: Capability, binding: Binding, service: Service) -> MockSer
     return MockServer(replies=(CannedReply(body=body),))
 
 
-def _put(body: Any, path: list[str], value: Any) -> Any:
+def _put(body: object, path: list[str], value: object) -> object:
     """Return the body with a value at a path of keys and indices."""
     if not path:
         return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.json_pointer import find_at, parse_reference
 from cogcli.base.schema.candidates import TYPES, types_of
@@ -16,13 +16,13 @@ _ANNOTATIONS: Final = frozenset(("default", "examples", "deprecated", "readOnly"
 _MOST_REFERENCES: Final = 20
 
 
-def may_be_null(schema: Any) -> bool:
+def may_be_null(schema: object) -> bool:
     """Whether a schema that restricts the type allows null."""
     types = types_of(schema)
     return "null" in types and types != frozenset(TYPES)
 
 
-def field_of(schema: Any, description: str, *, required: bool) -> Json:
+def field_of(schema: object, description: str, *, required: bool) -> Json:
     """Return the specification of a field for the values of a schema, without null."""
     whole = _inlined(schema)
     narrow = _inlined(drop_null(whole)) if may_be_null(whole) else whole
@@ -53,22 +53,17 @@ def _kind_of(types: frozenset[str]) -> str:
     return next(iter(types)) if len(types) == 1 and types != {"null"} else "any"
 
 
-def _inlined(schema: Any) -> Any:
+def _inlined(schema: object) -> object:
     """Return the target of a schema that is only a reference."""
     for _ in range(_MOST_REFERENCES):
-        own = (
-            {key for key in schema if key not in _ANNOTATIONS}
-            if isinstance(schema, dict)
-            else set()
-        )
-        if own != {"$ref", "$defs"}:
+        if not isinstance(schema, dict) or schema.keys() - _ANNOTATIONS != {"$ref", "$defs"}:
             break
         target = find_at(schema, parse_reference(schema["$ref"]))
         schema = {**target, "$defs": schema["$defs"]} if isinstance(target, dict) else target
     return schema
 
 
-def _constraints(schema: Any) -> Json:
+def _constraints(schema: object) -> Json:
     """Return the assertions of a schema besides the type, without annotations."""
     if not isinstance(schema, dict):
         return {} if schema else {"not": {}}
@@ -84,7 +79,7 @@ def _constraints(schema: Any) -> Json:
     return {**own, "$defs": used} if used else own
 
 
-def _used_definitions(part: Any, definitions: Json) -> Json:
+def _used_definitions(part: object, definitions: Json) -> Json:
     """Return the definitions that a schema refers to, directly or not, in the original order."""
     found, pending = set[str](), [part]
     while pending:

@@ -16,6 +16,7 @@ from cogcli.authoring.verification.loopback_server import Loopback
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import CogcliError, RuntimeErrorBase
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.policy.approvals import Approvals
 from cogcli.protocols.exchange_checks import Check
@@ -69,7 +70,7 @@ class ObservedAttempt:
     def __init__(self, attempt: Attempt) -> None:
         self.attempt = attempt
         self.seconds = attempt.deadline - time.monotonic()
-        self.record: Mapping[str, Any] | None = None
+        self.record: Mapping[str, object] | None = None
 
 
 class Failure(NamedTuple):
@@ -131,7 +132,7 @@ class Outcome(NamedTuple):
         return error
 
     @property
-    def outputs(self) -> dict[str, Any]:
+    def outputs(self) -> Json:
         """Return the outputs of the run; empty if it has none."""
         return (self.result and self.result.outputs) or {}
 

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from cogcli.base.errors import CogcliError
 from cogcli.base.jsonvalue import kind_of
@@ -128,7 +128,7 @@ def join_differences(differences: list[OutputDifference], match: str) -> str:
     return "   ".join(parts)
 
 
-def short(value: Any, limit: int = _MAX_LENGTH) -> str:
+def short(value: object, limit: int = _MAX_LENGTH) -> str:
     """Return a JSON value as text of at most `limit` characters."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

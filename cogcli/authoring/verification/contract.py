@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.authoring.verification.case import Expectation, Outcome, expect_no_fault
 from cogcli.authoring.verification.check_result import join_differences
 from cogcli.base.output_diff import SHAPE, differences
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import FieldSpec
+from cogcli.declarations.value_types import Json
 from cogcli.episode.run_history import StepHistory
 from cogcli.specs.examples import Example, content_of, examples_of, is_inside, with_paths
 from cogcli.specs.fields import fit_values
@@ -20,7 +21,7 @@ from cogcli.specs.sample_inputs import sample_value
 EXAMPLE, MISSING, WRONG_TYPE = "example", "without", "wrong type"
 REFUSED: Final = "input.contract"
 """The code of a call whose inputs break the contract."""
-_OTHERS: Final[tuple[Any, ...]] = (7, "seven", ["seven"], {"seven": 7}, True)
+_OTHERS: Final[tuple[object, ...]] = (7, "seven", ["seven"], {"seven": 7}, True)
 
 
 class ContractCall(NamedTuple):
@@ -31,7 +32,7 @@ class ContractCall(NamedTuple):
 
     kind: str
     name: str
-    inputs: Mapping[str, Any]
+    inputs: Mapping[str, object]
     example: Example | None = None
 
 
@@ -52,7 +53,7 @@ def example_calls(
     return [ContractCall(EXAMPLE, f"example {one.number}", one.inputs, one) for one in calls]
 
 
-def write_files(folder: str, files: Mapping[str, Any]) -> None:
+def write_files(folder: str, files: Mapping[str, object]) -> None:
     """Write the files of an example below a folder. `validate` reports malformed ones, which are
     left out."""
     for name, content in files.items():
@@ -63,7 +64,7 @@ def write_files(folder: str, files: Mapping[str, Any]) -> None:
             path.write_bytes(data)
 
 
-def refused_calls(capability: Capability, given: Mapping[str, Any]) -> Iterator[ContractCall]:
+def refused_calls(capability: Capability, given: Mapping[str, object]) -> Iterator[ContractCall]:
     """Yield a call without each required input, and one with each input of a wrong type; other
     inputs are `given`."""
     for name, field in capability.inputs.items():
@@ -75,14 +76,14 @@ def refused_calls(capability: Capability, given: Mapping[str, Any]) -> Iterator[
             yield ContractCall(WRONG_TYPE, f"`{name}` of a wrong type", {**given, name: wrong})
 
 
-def minimal_inputs(capability: Capability) -> dict[str, Any]:
+def minimal_inputs(capability: Capability) -> Json:
     """Return a value for each required input."""
     return {
         name: sample_value(field) for name, field in capability.inputs.items() if field.required
     }
 
 
-def wrong_value(field: FieldSpec) -> Any:
+def wrong_value(field: FieldSpec) -> object:
     """Return a value that a field does not take; None if it takes any."""
     return next((value for value in _OTHERS if fit_values({"it": field}, {"it": value})[1]), None)
 
@@ -129,7 +130,7 @@ def _ending_text(step: StepHistory) -> str:
 
 
 def _example_faults(
-    example: Example, step: StepHistory, outputs: Mapping[str, Any], match: str
+    example: Example, step: StepHistory, outputs: Mapping[str, object], match: str
 ) -> list[str]:
     if step.status != "done":
         return [_ending_text(step) if step.error else step.reason]

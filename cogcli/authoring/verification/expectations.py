@@ -87,13 +87,13 @@ def _expect(
 
 
 def _expect_equal(
-    case: SkillCase, name: str, wanted: Any, find: Callable[[Outcome], Any], *place: str | int
+    case: SkillCase, name: str, wanted: object, find: Callable[[Outcome], object], *place: str | int
 ) -> Expectation:
     key = str(place[-1])
     return _expect(case, name, lambda ran: _inequality(key, wanted, find(ran)), *place)
 
 
-def _inequality(key: str, wanted: Any, found: Any) -> str:
+def _inequality(key: str, wanted: object, found: object) -> str:
     """Return why two values are not equal, masked under a secret name."""
     if equal(wanted, found):
         return ""
@@ -108,7 +108,7 @@ def _ending_fault(wanted: int, outcome: Outcome) -> str:
     return f"expected {wanted}, found {outcome.exit_code}{why}"
 
 
-def _expect_output(case: SkillCase, name: str, wanted: Any) -> Expectation:
+def _expect_output(case: SkillCase, name: str, wanted: object) -> Expectation:
     def find_fault(outcome: Outcome) -> str:
         if name not in outcome.outputs:
             near = suggestion(name, outcome.outputs)
@@ -163,7 +163,7 @@ def _state_fault(check: StateCheck, state: ExecutionState) -> str:
     return "" if _OPS[check.op](found, check.value) else f"found {_shown(check.path, found)}"
 
 
-def _shown(path: str, value: Any) -> str:
+def _shown(path: str, value: object) -> str:
     """Return a value as short text, masked if the last part of its path names a secret."""
     key = path.rpartition(".")[2]
     return short(Redactor().mask({key: value})[key], 120)
@@ -176,7 +176,7 @@ def _text_at(value: str, state: ExecutionState) -> str:
     return "\n".join(map(str, found)) if isinstance(found, list) else str(found)
 
 
-def _not_verbatim(found: Any, source: str, path: str) -> Iterator[str]:
+def _not_verbatim(found: object, source: str, path: str) -> Iterator[str]:
     for text in found if isinstance(found, list) else [found]:
         if not isinstance(text, str):
             yield f"found {kind_of(text)}, expected text"
@@ -184,7 +184,7 @@ def _not_verbatim(found: Any, source: str, path: str) -> Iterator[str]:
             yield f"{_shown(path, text)} does not stand there"
 
 
-def _contains(found: Any, value: Any) -> bool:
+def _contains(found: object, value: object) -> bool:
     if isinstance(found, str):
         return isinstance(value, str) and value in found
     if isinstance(found, list):
@@ -192,15 +192,15 @@ def _contains(found: Any, value: Any) -> bool:
     return isinstance(found, dict) and value in found
 
 
-def _is_type(found: Any, value: Any) -> bool:
+def _is_type(found: object, value: str) -> bool:
     return found is None if value == "null" else has_type(found, value)
 
 
-def _matches(found: Any, value: Any) -> bool:
+def _matches(found: object, value: object) -> bool:
     return isinstance(found, str) and not errors({"pattern": value}, found)
 
 
-def _number(found: Any) -> bool:
+def _number(found: object) -> bool:
     return kind_of(found) == "number"
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.authoring.verification.case import Case, Outcome, expect_no_fault
 from cogcli.authoring.verification.harness import (
@@ -29,6 +29,7 @@ from cogcli.authoring.verification.rule_catalog import CAPABILITY, SKILL, STEP
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import FAILURE_OF, BindingResolutionError, FailureRow
 from cogcli.declarations.pack_spec import Pack
+from cogcli.declarations.value_types import Json
 from cogcli.policy.approvals import ApprovalAnswer, RequestedAction
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import Policy
@@ -194,7 +195,7 @@ def _rpc(code: int, status: int = 200) -> Responder:
     return answering
 
 
-def _allows(allowed: Any) -> Responder:
+def _allows(allowed: object) -> Responder:
     """Return a server function of a gate with this answer."""
     return lambda seen: json_reply({"allowed": allowed})
 
@@ -263,11 +264,11 @@ _RPC: Final = _call(protocol="openrpc")
 _CONFIRMED: Final = _call(capability={"safety": {"requires_confirmation": True}})
 
 
-def _outputs(**types: str) -> dict[str, Any]:
+def _outputs(**types: str) -> Json:
     return {name: {"type": kind, "required": True} for name, kind in types.items()}
 
 
-def _writing_to(target: str, **config: Any) -> RuleCall:
+def _writing_to(target: str, **config: object) -> RuleCall:
     """Return a call that writes its output to a target, in a skill without outputs."""
     return _call(step={"output": {"r": target}, "config": config}, outputs={})
 

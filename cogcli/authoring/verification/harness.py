@@ -225,7 +225,7 @@ def check_rule(id: str, rule: SelfCheck, bench: Bench) -> CheckResult:
     return run_check(base, check)
 
 
-def mismatch(what: str, found: Any, wanted: Any) -> Iterator[str]:
+def mismatch(what: str, found: object, wanted: object) -> Iterator[str]:
     """Yield a fault, unless the two are equal."""
     if found != wanted:
         yield f"{what}: found {_short(found)}, expected {_short(wanted)}"
@@ -273,6 +273,6 @@ def _other_faults(
         yield fault
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:199]}…"

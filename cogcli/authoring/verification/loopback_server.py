@@ -6,7 +6,7 @@ import socket
 import threading
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from cogcli.declarations.scenario_spec import LOOPBACK
@@ -95,7 +95,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         """Ignore errors of clients that closed their connection."""
 
 
@@ -124,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = _IDLE
     disable_nagle_algorithm = True
 
-    def log_message(self, format: str, *values: Any) -> None:
+    def log_message(self, format: str, *values: object) -> None:
         """Print nothing."""
 
     def answer(self) -> None:

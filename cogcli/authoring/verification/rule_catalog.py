@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
@@ -74,7 +74,7 @@ def _bindings_of(bindings: Iterable[Binding]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _binding(id: str, capability: str = CAPABILITY, **members: Any) -> Binding:
+def _binding(id: str, capability: str = CAPABILITY, **members: object) -> Binding:
     common = {
         "id": id,
         "capability": capability,

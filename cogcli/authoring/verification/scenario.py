@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import kind_of
@@ -68,14 +68,14 @@ class _ScenarioReader:
         self._shown = shown
         self._text = data.decode("utf-8-sig")
 
-    def scenario(self, raw: Any, types: Iterable[str]) -> Scenario:
+    def scenario(self, raw: object, types: Iterable[str]) -> Scenario:
         given = self._members(raw, "", Scenario)
         if "mock_server" in given:
             self._check_mock(given["mock_server"], types)
         self._check_limits(given, "", Scenario)
         return Scenario.of(given, file=self._shown)
 
-    def _check_mock(self, raw: Any, types: Iterable[str]) -> None:
+    def _check_mock(self, raw: object, types: Iterable[str]) -> None:
         given = self._members(raw, "mock_server.", MockServer)
         for number, reply in enumerate(given.get("replies", ())):
             self._check_reply(reply, number)
@@ -89,7 +89,7 @@ class _ScenarioReader:
             )
         self._check_limits(given, "mock_server.", MockServer)
 
-    def _check_reply(self, raw: Any, number: int) -> None:
+    def _check_reply(self, raw: object, number: int) -> None:
         place = f"mock_server.replies.{number}."
         given = self._members(raw, place, CannedReply)
         self._check_limits(given, place, CannedReply)
@@ -97,7 +97,7 @@ class _ScenarioReader:
             if not isinstance(value, str) or not (name + value).isprintable() or not name.isascii():
                 self._refuse("input.type", f"{place}headers.{name}", "expected printable text")
 
-    def _members(self, raw: Any, place: str, cls: type[Spec]) -> Json:
+    def _members(self, raw: object, place: str, cls: type[Spec]) -> Json:
         """Return the members of an object, each of its kind; null counts as absent."""
         if not isinstance(raw, dict):
             self._refuse("input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object")
@@ -154,7 +154,7 @@ class _ScenarioReader:
         raise UsageError(code, message, hint=hint, file=self._shown, line=line, column=column)
 
 
-def _kind_fault(value: Any, wanted: str) -> str:
+def _kind_fault(value: object, wanted: str) -> str:
     """Return why a value is not of a kind; empty if it is. A number must be whole, a text must not
     be empty."""
     if wanted == "any":

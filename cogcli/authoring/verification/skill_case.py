@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from cogcli.base.errors import OK
 from cogcli.base.problems import KeyPath, Problem
@@ -46,7 +46,7 @@ class SkillCase(CaseSpec):
     source: CaseSource = place(default=None)
     at: KeyPath = place(default=())
 
-    def with_values(self, **members: Any) -> SkillCase:
+    def with_values(self, **members: object) -> SkillCase:
         """Return the same case with other JSON for some of its keys."""
         places = {name: getattr(self, name) for name in ("id", "skill_id", "source", "at")}
         return SkillCase.of({**self.json, **members}, **places)

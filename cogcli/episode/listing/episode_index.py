@@ -93,7 +93,7 @@ class Index:
         self._runs_dir = runs_dir
         self._owner = owner or b""
         self._database: sqlite3.Connection | None = None
-        self._kept: dict[str, tuple[Any, ...]] = {}
+        self._kept: dict[str, tuple[object, ...]] = {}
 
     def open(self) -> bool:
         """Whether the index exists and can be read."""
@@ -252,16 +252,16 @@ def _is_file(path: Path) -> bool | None:
         return None if isinstance(error, FileNotFoundError) else False
 
 
-def _row_mac(values: Sequence[Any], owner: bytes) -> int:
+def _row_mac(values: Sequence[object], owner: bytes) -> int:
     """The MAC of a row: 7 bytes, which SQLite holds as a number."""
     mac = blake2b(orjson.dumps(values), key=owner, digest_size=7, person=_PERSON)
     return int.from_bytes(mac.digest(), "big")
 
 
-def _encoded(seen: IndexedRow, owner: bytes) -> tuple[Any, ...]:
+def _encoded(seen: IndexedRow, owner: bytes) -> tuple[object, ...]:
     """The row of an episode. Raises ValueError or TypeError for values that no row takes."""
     row = seen.row
-    facts: tuple[Any, ...] = (1, *[None] * 14)
+    facts: tuple[object, ...] = (1, *[None] * 14)
     if row is not None:
         if type(row.duration_ms) is int and abs(row.duration_ms) >= 2**53:
             raise ValueError("no such duration")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -141,7 +141,7 @@ class EpisodeFilter(NamedTuple):
         return self.short_trace and row.trace_id is not None and row.trace_id[:8] == self.trace_id
 
 
-def tag_text(value: Any) -> str:
+def tag_text(value: object) -> str:
     """A tag's value as filters compare it: text unchanged, any other value of another tool as JSON."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
@@ -361,7 +361,7 @@ def _without_hash(pack: str | None) -> str | None:
     return None if pack is None else pack.partition("#sha256:")[0]
 
 
-def _outcome(word: Any) -> str:
+def _outcome(word: object) -> str:
     return word if type(word) is str and word in OUTCOMES else "error"
 
 

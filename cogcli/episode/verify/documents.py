@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.files import FileRefused
 from cogcli.base.strict_json import JsonRefused
@@ -205,7 +205,7 @@ class DocumentCheck:
         named, ended = manifest.get("episode_id"), self._ended
         return named if ended and type(named) is str and named != ended.episode_id else ""
 
-    def _listed(self, listed: Any, entries: dict[str, Json]) -> Iterator[Finding]:
+    def _listed(self, listed: object, entries: dict[str, Json]) -> Iterator[Finding]:
         if type(listed) is not list:
             yield error_finding("manifest.files", MANIFEST, 1, "lists no files")
             return
@@ -284,7 +284,7 @@ class DocumentCheck:
             yield _differs(MANIFEST, data, whole, "is not what the log and the files say")
 
 
-def _is_file_entry(item: Any) -> bool:
+def _is_file_entry(item: object) -> bool:
     """Whether a manifest's entry names a file that an episode may have, other than the manifest itself."""
     if type(item) is not dict or type(item.get("name")) is not str:
         return False

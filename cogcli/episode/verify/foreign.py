@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import equal, object_of
@@ -53,7 +53,7 @@ def is_foreign(folder: Folder) -> bool:
 
 
 def foreign_findings(
-    folder: Folder, inventory: ForeignFiles, episode_id: Any, evidence: Event | None
+    folder: Folder, inventory: ForeignFiles, episode_id: object, evidence: Event | None
 ) -> Iterator[Finding]:
     """The findings about the manifest and its files, then about `state.json`."""
     yield Finding(
@@ -85,7 +85,7 @@ def _document(folder: Folder, name: str) -> Json | Finding:
 # -- the manifest ------------------------------------------------------------------------------------------------------
 
 
-def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: Any) -> Iterator[Finding]:
+def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: object) -> Iterator[Finding]:
     manifest = _document(folder, MANIFEST)
     if isinstance(manifest, Finding):
         yield manifest
@@ -143,7 +143,7 @@ def _compared(
 
 
 def _state(
-    folder: Folder, inventory: ForeignFiles, episode_id: Any, evidence: Event | None
+    folder: Folder, inventory: ForeignFiles, episode_id: object, evidence: Event | None
 ) -> Iterator[Finding]:
     state = _document(folder, STATE)
     if isinstance(state, Finding):
@@ -169,7 +169,7 @@ def _links(links: Json, inventory: ForeignFiles) -> Iterator[Finding]:
             yield Finding("file.missing", "warning", value[:200], 0, "state.json links to it")
 
 
-def _outcome(outcomes: Any, evidence: Event | None) -> Iterator[Finding]:
+def _outcome(outcomes: object, evidence: Event | None) -> Iterator[Finding]:
     if type(outcomes) is not dict or outcomes.get("status") not in OUTCOMES:
         yield error_finding("state.fields", STATE, 1, "its outcome is none")
         return

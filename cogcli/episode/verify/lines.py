@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 from cogcli.declarations.checksum import Checksums
 from cogcli.declarations.envelope import OPTIONAL, PHASES, TYPES
@@ -37,14 +37,14 @@ class LineCheck:
         self.ids: set[str] = set()
         self._checksums = Checksums()
         self._broken_at = 0
-        self.episode: Any = None
+        self.episode: object = None
         """The id that the lines name."""
-        self._trace: Any = None
+        self._trace: object = None
         self._timestamp = ""
         self._unknown_phases: set[str] = set()
         self._sequence = 0
         """The `seq` that the next line must have. A gap is one finding: later lines are counted from there."""
-        self._sound: set[tuple[Any, ...]] = set()
+        self._sound: set[tuple[object, ...]] = set()
         """Keys and types of sound lines."""
 
     def check(self, number: int, raw: bytes, line: Json) -> Iterator[Finding]:

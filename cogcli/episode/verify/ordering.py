@@ -7,7 +7,7 @@ of the root run is in a plan.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.checked import problem_of
@@ -25,7 +25,7 @@ _AFTER_END: Final = ("runtime", "insight", "memory")
 class _ParentRun(Record):
     """The member of a start event that names the parent of a nested run."""
 
-    parent_run_id: Any = None
+    parent_run_id: object = None
 
 
 class _Run:

@@ -150,7 +150,7 @@ DEFECTS = (
         "test_inv_12",
         "a text is a list of its letters",
         "agent/reply.py",
-        'enumerate(context.optional("insights", "a list") or ())',
+        'enumerate(context.optional("insights", list) or ())',
         'enumerate(context.value.get("insights") or ())',
     ),
     Defect(
