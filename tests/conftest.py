@@ -26,7 +26,9 @@ gc.disable()
 """Nothing of what is collected becomes garbage; `pytest_collection_finish` switches it on."""
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
-"""Where these tests run in the background Ctrl-C is ignored, and so it would be in every command they start."""
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""Where these tests run in the background both are ignored, and so they would be in every command they start."""
 
 _LOOPBACK = ("127.", "::1", "localhost")
 

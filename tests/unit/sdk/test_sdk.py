@@ -43,6 +43,7 @@ def test_importing_it_loads_no_library_and_little_of_ours() -> None:
         "cogcli.base.errors",
         "cogcli.base.host_access",
         "cogcli.base.refusal",
+        "cogcli.base.text_places",
         "cogcli.base.wall",
         "cogcli.base.wall.limits",
         "cogcli.sdk",
