@@ -34,8 +34,8 @@ class Head(NamedTuple):
 
 
 def read_heads(directories: Iterable[Path], warn: Callable[[CogcliError], None]) -> Iterator[Head]:
-    """Yield the head of each episode that has an event. `warn` receives the error of an unreadable
-    one."""
+    """Yield the head of each episode that has an event. `warn` receives the error of each
+    unreadable episode."""
     for directory in directories:
         try:
             with open_episode(directory) as folder:
@@ -51,13 +51,15 @@ def read_heads(directories: Iterable[Path], warn: Callable[[CogcliError], None])
 
 
 def read_anchor(path: str) -> dict[str, Head]:
-    """Return the heads in an anchor file, by episode: the output of `verify --heads`, plain or
-    `--json`. Raise UsageError."""
+    """Return the heads in an anchor file, by episode.
+
+    The file is the output of `verify --heads`, plain or with `--json`. Raise UsageError for a file
+    that is unreadable, invalid or without a head."""
     try:
         data = read_regular(path, limit=_LIMIT)
     except FileRefused as error:
         raise UsageError("usage.value", f"`--anchor`: {path} {error.message}") from error
-    rows = _rows_from_json(data) if data.lstrip().startswith(b"{") else _split_lines(data)
+    rows = _rows_from_json(data) if data.lstrip().startswith(b"{") else _rows_from_lines(data)
     found: dict[str, Head] = {}
     for number, row in enumerate(rows, 1):
         if row is None:
@@ -81,13 +83,14 @@ def read_anchor(path: str) -> dict[str, Head]:
     return found
 
 
-def _split_lines(data: bytes) -> list[list[str] | None]:
-    """Return the words of each line; None for an empty line and a comment."""
+def _rows_from_lines(data: bytes) -> list[list[str] | None]:
+    """Return the words of each line. An empty line or a comment becomes None."""
     lines = data.decode("utf-8", "replace").splitlines()
     return [None if not line.strip() or line.startswith("#") else line.split() for line in lines]
 
 
 def _rows_from_json(data: bytes) -> list[list[str] | None]:
+    """Return the members of each head in the output of `verify --heads --json`, as words."""
     try:
         heads = object_of(orjson.loads(data)).get("heads")
     except ValueError:
@@ -99,6 +102,7 @@ def _rows_from_json(data: bytes) -> list[list[str] | None]:
 
 
 def _head_from_words(words: list[str]) -> Head | None:
+    """Return the head that an entry describes; None if the entry is invalid."""
     if len(words) != 3 or not is_episode_id(words[0]) or not _NUMBER.fullmatch(words[1]):
         return None
     return Head(words[0], int(words[1]), words[2]) if is_digest(words[2]) else None

@@ -1,6 +1,7 @@
-"""The command that sends the request of an agent's run again (docs/reference/agent-run.md#again).
+"""The `agent invoke` command that repeats the request of a recorded run
+(docs/reference/agent-run.md#again).
 
-An agent plans anew, so that its runs are not rerun step by step."""
+An agent plans again, so `rerun` cannot repeat its runs step by step."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _FLAGLESS = ("channel", "locale", "attachments", "request_id", "session_id")
 
 
 def read_start(first: Event) -> RecordedStart:
-    """Return the first event of any log as a record; a member of another type counts as absent."""
+    """Return the first event of a log as a record. Members of a wrong type are ignored."""
     return read_record(RecordedStart, first.payload)
 
 
@@ -37,10 +38,10 @@ def is_agent_run(start: RecordedStart) -> bool:
 
 
 def invoke_command(start: RecordedStart) -> str:
-    """Return the `agent invoke` command with the request, pack, limits and permissions of a run's
-    start.
+    """Return the `agent invoke` command that repeats a recorded run with its request, pack, limits
+    and permissions.
 
-    Members without a flag are left out. If a guardrail refused the message, the episode does not
+    Members without a flag are omitted. If a guardrail refused the message, the episode does not
     contain its text; then the command shows the help of `agent invoke`."""
     request = _request_of(start.agent)
     if request.refused_by:
@@ -49,7 +50,7 @@ def invoke_command(start: RecordedStart) -> str:
 
 
 def agent_rerun_error(episode_id: str, start: RecordedStart) -> UsageError:
-    """Return the error for `rerun` of an agent's run, with the command that sends the request
+    """Return the error for a `rerun` of an agent's run. It names the command that sends the request
     again."""
     request = _request_of(start.agent)
     user = request.user or RequestUser()
@@ -66,11 +67,12 @@ def agent_rerun_error(episode_id: str, start: RecordedStart) -> UsageError:
 
 
 def _request_of(agent: AgentStart | None) -> RecordedRequest:
-    """Return the recorded request; an empty one if the log has none."""
+    """Return the recorded request, or an empty one if the log has no request."""
     return agent.request if agent else RecordedRequest(message="")
 
 
 def _command_words(start: RecordedStart, request: RecordedRequest) -> Iterator[str]:
+    """Yield the arguments of `agent invoke`."""
     policy = start.policy or RecordedPolicy()
     yield from ("--message", request.message)
     named = {
@@ -95,11 +97,12 @@ def _command_words(start: RecordedStart, request: RecordedRequest) -> Iterator[s
 
 
 def is_built_in(policy: RecordedPolicy | None) -> bool:
-    """Whether this is the default pack, of an agent without a pack of its own."""
+    """Whether a run used the built-in pack, which agents without a pack of their own use."""
     return policy is not None and policy.pack.partition("@")[0] == BUILT_IN_PACK
 
 
 def _permission_flags(options: Json) -> Iterator[str]:
+    """Yield the flags for the trust level, confirmations, bindings and timeout."""
     if options.get("trust_level") not in (None, "standard"):
         yield from ("--trust-level", str(options["trust_level"]))
     for capability in list_of(options.get("confirmed_capabilities")):

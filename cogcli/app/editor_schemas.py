@@ -1,4 +1,4 @@
-"""JSON Schemas of a project for editors: they accept only ids that the registry has
+"""JSON Schemas that restrict the ids in a project's files to those of its registry, for editors
 (docs/how-to/edit-with-an-editor.md)."""
 
 from __future__ import annotations
@@ -27,11 +27,14 @@ def ids_of(settings: Settings) -> KnownIds | None:
 
 
 def known_ids(catalog: Catalog) -> KnownIds:
-    """Return the ids of a catalog, each with a description, also if its file has errors."""
-    capabilities = _with_broken(
+    """Return the ids of a catalog, each with a description. Ids of files with errors are
+    included."""
+    capabilities = _add_broken_ids(
         catalog, "capability", {id: c.description for id, c in catalog.capabilities.items()}
     )
-    skills = _with_broken(catalog, "skill", {id: s.description for id, s in catalog.skills.items()})
+    skills = _add_broken_ids(
+        catalog, "skill", {id: s.description for id, s in catalog.skills.items()}
+    )
     nested = {f"{NESTED}{id}": said for id, said in skills.items()}
     bindings = {
         id: f"{b.protocol}:{b.service} for {b.capability}" for id, b in catalog.bindings.items()
@@ -44,8 +47,8 @@ def known_ids(catalog: Catalog) -> KnownIds:
         capabilities=called,
         targets={**called, **nested, **_INSTEAD},
         tools={**called, **nested},
-        bindings=_with_broken(catalog, "binding", bindings),
-        services=_with_broken(catalog, "service", services),
+        bindings=_add_broken_ids(catalog, "binding", bindings),
+        services=_add_broken_ids(catalog, "service", services),
         packs={id: f"pack {id}" for id in packs},
         bindings_of={
             id: {
@@ -57,30 +60,31 @@ def known_ids(catalog: Catalog) -> KnownIds:
     )
 
 
-def _with_broken(catalog: Catalog, kind: str, known: dict[str, str]) -> dict[str, str]:
+def _add_broken_ids(catalog: Catalog, kind: str, known: dict[str, str]) -> dict[str, str]:
+    """Return the known ids of a kind, and the ids of its files with errors."""
     broken = (name.partition(":")[2] for name in catalog.broken if name.startswith(f"{kind}:"))
     return dict(sorted({**dict.fromkeys(broken, "its file has errors"), **known}.items()))
 
 
 def stale_schemas(root: str, known: KnownIds | None) -> dict[str, bytes]:
-    """Return the new content of each schema below `root` that is missing or outdated, by path."""
+    """Return the new content of each schema that is missing or outdated, by path."""
     made = {
         os.path.join(root, FOLDER, f"{name}.schema.json"): schema_file(name, known)
         for name in WRITTEN
     }
-    return {path: data for path, data in made.items() if _content(path) != data}
+    return {path: data for path, data in made.items() if _read_content(path) != data}
 
 
 def leads_out(root: str) -> bool:
-    """Whether a link leads the project's schemas to a place outside `root`."""
+    """Whether the folder of the schemas is a link, or below a link, to a place outside `root`."""
     return bool(find_leaving_link(os.path.join(root, FOLDER), root))
 
 
 def write_schemas(settings: Settings) -> list[str]:
-    """Write the project's stale schemas, and return their displayed paths.
+    """Write the project's missing and outdated schemas, and return their display paths.
 
-    If a link leads them out of the project, nothing is written. Raise EnvironmentRefusal
-    `env.disk`."""
+    If the folder is outside the project because of a link, nothing is written. Raise
+    EnvironmentRefusal `env.disk`."""
     if settings.project is None or leads_out(settings.project):
         return []
     stale = stale_schemas(settings.project, ids_of(settings))
@@ -91,7 +95,8 @@ def write_schemas(settings: Settings) -> list[str]:
     return [settings.display_path(path) for path in stale]
 
 
-def _content(path: str) -> bytes | None:
+def _read_content(path: str) -> bytes | None:
+    """Return the content of a schema file; None if it cannot be read."""
     try:
         return read_regular(path, limit=_LARGEST)
     except FileRefused:

@@ -1,4 +1,4 @@
-"""Look-up of episodes, and the rows of `ls`."""
+"""The lookup of episodes, and the rows of `ls`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def store_of(settings: Settings) -> Store:
 
 
 def read_status(settings: Settings, directory: Path, warn: Warn) -> EpisodeRow:
-    """Return the row of an episode. `warn` receives the fault if its files contradict each other.
+    """Return the row of an episode. If its files contradict each other, pass an error to `warn`.
 
     Raise EnvironmentRefusal `episode.unreadable`."""
     row = read_row(directory, read_key(settings.environ).key)
@@ -36,8 +36,9 @@ def read_status(settings: Settings, directory: Path, warn: Warn) -> EpisodeRow:
 
 
 def find(settings: Settings, name: str | None) -> Path:
-    """Return the directory of the named episode, or of the newest one without a name. Raise
-    UsageError or EnvironmentRefusal."""
+    """Return the directory of the named episode, or of the newest one if `name` is None.
+
+    Raise UsageError or EnvironmentRefusal."""
     if name == "":
         raise UsageError(
             "episode.unknown", "an empty word names no episode", hint="is a variable unset?"
@@ -54,12 +55,14 @@ OUTCOMES = (
 
 
 def list_episodes(settings: Settings, wanted: EpisodeFilter, limit: int | None) -> list[EpisodeRow]:
-    """Return the matching episodes, newest first, at most `limit`."""
+    """Return the newest `limit` episodes that match, newest first; all of them if `limit` is
+    None."""
     return list(islice(store_of(settings).episode_rows(wanted), limit))
 
 
 def error_of_unstarted(row: EpisodeRow) -> EnvironmentRefusal | None:
-    """Return the error of an episode whose run stopped before its first event; None for any other."""
+    """Return the error of an episode whose run stopped before its first event; None for any other
+    episode."""
     from cogcli.episode.removal import is_being_made
 
     try:
@@ -78,8 +81,9 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
-    """Return the timestamp of this age before now; None without an age. Raise UsageError that names
-    the flag."""
+    """Return the timestamp of the moment that lies `age` in the past; None if `age` is None.
+
+    Raise UsageError, with the name of the flag, for an invalid age."""
     if age is None:
         return None
 
@@ -95,8 +99,10 @@ def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
     return rfc3339(max(0, second), int(now[20:26]))
 
 
-def row_to_payload(row: EpisodeRow, shown: Callable[[str], str], now: str) -> Json:
-    """Return the object of an episode in `ls --json`. A run without signs of life is `stalled`."""
+def row_to_payload(row: EpisodeRow, display_path: Callable[[str], str], now: str) -> Json:
+    """Return the object of an episode in `ls --json`.
+
+    The status of a running run whose process shows no activity is `stalled`."""
     return {
         "episode_id": row.id,
         "status": "stalled" if row.is_stalled(now) else row.shown_status,
@@ -108,7 +114,7 @@ def row_to_payload(row: EpisodeRow, shown: Callable[[str], str], now: str) -> Js
         "tags": row.tags,
         "sealed": row.sealed,
         "task": row.task,
-        "dir": shown(str(row.directory)),
+        "dir": display_path(str(row.directory)),
         "decision": row.decision,
         "pack": row.pack,
         "intent": row.intent,

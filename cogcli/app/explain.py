@@ -1,4 +1,4 @@
-"""The page of each error code (meaning, example, cure), from `pages/codes.txt`."""
+"""The page of each error code (meaning, example and cure), from `pages/codes.txt`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def read_topic(name: str) -> str:
 
 
 def page(code: str) -> Json:
-    """Return the page of a code as an object. Raise UsageError, with a suggestion, for an unknown
-    code."""
+    """Return the page of a code as an object.
+
+    Raise UsageError, with a suggestion, for an unknown code."""
     known = pages()
     if code not in known:
         hint = suggestion(code, known) or "see cogcli explain --list"

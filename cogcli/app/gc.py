@@ -1,4 +1,5 @@
-"""`gc`: which episodes are removed, which are kept and why (docs/reference/command-line.md#views)."""
+"""`gc`: the selection and removal of episodes, and the reasons why others are kept
+(docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ KEEP_REASONS = ("newest", "running", "pending", "pinned")
 class Criteria(NamedTuple):
     """The conditions for the removal of an episode.
 
-    `before` is a timestamp, `keep` a number of newest episodes. `expired_at` is the time at which
-    the retention of the episode's pack must have ended."""
+    `keep` is the number of newest episodes to keep, and `before` a timestamp. The retention that
+    the episode's pack sets must have ended by `expired_at`."""
 
     keep: int | None = None
     before: str | None = None
@@ -38,8 +39,10 @@ class Criteria(NamedTuple):
     expired_at: str | None = None
 
     def fits(self, row: EpisodeRow) -> bool:
-        """Whether outcome and age of an episode match. For a running or waiting episode only the
-        age counts, so that it is reported."""
+        """Whether the outcome and age of an episode match.
+
+        The outcome of a running or waiting episode is not compared, so that the report lists the
+        episode as kept."""
         if self.outcome is not None and row.status in REMOVABLE and row.status != self.outcome:
             return False
         if self.before is not None and (row.started_at or "") >= self.before:
@@ -49,7 +52,7 @@ class Criteria(NamedTuple):
 
 class Sweep(NamedTuple):
     """The episodes to remove, their size in bytes, and the number of matching episodes that are
-    kept, by reason of KEEP_REASONS."""
+    kept, by reason. The reasons are in KEEP_REASONS."""
 
     rows: list[EpisodeRow]
     bytes: int
@@ -64,8 +67,8 @@ def parse_criteria(
     outcome: str | None,
     expired: bool,
 ) -> Criteria:
-    """Return the criteria of the flags. Raise UsageError without any criterion, and for an invalid
-    age."""
+    """Convert flags to criteria. Raise UsageError if no flag is a criterion, or if an age is
+    invalid."""
     before = parse_age(settings, "--older-than", older_than)
     found = Criteria(keep, before, outcome, settings.clock.now() if expired else None)
     if found == Criteria():
@@ -79,7 +82,8 @@ def parse_criteria(
 
 
 def plan_sweep(settings: Settings, wanted: Criteria) -> Sweep:
-    """Return what would be removed now. Raise EnvironmentRefusal if the pins cannot be read."""
+    """Return the episodes that a removal would remove now. Raise EnvironmentRefusal if the pins
+    cannot be read."""
     pins = read_pins(Path(settings.runs_dir))
     rows: list[EpisodeRow] = []
     kept: Counter[str] = Counter()
@@ -87,7 +91,7 @@ def plan_sweep(settings: Settings, wanted: Criteria) -> Sweep:
         if wanted.keep is not None and number < wanted.keep:
             kept["newest"] += 1
         elif wanted.fits(row):
-            reason = _protection(row, pins)
+            reason = _find_protection(row, pins)
             if reason:
                 kept[reason] += 1
             else:
@@ -95,8 +99,9 @@ def plan_sweep(settings: Settings, wanted: Criteria) -> Sweep:
     return Sweep(rows, sum(size_of(row.directory) for row in rows), kept)
 
 
-def _protection(row: EpisodeRow, pins: frozenset[str]) -> str:
-    """Return the reason of KEEP_REASONS that protects an episode; empty for none."""
+def _find_protection(row: EpisodeRow, pins: frozenset[str]) -> str:
+    """Return the reason why an episode is kept, one of KEEP_REASONS; empty if it is not
+    protected."""
     if row.id in pins:
         return "pinned"
     if row.status == "running" or is_being_made(row):
@@ -105,8 +110,9 @@ def _protection(row: EpisodeRow, pins: frozenset[str]) -> str:
 
 
 def remove_planned(settings: Settings, wanted: Criteria, planned: Sweep) -> Sweep:
-    """Remove the planned episodes that still match, and return those removed. Raise
-    EnvironmentRefusal `env.disk`."""
+    """Remove the planned episodes that still match, and return the removed ones.
+
+    Raise EnvironmentRefusal `env.disk`."""
     runs_dir = Path(settings.runs_dir)
     remove_leftovers(runs_dir)
     removed: list[EpisodeRow] = []
@@ -115,7 +121,7 @@ def remove_planned(settings: Settings, wanted: Criteria, planned: Sweep) -> Swee
         size = size_of(row.directory)
         if remove(
             row.directory,
-            lambda now: wanted.fits(now) and not _protection(now, read_pins(runs_dir)),
+            lambda now: wanted.fits(now) and not _find_protection(now, read_pins(runs_dir)),
         ):
             removed.append(row)
             freed += size
@@ -124,7 +130,7 @@ def remove_planned(settings: Settings, wanted: Criteria, planned: Sweep) -> Swee
 
 
 def set_pin(settings: Settings, name: str) -> str:
-    """Pin an episode of the runs directory and return its id. Raise UsageError."""
+    """Pin an episode in the runs directory and return its id. Raise UsageError."""
     directory = find(settings, name)
     runs_dir = Path(settings.runs_dir)
     if directory.parent != runs_dir:
@@ -135,7 +141,8 @@ def set_pin(settings: Settings, name: str) -> str:
 
 
 def remove_pin(settings: Settings, name: str) -> str:
-    """Remove the pin of an episode, even of a deleted one, and return its id. Raise UsageError."""
+    """Remove the pin of an episode and return its id. The episode may be deleted. Raise
+    UsageError."""
     runs_dir = Path(settings.runs_dir)
     id = name if name in read_pins(runs_dir) else find(settings, name).name
     unpin(runs_dir, id)

@@ -21,7 +21,8 @@ KINDS: Final = ("skills", "capabilities", "bindings", "services")
 
 
 class _Calls(NamedTuple):
-    """The calls of one capability: milliseconds of the successful ones, and counts of the others."""
+    """The calls of one capability: the milliseconds of each successful call, and the number of
+    failures by error code."""
 
     times: list[int]
     failed: Counter[str]
@@ -30,9 +31,9 @@ class _Calls(NamedTuple):
 def measure_calls(settings: Settings) -> Json:
     """Return the object of `registry stats`.
 
-    `specs` counts the specs by kind and domain. `episodes` counts the episodes that were read and
-    those that could not be. `calls` has for each capability its calls, its failures by code, and
-    the median and 95th percentile of milliseconds."""
+    `specs` counts the specs by kind and domain. `episodes` counts the readable and the unreadable
+    episodes. `calls` lists for each capability its calls, its failures by code, and the median and
+    95th percentile of milliseconds."""
     catalog = open_registry(settings).everything()
     ids = {kind: sorted(getattr(catalog, kind)) for kind in KINDS}
     specs: Json = {kind: {"total": len(own)} for kind, own in ids.items()}
@@ -43,16 +44,17 @@ def measure_calls(settings: Settings) -> Json:
     read = unreadable = 0
     for row in episodes.store_of(settings).episode_rows():
         try:
-            _count(calls, history_of(iterate_events(row.directory)))
+            _add_calls(calls, history_of(iterate_events(row.directory)))
         except CogcliError:
             unreadable += 1
         else:
             read += 1
-    rows = [_row(id, found) for id, found in sorted(calls.items())]
+    rows = [_summarize_calls(id, found) for id, found in sorted(calls.items())]
     return {"specs": specs, "episodes": {"read": read, "unreadable": unreadable}, "calls": rows}
 
 
-def _count(calls: dict[str, _Calls], run: History) -> None:
+def _add_calls(calls: dict[str, _Calls], run: History) -> None:
+    """Add the calls of every run in an episode to `calls`."""
     for view in run.runs.values():
         for step in view.steps.values():
             if not step.uses or not _is_call(step):
@@ -65,11 +67,13 @@ def _count(calls: dict[str, _Calls], run: History) -> None:
 
 
 def _is_call(step: StepHistory) -> bool:
-    """Whether a step called a capability itself: its result is not reused, nor that of a nested skill."""
+    """Whether a step called a capability itself, rather than reusing a result or running a nested
+    skill."""
     return bool(step.attempts) and not step.reused and not (step.uses or "").startswith(NESTED)
 
 
-def _row(id: str, found: _Calls) -> Json:
+def _summarize_calls(id: str, found: _Calls) -> Json:
+    """Return the statistics of one capability."""
     times = sorted(found.times)
     return {
         "capability": id,

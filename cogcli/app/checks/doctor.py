@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from cogcli import __version__
-from cogcli.app.checks.doctor_services import CODES, DoctorCheck, place_of, services
+from cogcli.app.checks.doctor_services import CODES, DoctorCheck, check_services, place_of
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.editor_schemas import FOLDER, WRITTEN, known_ids, leads_out, stale_schemas
 from cogcli.app.needs import REPLACED, MissingNeeds, count_first_needs, counted_text, find_needs
@@ -38,7 +38,8 @@ _SHOWN: Final = 5
 
 
 class Diagnosis(NamedTuple):
-    """All checks, and the numbers of usable skills and capabilities."""
+    """The result of `doctor`. `head` describes program and machine, and `summary` counts the usable
+    skills and capabilities."""
 
     head: str
     checks: list[DoctorCheck]
@@ -46,7 +47,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
-    """Run all checks. Nothing is changed or started; with `net`, servers are contacted."""
+    """Run all checks. Nothing is changed or started. Servers are contacted only with `net`."""
     checks = [*_check_machine(), *_check_project(settings)]
     summary = ""
     if not settings.problems:
@@ -55,7 +56,7 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
             *(_check_editor_schemas(settings.project, found) if settings.project else ()),
             *(check for checks_of in DOCTOR_CHECKS for check in checks_of(settings, net=net)),
             *_check_registry(found),
-            *services(settings, found, net=net),
+            *check_services(settings, found, net=net),
         ]
         needs = find_needs(open_registry(settings), found.catalog, selection_options(settings))
         checks += _check_shipped(settings, found, needs)
@@ -75,6 +76,8 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
 
 
 def _check_machine() -> Iterator[DoctorCheck]:
+    """Check the YAML parser, the schema engine, the isolation and the extras of this
+    installation."""
     check = partial(DoctorCheck, "machine")
     if has_c_parser():
         yield check("yaml", "ok", "C parser")
@@ -103,7 +106,7 @@ def _check_machine() -> Iterator[DoctorCheck]:
 
 
 def _check_wall() -> DoctorCheck:
-    """Check which wall protects parsers of foreign bytes and foreign code
+    """Check which isolation confines parsers of untrusted data, and untrusted code
     (docs/reference/service.md#isolation)."""
     check = partial(DoctorCheck, "machine", "wall")
     wall, missing = wall_state()
@@ -119,6 +122,7 @@ def _check_wall() -> DoctorCheck:
 
 
 def _check_project(settings: Settings) -> Iterator[DoctorCheck]:
+    """Check settings, runs directory and episodes key, and in a project also git and trust."""
     for problem in settings.problems:
         yield DoctorCheck(
             "project", "settings", "error", problem.message, (place_of(problem),), problem.hint
@@ -134,6 +138,7 @@ def _check_project(settings: Settings) -> Iterator[DoctorCheck]:
 
 
 def _check_runs_dir(settings: Settings) -> DoctorCheck:
+    """Check whether the runs directory exists or can be created, and who may write to it."""
     check = partial(DoctorCheck, "project", "runs directory")
     path = settings.runs_dir
     name = settings.display_path(path)
@@ -153,7 +158,8 @@ def _check_runs_dir(settings: Settings) -> DoctorCheck:
 
 
 def _check_episodes_key(settings: Settings) -> DoctorCheck:
-    """Check the key that marks episodes as the user's own (docs/reference/episode.md#checkpoint)."""
+    """Check the key that marks episodes as the user's own
+    (docs/reference/episode.md#checkpoint)."""
     check = partial(DoctorCheck, "project", "episodes key")
     found = read_key(settings.environ)
     if found.key:
@@ -202,7 +208,7 @@ def _check_git(settings: Settings, project: str) -> Iterator[DoctorCheck]:
 
 
 def _check_editor_schemas(project: str, found: RegistryCheck) -> Iterator[DoctorCheck]:
-    """Check whether existing schemas for editors know the ids of the registry."""
+    """Check whether existing editor schemas contain the current ids of the registry."""
     if os.path.isdir(os.path.join(project, FOLDER)) and not leads_out(project):
         stale = stale_schemas(project, known_ids(found.catalog))
         name, fix = "schemas for editors", "cogcli doctor --fix"
@@ -237,16 +243,17 @@ def _check_registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
         warnings = len(own) - len(errors)
         if errors:
             summary = f"{count_of(len(errors), 'error')} in {count}"
-            yield DoctorCheck("registry", kind, "error", summary, *_problem_summary(errors))
+            yield DoctorCheck("registry", kind, "error", summary, *_summarize_problems(errors))
         elif warnings:
             summary = f"{count}, {count_of(warnings, 'warning')}"
-            yield DoctorCheck("registry", kind, "warning", summary, *_problem_summary(own))
+            yield DoctorCheck("registry", kind, "warning", summary, *_summarize_problems(own))
         elif count or kind != "policies":
             yield DoctorCheck("registry", kind, "ok", str(count))
 
 
-def _unusable_skills(found: RegistryCheck, needs: MissingNeeds) -> Iterator[str]:
-    """Yield a line for each shipped skill that needs a replaced spec."""
+def _describe_unusable_skills(found: RegistryCheck, needs: MissingNeeds) -> Iterator[str]:
+    """Yield a line for each shipped skill that cannot run because a later layer replaces a spec
+    that it needs."""
     for id, skill in sorted(found.catalog.skills.items()):
         if skill.file in found.shipped:
             lacks = next((need for need in needs.skill(id) if need.kind == REPLACED), None)
@@ -254,8 +261,9 @@ def _unusable_skills(found: RegistryCheck, needs: MissingNeeds) -> Iterator[str]
                 yield f"skill {id}: {lacks.text} ({lacks.cure.partition(chr(10))[0]})"
 
 
-def _unusable_bindings(catalog: Catalog) -> Iterator[str]:
-    """Yield a line for each shipped binding that does not fit its capability or service here."""
+def _describe_unusable_bindings(catalog: Catalog) -> Iterator[str]:
+    """Yield a line for each shipped binding that does not match its capability or service because a
+    later layer replaces one of them."""
     for id, binding in sorted(catalog.bindings.items()):
         if fault := explain_shipped_misfit(catalog, binding):
             yield f"binding {id}: {fault}"
@@ -264,13 +272,13 @@ def _unusable_bindings(catalog: Catalog) -> Iterator[str]:
 def _check_shipped(
     settings: Settings, found: RegistryCheck, needs: MissingNeeds
 ) -> Iterator[DoctorCheck]:
-    """Report, as a note without a fix, shipped specs that later layers make unusable."""
+    """Report, as a note without a fix, the shipped specs that later layers make unusable."""
     check = partial(DoctorCheck, "registry", "shipped")
     left_in, origin = settings.with_origin("builtin")
     if not left_in:
         yield check("ok", f"left out: builtin in {origin}")
         return
-    lines = [*_unusable_skills(found, needs), *_unusable_bindings(found.catalog)]
+    lines = [*_describe_unusable_skills(found, needs), *_describe_unusable_bindings(found.catalog)]
     left_out = sum(problem.code in ("request.input", "response.field") for problem in found.notes)
     parts = (
         [f"{count_of(len(lines), 'skill or binding', 'skills and bindings')} cannot be used"]
@@ -285,6 +293,7 @@ def _check_shipped(
 
 
 def _problem_kind(problem: Problem) -> str:
+    """Return the kind of specs that a problem is listed under."""
     if problem.code == "wire.document":
         return "services"
     parts = problem.file.replace("\\", "/").split("/")
@@ -294,8 +303,10 @@ def _problem_kind(problem: Problem) -> str:
     return next((kind for kind in kinds if kind in parts), "skills")
 
 
-def _problem_summary(problems: list[Problem]) -> tuple[tuple[str, ...], str]:
-    """Return the first problems with place and hint, then the command that lists the others."""
+def _summarize_problems(problems: list[Problem]) -> tuple[tuple[str, ...], str]:
+    """Return lines that describe the first problems, and the command that lists all of them.
+
+    The command is empty if the lines describe every problem."""
     lines: list[str] = []
     for problem in problems[:_SHOWN]:
         hints = problem.hint.split("\n") if problem.hint else []

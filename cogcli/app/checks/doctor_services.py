@@ -1,7 +1,8 @@
-"""The checks of `doctor` for services: why each cannot be called, and with `--net` whether it can be reached.
+"""The checks of `doctor` for services: whether each service can be called, and with `--net` whether
+it responds.
 
-No program is started and no secret is sent: a server gets a plain request, a program is only searched for.
-"""
+No program is started and no secret is sent. A server gets a plain request. A program is only
+searched for."""
 
 from __future__ import annotations
 
@@ -52,36 +53,41 @@ class DoctorCheck(NamedTuple):
 
 
 def place_of(problem: Problem | CogcliError) -> str:
-    """Return the place of a problem in the notation that editors open."""
+    """Return the place of a problem as `FILE:LINE:COLUMN`, or only the file if the line is
+    unknown."""
     return f"{problem.file}:{problem.line}:{problem.column}" if problem.line else problem.file
 
 
-def services(settings: Settings, found: RegistryCheck, *, net: bool) -> Iterator[DoctorCheck]:
-    """Yield one check per service and problem code, then the checks of reachable services."""
+def check_services(settings: Settings, found: RegistryCheck, *, net: bool) -> Iterator[DoctorCheck]:
+    """Yield one check per service and problem code, then the checks of responding servers."""
     troubled: set[str] = set()
     lacking = _services_without_variables(found.catalog, selection_options(settings))
     for service in found.catalog.services.values():
         used = service.id in lacking
-        for check in (*_problems(found, service, settings.environ, used=used), *_unusable(service)):
+        for check in (
+            *_check_files(found, service, settings.environ, used=used),
+            *_check_prerequisites(service),
+        ):
             troubled.add(service.id)
             yield check
     proxies = settings.environ if settings.value("use_env_proxy") else {}
     known = (
         service
         for service in found.catalog.services.values()
-        if _is_set_up(service, settings.environ)
+        if _is_configured(service, settings.environ)
     )
-    yield from _reachability(known, troubled, proxies, net=net)
+    yield from _check_reachability(known, troubled, proxies, net=net)
 
 
-def _is_set_up(service: Service, environ: Mapping[str, str]) -> bool:
-    """Whether the user set up a service: a shipped one is set up if its variables are set."""
+def _is_configured(service: Service, environ: Mapping[str, str]) -> bool:
+    """Whether the user configured a service. A shipped service is configured if its variables are
+    set."""
     unset = [name for name in variables_of(None, service) if not environ.get(name)]
     return service.layer != BUILT_IN or not (unset or lacking_variables(service, environ))
 
 
 def _services_without_variables(catalog: Catalog, options: SelectionOptions) -> set[str]:
-    """Return the services that are the choice for some capability and lack a variable."""
+    """Return the ids of the services that are selected for a capability but lack a variable."""
     lacking: set[str] = set()
     for id in catalog.capabilities:
         try:
@@ -93,12 +99,12 @@ def _services_without_variables(catalog: Catalog, options: SelectionOptions) -> 
     return lacking
 
 
-def _problems(
+def _check_files(
     found: RegistryCheck, service: Service, environ: Mapping[str, str], *, used: bool
 ) -> Iterator[DoctorCheck]:
-    """Yield one check per code for the problems in the files of a service and its bindings.
+    """Yield one check per problem code for the files of a service and its bindings.
 
-    Unset variables are only a note if the service is not `used`, because no call needs them."""
+    If the service is not `used`, unset variables are only a note, because no call needs them."""
     for code, problems in _problems_by_code(found, service).items():
         text = _describe_problems(code, problems, environ)
         fixes = dict.fromkeys(problem.hint for problem in problems if problem.hint)
@@ -112,7 +118,7 @@ def _problems(
 
 
 def _describe_problems(code: str, problems: Sequence[Problem], environ: Mapping[str, str]) -> str:
-    """Return problems of one code as one text."""
+    """Return one message for the problems with the same code."""
     texts = dict.fromkeys(
         problem.message.partition("`: ")[2] or problem.message for problem in problems
     )
@@ -135,8 +141,9 @@ def _problems_by_code(found: RegistryCheck, service: Service) -> dict[str, list[
     return by_code
 
 
-def _unusable(service: Service) -> Iterator[DoctorCheck]:
-    """Yield the checks for missing trust and for missing libraries of a service."""
+def _check_prerequisites(service: Service) -> Iterator[DoctorCheck]:
+    """Yield a failed check if the service is not trusted, and another if its library is not
+    installed."""
     error = partial(DoctorCheck, "services", service.id, "error")
     if reasons := list(untrusted_reasons(service)):
         yield error(
@@ -150,10 +157,10 @@ def _unusable(service: Service) -> Iterator[DoctorCheck]:
         yield error(f"needs `{module}`, which is not installed", (), fix)
 
 
-def _reachability(
+def _check_reachability(
     known: Iterable[Service], broken: set[str], proxies: Mapping[str, str], *, net: bool
 ) -> Iterator[DoctorCheck]:
-    """Check whether each service answers a request that takes the route of a run."""
+    """Check whether each server responds to a request that takes the same route as a run."""
     remote = [service for service in known if _url(service)]
     if not remote:
         return
@@ -178,24 +185,25 @@ def _reachability(
             else ""
         )
 
-    def ask(service: Service) -> DoctorCheck:
+    def check_server(service: Service) -> DoctorCheck:
         url = _url(service)
         request = HttpRequest("HEAD", url, network=network_of(service))
-        return _check_answer(http, request, service, find_proxy(url))
+        return _check_response(http, request, service, find_proxy(url))
 
     try:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            yield from pool.map(ask, targets)
+            yield from pool.map(check_server, targets)
     finally:
         http.close()
 
 
 def _url(service: Service) -> str:
+    """Return the address of a service; empty if it has none."""
     return service.settings.get("base_url") or service.settings.get("url") or ""
 
 
-def _check_answer(http: Http, request: HttpRequest, service: Service, proxy: str) -> DoctorCheck:
-    """Check whether a server answers at all; its status does not matter."""
+def _check_response(http: Http, request: HttpRequest, service: Service, proxy: str) -> DoctorCheck:
+    """Check whether a server responds. Any HTTP status is a success."""
     address = f"{request.url} through {proxy}" if proxy else request.url
     try:
         reply = http.send(request, time.monotonic() + _SECONDS, Cancellation())

@@ -1,4 +1,4 @@
-"""`validate --fix`: fixes of problems that have exactly one answer, in the user's own files
+"""`validate --fix`: fixes of problems with exactly one possible fix, in the user's own files
 (docs/reference/command-line.md#fixes)."""
 
 from __future__ import annotations
@@ -39,25 +39,28 @@ class FileFix(NamedTuple):
 
 
 def find_fixes(settings: Settings, checked: RegistryCheck) -> list[FileFix]:
-    """Return the fixes of the project's own files: no shipped file, and none that a link leads out
-    of the project."""
+    """Return the fixes of the project's own files. Shipped files, and files that a link places
+    outside the project, are not fixed."""
     if settings.project is None:
         return []
-    texts = _read_answerable(settings, checked)
-    respelt = _respellings(settings, checked, texts)
+    texts = _read_fixable_files(settings, checked)
+    respelt = _find_corrections(settings, checked, texts)
     found = []
     for file, text in texts.items():
-        repaired = repair(respell(text, respelt[file]), _kind(file, checked.files[file]), PROTOCOLS)
+        repaired = repair(
+            respell(text, respelt[file]), _editable_kind(file, checked.files[file]), PROTOCOLS
+        )
         answered = {(problem.code, problem.path) for problem in repaired.fixed}
         problems = {p for p in checked.problems if p.file == file and (p.code, p.path) in answered}
         problems |= {each.problem for each in respelt[file]}
         if repaired.text != text:
-            found.append(_file_fix(settings, file, (text, repaired.text), frozenset(problems)))
+            found.append(_build_fix(settings, file, (text, repaired.text), frozenset(problems)))
     return found
 
 
-def _read_answerable(settings: Settings, checked: RegistryCheck) -> dict[str, str]:
-    """Return by name the texts of editable files with a problem that may have exactly one answer."""
+def _read_fixable_files(settings: Settings, checked: RegistryCheck) -> dict[str, str]:
+    """Return the text of each editable file with a problem that may have exactly one possible fix,
+    by name."""
     answerable = (p.file for p in checked.problems if p.code in FIXES or names_from_hint(p.hint))
     texts = {}
     for file in dict.fromkeys(file for file in answerable if file not in checked.shipped):
@@ -66,22 +69,23 @@ def _read_answerable(settings: Settings, checked: RegistryCheck) -> dict[str, st
     return texts
 
 
-def _respellings(
+def _find_corrections(
     settings: Settings, checked: RegistryCheck, texts: Mapping[str, str]
 ) -> dict[str, list[Respelling]]:
-    """Return the misspelled references and ids, by file. Each is checked against the registry with
-    all of them corrected."""
+    """Return the spelling corrections of references and ids that solve their problem, by file.
+
+    Each correction is checked in a registry to which all of them are applied."""
     found = _find_misspellings(open_registry(settings), checked, texts)
     before = {(p.file, p.code, p.path) for p in checked.problems}
     while any(found.values()):
         contents = {
-            _path(settings, file): respell(texts[file], found[file])
+            _absolute_path(settings, file): respell(texts[file], found[file])
             for file in texts
             if found[file]
         }
         encoded = {path: text.encode() for path, text in contents.items()}
         after = check_registry(settings, list(encoded), contents=encoded).problems
-        kept = {file: _keep_solving(each, after, before) for file, each in found.items()}
+        kept = {file: _select_solving(each, after, before) for file, each in found.items()}
         if kept == found:
             break
         found = kept
@@ -91,7 +95,7 @@ def _respellings(
 def _find_misspellings(
     registry: Registry, checked: RegistryCheck, texts: Mapping[str, str]
 ) -> dict[str, list[Respelling]]:
-    """Return by file one respelling for each place that a problem has exactly one for."""
+    """Return one correction for each misspelled place that has exactly one, by file."""
     found: dict[str, list[Respelling]] = {file: [] for file in texts}
     for problem in checked.problems:
         text = texts.get(problem.file)
@@ -105,14 +109,14 @@ def _find_misspellings(
     return found
 
 
-def _keep_solving(
+def _select_solving(
     respellings: list[Respelling],
     after: Sequence[Problem],
     before: Collection[tuple[str, str, str]],
 ) -> list[Respelling]:
-    """Return the respellings of one file that solve their problem.
+    """Return the corrections of one file that solve their problem.
 
-    If the file has new errors away from the changed places, the result is empty."""
+    If the file gets new errors away from the corrected places, the result is empty."""
     if not respellings:
         return []
     file = respellings[0].problem.file
@@ -124,26 +128,27 @@ def _keep_solving(
         for each in respellings
         if (each.problem.code, each.problem.path) not in found and each.problem.path not in wrong
     ]
-    return [] if kept == respellings and _are_elsewhere(new, respellings) else kept
+    return [] if kept == respellings and _has_error_elsewhere(new, respellings) else kept
 
 
-def _are_elsewhere(new: Sequence[Problem], respellings: Sequence[Respelling]) -> bool:
-    """Whether one of these errors is away from the changed places, or of the whole file."""
+def _has_error_elsewhere(new: Sequence[Problem], respellings: Sequence[Respelling]) -> bool:
+    """Whether an error is away from the corrected places, or concerns the whole file."""
     beside = tuple(f"{each.problem.path.rpartition('/')[0]}/" for each in respellings)
     return any(p.code.startswith("yaml.") or not p.path.startswith(beside) for p in new)
 
 
-def _path(settings: Settings, file: str) -> str:
+def _absolute_path(settings: Settings, file: str) -> str:
+    """Return the absolute path of a displayed file name."""
     return os.path.join(settings.base, file)
 
 
 def _read_editable(settings: Settings, file: str, checked: RegistryCheck) -> str | None:
-    """Return the text of a file that may be edited, else None."""
+    """Return the text of a file that may be edited; None for any other file."""
     path, inside = (
-        os.path.realpath(_path(settings, file)),
+        os.path.realpath(_absolute_path(settings, file)),
         os.path.realpath(settings.project or "") + os.sep,
     )
-    if not _kind(file, checked.files[file]) or not path.startswith(inside):
+    if not _editable_kind(file, checked.files[file]) or not path.startswith(inside):
         return None
     try:
         return read_regular(path, limit=MAX_BYTES).decode()
@@ -161,22 +166,28 @@ def write_fixes(settings: Settings, fixes: Sequence[FileFix]) -> None:
             written(fix.path, data)
 
 
-def _kind(file: str, kinds: str) -> str:
-    """Return the kind of a file; empty for files that are not edited, such as JSON."""
+def _editable_kind(file: str, kinds: str) -> str:
+    """Return the kind of a file; empty for a file that is never edited, such as JSON."""
     folder, name = os.path.split(file)
     if os.path.basename(folder) == HOST_FOLDER:
         return KIND_OF_FILE.get(name, "") if name.endswith(".yaml") else ""
     return _KINDS.get(kinds, "")
 
 
-def _file_fix(
+def _build_fix(
     settings: Settings, file: str, texts: tuple[str, str], problems: frozenset[Problem]
 ) -> FileFix:
+    """Return the fix of a file. `texts` are its text before and after the fix."""
     before, after = (text.splitlines() for text in texts)
     # Without context lines, since they may contain secrets.
     diff = "".join(
         f"{line}\n" for line in unified_diff(before, after, file, file, n=0, lineterm="")
     )
     return FileFix(
-        file, os.path.realpath(_path(settings, file)), texts[1], len(problems), problems, diff
+        file,
+        os.path.realpath(_absolute_path(settings, file)),
+        texts[1],
+        len(problems),
+        problems,
+        diff,
     )

@@ -17,7 +17,9 @@ from cogcli.specs.skill_tools import tool_names
 
 
 def pack_problems(catalog: Catalog) -> list[Problem]:
-    """Return the pack problems that no single file shows; for a catalog of named files only theirs."""
+    """Return the problems of packs that only the whole registry shows.
+
+    If the catalog is of named files, return only the problems of these files."""
     found = []
     for id, pack in catalog.packs.items():
         if catalog.only is None or pack.file in catalog.only:
@@ -31,7 +33,7 @@ def pack_problems(catalog: Catalog) -> list[Problem]:
 
 
 def own_problems(catalog: Catalog, pack: Pack) -> list[Problem]:
-    """Return the problems that keep an agent with this pack from running in any registry."""
+    """Return the problems of a pack that keep its agent from running in any registry."""
     report = ProblemReport(
         pack.file, catalog.places.get(pack.file), subject=f"pack `{pack.pack_id}`"
     )
@@ -41,7 +43,7 @@ def own_problems(catalog: Catalog, pack: Pack) -> list[Problem]:
 
 
 def _template_problems(catalog: Catalog, pack: Pack) -> list[Problem]:
-    """Return the problems of a pack's templates, which are checked as skills."""
+    """Return the problems of a pack's templates. They are checked like skills."""
     whole = with_pack_skills(catalog, pack)
     plans = {id: skill for id, skill in whole.skills.items() if skill.at}
     nested = {name for skill in plans.values() for name in skills_of(skill)}

@@ -1,4 +1,4 @@
-"""`validate`: all static checks of the registry, or of some files against it."""
+"""`validate`: all static checks of the registry, or of single files with the registry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FILES: Final = (*_SPECS, "cases")
 
 
 class RegistryCheck(NamedTuple):
-    """The result of a check: the problems, the number of specs, and the time it took."""
+    """The result of a check: the problems, the number of specs, and the duration in seconds."""
 
     problems: list[Problem]
     counts: dict[str, int]
@@ -47,36 +47,37 @@ class RegistryCheck(NamedTuple):
 
     @property
     def own_counts(self) -> dict[str, int]:
-        """Return `counts` without the files that came with the program."""
+        """Return `counts` without the shipped files."""
         kinds = Counter(kind for file, kind in self.files.items() if file not in self.shipped)
         return {kind: kinds[kind] for kind in self.counts}
 
     @property
     def is_empty(self) -> bool:
-        """Whether no file of the user was checked."""
+        """Whether the check included no file of the user."""
         return self.shipped.issuperset(self.files)
 
     @property
     def unusable(self) -> int:
-        """Return how many shipped files later layers make unusable."""
+        """Return the number of shipped files that later layers make unusable."""
         return len({problem.file for problem in self.notes if is_made_unusable(problem)})
 
     @property
     def errors(self) -> int:
-        """Return the problems that are errors in every command."""
+        """Return the number of problems that are errors in every command."""
         return sum(problem.severity == "E" for problem in self.problems)
 
     @property
     def warnings(self) -> int:
-        """Return the warnings, and the problems that are errors only if a run needs the spec."""
+        """Return the number of warnings, and of problems that are errors only if a run needs the
+        spec."""
         return len(self.problems) - self.errors
 
     def failing_problems(self, *, strict: bool) -> list[Problem]:
         """Return the problems that fail the check, errors first.
 
-        With `strict` warnings fail it too, with three exceptions that the author of a file cannot
-        fix: warnings of shipped files, warnings that the project is not trusted, and in the
-        repository of the program warnings of missing extras."""
+        With `strict`, warnings fail it too. Three kinds of warnings never fail it, because the
+        author of a file cannot fix them: warnings of shipped files, warnings that the project is
+        not trusted, and, in the repository of the program, warnings of missing extras."""
         errors = [problem for problem in self.problems if problem.severity == "E"]
         excepted = (UNTRUSTED, EXTRA) if self.is_of_shipped_files else (UNTRUSTED,)
         others = (
@@ -90,10 +91,10 @@ class RegistryCheck(NamedTuple):
 def validate(
     settings: Settings, paths: Sequence[str] = (), *, contents: Mapping[str, bytes] | None = None
 ) -> RegistryCheck:
-    """Check all specs of all layers, or those of the paths. `contents` replaces the content of the
-    files that it names.
+    """Check all specs of all layers, or only the specs at `paths`. `contents` replaces the content
+    of files by path.
 
-    Raise EnvironmentRefusal `project.none` or UsageError."""
+    Raise EnvironmentRefusal `project.none`, or UsageError for a path that does not exist."""
     if not paths and settings.project is None and not settings.value("registry"):
         raise EnvironmentRefusal(
             "project.none",
@@ -117,7 +118,9 @@ def check_registry(
     contents: Mapping[str, bytes] | None = None,
     kind: str = "",
 ) -> RegistryCheck:
-    """Do the same as `validate`, also without a project. `kind` is as in `Registry.files`."""
+    """Check specs like `validate`, but do not require a project.
+
+    `kind` has the same meaning as in `Registry.files`."""
     clock = settings.clock
     begun = clock.monotonic()
     registry = open_registry(settings)
@@ -130,10 +133,12 @@ def check_registry(
         found = check(catalog, options=selection_options(settings))
         if catalog.packs:
             found = sort_problems([*found, *pack_problems(catalog)])
-    files = _files(catalog, found)
+    files = _kind_by_file(catalog, found)
     # A file that the caller names is checked in any folder.
-    shipped: frozenset[str] = frozenset() if paths else _shipped(settings, files)
-    notes = tuple(p for p in found if not paths and p.file in shipped and _is_of_later_layers(p))
+    shipped: frozenset[str] = frozenset() if paths else _find_shipped_files(settings, files)
+    notes = tuple(
+        p for p in found if not paths and p.file in shipped and _is_caused_by_later_layer(p)
+    )
     of_later_layers = set(notes)
     found = [problem for problem in found if problem not in of_later_layers]
     found.sort(key=lambda problem: problem.file in shipped)
@@ -141,31 +146,34 @@ def check_registry(
     kinds = Counter(files.values())
     counts = {kind: kinds[kind] for kind in _FILES if kind in KINDS or kinds[kind]}
     seconds = clock.monotonic() - begun
-    is_ours = _is_of_shipped_files(settings)
+    is_ours = _is_program_repository(settings)
     return RegistryCheck(found, counts, seconds, catalog, files, shipped, notes, is_ours)
 
 
-def _is_of_later_layers(problem: Problem) -> bool:
+def _is_caused_by_later_layer(problem: Problem) -> bool:
     """Whether a later layer causes this problem of a shipped file by replacing a spec."""
     return problem.severity == "W" or is_made_unusable(problem)
 
 
-def _shipped(settings: Settings, files: Iterable[str]) -> frozenset[str]:
-    if _is_of_shipped_files(settings):
+def _find_shipped_files(settings: Settings, files: Iterable[str]) -> frozenset[str]:
+    """Return the shipped files; none in the repository of the program."""
+    if _is_program_repository(settings):
         return frozenset()
     layers = Layers(settings)
     return frozenset(file for file in files if layers.of(file) == BUILT_IN)
 
 
-def _is_of_shipped_files(settings: Settings) -> bool:
+def _is_program_repository(settings: Settings) -> bool:
+    """Whether the project is the repository that contains the shipped files."""
     if not settings.project:
         return False
     return os.path.realpath(settings.project) == os.path.realpath(builtin_root())
 
 
-def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
-    """Return the kind of every spec file, or of the given ones, also of broken ones. Other files
-    with problems come last."""
+def _kind_by_file(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
+    """Return the kind of each checked file, by name, including files with errors.
+
+    Files that are no specs but have problems come last, with the kind `others`."""
     files: dict[str, str] = {}
     for kind in _SPECS:
         files.update(dict.fromkeys(sorted(_files_of_kind(catalog, kind)), kind))
@@ -182,14 +190,14 @@ def _files(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
 
 
 def _files_of_kind(catalog: Catalog, kind: str) -> set[str]:
-    """Return the files of the specs of a kind, also of broken ones."""
+    """Return the files of all specs of a kind, including files with errors."""
     singular = "capability" if kind == "capabilities" else kind[:-1]
     broken = {file for name, file in catalog.broken.items() if name.startswith(f"{singular}:")}
     return broken | {spec.file for spec in getattr(catalog, kind).values()}
 
 
 def problem_from_error(error: CogcliError) -> Problem:
-    """Convert a configuration error to a Problem."""
+    """Convert an error of the configuration to a Problem."""
     return Problem(
         error.code, "E", error.file, error.line, error.column, "", error.message, error.hint
     )

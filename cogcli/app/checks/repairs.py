@@ -18,7 +18,7 @@ _LARGEST: Final = 1024 * 1024
 
 
 class Repair(NamedTuple):
-    """The repair for a check: its description, and the function that applies it.
+    """The repair for a check: its description, and the function that makes it.
 
     The function raises EnvironmentRefusal `env.disk`."""
 
@@ -27,7 +27,7 @@ class Repair(NamedTuple):
 
 
 def find_repairs(settings: Settings, checks: Iterable[DoctorCheck]) -> list[Repair]:
-    """Return the repairs for the checks that warn."""
+    """Return a repair for each warning that has one."""
     if settings.project is None:
         return []
     return [

@@ -34,10 +34,11 @@ _FOUND: Final = "doctor.found"
 def registry_report(
     checked: RegistryCheck, *, strict: bool, end_of: Callable[[str, int, int], int]
 ) -> CheckReport:
-    """Return the report of `validate`: one case per file, shipped files last in their own groups.
+    """Return the report of `validate`: one case per file. Shipped files come last, in groups of
+    their own.
 
-    Problems that do not fail a file are notes. `end_of` returns the column after the token at a
-    line and column."""
+    Problems that do not fail a file are notes. `end_of` takes a file, line and column, and returns
+    the column after the token at that place."""
     failing = frozenset(checked.failing_problems(strict=strict))
     own: dict[str, list[Problem]] = {file: [] for file in checked.files}
     for problem in checked.problems:
@@ -64,7 +65,7 @@ def registry_report(
 def _file_case(
     file: str, kind: str, problems: Sequence[Problem], failing: Collection[Problem]
 ) -> ReportCase:
-    """Return the case of one file. Its problems that are not `failing` are notes."""
+    """Return the case of one file. Problems that are not in `failing` are notes."""
     failures = [
         CaseFailure(p.code, p.message, concise(p, as_error=False)) for p in problems if p in failing
     ]
@@ -73,14 +74,15 @@ def _file_case(
 
 
 def counts_report(command: str, summary: str, table: MarkdownTable, seconds: float) -> CheckReport:
-    """Return the report of `registry coverage` and `stats`: a table without failures."""
+    """Return the report of `registry coverage` or `registry stats`: a table without failures."""
     return CheckReport(command, seconds, summary=summary, tables=(table,))
 
 
 def diagnosis_report(diagnosis: Diagnosis, seconds: float, *, strict: bool) -> CheckReport:
-    """Return the report of `doctor`: one case per check. A check that does not fail it is a note.
+    """Return the report of `doctor`: one case per check.
 
-    A warning fails it only with `strict`."""
+    A check with an error fails its case. A warning fails it only with `strict`. Other checks are
+    notes."""
 
     def case(check: DoctorCheck) -> ReportCase:
         text = "\n".join(
@@ -121,7 +123,7 @@ def diagnosis_report(diagnosis: Diagnosis, seconds: float, *, strict: bool) -> C
 
 
 def _sarif(report: CheckReport) -> str:
-    """Return SARIF whose rules are the pages of the codes."""
+    """Return the report as SARIF, with the page of each code as a rule."""
     rules = {code: (meaning, cure) for code, (meaning, _, cure) in pages().items()}
     return sarif(report, rules, version=__version__)
 

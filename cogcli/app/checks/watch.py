@@ -1,6 +1,6 @@
-"""Waiting until a file that a check reads changes.
+"""A wait for changes of the files that a check reads.
 
-It polls times and sizes, which every file system has."""
+Times and sizes of the files are polled, because every file system has them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,17 @@ Snapshot = dict[str, tuple[int, int]]
 
 
 def take_snapshot(settings: Settings, paths: Sequence[str]) -> Snapshot:
-    """Return the state of all files that a check of the paths reads, without the shipped ones."""
+    """Return the time and size of each file that a check of these paths reads, except shipped
+    files."""
     shipped = os.path.realpath(builtin_root())
     roots = [layer.root for layer in settings.layers if os.path.realpath(layer.root) != shipped]
     roots += [settings.project] if settings.project and settings.project not in roots else []
     named = (os.path.join(settings.base, path) for path in paths)
     found: Snapshot = {}
-    for path in (*(file for root in roots for file in _files_of(root)), *_below(named)):
+    for path in (
+        *(file for root in roots for file in _find_watched_files(root)),
+        *_walk_paths(named),
+    ):
         try:
             state = os.stat(path)
         except OSError:
@@ -48,19 +52,20 @@ def take_snapshot(settings: Settings, paths: Sequence[str]) -> Snapshot:
 def wait_for_change(
     before: Snapshot, look: Callable[[], Snapshot], sleep: Callable[[float], None]
 ) -> None:
-    """Return once a file is added, removed or changed."""
+    """Wait until a file is added, removed or changed. `look` takes a new snapshot."""
     while look() == before:
         sleep(_SECONDS)
 
 
-def _files_of(root: str) -> Iterator[str]:
+def _find_watched_files(root: str) -> Iterator[str]:
+    """Yield the watched files of a registry root or project."""
     with os.scandir(root) as entries:
         yield from (entry.path for entry in entries if entry.name.endswith(_ENDINGS))
-    yield from _below(os.path.join(root, folder) for folder in _FOLDERS)
+    yield from _walk_paths(os.path.join(root, folder) for folder in _FOLDERS)
 
 
-def _below(paths: Iterable[str]) -> Iterator[str]:
-    """Yield files, and all files below directories."""
+def _walk_paths(paths: Iterable[str]) -> Iterator[str]:
+    """Yield these paths, and all files below the directories among them."""
     for path in paths:
         yield path
         yield from (entry.path for entry in Walk(path).files(enters=lambda _: True))

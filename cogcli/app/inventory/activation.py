@@ -1,4 +1,4 @@
-"""`bindings activate`: writes a callable binding to `active_bindings.json`."""
+"""`bindings activate`: makes a binding the choice for a capability in `active_bindings.json`."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Activation(NamedTuple):
 
 
 def activate(settings: Settings, capability: str, binding: str) -> Activation:
-    """Make a binding the active one of a capability, given by id or alias. If a check fails,
-    nothing is written.
+    """Make a binding the active one of a capability, which is given by id or alias. If a check
+    fails, nothing is written.
 
     Raise EnvironmentRefusal `project.none` or `env.disk`, CapabilityNotFoundError,
     BindingResolutionError for a binding that is unknown or cannot be called, and ProblemsFound for
@@ -84,10 +84,10 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
 def _require_sound(
     catalog: Catalog, capability: str, active: ActiveChoice, given: SelectionOptions
 ) -> None:
-    """Raise if a host file is unreadable, if the binding could not be called, or if it has
+    """Raise an error if a host file is unreadable, or if the binding cannot be called or has
     problems.
 
-    The problems include those of its fallbacks and their services."""
+    Problems of its fallbacks and of their services are included."""
     unreadable = {catalog.broken[key] for key in catalog.broken if key.startswith(_WHOLE_FILES)}
     if unreadable:
         raise ProblemsFound([p for p in catalog.problems if p.file in unreadable])
@@ -96,15 +96,15 @@ def _require_sound(
     selection = named_binding(then, capability, given)
     if not selection.chain[0].eligible:
         raise ineligible_error(then, selection, given, asked=True)
-    called = _called_files(catalog, selection)
+    called = _files_of_chain(catalog, selection)
     problems = check(then, options=given)
     found = [p for p in problems if p.severity == "E" or (p.severity == "R" and p.file in called)]
     if found:
         raise ProblemsFound(found)
 
 
-def _called_files(catalog: Catalog, selection: Selection) -> set[str]:
-    """Return the files of the bindings of a chain, and of their services."""
+def _files_of_chain(catalog: Catalog, selection: Selection) -> set[str]:
+    """Return the files of all bindings of a chain, and of their services."""
     bindings = [catalog.bindings.get(link.binding_id) for link in selection.chain]
     services = [catalog.services.get(link.service_id or "") for link in selection.chain]
     return {spec.file for spec in (*bindings, *services) if spec}
@@ -113,13 +113,13 @@ def _called_files(catalog: Catalog, selection: Selection) -> set[str]:
 def _write_choice(
     path: str, capability: str, aliases: list[str], binding: str, note: Written, bound: str
 ) -> bool:
-    """Write the choice into the file and keep its other entries. Return False if it already has the
-    choice."""
+    """Write the choice into the file and keep its other entries. Return False if the file already
+    contains the choice."""
     folder = os.path.dirname(path)
     with writing_to(path):
         os.makedirs(folder, exist_ok=True)
         with FolderLock(folder):
-            chosen, mode = _read(path)
+            chosen, mode = _read_choices(path)
             if chosen.get(capability) == binding and not chosen.keys() & set(aliases):
                 return False
             kept = {name: value for name, value in chosen.items() if name not in aliases}
@@ -130,9 +130,10 @@ def _write_choice(
     return True
 
 
-def _read(path: str) -> tuple[Json, int]:
-    """Return the object of the file, `x-` keys included, and its mode. An earlier check reports its
-    problems."""
+def _read_choices(path: str) -> tuple[Json, int]:
+    """Return the object in the file, including `x-` keys, and the mode of the file.
+
+    An earlier check has reported any problem of the file."""
     try:
         chosen = loads(read_regular(path, limit=_LIMIT))
         mode = os.stat(path).st_mode & 0o777

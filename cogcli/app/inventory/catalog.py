@@ -1,5 +1,5 @@
-"""`registry catalog`: all specs of all layers in one object, with the rows of `ls` and the details
-of `show`."""
+"""`registry catalog`: all specs of all layers in one object. Each has its row of `ls` and its
+details of `show`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from cogcli.declarations.value_types import Json
 
 
 def whole_catalog(settings: Settings) -> dict[str, list[Json]]:
-    """Return the specs of each kind, by id. Skills and capabilities include their missing needs.
+    """Return the specs of each kind, sorted by id. Skills and capabilities have their missing
+    needs.
 
     Values under secret names are masked."""
     view = whole_view(settings)

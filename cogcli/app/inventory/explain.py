@@ -1,5 +1,5 @@
-"""Explanations of which binding is selected for a capability, and why each other one is not
-(docs/reference/binding.md#selection)."""
+"""Explanations of which binding is selected for a capability, and why each other binding is not
+selected (docs/reference/binding.md#selection)."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from cogcli.specs.selection import CANDIDATE, Explanation, explain_selection
 
 
 class ChoiceExplanation(NamedTuple):
-    """The object of `explain --json`, the error if nothing can be called, and the choice that waits
-    for trust."""
+    """The object of `explain --json`, the error if no binding can be called, and warnings about a
+    choice that requires trust."""
 
     body: Json
     error: CogcliError | None = None
     warnings: tuple[CogcliError, ...] = ()
 
 
-def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
-    """Return the choice for a capability, given by id, alias, or the id of one of its bindings.
+def explain_capability(settings: Settings, name: str) -> ChoiceExplanation:
+    """Explain the choice for a capability, which is given by id, alias, or the id of one of its
+    bindings.
 
     Raise CapabilityNotFoundError, or ProblemsFound if the capability's file has errors."""
     registry = open_registry(settings)
@@ -48,7 +49,7 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
         raise _problems_error(
             catalog, catalog.broken.get(f"capability:{catalog.aliases.get(name, name)}", "")
         )
-    choice = _choice_of_runs(settings, registry, catalog, capability.id)
+    choice = _explain_choice_of_runs(settings, registry, catalog, capability.id)
     shadows = shadows_of(catalog, "capability", capability.id)
     where = {
         "layer": Layers(settings).of(capability.file),
@@ -61,14 +62,14 @@ def choose_for_capability(settings: Settings, name: str) -> ChoiceExplanation:
     return ChoiceExplanation({**choice.body, **where}, error, choice.warnings)
 
 
-def _choice_of_runs(
+def _explain_choice_of_runs(
     settings: Settings, registry: Registry, catalog: Catalog, capability_id: str
 ) -> ChoiceExplanation:
-    """Return the choice that a run makes now for a capability.
+    """Explain the choice that a run makes now for a capability.
 
-    In a project that is not trusted it is the choice of the trusted layers. If these lack the
-    capability, it is a choice in which nothing is trusted (docs/reference/service.md#trust). A
-    warning names a different choice that waits for trust."""
+    In a project that is not trusted, it is the choice of the trusted layers. If these lack the
+    capability, it is a choice in which no service is trusted (docs/reference/service.md#trust). A
+    warning names the different choice that requires trust."""
     given = selection_options(settings)
     later = explain_choice(catalog, capability_id, given)
     if registry.is_trusted:
@@ -87,8 +88,10 @@ def _choice_of_runs(
     return now._replace(warnings=(warning,))
 
 
-def choose_for_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
-    """Return the choice for each capability that a skill reaches, and the specs that it hides.
+def explain_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
+    """Explain the choice for each capability that a skill can reach, and list the specs that it
+    shadows.
+
     Raise SkillNotFoundError."""
     catalog = open_registry(settings).reach(skill_id)
     warning = untrusted_warning(settings, "skill", skill_id)
@@ -107,8 +110,8 @@ def choose_for_skill(settings: Settings, skill_id: str) -> ChoiceExplanation:
 
 
 def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
-    """Return why a service cannot be called, the specs that it hides, and the capabilities that use
-    it.
+    """Explain why a service cannot be called. List the specs that it shadows and the capabilities
+    that use it.
 
     Raise UsageError, or ProblemsFound if its file has errors."""
     view, service = find_spec(settings, "services", service_id)
@@ -117,7 +120,7 @@ def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
     warnings: dict[str, CogcliError] = {}
     for id, binding in sorted(catalog.bindings.items()):
         if binding.service == service_id:
-            choice = _choice_of_runs(settings, registry, catalog, binding.capability)
+            choice = _explain_choice_of_runs(settings, registry, catalog, binding.capability)
             row = next((row for row in choice.body["bindings"] if row["binding_id"] == id), None)
             if row is not None:
                 uses.append({"capability_id": binding.capability, **row})
@@ -133,19 +136,20 @@ def explain_service(settings: Settings, service_id: str) -> ChoiceExplanation:
     return ChoiceExplanation(body, None, tuple(warnings.values()))
 
 
-_EXPLAIN: Final = {"skills": choose_for_skill, "services": explain_service}
+_EXPLAIN: Final = {"skills": explain_skill, "services": explain_service}
 
 
 def explain_spec(settings: Settings, kind: str, name: str) -> ChoiceExplanation:
-    """Return the choice for a skill, a service, or else the capability of this name. Raise the
-    errors of these."""
-    return _EXPLAIN.get(kind, choose_for_capability)(settings, name)
+    """Explain the choice for a skill, a service or the capability of this name.
+
+    Raise the errors of these explanations."""
+    return _EXPLAIN.get(kind, explain_capability)(settings, name)
 
 
 def explain_choice(
     catalog: Catalog, capability_id: str, given: SelectionOptions
 ) -> ChoiceExplanation:
-    """Return the choice for one capability of a catalog."""
+    """Explain the choice for one capability of a catalog."""
     found = explain_selection(catalog, capability_id, given)
     return ChoiceExplanation(
         {
@@ -159,14 +163,15 @@ def explain_choice(
             "chain": [],
             **(found.selection.to_payload() if found.selection else {}),
             "usable": found.error is None,
-            "bindings": list(_bindings(catalog, found, given)),
+            "bindings": list(_list_bindings(catalog, found, given)),
         },
         found.error,
     )
 
 
-def _bindings(catalog: Catalog, found: Explanation, given: SelectionOptions) -> Iterator[Json]:
-    """Yield every binding of the capability, those of the chain first."""
+def _list_bindings(catalog: Catalog, found: Explanation, given: SelectionOptions) -> Iterator[Json]:
+    """Yield every binding of the capability with its state. The bindings of the chain come
+    first."""
     chain = {link.binding_id: link for link in (found.selection.chain if found.selection else ())}
     first = next((link.binding_id for link in chain.values() if link.eligible), None)
     for id in dict.fromkeys((*chain, *catalog.bindings_of.get(found.capability_id, ()))):
@@ -196,7 +201,10 @@ def _bindings(catalog: Catalog, found: Explanation, given: SelectionOptions) -> 
 def _binding_state(
     catalog: Catalog, found: Explanation, id: str, first: str | None, given: SelectionOptions
 ) -> tuple[str, str]:
-    """Return `chosen`, `fallback`, `unusable` or `not named`, and the reason."""
+    """Return the state of a binding (`chosen`, `fallback`, `unusable` or `not named`) and the
+    reason.
+
+    `first` is the id of the first eligible binding of the chain."""
     selection = found.selection
     chain = selection.chain if selection else ()
     link = next((link for link in chain if link.binding_id == id), None)
@@ -208,11 +216,13 @@ def _binding_state(
         return _fallback_state(catalog, chain, id, is_first=id == first)
     binding = catalog.bindings[id]
     why = "; ".join(reason.text for reason in reasons(catalog, binding, given))
-    return ("unusable", why) if why else ("not named", _why_not_named(catalog, binding, selection))
+    return (
+        ("unusable", why) if why else ("not named", _explain_absence(catalog, binding, selection))
+    )
 
 
-def _why_not_named(catalog: Catalog, binding: Binding, selection: Selection | None) -> str:
-    """Return why a usable binding is outside of the chain."""
+def _explain_absence(catalog: Catalog, binding: Binding, selection: Selection | None) -> str:
+    """Return why a usable binding is not in the chain."""
     if binding.channel == CANDIDATE:
         return "a candidate, used only when it is named itself"
     if selection is None:
@@ -227,7 +237,8 @@ def _why_not_named(catalog: Catalog, binding: Binding, selection: Selection | No
 def _fallback_state(
     catalog: Catalog, chain: Sequence[ChainLink], id: str, *, is_first: bool
 ) -> tuple[str, str]:
-    """Return the state of a fallback. `is_first`: no binding before it in the chain is eligible."""
+    """Return the state of a fallback, and the reason. `is_first`: no earlier binding of the chain
+    is eligible."""
     before = (catalog.bindings.get(link.binding_id) for link in chain)
     owner = next(binding.id for binding in before if binding and binding.fallback == id)
     if is_first:
@@ -236,5 +247,6 @@ def _fallback_state(
 
 
 def _problems_error(catalog: Catalog, file: str) -> CogcliError:
+    """Return the error with the problems of a file, or all problems if the file has none."""
     own = [problem for problem in catalog.problems if problem.file == file]
     return ProblemsFound(sort_problems(own or catalog.problems))

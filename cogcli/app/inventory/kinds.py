@@ -48,23 +48,25 @@ class InventoryView(NamedTuple):
 
 
 def view_of(settings: Settings, catalog: Catalog) -> InventoryView:
-    """Return the view of a catalog for a command without selection flags."""
+    """Return the view of a catalog for a command that has no flags for the selection of
+    bindings."""
     options = selection_options(settings)
     needs = find_needs(open_registry(settings), catalog, options)
     return InventoryView(catalog, options, Layers(settings), needs)
 
 
 def whole_view(settings: Settings) -> InventoryView:
-    """Return the view of all specs of all layers."""
+    """Return the view of all specs in all layers."""
     return view_of(settings, open_registry(settings).everything())
 
 
 class Kind(NamedTuple):
-    """A kind of spec. `texts` returns the searched texts of a spec.
+    """A kind of spec. Its functions take a spec of the kind.
 
-    `why_not` returns short reasons why a spec cannot be used here; empty if it can. `capabilities`
-    returns the capabilities whose tags a spec has in addition to its own. `secret_keys`: whether
-    its details may hold values under secret names, which are masked."""
+    `texts` returns the searched texts. `why_not` returns short reasons why the spec cannot be used
+    here, and is empty if it can. `capabilities` returns the capabilities whose tags the spec has
+    too. `secret_keys`: whether the details may contain values under secret names, which must be
+    masked."""
 
     singular: str
     row: Callable[[InventoryView, Any], InventoryRow]
@@ -78,7 +80,7 @@ class Kind(NamedTuple):
 
 
 def find_spec(settings: Settings, kind: str, id: str) -> tuple[InventoryView, Any]:
-    """Return a spec by id, or a capability by alias, with a view of the catalog that holds it.
+    """Return a spec by id, or a capability by alias, with a view of its catalog.
 
     Raise UsageError, SkillNotFoundError or CapabilityNotFoundError, and ProblemsFound if its file
     has errors."""
@@ -102,7 +104,7 @@ def find_spec(settings: Settings, kind: str, id: str) -> tuple[InventoryView, An
 
 
 def shadows_of(catalog: Catalog, kind: str, id: str) -> list[dict[str, str]]:
-    """Return the specs that a spec hides, the weakest layer first. `kind` is in the singular."""
+    """Return the specs that a spec shadows, the weakest layer first. `kind` is singular."""
     return [
         {"layer": s.layer, "file": s.file} for s in catalog.shadows if (s.kind, s.id) == (kind, id)
     ]
@@ -225,13 +227,18 @@ def _brief_needs(needs: Iterable[Need]) -> list[str]:
     return list(dict.fromkeys(need.brief for need in needs))
 
 
-def _why_no_binding(view: InventoryView, spec: Binding) -> list[str]:
+def _explain_unusable_binding(view: InventoryView, spec: Binding) -> list[str]:
+    """Return why a binding cannot be called; empty if it can."""
     return _brief_needs(needs_of_binding(view.catalog, spec, view.options))
 
 
-def _why_no_service(view: InventoryView, spec: Service) -> list[str]:
-    """Return why the first binding of a service cannot be called; empty if any binding can."""
-    found = [_why_no_binding(view, binding) for binding in _bindings_of_service(view.catalog, spec)]
+def _explain_unusable_service(view: InventoryView, spec: Service) -> list[str]:
+    """Return why the first binding of a service cannot be called; empty if any of its bindings
+    can."""
+    found = [
+        _explain_unusable_binding(view, binding)
+        for binding in _bindings_of_service(view.catalog, spec)
+    ]
     return [] if [] in found else (found or [["no binding"]])[0]
 
 
@@ -262,7 +269,7 @@ KINDS: Final[dict[str, Kind]] = {
         _binding_details,
         domains=lambda catalog, spec: {_domain(spec.capability)},
         channels=lambda catalog, spec: {spec.channel},
-        why_not=_why_no_binding,
+        why_not=_explain_unusable_binding,
         capabilities=lambda catalog, spec: {spec.capability},
     ),
     "services": Kind(
@@ -273,7 +280,7 @@ KINDS: Final[dict[str, Kind]] = {
             _domain(bound.capability) for bound in _bindings_of_service(catalog, spec)
         },
         channels=lambda catalog, spec: {_channel_of(spec)},
-        why_not=_why_no_service,
+        why_not=_explain_unusable_service,
         capabilities=lambda catalog, spec: {
             bound.capability for bound in _bindings_of_service(catalog, spec)
         },
@@ -292,7 +299,8 @@ def list_specs(
     tag: str | None = None,
     usable: bool = False,
 ) -> list[InventoryRow]:
-    """Return one row for each spec of a kind, by id: the user's own first, then the shipped ones."""
+    """Return one row per spec of a kind, sorted by id. The user's own specs come first, then the
+    shipped ones."""
     kind = KINDS[name]
     catalog = view.catalog
     specs = [spec for _, spec in sorted(getattr(catalog, name).items())]
@@ -301,15 +309,14 @@ def list_specs(
     if channel is not None:
         specs = [spec for spec in specs if channel in kind.channels(catalog, spec)]
     if tag is not None:
-        specs = [spec for spec in specs if tag in _tags(catalog, kind, spec)]
-    rows = [_row(view, kind, spec) for spec in specs]
+        specs = [spec for spec in specs if tag in _collect_tags(catalog, kind, spec)]
+    rows = [_build_row(view, kind, spec) for spec in specs]
     rows.sort(key=lambda row: row["layer"] == BUILT_IN)
     return [row for row in rows if row["usable"] or not usable]
 
 
 def unreadable_files(view: InventoryView) -> list[Problem]:
-    """Return the first error of each file that is not readable as a spec. Lists leave such files
-    out."""
+    """Return the first error of each file that cannot be read as a spec. Lists omit such files."""
     errors = [
         problem for problem in sort_problems(view.catalog.problems) if problem.severity == "E"
     ]
@@ -322,15 +329,16 @@ def count_specs(settings: Settings, name: str) -> int:
     return len(getattr(open_registry(settings).everything(), name))
 
 
-def _row(view: InventoryView, kind: Kind, spec: Any) -> InventoryRow:
+def _build_row(view: InventoryView, kind: Kind, spec: Any) -> InventoryRow:
+    """Return the row of a spec, with its layer and whether it is usable."""
     why_not = kind.why_not(view, spec)
     row = kind.row(view, spec)
     layer = row.get("layer") or view.layers.of(spec.file)
     return {**row, "layer": layer, "usable": not why_not, "why_not": ", ".join(why_not) or None}
 
 
-def _tags(catalog: Catalog, kind: Kind, spec: Any) -> set[str]:
-    """Return the tags of a spec and of the capabilities that it implements."""
+def _collect_tags(catalog: Catalog, kind: Kind, spec: Any) -> set[str]:
+    """Return the tags of a spec, and those of its capabilities."""
     found = [catalog.capability(id) for id in kind.capabilities(catalog, spec)]
     tagged = [one for one in (spec, *found) if isinstance(one, Skill | Capability)]
     each = [list_of(one.metadata.get("tags")) for one in tagged]
@@ -338,8 +346,8 @@ def _tags(catalog: Catalog, kind: Kind, spec: Any) -> set[str]:
 
 
 class SearchResults(NamedTuple):
-    """The rows of the matching specs, the best first. Without a match, `near` words of similar
-    specs."""
+    """The rows of the matching specs, the best first. If no spec matches, `near` contains words of
+    similar specs."""
 
     rows: list[InventoryRow]
     near: tuple[str, ...]
@@ -352,21 +360,21 @@ def search_specs(view: InventoryView, name: str, words: list[str], limit: int) -
     specs = dict(sorted(getattr(view.catalog, name).items()))
     texts = {id: kind.texts(kind.row(view, spec), spec) for id, spec in specs.items()}
     hits = search(words, texts)
-    return SearchResults([_row(view, kind, specs[id]) for id in hits.keys[:limit]], hits.near)
+    return SearchResults([_build_row(view, kind, specs[id]) for id in hits.keys[:limit]], hits.near)
 
 
 def spec_details(settings: Settings, name: str, id: str) -> InventoryRow:
-    """Return all of a spec, with its layer and the specs that it hides. Values under secret names
-    are masked.
+    """Return all details of a spec, with its layer and the specs that it shadows. Values under
+    secret names are masked.
 
     Raise the errors of `find_spec`."""
     return details_of(*find_spec(settings, name, id), name)
 
 
 def details_of(view: InventoryView, spec: Any, name: str) -> InventoryRow:
-    """Return `spec_details` for a spec that is already loaded."""
+    """Return the same details as `spec_details`, for a spec that is already loaded."""
     kind = KINDS[name]
-    whole = {**_row(view, kind, spec), **kind.details(view, spec)}
+    whole = {**_build_row(view, kind, spec), **kind.details(view, spec)}
     if not kind.secret_keys:
         return whole
     masked: InventoryRow = Redactor().mask(

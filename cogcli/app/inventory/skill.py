@@ -33,7 +33,8 @@ def find_skill(settings: Settings, skill_id: str) -> tuple[Skill, Catalog]:
 
 
 def skill_row(skill: Skill) -> Json:
-    """Return the row of a skill. Its channel is the folder around its domain."""
+    """Return the row of a skill. Its channel is the folder that contains the folder of its
+    domain."""
     parts = skill.file.replace("\\", "/").split("/")
     return {
         "id": skill.id,
@@ -46,7 +47,7 @@ def skill_row(skill: Skill) -> Json:
 
 
 def row_texts(row: Json, spec: object) -> list[SearchField]:
-    """Return the searched texts of a row: the id, then description and tags, then the other
+    """Return the searched texts of a row: first the id, then description and tags, then the other
     members."""
     tags = object_of(getattr(spec, "metadata", None)).get("tags")
     words = [tag for tag in list_of(tags) if isinstance(tag, str)]
@@ -66,8 +67,8 @@ def texts_of_skill(row: Json, skill: Skill) -> list[SearchField]:
 
 
 def skill_details(skill: Skill, layers: Layers, shadows: list[dict[str, str]]) -> Json:
-    """Return the details that a row lacks: layer, hidden files, tags, fields, steps, and a sample
-    command."""
+    """Return the details that are not in the row: layer, shadowed files, tags, fields, steps, and a
+    sample command."""
     return {
         "layer": layers.of(skill.file),
         "shadows": [shadow["file"] for shadow in shadows],
