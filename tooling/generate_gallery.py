@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from cogcli.app.inventory.skill import sample_run
-from cogcli.app.needs import KINDS, outside_need
+from cogcli.app.needs import KINDS, find_outside_need
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import BindingResolutionError
@@ -72,7 +72,7 @@ def _needs(catalog: Catalog, skill: Skill) -> Iterator[str]:
             link = named_binding(catalog, capability.id, SelectionOptions()).chain[0]
         except BindingResolutionError:
             continue
-        if need := outside_need(catalog, capability, link):
+        if need := find_outside_need(catalog, capability, link):
             yield KINDS[need.kind]
         if extra := catalog.bindings[link.binding_id].metadata.extra:
             yield f"extra `{extra}`"

@@ -48,7 +48,8 @@ NETWORK: Final = "COGCLI_TEST_NETWORK"
 
 
 class Need(NamedTuple):
-    """One missing requirement, and a cure. `kind` is one of KINDS."""
+    """One missing requirement, with the command or change that satisfies it. `kind` is one of
+    KINDS."""
 
     kind: str
     text: str
@@ -78,12 +79,12 @@ _FEW: Final = 6
 
 class MissingNeeds:
     """The missing requirements of the capabilities and skills of a catalog. The network is assumed
-    to exist.
+    to work.
 
-    A need is anything that keeps a run from starting: the same checks decide on the same part of
-    the registry. For many requests, all files are checked once, and then only closures with a
-    faulty file. A closure has no problem that the whole catalog lacks, except in the choice of
-    bindings, which `_needs` reports."""
+    A need is anything that keeps a run from starting, so the checks of a run find it in the
+    closure. After a few closures, all files are checked once, and from then on only closures that
+    contain a file with an error. This is sound because a closure has no error that the whole
+    catalog lacks, except errors in the selection of bindings. `_needs_of_selection` finds these."""
 
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self._catalog = catalog
@@ -95,7 +96,7 @@ class MissingNeeds:
         self._faulty: frozenset[str] | None = None
 
     def capability(self, id: str) -> tuple[Need, ...]:
-        """Return the missing needs of a capability with its gates; empty if it can be called."""
+        """Return the missing needs of a capability and its gates; empty if it can be called."""
         if id not in self._capabilities:
             self._capabilities[id] = self._needs_of_closure(
                 capability_closure(self._catalog, id), [id]
@@ -103,8 +104,9 @@ class MissingNeeds:
         return self._capabilities[id]
 
     def skill(self, id: str) -> tuple[Need, ...]:
-        """Return the missing needs of a skill with its closure, without repeats; empty if it can
-        run. A skill in a cycle cannot."""
+        """Return the missing needs of a skill and its closure, each once; empty if it can run.
+
+        A skill in a cycle always has a need."""
         if id not in self._skills:
             closure = skill_closure(self._catalog, id)
             called = dict.fromkeys(
@@ -124,12 +126,14 @@ class MissingNeeds:
         names = dict.fromkeys([*called, *closure.capabilities])
         needs = [need for name in names for need in self._needs_of_call(name)]
         if self._may_be_refused(closure):
-            needs += _refusals(closure, self._options)
+            needs += _find_closure_errors(closure, self._options)
         return tuple(dict.fromkeys(needs))
 
     def _may_be_refused(self, closure: Catalog) -> bool:
-        """Whether a file of a closure has a problem, or a problem belongs to no spec; True if
-        unknown."""
+        """Whether a run of the closure may be refused for the errors in files.
+
+        True if a file of the closure has an error, if a file with an error contains no spec of the
+        catalog, or if this is unknown."""
         self._closures += 1
         catalog = self._catalog
         if self._closures <= _FEW or catalog.partial or catalog.only is not None:
@@ -141,16 +145,17 @@ class MissingNeeds:
         return not faulty.isdisjoint(_spec_files(closure)) or not faulty <= _spec_files(catalog)
 
     def _needs_of_call(self, id: str) -> tuple[Need, ...]:
-        """Return the missing needs of the binding that is called for a capability."""
+        """Return the missing needs of the binding that is selected for a capability."""
         if id not in self._called:
-            self._called[id] = tuple(_needs(self._catalog, id, self._options))
+            self._called[id] = tuple(_needs_of_selection(self._catalog, id, self._options))
         return self._called[id]
 
 
 class NeedsOfRuns(MissingNeeds):
-    """The missing needs in a project that is not trusted (docs/reference/service.md#trust). A run
-    of a spec from a trusted layer sees only trusted layers; any other run may only call services
-    that are open to such a project."""
+    """The missing needs in a project that is not trusted (docs/reference/service.md#trust).
+
+    A run of a spec from a trusted layer reads only trusted layers. Any other run may only call
+    services that are open to such a project."""
 
     def __init__(self, trusted: Catalog, whole: Catalog, options: SelectionOptions) -> None:
         super().__init__(whole, options)
@@ -158,18 +163,19 @@ class NeedsOfRuns(MissingNeeds):
         self._needs_of_trusted = MissingNeeds(trusted, options)
 
     def capability(self, id: str) -> tuple[Need, ...]:
-        """See MissingNeeds."""
+        """Return the missing needs of a capability and its gates; empty if it can be called."""
         if self._trusted.capability(id) is not None:
             return self._needs_of_trusted.capability(id)
         return super().capability(id)
 
     def skill(self, id: str) -> tuple[Need, ...]:
-        """See MissingNeeds."""
+        """Return the missing needs of a skill and its closure, each once; empty if it can run."""
         return self._needs_of_trusted.skill(id) if id in self._trusted.skills else super().skill(id)
 
 
 def find_needs(registry: Registry, catalog: Catalog, options: SelectionOptions) -> MissingNeeds:
-    """Return the missing needs of a catalog: all specs of a registry, or the closure of one run."""
+    """Return the missing needs of a catalog, which has all specs of a registry or the closure of
+    one run."""
     if registry.is_trusted or catalog.partial:
         return MissingNeeds(catalog, options)
     distrust = registry.without_trust().distrust
@@ -178,13 +184,13 @@ def find_needs(registry: Registry, catalog: Catalog, options: SelectionOptions) 
 
 
 def _spec_files(catalog: Catalog) -> set[str]:
-    """Return the files of the specs of a catalog, also of those with errors."""
+    """Return the files of the specs of a catalog, including files with errors."""
     by_kind = (catalog.skills, catalog.capabilities, catalog.bindings, catalog.services)
     return {spec.file for specs in by_kind for spec in specs.values()} | {*catalog.broken.values()}
 
 
-def _refusals(closure: Catalog, options: SelectionOptions) -> Iterator[Need]:
-    """Yield the problems that keep a run of the closure from starting, except those of the choice
+def _find_closure_errors(closure: Catalog, options: SelectionOptions) -> Iterator[Need]:
+    """Yield the errors that keep a run of the closure from starting, except errors in the selection
     of bindings."""
     told = [
         error.message
@@ -201,6 +207,7 @@ def _refusals(closure: Catalog, options: SelectionOptions) -> Iterator[Need]:
 def _selection_error(
     catalog: Catalog, id: str, options: SelectionOptions
 ) -> BindingResolutionError | None:
+    """Return the error of the selection of a binding; None if the selection succeeds."""
     try:
         select(catalog, id, options)
     except BindingResolutionError as error:
@@ -208,7 +215,8 @@ def _selection_error(
     return None
 
 
-def _needs(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[Need]:
+def _needs_of_selection(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[Need]:
+    """Yield the missing needs of the binding that is selected for a capability."""
     if catalog.capability(id) is None:
         yield Need("binding", f"no capability `{id}`", short=f"capability {id}")
         return
@@ -219,15 +227,15 @@ def _needs(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[Nee
         return
     service = catalog.services.get(link.service_id or "")
     for reason in link.reasons:
-        yield _need(reason, service)
+        yield _need_from_reason(reason, service)
     if link.eligible and service is not None and (extra := protocol_extra(service)):
         yield Need("extra", f"it needs the extra `{extra}`", install_line(extra), f"extra {extra}")
 
 
 def first_eligible_link(catalog: Catalog, id: str, options: SelectionOptions) -> ChainLink:
-    """Return the first binding of a capability that can be called, else the first of its chain.
+    """Return the first binding of a capability that can be called, or else the first of its chain.
 
-    Raise BindingResolutionError if no binding is named."""
+    Raise BindingResolutionError if no binding is selected."""
     chain = named_binding(catalog, id, options)
     return next((link for link in chain.tried if link.eligible), chain.chain[0])
 
@@ -235,10 +243,11 @@ def first_eligible_link(catalog: Catalog, id: str, options: SelectionOptions) ->
 def needs_of_binding(catalog: Catalog, binding: Binding, options: SelectionOptions) -> list[Need]:
     """Return the missing needs of a binding; empty if it can be called."""
     service = catalog.services.get(binding.service)
-    return [_need(reason, service) for reason in reasons(catalog, binding, options)]
+    return [_need_from_reason(reason, service) for reason in reasons(catalog, binding, options)]
 
 
-def _need(reason: Reason, service: Service | None) -> Need:
+def _need_from_reason(reason: Reason, service: Service | None) -> Need:
+    """Convert the reason why a binding cannot be called to a need."""
     kind = reason.need or _BY_CODE.get(reason.code, "binding")
     kind = MODEL if kind == "service" and is_model(service) else kind
     return Need(kind, reason.text, reason.cure, reason.short)
@@ -255,8 +264,8 @@ def protocol_extra(service: Service) -> str:
     return extra if extra and missing_module(extra) else ""
 
 
-def outside_need(catalog: Catalog, capability: Capability, link: ChainLink) -> Need | None:
-    """Return the need of a call outside this machine; None for a function on this machine."""
+def find_outside_need(catalog: Catalog, capability: Capability, link: ChainLink) -> Need | None:
+    """Return the need for a service outside this machine; None for a function on this machine."""
     service = catalog.services.get(link.service_id or "")
     if service is None:
         return None
@@ -270,14 +279,15 @@ def outside_need(catalog: Catalog, capability: Capability, link: ChainLink) -> N
 
 
 def count_first_needs(found: Iterable[tuple[Need, ...]]) -> dict[str, int]:
-    """Count the first needs by kind, in the order of KINDS. Entries without needs are left out."""
+    """Count entries by their first need, in the order of KINDS. Entries without needs are not
+    counted."""
     order = [*KINDS]
     first = [min(needs, key=lambda need: order.index(need.kind)).kind for needs in found if needs]
     return {kind: first.count(kind) for kind in KINDS if kind in first}
 
 
-def counted_text(counts: dict[str, int]) -> str:
-    """Return `a model (4), the web (5)`; for a single kind only its words."""
+def describe_counts(counts: dict[str, int]) -> str:
+    """Return counts as `a model (4), the web (5)`. If there is only one kind, omit the count."""
     if len(counts) == 1:
         return KINDS[next(iter(counts))]
     return ", ".join(f"{KINDS[kind]} ({count})" for kind, count in counts.items())

@@ -11,9 +11,10 @@ from cogcli.declarations.pack_spec import Pack
 
 
 class Promotion(NamedTuple):
-    """A changed pin: its new and its old version, None for no pin.
+    """The result of a change of a pin.
 
-    `environment` is empty for the default one. `undo` is the command that reverts the change."""
+    `reference` is the new reference and `before` the old one, each None for no pin. `environment`
+    is empty for the default one. `undo` is the command that reverts the change."""
 
     pack_id: str
     environment: str
@@ -25,8 +26,9 @@ class Promotion(NamedTuple):
 
 
 def promote(settings: Settings, pack: Pack, environment: str | None) -> Promotion:
-    """Pin exactly this pack, in an environment or by default. Raise UsageError and the errors of
-    `write_pin`."""
+    """Pin exactly this version of a pack, in an environment or by default.
+
+    Raise UsageError and the errors of `write_pin`."""
     return _write_version(settings, pack.pack_id, environment, pack.ref)
 
 
@@ -38,6 +40,7 @@ def unpin(settings: Settings, pack_id: str, environment: str | None) -> Promotio
 def _write_version(
     settings: Settings, id: str, environment: str | None, reference: str | None
 ) -> Promotion:
+    """Write the pin and return the change. A `reference` of None removes the pin."""
     name = "" if environment is None else parse_environment_name(environment, "`--env`")
     version = reference.partition("@")[2] if reference else None
     done = write_pin(settings, id, version, name)

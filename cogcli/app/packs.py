@@ -1,5 +1,5 @@
-"""Packs on the command line: look-up by reference, pin or file, checks, and trials of their policy
-(docs/reference/pack.md#check)."""
+"""Packs on the command line: the lookup by reference, pin or file, checks, and trials of their
+policy (docs/reference/pack.md#check)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _POLICY: Final = "/policy_layer"
 
 
 class FoundPack(NamedTuple):
-    """A pack, its file, and the registry that it refers to."""
+    """A pack, its file, and the registry in which its references are resolved."""
 
     pack: Pack
     file: str
@@ -36,16 +36,17 @@ class FoundPack(NamedTuple):
 
 
 def check_pack_file(settings: Settings, name: str) -> RegistryCheck:
-    """Return the problems of a pack, given by reference or file. Raise the errors of `find_pack`,
-    except for a pack with errors."""
+    """Return the problems of a pack, which is given by reference or file.
+
+    Raise the errors of `find_pack`, but return the problems of a pack with errors."""
     return check_registry(settings, [_locate(settings, name).path], kind="pack")
 
 
 def check_policy(settings: Settings, name: str) -> RegistryCheck:
-    """Return the problems of a pack's policy, and its rules that can never decide.
+    """Return the problems of a pack's policy, and its rules that never decide.
 
-    Raise the errors of `find_pack`, except for a pack with errors. For an unreadable file all its
-    problems are returned."""
+    Raise the errors of `find_pack`, but return the problems of a pack with errors. For an
+    unreadable file, return all its problems."""
     checked = check_pack_file(settings, name)
     catalog = checked.catalog
     pack = next(
@@ -66,11 +67,12 @@ def check_policy(settings: Settings, name: str) -> RegistryCheck:
 
 
 def resolve_pack(settings: Settings, name: str, skill_id: str = "") -> str:
-    """Return the reference of a named pack: the name itself, or the pin of a bare id.
+    """Return the reference of a named pack: the name itself, or the reference to which a bare id is
+    pinned.
 
-    It searches the layers of a run of the skill; without a skill, those of a run of the pack's
-    agent. Raise EnvironmentRefusal `pack.unpinned` or `pack.unknown`, and `pack.mismatch` if layers
-    hold several packs of this version and no hash selects one."""
+    The searched layers are those of a run of the skill. Without a skill, they are those of a run of
+    the pack's agent. Raise EnvironmentRefusal `pack.unpinned` or `pack.unknown`, and
+    `pack.mismatch` if layers contain different packs of this version and no hash selects one."""
     return _locate(
         settings, name, run_of=("skill", skill_id) if skill_id else ("pack", "")
     ).reference
@@ -78,18 +80,19 @@ def resolve_pack(settings: Settings, name: str, skill_id: str = "") -> str:
 
 def read_pack(settings: Settings, name: str) -> Pack:
     """Return a pack by reference, bare id or file. Raise the errors of `find_pack`."""
-    return _find(settings, name, packs_alone=True).pack
+    return _load_pack(settings, name, packs_alone=True).pack
 
 
 def find_pack(settings: Settings, name: str) -> FoundPack:
-    """Return a pack by reference, bare id or file, with its registry.
+    """Return a pack and its registry. The pack is given by reference, bare id or file.
 
-    Raise the errors of `resolve_pack`, `pack.mismatch` for another hash than the named one, and
-    ProblemsFound for a pack with errors."""
-    return _find(settings, name, packs_alone=False)
+    Raise the errors of `resolve_pack`, `pack.mismatch` if its hash is not the one in the reference,
+    and ProblemsFound for a pack with errors."""
+    return _load_pack(settings, name, packs_alone=False)
 
 
-def _find(settings: Settings, name: str, *, packs_alone: bool) -> FoundPack:
+def _load_pack(settings: Settings, name: str, *, packs_alone: bool) -> FoundPack:
+    """Return the same as `find_pack`. With `packs_alone`, its registry contains only packs."""
     located = _locate(settings, name)
     catalog = open_registry(settings).files([located.path], packs_alone=packs_alone)
     pack = next(
@@ -107,11 +110,14 @@ def _find(settings: Settings, name: str, *, packs_alone: bool) -> FoundPack:
 
 
 class _LocatedPack(NamedTuple):
+    """The reference of a pack, empty if it was given as a file, and the path of its file."""
+
     reference: str
     path: str
 
 
 def _unknown_pack_error(settings: Settings, registry: Registry, id: str) -> EnvironmentRefusal:
+    """Return the error for an id without a pack in the searched layers."""
     if open_registry(settings).paths("pack", id):
         return EnvironmentRefusal(
             "pack.unknown",
@@ -126,13 +132,13 @@ def _unknown_pack_error(settings: Settings, registry: Registry, id: str) -> Envi
 def _locate(
     settings: Settings, name: str, *, run_of: tuple[str, str] | None = None
 ) -> _LocatedPack:
-    """Return the reference of a name, and its file; for a file the reference is empty.
+    """Return the reference and the file of a named pack.
 
-    `run_of` is the kind and id of the run whose layers count; an empty id means the pack's own
-    agent."""
+    `run_of` is the kind and id of the run whose layers are searched. An empty id stands for the
+    pack's own agent."""
     if name.endswith((".yaml", ".yml")):
         return _locate_file(name)
-    reference = name if "@" in name else _pinned_reference(settings, name)
+    reference = name if "@" in name else _find_pinned_reference(settings, name)
     id, mark, wanted = reference.partition("#")
     if mark and not wanted:
         hint = (
@@ -146,19 +152,21 @@ def _locate(
     if not paths:
         raise _unknown_pack_error(settings, registry, id)
     if len(paths) > 1:
-        paths = _choose_among(settings, registry, id, wanted) or paths
+        paths = _files_with_hash(settings, registry, id, wanted) or paths
     return _LocatedPack(reference, paths[-1])
 
 
 def _locate_file(name: str) -> _LocatedPack:
+    """Return a pack that is given as a file. Raise UsageError if the file does not exist."""
     if not os.path.lexists(name):
         raise UsageError("input.file", f"`{name}` does not exist", hint="name the file of a pack")
     return _LocatedPack("", name)
 
 
-def _choose_among(settings: Settings, registry: Registry, id: str, wanted: str) -> list[str]:
-    """Return the files of a pack with the wanted hash. Without one return none; raise EnvironmentRefusal if the files
-    differ."""
+def _files_with_hash(settings: Settings, registry: Registry, id: str, wanted: str) -> list[str]:
+    """Return the files of a pack with the wanted hash.
+
+    If no hash is wanted, return an empty list, or raise EnvironmentRefusal if the files differ."""
     hashes = registry.packs(id)
     if wanted:
         return [path for path, each in hashes.items() if each == wanted]
@@ -169,9 +177,10 @@ def _choose_among(settings: Settings, registry: Registry, id: str, wanted: str) 
     return []
 
 
-def _pinned_reference(settings: Settings, id: str) -> str:
-    """Return the reference to which a bare id is pinned; it never picks the newest. Raise
-    EnvironmentRefusal."""
+def _find_pinned_reference(settings: Settings, id: str) -> str:
+    """Return the reference to which a bare id is pinned.
+
+    Raise EnvironmentRefusal if it is not pinned, even if only one version exists."""
     settings.require_sound_files()
     pin = active_pins(settings).get(id)
     if pin is not None:
@@ -194,18 +203,18 @@ def _pinned_reference(settings: Settings, id: str) -> str:
 
 
 def evaluate_call(found: FoundPack, capability_id: str, data: Json) -> Verdict:
-    """Return the verdict of the three checks on a call with this data
+    """Return the verdict of a pack's policy on a call with this data
     (docs/reference/pack.md#rules).
 
-    Intent, role, ceiling, user and arguments are in `request`, `agent`, `run`, `user` and `args`.
-    Raise UsageError for an unknown capability and for data of a wrong type, which would describe
-    another call."""
+    `request`, `agent`, `run`, `user` and `args` in the data hold intent, role, ceiling, user and
+    arguments. Raise UsageError for an unknown capability and for data of a wrong type, which would
+    describe another call."""
     pack, catalog = found.pack, found.catalog
     capability = find_tool(catalog, capability_id)
     if capability is None:
         hint = suggestion(capability_id, tool_names(catalog))
         raise UsageError("usage.value", f"no capability `{capability_id}`", hint=hint)
-    _require_parts(data)
+    _require_valid_data(data)
     given = read_record(CallData, data)
     call = GovernedCall(
         capability.id,
@@ -219,7 +228,7 @@ def evaluate_call(found: FoundPack, capability_id: str, data: Json) -> Verdict:
 
 
 class CallIdentity(Record):
-    """The members of the parts of the data that identify a call."""
+    """The members of an object in the data that identify a call."""
 
     intent: str
     id: object = "default"
@@ -228,7 +237,7 @@ class CallIdentity(Record):
 
 
 class CallData(Record):
-    """The data of a call to try."""
+    """The data that describes a call."""
 
     request: CallIdentity
     user: CallIdentity
@@ -247,7 +256,9 @@ _PARTS: Final = {
 """The text members of the data that identify a call, by object."""
 
 
-def _require_parts(data: Json) -> None:
+def _require_valid_data(data: Json) -> None:
+    """Raise UsageError if a member that identifies the call has a wrong type or an unknown safety
+    mode."""
     for name, texts in _PARTS.items():
         part = data.get(name)
         if part is None:

@@ -30,10 +30,10 @@ from cogcli.specs.step_values import references_in
 
 
 def plan_given(settings: Settings, given: GivenRun, write: Callable[[Json], None]) -> list[Problem]:
-    """Pass the plan of a command line to `write`, and return the warnings. Nothing is executed.
+    """Pass the plan of a run to `write`, and return the warnings. Nothing is executed.
 
     Raise the errors of `prepare_given`. The plan of a refused run is written first, unless its
-    specs are broken."""
+    specs have errors."""
     request = given.request
     catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
     options = SelectionOptions.of(request.options, settings.environ)
@@ -57,7 +57,7 @@ def _plan(catalog: Catalog, request: RunRequest, options: SelectionOptions, exit
         **own,
         "skills": survey.nested,
         "needs": {
-            **_needs(survey.calls, request),
+            **_describe_needs(survey.calls, request),
             "missing": [
                 need.to_payload() for need in MissingNeeds(catalog, options).skill(request.skill_id)
             ],
@@ -76,7 +76,7 @@ class _Survey:
         self._by_name = catalog.by_name
 
     def skill(self, skill: Skill) -> Json:
-        """Version, number of waves and steps of one skill."""
+        """Return the version, the number of waves, and the steps of a skill."""
         wave_of: dict[str, int] = {}
         redactor = Redactor()
         steps = []
@@ -94,6 +94,7 @@ class _Survey:
         return {"version": skill.version, "waves": max(wave_of.values(), default=0), "steps": steps}
 
     def _step(self, step: PlannedStep) -> Json:
+        """Return what a step reads and calls, as members of its entry."""
         entry: Json = {"reads": list(reads_of(step))}
         if step.step.config.condition is not None:
             entry["condition"] = step.step.config.condition
@@ -106,6 +107,7 @@ class _Survey:
         return entry
 
     def _target(self, target: StepTarget) -> Json:
+        """Return what a step calls: a nested skill, or the service of a capability."""
         if target.capability is None:
             if target.skill_id not in self.nested:
                 self.nested[target.skill_id] = {}  # its place in the order of first calls
@@ -116,7 +118,8 @@ class _Survey:
 
 
 def reads_of(step: PlannedStep) -> dict[str, None]:
-    """The references in the input of a step, then those in its expressions, without its loop variables."""
+    """Return the references in a step's input and then those in its expressions, without loop
+    variables."""
     found: dict[str, None] = {}
     for reference in references_in(step.step.input, step.step.loop_names):
         if reference.namespace in READABLE:
@@ -129,7 +132,7 @@ def reads_of(step: PlannedStep) -> dict[str, None]:
 
 
 class PlannedCalls:
-    """The capabilities that a run may call, gates included, and their bindings."""
+    """The capabilities that a run may call, including gates, and their bindings."""
 
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self.capabilities: dict[str, Capability] = {}
@@ -146,12 +149,14 @@ class PlannedCalls:
                 self.add(called)
 
     def tool(self, capability_id: str) -> str | None:
-        """`protocol:service` of the binding that is called first; None where none can be selected."""
+        """Return `protocol:service` of the first binding that a call uses; None if no binding can
+        be selected."""
         found = next(self.bindings(capability_id), None)
         return f"{found[0].protocol}:{found[0].service}" if found else None
 
     def bindings(self, capability_id: str) -> Iterator[tuple[Binding, Service]]:
-        """The bindings that may be called, in the order of their turn; else the one that cannot be."""
+        """Yield the bindings that a call may use, in order. If none can be called, yield the first
+        of the chain."""
         try:
             chain = named_binding(self._catalog, capability_id, self.options).chain
         except BindingResolutionError:
@@ -163,8 +168,8 @@ class PlannedCalls:
                 yield binding, service
 
 
-def _needs(calls: PlannedCalls, request: RunRequest) -> Json:
-    """The needs of all calls together, each with whether it is met."""
+def _describe_needs(calls: PlannedCalls, request: RunRequest) -> Json:
+    """Return the needs of all calls, each with whether it is satisfied."""
     called = calls.capabilities.values()
     levels = [c.safety.trust_level for c in called if c.safety]
     needed, given = (
@@ -173,8 +178,8 @@ def _needs(calls: PlannedCalls, request: RunRequest) -> Json:
     )
     asking = [c.id for c in called if c.safety and c.safety.requires_confirmation]
     return {
-        "variables": list(_variables(calls)),
-        "network": sorted(_hosts(calls)),
+        "variables": list(_describe_variables(calls)),
+        "network": sorted(_find_hosts(calls)),
         "trust": {
             "needed": needed,
             "given": given,
@@ -192,8 +197,9 @@ def _needs(calls: PlannedCalls, request: RunRequest) -> Json:
     }
 
 
-def _variables(calls: PlannedCalls) -> Iterator[Json]:
-    """The variables of the bindings called first; a fallback whose variables are not set is skipped."""
+def _describe_variables(calls: PlannedCalls) -> Iterator[Json]:
+    """Yield the variables of the first binding of each capability. A fallback may be used without
+    them."""
     seen = set()
     for capability_id in calls.capabilities:
         for binding, service in list(calls.bindings(capability_id))[:1]:
@@ -207,8 +213,8 @@ def _variables(calls: PlannedCalls) -> Iterator[Json]:
                     }
 
 
-def _hosts(calls: PlannedCalls) -> set[str]:
-    """The hosts of all callable bindings."""
+def _find_hosts(calls: PlannedCalls) -> set[str]:
+    """Return the hosts of all bindings that may be called."""
     settings = [service.settings for id in calls.capabilities for _, service in calls.bindings(id)]
     hosts = (urlsplit(each.get("base_url") or each.get("url") or "").hostname for each in settings)
     return set(filter(None, hosts))

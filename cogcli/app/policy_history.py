@@ -1,5 +1,5 @@
-"""`policy explain` and `policy diff`: the reasons of recorded decisions, and those that another
-pack decides differently (docs/reference/pack.md#explain)."""
+"""`policy explain` and `policy diff`: the reasons of recorded decisions, and the decisions that
+another pack changes (docs/reference/pack.md#explain)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ASKING = ("allow_with_gate", "escalate")
 
 
 class GovernedLog(NamedTuple):
-    """The log of a run under a pack, with the specs and the pack that it pinned."""
+    """The log of a run under a pack, with the pinned specs and the pinned pack."""
 
     events: list[Event]
     started: Event
@@ -44,7 +44,7 @@ class GovernedLog(NamedTuple):
 class DecisionChange(NamedTuple):
     """A recorded decision, and the verdicts of two packs on the same call.
 
-    If a verdict cannot be computed, it is None and `why` has the reason."""
+    A verdict that cannot be computed is None. Then `why` contains the reason."""
 
     episode_id: str
     event: Event
@@ -65,8 +65,8 @@ class DecisionChange(NamedTuple):
 
 
 class EpisodeComparison(NamedTuple):
-    """The number of compared decisions of an episode, the changed ones, and those that could not be
-    computed."""
+    """The number of compared decisions of an episode, those that differ, and those that could not
+    be computed."""
 
     decisions: int
     changed: list[DecisionChange]
@@ -74,8 +74,9 @@ class EpisodeComparison(NamedTuple):
 
 
 def read_governed(directory: Path) -> GovernedLog | None:
-    """Return the log of an episode; None without a pack. Raise EnvironmentRefusal
-    `episode.unreadable`."""
+    """Return the log of an episode; None if the run had no pack.
+
+    Raise EnvironmentRefusal `episode.unreadable`."""
     events, log = read_log_index(directory)
     request = PolicyRequest.recorded(start_of(log.started)) if log.started else None
     if log.started is None or request is None or not request.pack:
@@ -90,7 +91,8 @@ def read_governed(directory: Path) -> GovernedLog | None:
 
 
 def explain_episode(directory: Path) -> list[Json]:
-    """Return the reasons of each governed decision of an episode, in order; empty without a pack.
+    """Return the reasons of each governed decision of an episode, in order; empty if the run had no
+    pack.
 
     Raise the errors of `read_governed`."""
     log = read_governed(directory)
@@ -104,6 +106,7 @@ def explain_episode(directory: Path) -> list[Json]:
 
 
 def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecision) -> Json:
+    """Return the reasons of one decision, as an object of `policy explain`."""
     event = found.event
     told = {
         name: event.payload.get(name)
@@ -127,14 +130,15 @@ def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecisi
         "step_id": event.step_id,
         "caused_by": event.caused_by,
     }
-    stages = _stages(event, list(_events_after_decision(log.events, event)))
+    stages = _list_stages(event, list(_events_after_decision(log.events, event)))
     return {**where, **told, "stages": stages, **_explain_comparisons(policy, found)}
 
 
 def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> Json:
-    """Return the comparisons that decided a call, and changes that would flip it.
+    """Return the comparisons that decided a call, and the changes of values that would change the
+    verdict.
 
-    They are empty if the log does not reproduce the decision."""
+    Both are empty if evaluating the policy again gives a different decision."""
     if found.case is None or found.verdict is None or found.is_changed:
         why = (
             found.why
@@ -156,7 +160,8 @@ def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> Json:
 
 
 def _events_after_decision(events: Sequence[Event], decision: Event) -> Iterator[Event]:
-    """Yield the events of a step, its gates included, from a decision up to the next one about it."""
+    """Yield the events of a step and its gates after a decision, up to the next decision about the
+    step."""
     for event in events:
         if (
             event.run_id != decision.run_id
@@ -171,8 +176,9 @@ def _events_after_decision(events: Sequence[Event], decision: Event) -> Iterator
             yield event
 
 
-def _stages(decision: Event, later: Sequence[Event]) -> list[dict[str, str]]:
-    """Return the stages of a governed call in order, each with its outcome."""
+def _list_stages(decision: Event, later: Sequence[Event]) -> list[dict[str, str]]:
+    """Return the stages of a governed call in order, each with its outcome. `later` are the events
+    after the decision."""
     decided = read_record(PolicyDecided, decision.payload)
     verdict, stage = decided.verdict, decided.stage
     at = len(_CHECKS) if stage is None else _CHECKS.index(stage)
@@ -181,12 +187,13 @@ def _stages(decision: Event, later: Sequence[Event]) -> list[dict[str, str]]:
         for number, name in enumerate(_CHECKS)
     ]
     if verdict in _ASKING:
-        return [*stages, _answer(later)]
+        return [*stages, _approval_stage(later)]
     return [*stages, *_stages_after_policy(later)] if verdict == "allow" else stages
 
 
 def _check_outcome(verdict: str | None, distance: int) -> str:
-    """Return the outcome of a check at this distance behind the one that decided."""
+    """Return the outcome of one check. `distance` is its position relative to the check that
+    decided: negative for earlier checks, 0 for that check."""
     if verdict == "allow" or distance < 0:
         return "passed"
     if distance == 0:
@@ -194,8 +201,8 @@ def _check_outcome(verdict: str | None, distance: int) -> str:
     return "passed" if verdict in _ASKING else "not reached"
 
 
-def _answer(later: Sequence[Event]) -> dict[str, str]:
-    """Return the stage of a person's answer."""
+def _approval_stage(later: Sequence[Event]) -> dict[str, str]:
+    """Return the stage of the approval, with the person who answered."""
     answer = _find_first(later, lambda row: row.resolves)
     if answer is None:
         return _stage("approval", "waiting", "")
@@ -212,19 +219,19 @@ class AnsweringPerson(Record):
 
 
 def _find_first(events: Sequence[Event], fits: Callable[[EventType], bool]) -> Event | None:
-    """Return the first event whose type has this property."""
+    """Return the first event whose type fits; None if no event does."""
     return next((event for event in events if fits(row_of(event.event_type))), None)
 
 
 def _stages_after_policy(later: Sequence[Event]) -> Iterator[dict[str, str]]:
-    """Yield safety, budget, intent and invocation of an allowed call."""
+    """Yield the stages safety, budget, intent and invocation of a call that the policy allowed."""
     started = _find_first(later, lambda row: row.starts)
     spent = next((event for event in later if event.event_type == "budget.exceeded"), None)
     closing = _find_first(later, lambda row: row.closes)
     ended = read_record(StepFinished, closing.payload if closing else None)
     code = ended.error.code if ended.error else ""
     if started is None and spent is None:
-        yield _undecided_safety(later, code)
+        yield _failed_safety_stage(later, code)
         return
     yield _stage("safety", "passed", "")
     key = read_record(BudgetExceeded, spent.payload).key if spent else ""
@@ -234,8 +241,8 @@ def _stages_after_policy(later: Sequence[Event]) -> Iterator[dict[str, str]]:
         yield _stage("invocation", ended.step_status if closing else "no result", code)
 
 
-def _undecided_safety(later: Sequence[Event], code: str) -> dict[str, str]:
-    """Return the stage of safety for a call that it did not let through."""
+def _failed_safety_stage(later: Sequence[Event], code: str) -> dict[str, str]:
+    """Return the stage of safety for a call that did not pass it."""
     if code:
         return _stage("safety", "refused", code)
     is_asked = _find_first(later, lambda row: row.asks) is not None
@@ -243,15 +250,16 @@ def _undecided_safety(later: Sequence[Event], code: str) -> dict[str, str]:
 
 
 def _stage(name: str, outcome: str, reason: str | None) -> dict[str, str]:
+    """Return one stage as an object. An empty reason is omitted."""
     return {"stage": name, "outcome": outcome, **({"reason": reason} if reason else {})}
 
 
 def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison | None:
-    """Return the decisions of an episode that differ between two packs; None for a run under no
-    pack of that id.
+    """Return the decisions of an episode that two packs make differently; None if the run had no
+    pack with the id of the old one.
 
-    If the run was under exactly the old pack, its recorded decisions count. Raise the errors of
-    `read_governed`."""
+    If the run was under exactly the old pack, its recorded decisions are compared. Raise the errors
+    of `read_governed`."""
     log = read_governed(directory)
     if log is None or log.pack.pack_id != old.pack_id:
         return None
@@ -259,27 +267,29 @@ def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison 
     changed, undecided = [], []
     exact = log.pack.hash == old.hash
     for mine, theirs in zip(before, _decide_again_under(log, new), strict=True):
-        was = _comparable(mine.event.payload) if exact else _comparable_verdict(mine)
+        was = _select_compared_members(mine.event.payload) if exact else _comparable_verdict(mine)
         will = _comparable_verdict(theirs)
         why = theirs.why or ("" if exact else mine.why)
         change = DecisionChange(directory.name, mine.event, was, will, why)
         if was is None or will is None:
             undecided.append(change)
-        elif _decides_otherwise(was, will):
+        elif _has_different_effect(was, will):
             changed.append(change)
     return EpisodeComparison(len(before), changed, undecided)
 
 
-def _decides_otherwise(was: Json, will: Json) -> bool:
+def _has_different_effect(was: Json, will: Json) -> bool:
     """Whether two verdicts differ in more than their reasons."""
     return any(was[name] != will[name] for name in ("verdict", "gate", "obligations"))
 
 
 def _comparable_verdict(found: ReplayedDecision) -> Json | None:
-    return None if found.verdict is None else _comparable(found.verdict.to_payload())
+    """Return the compared members of a computed verdict; None if it could not be computed."""
+    return None if found.verdict is None else _select_compared_members(found.verdict.to_payload())
 
 
 def _decide_again_under(log: GovernedLog, pack: Pack) -> list[ReplayedDecision]:
+    """Return the decisions of a log as a pack makes them."""
     recorded = policy_under(log.catalog, log.pack, log.started)
     policy = (
         recorded if pack.hash == log.pack.hash else policy_under(log.catalog, pack, log.started)
@@ -287,8 +297,8 @@ def _decide_again_under(log: GovernedLog, pack: Pack) -> list[ReplayedDecision]:
     return list(decide_again(log.events, log.catalog, recorded, policy))
 
 
-def _comparable(payload: Json) -> Json:
-    """Return the fields of a decision that two packs are compared by. A missing value is empty."""
+def _select_compared_members(payload: Json) -> Json:
+    """Return the compared members of a decision. A missing text becomes an empty one."""
     told = {
         name: payload.get(name) or "" for name in ("verdict", "gate", "rule", "reason", "stage")
     }

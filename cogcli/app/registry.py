@@ -1,4 +1,4 @@
-"""The registry of a command, and the display of its specs."""
+"""The registry of a command, and the layers and display of its specs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from cogcli.specs.selection import SelectionOptions
 def open_registry(settings: Settings) -> Registry:
     """Open the registry of all layers, with the user's cache of compiled specs.
 
-    Broken settings of a project that is not trusted raise only when its layers are read."""
+    Invalid settings of a project that is not trusted raise an error only when the layers of the
+    project are read."""
     layers, refusal = settings.find_layers()
     return Registry(
         layers, protocols=PROTOCOLS, cache=CompiledCache(settings.cache_file), base=settings.base,
@@ -32,26 +33,26 @@ def open_registry(settings: Settings) -> Registry:
 
 
 def selection_options(settings: Settings) -> SelectionOptions:
-    """Return the options of binding selection for commands that run nothing: no flags, this
-    environment."""
+    """Return the options for the selection of bindings in commands that run nothing: no flags, and
+    the present environment."""
     names = ("conformance", "prefer", "no_fallback")
     options = RunOptions(**{name: settings.value(name) for name in names})
     return SelectionOptions.of(options, settings.environ)
 
 
 def is_untrusted(settings: Settings, kind: str, id: str) -> bool:
-    """Whether a skill or a pack belongs to a project that is not trusted. An empty id means shipped
-    specs."""
+    """Whether a skill or a pack belongs to a project that is not trusted. An empty id stands for a
+    shipped spec."""
     if settings.project is None or settings.trust or not id:
         return False
     return not open_registry(settings).for_run(kind, id).is_trusted
 
 
 def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResolutionError | None:
-    """Return the warning of a run that leaves out parts of a project which is not trusted; None if
-    it leaves out nothing.
+    """Return the warning of a run that ignores parts of a project that is not trusted; None if it
+    ignores nothing.
 
-    An empty id means shipped specs."""
+    An empty id stands for a shipped spec."""
     if settings.project is None or settings.trust:
         return None
     text = _describe_omission(settings, kind, id)
@@ -64,7 +65,7 @@ def untrusted_warning(settings: Settings, kind: str, id: str) -> ServiceResoluti
 
 
 def _describe_omission(settings: Settings, kind: str, id: str) -> str:
-    """Return what a run leaves out of a project that is not trusted; empty for nothing."""
+    """Return what a run ignores of a project that is not trusted; empty if it ignores nothing."""
     registry = open_registry(settings)
     own = settings.project_file
     own_names = own.values.keys() - {"registry"} if own is not None else ()
@@ -72,10 +73,8 @@ def _describe_omission(settings: Settings, kind: str, id: str) -> str:
     if not id or registry.for_run(kind, id).is_trusted:
         if registry.is_trusted and not has_settings:
             return ""  # this project is the repository of the shipped specs
-        shown = f"`{id}`" if id else "what is shipped"
-        return (
-            f"{shown} runs as in an empty directory, without the specs and settings of the project"
-        )
+        subject = f"`{id}`" if id else "what is shipped"
+        return f"{subject} runs as in an empty directory, without the specs and settings of the project"
     if kind == "pack":
         without = "memory, knowledge, sessions and the settings of the project"
         return f"`{id}` runs without {without}"
@@ -87,7 +86,7 @@ def _describe_omission(settings: Settings, kind: str, id: str) -> str:
 
 
 class Layers:
-    """Finds the registry layer of a displayed file."""
+    """Finds the registry layer of a file by its display path."""
 
     def __init__(self, settings: Settings) -> None:
         self._base = settings.base
@@ -96,24 +95,27 @@ class Layers:
         ]
 
     def of(self, file: str) -> str:
-        """Return the name of the strongest layer that holds the file; empty if none does."""
+        """Return the name of the strongest layer that contains the file; empty if no layer does."""
         path = os.path.realpath(os.path.join(self._base, file))
         return next((name for name, root in reversed(self._roots) if path.startswith(root)), "")
 
 
 @contextmanager
-def writing_to(shown: str) -> Iterator[None]:
-    """Inside, an OSError becomes EnvironmentRefusal `env.disk` with the displayed path."""
+def writing_to(display_name: str) -> Iterator[None]:
+    """Convert an OSError in the `with` block to EnvironmentRefusal `env.disk`, which names the file
+    as `display_name`."""
     try:
         yield
     except OSError as error:
         raise EnvironmentRefusal(
-            "env.disk", f"{shown} cannot be written: {error.strerror}", hint=hint_for_write(error)
+            "env.disk",
+            f"{display_name} cannot be written: {error.strerror}",
+            hint=hint_for_write(error),
         ) from error
 
 
 def text_of(settings: Settings, file: str) -> str:
-    """Return the text of a spec's file. Raise EnvironmentRefusal `specs.invalid`."""
+    """Return the text of the file of a spec. Raise EnvironmentRefusal `specs.invalid`."""
     try:
         return read_regular(os.path.join(settings.base, file), limit=256 * 1024).decode(
             "utf-8", "replace"
@@ -123,7 +125,7 @@ def text_of(settings: Settings, file: str) -> str:
 
 
 def fields_to_payload(fields: Fields) -> Json:
-    """Return fields as plain data. Defaults and enums under secret names are masked."""
+    """Return fields as JSON. Defaults and enums under secret names are masked."""
     redactor = Redactor()
 
     def mask(name: str, value: object) -> object:

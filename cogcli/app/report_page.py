@@ -45,9 +45,10 @@ _LARGEST_MANIFEST = 64 * 1024 * 1024
 
 
 def read_source(settings: Settings, directory: Path, warn: Warn) -> PageSource:
-    """Return the data of an episode for a page. `warn` receives errors of unreadable parts.
+    """Return the data of an episode for a page. The errors of unreadable parts are passed to
+    `warn`.
 
-    Raise EnvironmentRefusal if nothing is readable."""
+    Raise EnvironmentRefusal if no part is readable."""
     warnings: list[str] = []
 
     def note(error: CogcliError) -> None:
@@ -71,13 +72,14 @@ def read_source(settings: Settings, directory: Path, warn: Warn) -> PageSource:
         declared=declared_places({"specs": specs}, skill), specs=specs, findings=findings, level=level,
         proves=LEVELS.get(level, "it could not be verified"), files=tuple(manifest_files(manifest.json).files.values()),
         head=manifest.chain.head, explained=explained,
-        meaning=_describe_level(folded), warnings=warnings, next=(),
+        meaning=_find_error_meaning(folded), warnings=warnings, next=(),
         sealed=row.sealed or not folded.chained, fault=fault, fault_status=fault_status,
     )  # fmt: skip
 
 
 def _describe_fault(row: EpisodeRow, level: str, findings: Sequence[Finding]) -> tuple[str, str]:
-    """Return what is wrong with an episode, and the status that shows it; empty if nothing is."""
+    """Return the fault of an episode and the status to display for it. Both are empty if it has no
+    fault."""
     status = row.shown_status if row.fault else ""
     if level != "altered" or status == "unsealed":
         return row.fault, status
@@ -104,6 +106,7 @@ def report_page(sources: Sequence[PageSource]) -> bytes:
 
 
 def _verify(directory: Path, note: Warn) -> tuple[Sequence[Finding], str]:
+    """Return the findings of a verification, and the level that they prove."""
     try:
         found = verify_episode(directory)
     except CogcliError as error:
@@ -113,6 +116,7 @@ def _verify(directory: Path, note: Warn) -> tuple[Sequence[Finding], str]:
 
 
 def _explain(directory: Path, note: Warn) -> list[Json]:
+    """Return the reasons of the episode's governed decisions; empty if they cannot be computed."""
     try:
         return explain_episode(directory)
     except CogcliError as error:
@@ -120,19 +124,20 @@ def _explain(directory: Path, note: Warn) -> list[Json]:
         return []
 
 
-def _describe_level(folded: History) -> str:
+def _find_error_meaning(folded: History) -> str:
+    """Return the meaning of the run's error code; empty if the run has no error."""
     code = folded.root.error.code if folded.root and folded.root.error else ""
     return pages().get(code, ("", "", ""))[0] if code else ""
 
 
 class SpecsDocument(Record):
-    """The specs that an episode keeps, by kind and id."""
+    """The specs that are stored in an episode, by kind and id."""
 
     specs: Json
 
 
 def _read_specs(directory: Path, events: Sequence[Event]) -> Json:
-    """Return the specs that an episode keeps."""
+    """Return the specs that are stored in an episode."""
     start = read_record(RecordedStart, events[0].payload if events else None)
     digest = start.pins.specs_blob
     if not digest:
@@ -146,6 +151,7 @@ def _read_specs(directory: Path, events: Sequence[Event]) -> Json:
 
 
 def _read_manifest(directory: Path) -> Manifest:
+    """Return the manifest of an episode; an empty one if it cannot be read."""
     try:
         with open_episode(directory) as folder:
             return read_record(Manifest, parse(folder.read(MANIFEST, limit=_LARGEST_MANIFEST)))

@@ -1,5 +1,5 @@
-"""The documents of an episode: `state.json`, the projection of its events, and the declarations of
-its specs."""
+"""The documents of an episode: `state.json`, which is the projection of its events, and the
+declarations of its specs."""
 
 from __future__ import annotations
 
@@ -44,20 +44,21 @@ def read_stored_state(directory: Path) -> bytes | None:
 def project_state(directory: Path, warn: Warn | None = None) -> bytes:
     """Return the projection of the events of an episode, as the bytes of `state.json`."""
     with paused_collection():
-        data: bytes = _projecting().project_bytes(iterate_events(directory, warn))
+        data: bytes = _import_projection().project_bytes(iterate_events(directory, warn))
         return data
 
 
-def find_snapshot(directory: Path, stored: bytes) -> int:
-    """Return how many events `state.json` holds, if it is the last announced snapshot of a run that
-    is not sealed; else 0."""
+def count_snapshot_events(directory: Path, stored: bytes) -> int:
+    """Return the number of events in `state.json`, if it is the last recorded snapshot of an
+    unsealed run; otherwise 0."""
     if (directory / MANIFEST).exists():
         return 0
-    held, data = _projecting().snapshot_bytes(iterate_events(directory))
+    held, data = _import_projection().snapshot_bytes(iterate_events(directory))
     return held if stored == data else 0
 
 
-def _projecting() -> ModuleType:
+def _import_projection() -> ModuleType:
+    """Return the module of the projection, which is imported only when it is used."""
     from cogcli.episode import projection as project
 
     return project
@@ -75,8 +76,8 @@ def is_foreign(directory: Path) -> bool:
 
 
 def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[Event]:
-    """Yield the events of the log. Without a log, yield those derived from `state.json`, with a
-    warning."""
+    """Yield the events of the log. If there is no log, yield the events that `state.json` implies,
+    and pass a warning to `warn`."""
     from cogcli.episode.foreign_log import events_of_state
 
     with open_episode(directory) as folder:
@@ -94,7 +95,7 @@ def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[
 
 
 def parse_state(data: bytes, directory: Path) -> Json:
-    """Return the object of `state.json`, parsed strictly. Raise EnvironmentRefusal
+    """Parse `state.json` strictly and return the object. Raise EnvironmentRefusal
     `episode.unreadable`."""
     try:
         value = parse(data.rstrip(b"\n"))
@@ -106,15 +107,15 @@ def parse_state(data: bytes, directory: Path) -> Json:
 
 
 def expand_references(document: Json, directory: Path) -> Json:
-    """Return the document with the values of its blob references. A reference without its blob
-    stays."""
+    """Return the document with blob references replaced by the values. A reference to a missing
+    blob is unchanged."""
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
         whole: Json = BlobReader(kept.get).expand_document(document)
     return whole
 
 
 def warn_of_renamed_folder(document: Json, directory: Path, warn: Warn) -> None:
-    """Warn if the name of the folder is another episode's id than the document's."""
+    """Pass a warning to `warn` if the name of the folder is not the episode id in the document."""
     episode = document.get("episode")
     id = episode.get("id") if isinstance(episode, dict) else None
     if is_renamed(directory.name, id):
@@ -122,14 +123,16 @@ def warn_of_renamed_folder(document: Json, directory: Path, warn: Warn) -> None:
 
 
 def first_difference(left: object, right: object) -> str | None:
-    """Return the dotted path of the first difference, `.` for the whole; None if they are equal,
-    types included."""
+    """Return the dotted path of the first difference, `.` for the whole document; None if both are
+    equal.
+
+    Values of different types always differ."""
     found = differences(left, right, SAME_TYPES)
     return (found[0].path or ".") if found else None
 
 
 def declared_specs(directory: Path | None, events: Iterable[Event]) -> DeclaredPlaces:
-    """Return the declarations of an episode's skill, as far as the episode keeps its specs."""
+    """Return what the episode's skill declares. Empty if the episode does not contain its specs."""
     from cogcli.report.lineage import NOTHING, declared_places
 
     started = next(iter(events), None)
@@ -145,7 +148,7 @@ def declared_specs(directory: Path | None, events: Iterable[Event]) -> DeclaredP
 
 
 def file_marks(directory: Path) -> list[FileStatus]:
-    """Return the marks of the files of an episode next to `state.json`. Raise EnvironmentRefusal
+    """Return the status of each file of an episode. Raise EnvironmentRefusal
     `episode.unreadable`."""
     from cogcli.episode.manifest import file_statuses
 

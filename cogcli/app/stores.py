@@ -1,7 +1,8 @@
-"""The places of stores, their existence, and their refusal to untrusted projects.
+"""The locations of stores, whether they exist, and the refusal of stores to projects that are not
+trusted.
 
-A project that is not trusted has no store: its own is neither read nor written, and the user's
-store serves only the user's own specs (docs/reference/service.md#stores)."""
+A project that is not trusted has no store: its own store is neither read nor written, and the
+user's store is only open to the user's own specs (docs/reference/service.md#stores)."""
 
 from __future__ import annotations
 
@@ -15,18 +16,19 @@ from cogcli.base.links import is_below
 
 
 def store_directory(settings: Settings) -> Path:
-    """Return the folder of the project's stores if it is trusted, else of the user's."""
+    """Return the folder of the project's stores if the project is trusted, otherwise of the
+    user's."""
     return Path(settings.store_dir)
 
 
 def has_store(settings: Settings, file: str) -> bool:
-    """Whether a file of this store exists, damaged or not."""
+    """Whether the file of this store exists. It may be damaged."""
     return os.path.lexists(store_directory(settings) / file)
 
 
 def is_of_project(settings: Settings, file: str) -> bool:
-    """Whether a spec's file belongs to a project that is not trusted, and is below no root that the
-    user trusts."""
+    """Whether a spec belongs to a project that is not trusted and is not in a root that the user
+    trusts."""
     if not settings.bound:
         return False
     named = os.path.abspath(os.path.join(settings.base, file))

@@ -1,4 +1,5 @@
-"""The trace of a sealed episode, sent to a collector over OTLP/HTTP (docs/reference/protocols.md#export)."""
+"""The export of a sealed episode's trace to a collector over OTLP/HTTP
+(docs/reference/protocols.md#export)."""
 
 from __future__ import annotations
 
@@ -26,15 +27,17 @@ _PATH: Final = "/v1/traces"
 
 
 def trace_exporter(settings: Settings) -> Callable[[Path], str] | None:
-    """Return the function that sends each finished run and returns the reason of a failure; None
-    without a collector.
+    """Return the function that sends the trace of a finished run; None if no collector is
+    configured.
 
-    Raise EnvironmentRefusal `config.key`."""
+    The function returns the reason of a failure, or an empty text. Raise EnvironmentRefusal
+    `config.key`."""
     url = settings.value("export.otlp")
     return partial(_push, settings, str(url)) if url else None
 
 
 def _push(settings: Settings, url: str, directory: Path) -> str:
+    """Send the trace and return the reason of a failure; empty for a success."""
     try:
         push_trace(settings, directory, url)
     except RuntimeErrorBase as error:
@@ -43,11 +46,11 @@ def _push(settings: Settings, url: str, directory: Path) -> str:
 
 
 def push_trace(settings: Settings, directory: Path, url: str) -> None:
-    """Send the trace of an episode to the collector at an address; `/v1/traces` is appended if it
-    is missing.
+    """Send the trace of an episode to the collector at `url`. `/v1/traces` is appended if it is
+    missing.
 
     Inputs and outputs are not sent. Raise UsageError `usage.value` for an invalid address,
-    TransportError for a status that is no success, and the errors of `Http.send`."""
+    TransportError for a status other than success, and the errors of `Http.send`."""
     address = KEYS["export.otlp"].type
     if not address.accepts(url):
         raise UsageError("usage.value", "`--push`: found another text", expected=address.expected)

@@ -1,7 +1,8 @@
-"""The functions that wings add to use cases of the core, by name; each is imported on first use.
+"""The functions that wings add to use cases of the core, by name. Each is imported when it is first
+called.
 
-The core imports no wing (docs/architecture.md#floors), so a run pays for none that it does not
-need."""
+The core imports no wing (docs/architecture.md#floors), so a run does not load a wing that it does
+not need."""
 
 from __future__ import annotations
 

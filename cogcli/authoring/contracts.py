@@ -22,8 +22,8 @@ from cogcli.app.needs import (
     NETWORK,
     MissingNeeds,
     Need,
+    find_outside_need,
     first_eligible_link,
-    outside_need,
     protocol_extra,
 )
 from cogcli.app.registry import Layers, open_registry, selection_options, writing_to
@@ -203,7 +203,7 @@ class _ContractSurvey:
         if not all(layer.trusted for layer in layers):
             yield TRUST
             return
-        outside = outside_need(self._catalog, capability, link)
+        outside = find_outside_need(self._catalog, capability, link)
         if outside is not None:
             yield from self._outside_needs(capability, outside)
         elif capability.effect != "none" and {layer.name for layer in layers} != {BUILT_IN}:
@@ -238,7 +238,7 @@ class _ContractSurvey:
             service = catalog.services.get(link.service_id or "")
             if id == first or service is None or not link.eligible:
                 continue
-            if outside_need(catalog, capability, link) or protocol_extra(service):
+            if find_outside_need(catalog, capability, link) or protocol_extra(service):
                 continue
             if not all(layer.trusted for layer in self._layers_of(capability, link)):
                 continue

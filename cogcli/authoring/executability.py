@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from cogcli.app.needs import NETWORK, Need, find_needs, first_eligible_link, outside_need
+from cogcli.app.needs import NETWORK, Need, find_needs, find_outside_need, first_eligible_link
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.authoring.contracts import check_contracts
@@ -169,7 +169,7 @@ def _outside_calls(settings: Settings, catalog: Catalog, id: str) -> Iterator[tu
             link = first_eligible_link(catalog, capability.id, selection_options(settings))
         except BindingResolutionError:
             continue
-        if need := outside_need(catalog, capability, link):
+        if need := find_outside_need(catalog, capability, link):
             yield capability.id, need._replace(cure=f"{NETWORK}=1")
 
 

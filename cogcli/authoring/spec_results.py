@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from cogcli.app.needs import Need, count_first_needs, counted_text
+from cogcli.app.needs import Need, count_first_needs, describe_counts
 from cogcli.app.registry import Layers, open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.authoring.verification.check_result import FAILED, PASSED, CheckResult
@@ -49,7 +49,9 @@ def summary_line(checked: Sequence[SpecResult], noun: str) -> str:
     lacking = [each.needs for each in checked if each.needs]
     failed = statuses.count(FAILED)
     parts = [f"{failed} failed"] if failed else []
-    parts += [f"{len(lacking)} need {counted_text(count_first_needs(lacking))}"] if lacking else []
+    parts += (
+        [f"{len(lacking)} need {describe_counts(count_first_needs(lacking))}"] if lacking else []
+    )
     yours, shipped = (count_passed(checked, shipped=each) for each in (False, True))
     passed = f"{statuses.count(PASSED)}/{len(checked)}"
     if yours[1] and shipped[1]:

@@ -12,7 +12,7 @@ from cogcli import __version__
 from cogcli.app.checks.doctor_services import CODES, DoctorCheck, check_services, place_of
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.editor_schemas import FOLDER, WRITTEN, known_ids, leads_out, stale_schemas
-from cogcli.app.needs import REPLACED, MissingNeeds, count_first_needs, counted_text, find_needs
+from cogcli.app.needs import REPLACED, MissingNeeds, count_first_needs, describe_counts, find_needs
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import key_path, read_key
@@ -62,7 +62,7 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
         checks += _check_shipped(settings, found, needs)
         skills = [needs.skill(id) for id in found.catalog.skills]
         bound = sum(not needs.capability(id) for id in found.catalog.capabilities)
-        lacking = counted_text(count_first_needs(skills))
+        lacking = describe_counts(count_first_needs(skills))
         summary = f"{skills.count(())} of {found.counts['skills']} skills can run"
         summary += f" (the others need {lacking}), " if lacking else ", "
         summary += f"{bound} of {found.counts['capabilities']} capabilities can be called."

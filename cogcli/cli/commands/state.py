@@ -145,7 +145,7 @@ def _check(context: CommandContext, directory: Path) -> int:
     if stored == projected:
         good = f"state.json is what {its_events}, byte for byte"
         return _report_findings(context, [], good)
-    if stored is not None and (held := state_document.find_snapshot(directory, stored)):
+    if stored is not None and (held := state_document.count_snapshot_events(directory, stored)):
         good = f"state.json is a snapshot: what the first {held} of {its_events}, byte for byte"
         return _report_findings(context, [], good)
     if stored is None:
