@@ -1,11 +1,12 @@
-"""Resume and rerun: checks whether the permissions in a log may be used again.
+"""Resume and rerun: checks whether the permissions that a log records may be used again.
 
-Permissions are the trust level, confirmations, approvals, passed gates, chosen bindings and so on.
+Permissions are the trust level, confirmations, approvals, passed gates, selected bindings and so
+on.
 
-A copied episode may be forged: its log can hold any trust level, approval and gate answer, and its
-hashes fit, since the writer of a log computes them. So a recorded permission counts only if a
-checkpoint vouches for its event (docs/reference/episode.md#checkpoint), in any project and in any
-directory."""
+A copied episode may be forged. Its log can contain any trust level, approval and gate answer, and
+its hashes match, because the writer of a log computes them. So a recorded permission is used only
+if a checkpoint vouches for its event (docs/reference/episode.md#checkpoint). This applies in every
+project and in every directory."""
 
 from __future__ import annotations
 
@@ -86,10 +87,10 @@ def resume(
     control: Control,
     on_response: Callable[[str], None] | None = None,
 ) -> RunResult:
-    """Resume a run whose recorded permissions are known to be the user's own.
+    """Resume a run if its recorded permissions are known to be the user's own.
 
-    `on_response` receives the responses of an agent as they grow. Raise the errors of `run.resume`,
-    and EnvironmentRefusal `resume.untrusted`."""
+    `on_response` receives the text of an agent's response repeatedly while it grows. Raise the
+    errors of `run.resume`, and EnvironmentRefusal `resume.untrusted`."""
     is_own = False
 
     def open_specs() -> Registry:
@@ -107,7 +108,7 @@ def resume(
             environment, directory, request, consent, listener=listener, control=control
         )
     except SkillNotFoundError as error:
-        raise _skill_not_here(error, directory, "resume") from error
+        raise _missing_skill_error(error, directory, "resume") from error
     except UsageError as error:
         if error.code == "episode.sealed":
             _add_repeat_command(error, directory)
@@ -115,9 +116,9 @@ def resume(
 
 
 def find_warning(settings: Settings, directory: Path) -> CogcliError | None:
-    """Return the warning of a resumption that leaves out parts of a project which is not trusted.
+    """Return the warning of a resumption that ignores parts of a project that is not trusted.
 
-    None if it leaves out nothing, or if the log has no first event. Raise EnvironmentRefusal
+    Return None if it ignores nothing, or if the log has no first event. Raise EnvironmentRefusal
     `episode.unreadable`."""
     first = next(iterate_events(directory), None)
     if first is None:
@@ -132,36 +133,36 @@ def find_warning(settings: Settings, directory: Path) -> CogcliError | None:
 def _registry_of(settings: Settings, *, is_own: bool) -> Registry:
     """Return the registry for resuming or rerunning an episode.
 
-    In a project that is not trusted, an episode without a checkpoint may carry inputs of the
-    project. So it may only call services that are open to the project, whichever skill it names."""
+    In a project that is not trusted, an episode without a checkpoint may contain inputs of the
+    project. So its run may only call services that are open to the project, even if its skill is a
+    shipped one."""
     registry = open_registry(settings)
     return registry if is_own else registry.without_trust("this episode is not known to be yours")
 
 
 def _is_own(settings: Settings, directory: Path, log: LogIndex) -> bool:
-    """Whether a checkpoint vouches for the start of a log."""
+    """Whether a checkpoint vouches for the first event of a log."""
     if log.started is None:
         return False
-    vouched = _vouched_of(settings, directory)
+    vouched = _read_vouched_events(settings, directory)
     return vouched.allows(log.started.seq) and not vouched.differs
 
 
-def _vouched_of(settings: Settings, directory: Path) -> Vouched:
-    """Return the events for which checkpoints of an episode vouch."""
+def _read_vouched_events(settings: Settings, directory: Path) -> Vouched:
+    """Return the events that the checkpoints of an episode vouch for."""
     with refusals.open_episode(directory) as folder:
         return read_vouched(folder, find_key(settings.environ), signer_of(settings))
 
 
 def _add_repeat_command(error: UsageError, directory: Path) -> None:
-    """Add, for an agent's run, the command that repeats the request to the error for a finished
-    run."""
+    """Add the command that repeats the request to the error for a finished run of an agent."""
     first = next(iterate_events(directory), None)
     if first is not None and is_agent_run(start := read_start(first)):
         error.hint, error.next = "ask the agent again", (invoke_command(start),)
 
 
 class RerunRequest(NamedTuple):
-    """The changes of a rerun to the earlier run."""
+    """The changes that a rerun makes to the earlier run."""
 
     from_step: str | None
     failed_items: bool
@@ -181,8 +182,8 @@ def prepare_rerun(
 ) -> tuple[PreparedRun, Reuse]:
     """Return the prepared run of a rerun, and the results that it reuses.
 
-    If the episode is not known to be the user's own, its bindings, conformance, user and typed
-    inputs are replaced by the current ones. Raise the errors of `prepare_given`, EnvironmentRefusal
+    If the episode is not known to be the user's own, the current bindings, conformance, user and
+    typed inputs replace its own. Raise the errors of `prepare_given`, EnvironmentRefusal
     `resume.untrusted` for a trust level above the current one, and UsageError for the run of an
     agent."""
     request, log = read_source_request(directory, asked.overrides, warn)
@@ -195,12 +196,12 @@ def prepare_rerun(
     elif log.started:
         if "trust_level" not in asked.overrides:
             _require_own_level(settings, directory, log)
-        request = _with_own_choices(settings, request, asked.overrides, warn)
+        request = _replace_choices(settings, request, asked.overrides, warn)
     try:
         registry = _registry_of(settings, is_own=is_own)
         catalog = registry.reach(request.skill_id, pack=request.pack_ref)
     except SkillNotFoundError as error:
-        raise _skill_not_here(error, directory, "rerun") from error
+        raise _missing_skill_error(error, directory, "rerun") from error
     origins = {name: TYPED for name in typed if name not in asked.inputs}
     given = request._replace(
         inputs={**request.inputs, **asked.inputs}, origins={**origins, **asked.origins}
@@ -213,7 +214,7 @@ def prepare_rerun(
         reuse = plan_reuse(log, plan, find_failed_loops(log, plan), items=True)
     else:
         roots = {
-            **_steps_to_repeat(plan, request, prepared, asked.inputs),
+            **_find_steps_to_repeat(plan, request, prepared, asked.inputs),
             **find_first_step(plan, asked.from_step),
         }
         reuse = plan_reuse(log, plan, roots)
@@ -224,12 +225,12 @@ def prepare_rerun(
 def _warn_of_unvouched_results(
     settings: Settings, directory: Path, log: LogIndex, reuse: Reuse, warn: Warn
 ) -> None:
-    """Warn of steps whose recorded results are reused without a checkpoint.
+    """Pass a warning to `warn` for reused results that no checkpoint vouches for.
 
-    The new episode is the user's own, and with it everything that it derives from these results."""
+    The new episode, with everything that it derives from these results, becomes the user's own."""
     if log.started is None or not reuse.steps:
         return
-    vouched = _vouched_of(settings, directory)
+    vouched = _read_vouched_events(settings, directory)
     closings = [(step, log.closings.get((log.started.run_id, step))) for step in reuse.why]
     steps = [
         step
@@ -243,7 +244,7 @@ def _warn_of_unvouched_results(
         warn(EnvironmentRefusal("resume.untrusted", text))
 
 
-def _steps_to_repeat(
+def _find_steps_to_repeat(
     plan: StepPlan, earlier: RunRequest, prepared: PreparedRun, given: Iterable[str]
 ) -> dict[str, str]:
     """Return the steps that read a changed input, each with the reason to run it again."""
@@ -260,9 +261,11 @@ def _steps_to_repeat(
     return found
 
 
-def _skill_not_here(error: SkillNotFoundError, directory: Path, verb: str) -> SkillNotFoundError:
-    """Return the error for an episode whose skill is missing here: `verb` needs the project in
-    which it ran."""
+def _missing_skill_error(
+    error: SkillNotFoundError, directory: Path, verb: str
+) -> SkillNotFoundError:
+    """Return the error for an episode whose skill does not exist in this project. `verb` is the
+    command, which needs the project of the earlier run."""
     found = SkillNotFoundError(
         error.code,
         f"{error.message} here: `{verb}` needs the project that `{directory.name}` ran in",
@@ -272,13 +275,13 @@ def _skill_not_here(error: SkillNotFoundError, directory: Path, verb: str) -> Sk
     return found
 
 
-def _with_own_choices(
+def _replace_choices(
     settings: Settings, request: RunRequest, overrides: Mapping[str, object], warn: Warn
 ) -> RunRequest:
-    """Return the request of a foreign episode with the current choices of the user.
+    """Return the request of an episode of unknown origin with the current choices of the user.
 
-    It has no bindings and no named user, and the preferences and conformance of the settings. Flags
-    of the command stay."""
+    It has no bindings and no named user. Preferences and conformance are those of the settings.
+    Flags of the command are unchanged."""
     options = request.options
     own = options.replace(
         bind={},
@@ -300,7 +303,7 @@ def _with_own_choices(
 
 
 def _stricter(one: str | None, other: str | None) -> str | None:
-    """Return the stricter of two required conformance profiles; None for no requirement."""
+    """Return the stricter of two required conformance profiles. None is no requirement."""
     return max(one, other, key=lambda profile: CONFORMANCE_RANKS.get(profile or "", -1))
 
 
@@ -312,11 +315,11 @@ def _require_own_consent(
     journal: Journal,
     open_specs: Callable[[], Registry],
 ) -> None:
-    """Check all recorded permissions of a log before it is resumed.
+    """Check all recorded permissions of a log before the run is resumed.
 
-    A permission counts if a checkpoint vouches for its event, or if the user repeats it with the
-    hash of the last event. Raise EnvironmentRefusal `resume.untrusted` for a log with any other
-    permission, for a log that was cut or altered after a checkpoint, and for a wrong hash."""
+    A permission is accepted if a checkpoint vouches for its event, or if the user repeats it by
+    naming the hash of the last event. Raise EnvironmentRefusal `resume.untrusted` for any other
+    permission, for a log that was truncated or altered after a checkpoint, and for a wrong hash."""
     if log.started is None:
         return
     head = journal.head
@@ -324,52 +327,56 @@ def _require_own_consent(
         journal.give_again()
         return
     if request.head:
-        raise _untrusted(f"the log ends with {head}, not with {request.head}", directory, head)
+        raise _untrusted_error(
+            f"the log ends with {head}, not with {request.head}", directory, head
+        )
     own = selection_options(settings)._replace(allow_hosts=request.allow_hosts)
 
     def find_choices(started: Event) -> list[str]:
-        return _recorded_choices(own, directory, started, open_specs())
+        return _describe_changed_choices(own, directory, started, open_specs())
 
-    recorded = _unvouched_permissions(settings, log.started, log, journal, find_choices)
+    recorded = _describe_unvouched_permissions(settings, log.started, log, journal, find_choices)
     if journal.vouched.differs:
-        raise _untrusted(
+        raise _untrusted_error(
             f"this log was cut or altered: {journal.vouched.differs}", directory, head, recorded
         )
     if recorded:
-        raise _untrusted("this episode is not known to be yours", directory, head, recorded)
-    standing = _standing_permissions(settings, log.started)
+        raise _untrusted_error("this episode is not known to be yours", directory, head, recorded)
+    standing = _describe_standing_permissions(settings, log.started)
     if standing and not all(journal.is_allowed(event.seq) for event in journal.history()):
-        raise _untrusted("the end of this log is not known to be yours", directory, head, standing)
+        raise _untrusted_error(
+            "the end of this log is not known to be yours", directory, head, standing
+        )
 
 
-def _unvouched_permissions(
+def _describe_unvouched_permissions(
     settings: Settings,
     started: Event,
     log: LogIndex,
     journal: Journal,
     find_choices: Callable[[Event], list[str]],
 ) -> list[str]:
-    """Return, in words, the recorded permissions for which no checkpoint vouches.
+    """Describe the recorded permissions that no checkpoint vouches for.
 
-    `find_choices` finds those whose check needs the specs."""
+    `find_choices` describes those that can be checked only with the specs."""
     foreign = [event for event in journal.history() if not journal.is_allowed(event.seq)]
     ids, steps = {event.id for event in foreign}, {event.step_id for event in foreign}
     found = []
     if started.id in ids:
-        found = _recorded_at_start(settings, started)
+        found = _describe_start_permissions(settings, started)
         try:
             found += find_choices(started)
         except CogcliError:
             if not found and not journal.vouched.differs:
                 raise
-    found += _recorded_answers(log, ids, steps)
+    found += _describe_answers(log, ids, steps)
     return list(dict.fromkeys(found))
 
 
-def _recorded_answers(
+def _describe_answers(
     log: LogIndex, ids: Collection[str | None], steps: Collection[str | None]
 ) -> list[str]:
-    """Return, in words, the answers of persons and gates in these events of these steps."""
+    """Describe the answers of persons in these events, and the gates that these steps passed."""
     approved = [each.asked for each in log.approvals if each.granted and each.event in ids]
     decided = [event for event in log.decisions.values() if event.id in ids]
     return [
@@ -379,18 +386,18 @@ def _recorded_answers(
     ]
 
 
-def _standing_permissions(settings: Settings, started: Event) -> list[str]:
-    """Return, in words, the permissions of a log's first event that apply to all later calls."""
+def _describe_standing_permissions(settings: Settings, started: Event) -> list[str]:
+    """Describe the permissions in the first event that apply to all later calls."""
     if not has_standing_permissions(started.payload):
         return []
-    return _recorded_levels(settings, options_from_log(started.payload))
+    return _describe_levels(settings, options_from_log(started.payload))
 
 
-def _recorded_at_start(settings: Settings, started: Event) -> list[str]:
-    """Return, in words, the permissions of the first event that a new run would lack without the
-    user's consent.
+def _describe_start_permissions(settings: Settings, started: Event) -> list[str]:
+    """Describe the permissions in the first event that a new run would not have without the user's
+    consent.
 
-    These are trust level, confirmations, typed files, the requester, and an agent's consent,
+    These are trust level, confirmations, typed files and the user, and for an agent its consent,
     conversation, model and rules."""
     start = start_of(started)
     request = start.agent.request if start.agent else None
@@ -398,21 +405,21 @@ def _recorded_at_start(settings: Settings, started: Event) -> list[str]:
     policy_user = start.policy.user if start.policy else ""
     named = {policy_user, user.user_id} - {"", "default"}
     found = [
-        *_recorded_levels(settings, options_from_log(started.payload)),
-        *_other_variables(settings, start.pins),
+        *_describe_levels(settings, options_from_log(started.payload)),
+        *_describe_changed_variables(settings, start.pins),
         *(f"file of the input `{name}`" for name in start.typed),
         *(f"user `{name}`" for name in sorted(named)),
     ]
     if request is None:
         return found
-    model = _recorded_model(settings, start.pins.model)
-    return [*found, *_recorded_of_agent(request, user, start), *model]
+    model = _describe_changed_model(settings, start.pins.model)
+    return [*found, *_describe_agent_permissions(request, user, start), *model]
 
 
-def _recorded_of_agent(
+def _describe_agent_permissions(
     request: RecordedRequest, user: RequestUser, start: RecordedStart
 ) -> Iterator[str]:
-    """Yield, in words, the permissions that only a request to an agent has."""
+    """Describe the permissions that only a request to an agent has."""
     if user.role:
         yield f"role `{user.role}`"
     yield from (f"consent to `{name}`" for name in user.consent)
@@ -422,9 +429,8 @@ def _recorded_of_agent(
         yield "the rules of the agent without a pack"
 
 
-def _recorded_model(settings: Settings, model: PinnedModel | None) -> list[str]:
-    """Return the language model of an agent's run, in words; empty if the settings name the same
-    one."""
+def _describe_changed_model(settings: Settings, model: PinnedModel | None) -> list[str]:
+    """Describe the language model of an agent's run; empty if the settings name the same model."""
     if model is None or model.adapter in ("", TEMPLATE):
         return []
     named = f"{model.adapter}:{model.name}"
@@ -433,18 +439,19 @@ def _recorded_model(settings: Settings, model: PinnedModel | None) -> list[str]:
     return [] if own == named else [f"model {named}"]
 
 
-def _recorded_choices(
+def _describe_changed_choices(
     own: SelectionOptions, directory: Path, started: Event, registry: Registry
 ) -> list[str]:
-    """Return the bindings and lenient contracts of the first event that a new run would not have."""
+    """Describe the bindings and lenient contracts in the first event that a new run would not
+    use."""
     start, pinned = start_of(started), partial(read_pinned_catalog, started, directory)
     catalog = reach_recorded(registry, started, pinned)
     options = options_from_log(started.payload).replace(allow_hosts=list(own.allow_hosts))
     recorded = SelectionOptions.of(options, own.environ)
     chains, found = runs.recorded_chains(started), []
     for id in sorted(catalog.capabilities):
-        bindings = _recorded_bindings(catalog, id, recorded, chains.get(id))
-        if bindings and bindings != _usable_bindings(catalog, id, own):
+        bindings = _select_recorded_bindings(catalog, id, recorded, chains.get(id))
+        if bindings and bindings != _select_bindings(catalog, id, own):
             found.append(f"`{id}` through {', '.join(f'`{each}`' for each in bindings)}")
     lenient = (
         Contradictions.recorded(start.contracts).lenient - Contradictions.of(catalog, ()).lenient
@@ -452,31 +459,31 @@ def _recorded_choices(
     return [*found, *(f"lenient contracts of `{spec}`" for spec in sorted(lenient))]
 
 
-def _recorded_bindings(
+def _select_recorded_bindings(
     catalog: Catalog, capability_id: str, options: SelectionOptions, chain: BindingChain | None
 ) -> tuple[str, ...]:
-    """Return the bindings that the record selects for a capability, in order; empty if none is
-    eligible now."""
+    """Return the bindings that a log selects for a capability, in order; empty if none can be
+    called now."""
     if chain is None:
-        return _usable_bindings(catalog, capability_id, options)
+        return _select_bindings(catalog, capability_id, options)
     ids = [member.binding_id for member in chain.members]
     named = options._replace(binds={**options.binds, capability_id: ids[0]})
-    return tuple(id for id in _usable_bindings(catalog, capability_id, named) if id in ids)
+    return tuple(id for id in _select_bindings(catalog, capability_id, named) if id in ids)
 
 
-def _usable_bindings(
+def _select_bindings(
     catalog: Catalog, capability_id: str, options: SelectionOptions
 ) -> tuple[str, ...]:
-    """Return the bindings that the current settings select for a capability, in order; empty if
-    none is eligible."""
+    """Return the bindings that these options select for a capability, in order; empty if none can
+    be called."""
     try:
         return select(catalog, capability_id, options).usable
     except BindingResolutionError:
         return ()
 
 
-def _other_variables(settings: Settings, pins: RunPins) -> list[str]:
-    """Return, in words, the services whose recorded variables differ from the current values.
+def _describe_changed_variables(settings: Settings, pins: RunPins) -> list[str]:
+    """Describe the services whose recorded variables differ from the current values.
 
     A variable may be the address that receives a token, or the program that is started."""
     recorded = pins.variables
@@ -485,33 +492,36 @@ def _other_variables(settings: Settings, pins: RunPins) -> list[str]:
     builder = open_registry(settings).builder()
     services = {id: builder.add_service(id) for id in recorded}
     return [
-        f"other variables of service `{id}`: {_shown_values(recorded[id])}"
+        f"other variables of service `{id}`: {_join_values(recorded[id])}"
         for id, service in services.items()
         if service is not None and service.values != recorded[id]
     ]
 
 
-def _shown_values(values: Mapping[str, str]) -> str:
-    """Return recorded variables on one line."""
+def _join_values(values: Mapping[str, str]) -> str:
+    """Return recorded variables as one line of text."""
     pairs = (f"{name}={value}" for name, value in values.items())
     return visible(", ".join(pairs))[:_SHOWN] or "none"
 
 
-def _recorded_levels(settings: Settings, options: RunOptions) -> list[str]:
-    """Return, in words, the trust level above the user's, and the confirmed capabilities."""
+def _describe_levels(settings: Settings, options: RunOptions) -> list[str]:
+    """Describe a trust level above the user's, and the confirmed capabilities."""
     confirmed = sorted(options.confirm)
-    return [*_higher_level(settings, options), *(f"`{id}` confirmed" for id in confirmed)]
+    return [*_describe_higher_level(settings, options), *(f"`{id}` confirmed" for id in confirmed)]
 
 
-def _higher_level(settings: Settings, options: RunOptions) -> list[str]:
+def _describe_higher_level(settings: Settings, options: RunOptions) -> list[str]:
+    """Describe a trust level above the user's; empty for any other level."""
     level = options.trust_level
     own = TRUST_RANKS[settings.value("trust_level")]
     return [f"trust level {level}"] if TRUST_RANKS.get(level, own + 1) > own else []
 
 
-def _untrusted(
+def _untrusted_error(
     message: str, directory: Path, head: str, permissions: Sequence[str] = ()
 ) -> EnvironmentRefusal:
+    """Return the error for permissions that may not be used again. `head` is the hash with which
+    the user can accept them."""
     more = f" and {len(permissions) - 5} more" if len(permissions) > 5 else ""
     shown = ", ".join(visible(each[:_SHOWN]) for each in permissions[:5])
     found = f"; it records: {shown}{more}" if permissions else ""
@@ -525,12 +535,12 @@ def _untrusted(
 
 
 def _require_own_level(settings: Settings, directory: Path, log: LogIndex) -> None:
-    """Raise EnvironmentRefusal `resume.untrusted` if a foreign episode records a higher trust level
-    than the user's."""
+    """Raise EnvironmentRefusal `resume.untrusted` if an episode of unknown origin records a trust
+    level above the user's."""
     if log.started is None:
         return
     options = options_from_log(log.started.payload)
-    higher = _higher_level(settings, options)
+    higher = _describe_higher_level(settings, options)
     if not higher:
         return
     raise EnvironmentRefusal(

@@ -1,4 +1,4 @@
-"""The retention of episodes, which a pack sets for the class of its data
+"""The retention periods of episodes. A pack sets them by the class of its data
 (docs/reference/pack.md#retention)."""
 
 from __future__ import annotations
@@ -40,21 +40,22 @@ _UNREADABLE: Final = (
 
 
 def is_expired(row: EpisodeRow, now: str) -> bool:
-    """Whether the retention of a sealed episode ended.
+    """Whether the retention period of a sealed episode has ended.
 
-    An unreadable episode, and one without a pack or a retention for its class, never expires."""
+    An episode never expires if it is unreadable, has no pack, or has a pack without a retention
+    period for its class."""
     if not row.sealed:
         return False
     try:
-        ended_at, days = _end_and_days(row.directory)
+        ended_at, days = _read_end_and_days(row.directory)
         ended, until = seconds_of(ended_at), seconds_of(now)
         return None not in (ended, until, days) and until - ended > days * _DAY  # type: ignore[operator]
     except _UNREADABLE:
         return False
 
 
-def _end_and_days(directory: Path) -> tuple[str, float | None]:
-    """Return when the episode ended, and for how many days it is kept."""
+def _read_end_and_days(directory: Path) -> tuple[str, float | None]:
+    """Return when the episode ended, and its retention period in days; None if it has none."""
     with open_episode(directory) as folder, closing(BlobFolder(folder)) as blobs:
         ended_at = str(read_object(folder, SUMMARY).get("ended_at"))
         _, started = next(iter(EventLog(folder)), (0, None))
@@ -64,12 +65,14 @@ def _end_and_days(directory: Path) -> tuple[str, float | None]:
             return ended_at, None
         catalog = catalog_of(parse(data), PROTOCOLS)
         pack = catalog.packs.get((pins.policy or "").partition("#")[0])
-        return ended_at, _retention_days(pack, catalog.capabilities.values()) if pack else None
+        return ended_at, _find_retention_days(pack, catalog.capabilities.values()) if pack else None
 
 
-def _retention_days(pack: Pack, capabilities: Iterable[Capability]) -> float | None:
-    """Return the days for the highest data class of the pack and the capabilities, else for the
-    pack's class; None without."""
+def _find_retention_days(pack: Pack, capabilities: Iterable[Capability]) -> float | None:
+    """Return the retention period for the highest data class of the pack and the capabilities,
+    otherwise for the pack's class.
+
+    It is in days; None if the pack has no period for either class."""
     own, days = pack.meta.data_classification, pack.meta.retention_days
     called = [each.safety.data_classification for each in capabilities if each.safety]
     highest = max((own, *filter(None, called)), key=DATA_CLASSES.index)

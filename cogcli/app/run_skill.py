@@ -30,7 +30,8 @@ from cogcli.specs.sample_inputs import sample_words
 
 
 def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
-    """Run the skill of a command line to its end, inside `watch`.
+    """Run the skill that a command line names, and return the result. `watch` surrounds the run
+    with its display and signals.
 
     Raise SkillNotFoundError and the errors of `launch_given`."""
     environment = environment_of(settings)
@@ -46,7 +47,7 @@ def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
 
 
 def options_of(settings: Settings, given: Json) -> RunOptions:
-    """Return the options of a run: those of the command line and those of the settings.
+    """Combine the options of the command line and of the settings.
 
     Raise UsageError or EnvironmentRefusal `config.key`."""
     values = dict(given)
@@ -59,8 +60,9 @@ def options_of(settings: Settings, given: Json) -> RunOptions:
 
 
 def parse_hosts(given: Iterable[str]) -> tuple[str, ...]:
-    """Return the public hosts of `--allow-host`, normalized. Raise UsageError `usage.value` for any
-    other text."""
+    """Return the values of `--allow-host`, normalized.
+
+    Raise UsageError `usage.value` for a value that is not a public host."""
     found = []
     for text in given:
         try:
@@ -71,10 +73,10 @@ def parse_hosts(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> RunOptions:
-    """Return the options with the exact version of the pack, for a run of a skill, or of an agent
-    without one.
+    """Return the options with the exact version of the pack.
 
-    Raise UsageError `usage.flag` and the errors of `resolve_pack`."""
+    The run is of the skill, or of an agent if there is no skill. Raise UsageError `usage.flag` and
+    the errors of `resolve_pack`."""
     if bool(options.pack) != bool(options.intent):
         lacking = "--intent" if options.pack else "--pack"
         hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
@@ -94,8 +96,9 @@ def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> Ru
 
 
 def environment_of(settings: Settings) -> RunEnvironment:
-    """Return the environment of a run, from settings and trust. Raise UsageError or
-    EnvironmentRefusal `config.key`."""
+    """Return the environment of a run, which depends on settings and trust.
+
+    Raise UsageError or EnvironmentRefusal `config.key`."""
     reads = Reads("")
     if settings.project is not None and not settings.trust:
         # In a project that is not trusted, shipped functions may read only these files.
@@ -127,7 +130,8 @@ def environment_of(settings: Settings) -> RunEnvironment:
 
 
 def _trace_exporter(settings: Settings) -> Callable[[Path], str] | None:
-    """Return the function that sends finished runs to a collector; None without a collector."""
+    """Return the function that sends the traces of finished runs to a collector; None if no
+    collector is configured."""
     if not settings.value("export.otlp"):
         return None
     from cogcli.app.trace_push import trace_exporter  # most runs have no collector
@@ -141,8 +145,8 @@ def agent_of(
     catalog: Catalog,
     on_response: Callable[[str], None] | None = None,
 ) -> AgentRun:
-    """Return the agent whose run a log records. Without settings nothing is stored.
+    """Return the agent whose run a log records. If `settings` is None, the agent stores nothing.
 
-    `on_response` receives responses as they grow."""
+    `on_response` receives the text of a response repeatedly while it grows."""
     agent: AgentRun = AGENT_OF_LOG(settings, started, catalog, on_response)
     return agent

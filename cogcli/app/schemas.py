@@ -1,4 +1,5 @@
-"""All JSON Schemas by name: spec files, files of an episode, configuration, the envelope of `--json`."""
+"""All JSON Schemas by name: spec files, files of an episode, the configuration, and the envelope of
+`--json`."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(name: str, known: KnownIds | None = None) -> Json:
-    """Return the schema of this name; one of a spec file accepts the known ids. Raise UsageError,
-    with a suggestion, for an unknown name."""
+    """Return the schema of this name. A schema of a spec file accepts only the ids in `known`.
+
+    Raise UsageError, with a suggestion, for an unknown name."""
     if name in SPECS:
         return schema_of(name, PROTOCOLS, _key_descriptions(), known)
     if name in ARTIFACTS:
@@ -55,7 +57,7 @@ def schema(name: str, known: KnownIds | None = None) -> Json:
 
 @cache
 def _key_descriptions() -> dict[str, Json]:
-    """Return the description of each key of a spec file, by `CLASS.KEY`."""
+    """Return the description of each key in spec files, by `CLASS.KEY`."""
     words: dict[str, Json] = orjson.loads(_KEYS.read_bytes())
     return words
 
@@ -71,7 +73,7 @@ def config_schema() -> Json:
         "$schema": _DRAFT,
         "title": "cogcli configuration",
         "type": "object",
-        "properties": {**_keys_of(""), **{table: _table(table) for table in _TABLES}},
+        "properties": {**_key_schemas(""), **{table: _table_schema(table) for table in _TABLES}},
         "patternProperties": {"^x-": True},
         "additionalProperties": False,
     }
@@ -80,19 +82,21 @@ def config_schema() -> Json:
 _TABLES: Final = tuple(dict.fromkeys(name.partition(".")[0] for name in KEYS if "." in name))
 
 
-def _table(name: str) -> Json:
-    return {"type": "object", "properties": _keys_of(f"{name}."), "additionalProperties": False}
+def _table_schema(name: str) -> Json:
+    """Return the schema of a table in `cogcli.toml`."""
+    return {"type": "object", "properties": _key_schemas(f"{name}."), "additionalProperties": False}
 
 
-def _keys_of(prefix: str) -> Json:
-    """Return the schemas of the keys of a table, without their prefix; for the top level those
-    without a dot."""
+def _key_schemas(prefix: str) -> Json:
+    """Return the schemas of the keys with a prefix, by the name after the prefix.
+
+    An empty prefix selects the keys of the top level."""
     names = (name for name in KEYS if name.rpartition(".")[0] == prefix.rstrip("."))
     return {name.removeprefix(prefix): KEYS[name].type.json_schema() for name in names}
 
 
 def envelope_schema() -> Json:
-    """Return the schema of the envelope of `--json`. Commands add their own keys."""
+    """Return the schema of the envelope of `--json`. Commands add members of their own."""
     text = {"type": "string"}
     error = {
         "type": "object",

@@ -1,4 +1,4 @@
-"""`services refresh`: compares the current offer of a service with its lock or document
+"""`services refresh`: compares what a service offers now with its lock or document
 (docs/reference/protocols.md#mcp-pins)."""
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ SECONDS = 60.0
 
 
 class ServiceChange(NamedTuple):
-    """A tool, operation or method that was `added`, `removed` or `changed`, then with the changed
-    fields.
+    """A tool, operation or method that was `added`, `removed` or `changed`. `fields` are its
+    changed fields.
 
-    `breaking`: whether earlier valid calls may be invalid now. Any change of a locked tool is
+    `breaking`: whether a call that was valid may be invalid now. Any change of a locked tool is
     breaking."""
 
     name: str
@@ -50,8 +50,10 @@ class ServiceChange(NamedTuple):
 
 
 class RefreshResult(NamedTuple):
-    """The offer of a service and its changes. `file` is the lock, or the document of `spec_ref`.
-    `known`: whether it contained this service before. `noun` is tool, operation or method."""
+    """What a service offers, and the changes since it was accepted.
+
+    `file` is the lock or the document of `spec_ref`. `known`: whether the file already described
+    this service. `noun` is tool, operation or method."""
 
     service: str
     noun: str
@@ -70,8 +72,8 @@ class RefreshResult(NamedTuple):
 
 
 def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResult:
-    """Compare a server's tools with its lock, or a live document with the project's. With `accept`
-    write the new one.
+    """Compare a server's tools with its lock, or its live document with the project's. With
+    `accept`, replace the lock or document.
 
     Raise UsageError for a service without a lock or document, ServiceResolutionError, the errors of
     the call, and EnvironmentRefusal if the file cannot be written."""
@@ -89,7 +91,7 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
         now = invoker.tools(service, CallLimits(time.monotonic() + SECONDS, Cancellation()))
     finally:
         invoker.close(5.0)
-    found = _differences(
+    found = _compare_offers(
         {tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now}
     )
     if before is None:  # without a lock no call depends on the old tools
@@ -107,6 +109,8 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
 def _refresh_document(
     settings: Settings, service: Service, kind: DocumentKind, *, accept: bool
 ) -> RefreshResult:
+    """Compare the live document of a service with the project's. With `accept`, replace the
+    project's."""
     try:
         path = place_of(service)
         before = read_document(path) if path is not None and os.path.lexists(path) else None
@@ -140,8 +144,9 @@ def _refresh_document(
 
 
 def _replace_document(path: str, value: Json, shown: str, bound: str) -> bytes:
-    """Replace the file of `spec_ref` atomically and return its content. Raise EnvironmentRefusal or
-    ServiceResolutionError."""
+    """Replace the file of `spec_ref` atomically and return its content.
+
+    Raise EnvironmentRefusal or ServiceResolutionError."""
     data = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     try:
         # JSON is also YAML, so that the file reads back under any name.
@@ -157,6 +162,8 @@ def _replace_document(path: str, value: Json, shown: str, bound: str) -> bytes:
 
 
 def _find_service(settings: Settings, service_id: str) -> Service:
+    """Return a service by id. Raise ServiceResolutionError, or ProblemsFound if its file has
+    errors."""
     catalog = open_registry(settings).everything()
     if service_id in catalog.services:
         return catalog.services[service_id]
@@ -169,7 +176,7 @@ def _find_service(settings: Settings, service_id: str) -> Service:
 
 
 def _require_declared_server(service: Service) -> None:
-    """Raise UsageError for a service whose tools are not read from a server that the user declares."""
+    """Raise UsageError unless the service reads its tools from a server that the user declares."""
     if PROTOCOLS[service.kind].described_by(service) == LOCK:
         return
     what = (
@@ -187,7 +194,8 @@ def _invoker_context(settings: Settings) -> InvokerContext:
     return invoker_context(environment_of(settings), lambda secret: None)
 
 
-def _differences(before: Json, now: Json) -> tuple[ServiceChange, ...]:
+def _compare_offers(before: Json, now: Json) -> tuple[ServiceChange, ...]:
+    """Return the added, removed and changed members."""
     found = []
     for name in sorted({*before, *now}):
         if name not in before:

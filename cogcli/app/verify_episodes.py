@@ -1,4 +1,4 @@
-"""`verify` over several episodes: each by itself, then copies of one another."""
+"""`verify` for several episodes: the check of each, and a search for copies among them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class VerifiedEpisode(NamedTuple):
 
 
 def trusted_of(settings: Settings, *, key: str | None = None, signature: bool = False) -> Trusted:
-    """Return the keys that the user trusts: of the user's own episodes, of the user's signatures,
+    """Return the keys that the user trusts: for the user's own episodes, for the user's signatures,
     and `key`.
 
     Raise EnvironmentRefusal `signing.key` for an unusable signing key, or `env.extra`."""
@@ -64,8 +64,9 @@ def verify_episode(directory: Path, trusted: Trusted = NO_TRUST) -> VerifiedEpis
 
 
 class VerifyResult(NamedTuple):
-    """The result for one episode. `findings` are as in the envelope; `level` is empty for an
-    unreadable episode."""
+    """The result for one episode.
+
+    `findings` are objects of the envelope. `level` is empty for an unreadable episode."""
 
     name: str
     findings: tuple[Json, ...]
@@ -78,7 +79,7 @@ class VerifyResult(NamedTuple):
 
     @property
     def proves(self) -> str:
-        """Return the level in words."""
+        """Return what the level proves, as text."""
         return LEVELS.get(self.level, "")
 
     @property
@@ -88,12 +89,12 @@ class VerifyResult(NamedTuple):
 
     @property
     def errors(self) -> list[Json]:
-        """The findings of severity error: altered, or unreadable."""
+        """Return the findings of severity error: the episode is altered or unreadable."""
         return [finding for finding in self.findings if finding["severity"] == "error"]
 
 
 def place_of(finding: Json) -> str:
-    """`FILE:LINE: ` of a finding; empty for one without a file."""
+    """Return `FILE:LINE: ` for a finding; empty if it has no file."""
     file, line = finding.get("file"), finding.get("line")
     if not file:
         return ""
@@ -101,10 +102,10 @@ def place_of(finding: Json) -> str:
 
 
 class EpisodeVerifier(NamedTuple):
-    """The verification of several episodes.
+    """Verifies several episodes.
 
-    `anchor`: the heads that were recorded elsewhere, by episode. `repair`: each episode is repaired
-    first; if that is impossible, `warn` gets the reason."""
+    `anchor` contains the heads that were recorded elsewhere, by episode. With `repair`, each
+    episode is repaired first. `warn` receives the reason why a repair is impossible."""
 
     settings: Settings
     trusted: Trusted
@@ -113,14 +114,15 @@ class EpisodeVerifier(NamedTuple):
     warn: Callable[[CogcliError], None]
 
     def verify(self, directories: list[Path]) -> Iterator[VerifyResult]:
-        """Yield the result for each. Raise CogcliError if the only one cannot be read; among
-        several it becomes a finding."""
+        """Yield the result for each episode.
+
+        An episode that cannot be read has a finding. If it is the only one, raise CogcliError."""
         seals: dict[str, tuple[Path, str]] = {}
         for directory in directories:
             try:
                 repaired = self.repair and self._repair(directory)
-                found = verify_episode(directory, self._trusted(directory.name))
-                findings = _payloads(directory.name, found.findings)
+                found = verify_episode(directory, self._trusted_for(directory.name))
+                findings = _findings_to_payload(directory.name, found.findings)
                 result = VerifyResult(directory.name, findings, found.level, repaired, directory)
             except CogcliError as error:
                 if len(directories) == 1:
@@ -134,15 +136,15 @@ class EpisodeVerifier(NamedTuple):
                 f"the anchor names it with {self.anchor[name].events} events, and it does not exist"
             )
             missing = error_finding("anchor.missing", EVENTS, 0, message)
-            yield VerifyResult(name, _payloads(name, [missing]), "missing")
+            yield VerifyResult(name, _findings_to_payload(name, [missing]), "missing")
 
-    def _trusted(self, name: str) -> Trusted:
-        """Return the trusted keys and heads for one episode."""
+    def _trusted_for(self, name: str) -> Trusted:
+        """Return the trusted keys, and the recorded head of this episode."""
         anchored = self.anchor.get(name)
         return self.trusted._replace(head=anchored.head) if anchored else self.trusted
 
     def _repair(self, directory: Path) -> bool:
-        """Repair the episode; return False if there was nothing to repair, or if it is impossible."""
+        """Repair the episode. Return False if it needs no repair or cannot be repaired."""
         try:
             return repair(self.settings, directory)
         except CogcliError as error:
@@ -152,16 +154,18 @@ class EpisodeVerifier(NamedTuple):
             return False
 
 
-def _payloads(name: str, findings: Iterable[Finding]) -> tuple[Json, ...]:
-    """Findings as objects of the envelope."""
+def _findings_to_payload(name: str, findings: Iterable[Finding]) -> tuple[Json, ...]:
+    """Return findings as objects of the envelope."""
     return tuple({"episode": name, **finding.to_payload()} for finding in findings)
 
 
 def _add_duplicate(
     one: VerifyResult, directory: Path, seals: dict[str, tuple[Path, str]]
 ) -> VerifyResult:
-    """Return the result, with a finding `episode.twice` if an earlier episode of this command has
-    the same sealed id."""
+    """Return the result, with the finding `episode.twice` if an earlier episode has the same sealed
+    id.
+
+    `seals` contains the directory and digest of each earlier episode, by id, and is updated."""
     seal = read_seal(directory)
     if seal is None:
         return one
@@ -173,17 +177,20 @@ def _add_duplicate(
     what = "a copy of" if same else "another episode than"
     severity: FindingSeverity = "info" if same else "error"
     message = f"{what} the one in `{place}`, both sealed as `{episode_id:.80}`"
-    found = _payloads(one.name, [Finding("episode.twice", severity, MANIFEST, 0, message)])
+    found = _findings_to_payload(
+        one.name, [Finding("episode.twice", severity, MANIFEST, 0, message)]
+    )
     return one._replace(findings=(*one.findings, *found), level=one.level if same else "altered")
 
 
 def repair(settings: Settings, directory: Path) -> bool:
-    """Repair an unsealed episode; return False if there was nothing to repair. Other damage stays.
+    """Repair an unsealed episode; return False if it needs no repair. Damage that does not prevent
+    sealing remains.
 
     Raise EnvironmentRefusal `episode.busy` or `env.disk`, and `episode.unreadable` for damage that
     cannot be repaired."""
     damaged = _is_damaged(directory)
-    if not damaged and not _only_unsealed(directory):
+    if not damaged and not _is_only_unsealed(directory):
         return False
     store = Store(settings.runs_dir, sign=signer_of(settings), owner=find_key(settings.environ))
     journal = store.reopen(
@@ -202,7 +209,7 @@ def repair(settings: Settings, directory: Path) -> bool:
 
 
 def is_repairable(directory: Path) -> bool:
-    """Whether `--repair` can mend the newest line of an unfinished log."""
+    """Whether `--repair` can repair the last line of an unsealed log."""
     with open_episode(directory) as folder:
         try:
             damage = None if MANIFEST in folder.entries() else damage_of(folder)
@@ -212,7 +219,7 @@ def is_repairable(directory: Path) -> bool:
 
 
 def _is_damaged(directory: Path) -> bool:
-    """Whether a line of an unfinished log was altered."""
+    """Whether a line of an unsealed log was altered."""
     with open_episode(directory) as folder:
         try:
             return MANIFEST not in folder.entries() and damage_of(folder) is not None
@@ -220,8 +227,10 @@ def _is_damaged(directory: Path) -> bool:
             return False  # `verify` reports the reason
 
 
-def _only_unsealed(directory: Path) -> bool:
-    """Whether the run has ended without a manifest, and log and blobs are unaltered. False for another tool's log."""
+def _is_only_unsealed(directory: Path) -> bool:
+    """Whether the run has ended without a manifest, and its log and blobs are unaltered.
+
+    False for the log of another tool."""
     if (directory / MANIFEST).exists():
         return False
     if fold_log(EventLog(directory)).projection.terminated is None:
@@ -234,7 +243,7 @@ def _only_unsealed(directory: Path) -> bool:
 
 
 def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckReport:
-    """Return the report of `verify`: a case per episode; warnings and information are notes."""
+    """Return the report of `verify`: one case per episode. Warnings and information are notes."""
 
     def case(result: VerifyResult) -> ReportCase:
         texts = [
@@ -249,11 +258,11 @@ def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckRep
         return ReportCase("verify", result.name, tuple(failures), tuple(notes))
 
     rows = [
-        f"| {_escaped(one.name)} | {one.level or 'unreadable'} | {len(one.errors)} |"
+        f"| {_escape(one.name)} | {one.level or 'unreadable'} | {len(one.errors)} |"
         for one in results
     ]
     found = [
-        f"| {_escaped(one.name)} | {_escaped(place_of(f).rstrip(': '))} | {f['code']} | {_escaped(f['message'])} |"
+        f"| {_escape(one.name)} | {_escape(place_of(f).rstrip(': '))} | {f['code']} | {_escape(f['message'])} |"
         for one in results
         for f in one.findings
     ]
@@ -264,7 +273,8 @@ def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckRep
     return CheckReport("verify", seconds, tuple(map(case, results)), tables=tuple(tables))
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
+    """Return a text for a cell of a Markdown table, with markup escaped."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return visible(text)

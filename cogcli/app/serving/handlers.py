@@ -79,7 +79,7 @@ class ToolHandlers:
     async def call(
         self, client: ClientRequest, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        """Run the skill of a tool. Raise only MCPError, for a tool that does not exist."""
+        """Run the skill of a tool. Raise only MCPError, and only for a tool that does not exist."""
         served = self._offer.tools.get(params.name)
         if served is None:
             raise MCPError(code=types.INVALID_PARAMS, message=f"Unknown tool: {params.name[:128]}")
@@ -124,6 +124,7 @@ def server_of(tools: ToolHandlers) -> Server[Any]:
 
 
 def _tool_result(result: RunResult, error: Json | None, where: str) -> types.CallToolResult:
+    """Return the reply to a call with the result of its run."""
     meta = {
         "cogcli/episode_id": result.episode_id,
         "cogcli/run_id": result.run_id,
@@ -145,14 +146,15 @@ def _tool_result(result: RunResult, error: Json | None, where: str) -> types.Cal
             _waiting_text(result.episode_id, error, where),
             meta | {"cogcli/next": error.get("next") or []},
         )
-    reply = _error_result(_lines("error", error, "look with"), meta)
+    reply = _error_result(_error_lines("error", error, "look with"), meta)
     if result.status == "partial" and result.outputs:
         reply.content.append(types.TextContent(text=_json(result.outputs)))
     return reply
 
 
-def _lines(word: str, error: Json, lead: str) -> str:
-    """Return an error as lines: code and message, hint, and each next command after `lead`."""
+def _error_lines(word: str, error: Json, lead: str) -> str:
+    """Return an error as lines of text: code and message, the hint, and each next command after
+    `lead`."""
     lines = [f"{word}[{error['code']}]: {error['message']}"]
     if error.get("hint"):
         lines.append(f"hint: {_hint_for_client(error['hint'])}")
@@ -160,8 +162,8 @@ def _lines(word: str, error: Json, lead: str) -> str:
 
 
 def _hint_for_client(hint: str) -> str:
-    """Return a hint without flags of `run`. A client cannot set these; the person who starts the
-    server can."""
+    """Return a hint without the flags of `run`, which only the person who starts the server can
+    set."""
     found = _RUN_AGAIN.fullmatch(hint)
     if found is None:
         return hint
@@ -174,11 +176,11 @@ def _hint_for_client(hint: str) -> str:
 def _waiting_text(episode_id: str, error: Json, where: str) -> str:
     """Return the text for a run that waits for a person.
 
-    Its reader may be a model without a shell, so the text lists the steps."""
+    It lists the steps of an approval, because its reader may be a model without a shell."""
     place = f", in {where}" if where else ""
     return "\n".join(
         (
-            _lines("pending", error, f"a person decides in a terminal{place}"),
+            _error_lines("pending", error, f"a person decides in a terminal{place}"),
             f"Nothing failed: run {episode_id} is saved and waits, however long it takes. No client can decide, and no"
             " tool here does.",
             "What you can do: show your user the line above and say what is asked; then go on with something else, or"
@@ -189,7 +191,7 @@ def _waiting_text(episode_id: str, error: Json, where: str) -> str:
 
 
 def _refused_result(error: CogcliError) -> types.CallToolResult:
-    """Return the reply to a call that started no run: every problem of its inputs, or the error."""
+    """Return the reply to a call that started no run: all problems of its inputs, or the error."""
     problems = getattr(error, "problems", None) or [error]
     lines = []
     for problem in problems:
@@ -210,8 +212,9 @@ def _json(value: Any) -> str:
 
 
 def _trace_id(client: ClientRequest) -> str | None:
-    """Return the trace id of the client's `traceparent`, in `_meta` of the call or else in the HTTP
-    headers; None without one."""
+    """Return the trace id of the client's `traceparent`; None if the client sent none.
+
+    It is read from `_meta` of the call, otherwise from the HTTP headers."""
     given = client.meta.get("traceparent") if client.meta else None
     headers = getattr(client.request, "headers", None)
     if given is None and headers is not None:

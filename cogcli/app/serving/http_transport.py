@@ -1,12 +1,12 @@
 """The HTTP transport of `serve mcp`, and the rules for its requests
 (docs/reference/protocols.md#serve).
 
-1. `Host` must name this machine, and `Origin`, if present, too: this prevents DNS rebinding from a
-   browser. A server bound to every address requires that `Origin` equals `Host`.
-2. With a token every request must have it; a server on another address than loopback always has
-   one.
+1. `Host` must name this machine. So must `Origin`, if it is present. This prevents DNS rebinding
+   from a browser. A server that listens on every address requires that `Origin` equals `Host`.
+2. If the server has a token, every request must contain it. A server on an address other than
+   loopback always has a token.
 3. A body is strict JSON of at most 8 MiB that arrives within 30 seconds.
-4. Sessions and connections are bounded in number, and a session without requests ends."""
+4. The numbers of sessions and of connections are limited. A session without requests ends."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ _INVALID_REQUEST: Final = -32600
 
 
 class Guard:
-    """ASGI middleware that passes an allowed request on, and answers any other with an error."""
+    """ASGI middleware that passes an allowed request on, and replies to any other request with an
+    error."""
 
     def __init__(self, app: ASGIApp, address: Endpoint, token: str) -> None:
         self._app = app
@@ -71,7 +72,7 @@ class Guard:
         headers: dict[str, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-        status, problem = self._refusal(headers)
+        status, problem = self._find_refusal(headers)
         fault: Json | None = None
         if not status and scope["method"] == "POST":
             status, problem, receive, value = await _read_body(headers, receive)
@@ -87,7 +88,9 @@ class Guard:
         else:
             await self._app(scope, receive, send)
 
-    def _refusal(self, headers: dict[str, list[str]]) -> tuple[int, str]:
+    def _find_refusal(self, headers: dict[str, list[str]]) -> tuple[int, str]:
+        """Return the status and text of a refusal that the headers require; 0 and an empty text for
+        an allowed request."""
         host = _single_value(headers, "host")
         name = _HOST.fullmatch(host.lower()) if host else None
         if name is None or (self._hosts is not None and name[1] not in self._hosts):
@@ -114,7 +117,7 @@ def _single_value(headers: dict[str, list[str]], name: str) -> str:
 
 
 def _reply_to_fault(value: Any, version: str) -> Json | None:
-    """Return the reply to a request that the server cannot take; None for any other body.
+    """Return the error reply to a faulty request; None if the server can handle the body.
 
     `version` is the protocol version in the header."""
     fault = find_request_fault(value, version)
@@ -126,8 +129,8 @@ def _reply_to_fault(value: Any, version: str) -> Json | None:
 async def _read_body(
     headers: dict[str, list[str]], receive: Receive
 ) -> tuple[int, str, Receive, Any]:
-    """Return status and text of a refusal (0 for none), a `receive` that passes the body to the
-    server, and the body."""
+    """Return the status and text of a refusal (0 for none), a `receive` that passes the body to the
+    server, and the parsed body."""
     length = _single_value(headers, "content-length")
     if length.isdigit() and int(length) > MAX_BYTES:
         return 413, f"a body may have {MAX_BYTES:,} bytes", receive, None
@@ -159,7 +162,7 @@ async def _read_body(
 
 
 async def _refuse(send: Send, status: int, problem: str) -> None:
-    """Send a refusal as the reply."""
+    """Reply with a refusal."""
     is_json = status != 400 or problem == BAD_ID
     error = {
         "jsonrpc": "2.0",
@@ -179,11 +182,11 @@ async def _send_json(send: Send, status: int, value: Json) -> None:
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn without its signal handlers: `serve_http` has its own."""
+    """A uvicorn server without signal handlers, because `serve_http` handles signals."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Install no handler."""
+        """Install no signal handler."""
         yield
 
 
@@ -210,8 +213,9 @@ def http_server(server: Server[Any], address: Endpoint, token: str) -> HttpServe
 async def serve_http(
     web: HttpServer, listening: socket.socket, runs: RunPool, signals: list[signal.Signals]
 ) -> str:
-    """Serve until a signal arrives, and return its name. Running calls get a grace period, unless a
-    second signal arrives."""
+    """Serve until a signal arrives, and return the name of the signal.
+
+    Running calls have a grace period to end. A second signal ends it."""
     ended_by = ""
 
     async def watch() -> None:

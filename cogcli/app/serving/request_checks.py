@@ -1,6 +1,6 @@
-"""Checks of a client's requests, with a reason in each error (docs/reference/protocols.md#serve).
+"""Checks of a client's requests (docs/reference/protocols.md#serve).
 
-The SDK alone answers `Invalid request parameters` without a reason."""
+The SDK replies with `Invalid request parameters` and no reason. These checks give the reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WORDS: Final = {
 
 
 class _Fault(NamedTuple):
-    """One fault: its place, the expected value, and the value found."""
+    """One fault: its path, the expected value, and the value that was found."""
 
     path: str
     expected: str
@@ -45,8 +45,8 @@ class _Fault(NamedTuple):
 
 
 def find_request_fault(message: object, header: str = "") -> types.ErrorData | None:
-    """Return the error reply to a faulty request; None for one that the SDK can handle, and for any
-    other message.
+    """Return the error reply to a faulty request; None for a request that the SDK can handle and
+    for other messages.
 
     `header` is the value of `MCP-Protocol-Version`."""
     match message:
@@ -56,24 +56,26 @@ def find_request_fault(message: object, header: str = "") -> types.ErrorData | N
             return None
     version = object_of(object_of(params).get("_meta")).get(VERSION_KEY) or header
     if isinstance(version, str) and version and version not in _KNOWN:
-        return _unknown_version(version[:40])
+        return _unknown_version_error(version[:40])
     if params is not None and not isinstance(params, dict):
         fault = _Fault("params", "an object", _describe_value(params))
-        return _invalid_params(method, [fault])
+        return _invalid_params_error(method, [fault])
     versions = (version,) if version in _KNOWN else tuple(reversed(HANDSHAKE_PROTOCOL_VERSIONS))
-    faults = _faults_in(method, params, versions)
-    return _invalid_params(method, faults) if faults else None
+    faults = _find_faults(method, params, versions)
+    return _invalid_params_error(method, faults) if faults else None
 
 
-def _unknown_version(version: str) -> types.ErrorData:
+def _unknown_version_error(version: str) -> types.ErrorData:
+    """Return the error for a protocol version that the server does not support."""
     text = f"protocol version `{version}` is unknown: this server speaks {', '.join(_KNOWN)}"
     data = {"supported": list(_KNOWN), "requested": version}
     return types.ErrorData(code=UNSUPPORTED_PROTOCOL_VERSION, message=text, data=data)
 
 
-def _faults_in(method: str, params: Json | None, versions: tuple[str, ...]) -> list[_Fault]:
-    """Return the faults by the newest of these versions that has the method; empty if one of them
-    accepts the request."""
+def _find_faults(method: str, params: Json | None, versions: tuple[str, ...]) -> list[_Fault]:
+    """Return the faults of a request; empty if one of the protocol versions accepts it.
+
+    If several versions reject it, return the faults of the first one in `versions`."""
     first: list[_Fault] = []
     for version in versions:
         try:
@@ -81,14 +83,14 @@ def _faults_in(method: str, params: Json | None, versions: tuple[str, ...]) -> l
         except KeyError:
             continue  # the method does not exist in this version
         except ValidationError as error:
-            first = first or list(_faults_of(error))
+            first = first or list(_faults_from_error(error))
         else:
             return []
     return first
 
 
-def _faults_of(error: ValidationError) -> Iterator[_Fault]:
-    """Yield the faults of a validation, one for each place. The branches of a union are merged."""
+def _faults_from_error(error: ValidationError) -> Iterator[_Fault]:
+    """Yield one fault per path of a validation error. Alternatives of a union are merged."""
     expected: dict[str, list[str]] = {}
     found: dict[str, str] = {}
     for each in error.errors(include_url=False):
@@ -102,7 +104,7 @@ def _faults_of(error: ValidationError) -> Iterator[_Fault]:
 
 
 def _describe_expected(fault: ErrorDetails) -> str:
-    """Return the value that was expected, in words."""
+    """Return a description of the expected value."""
     is_choice = fault["type"] == "literal_error"
     words = str(fault["ctx"]["expected"]).replace("'", "`") if is_choice else fault["msg"].lower()
     words = words.removeprefix("input should be ")
@@ -110,11 +112,12 @@ def _describe_expected(fault: ErrorDetails) -> str:
 
 
 def _describe_value(value: object) -> str:
-    """Return a text, truncated; for any other value its kind."""
+    """Return a quoted and truncated text, or the kind of any other value."""
     return f"`{value[:40]}`" if isinstance(value, str) else kind_of(value)
 
 
-def _invalid_params(method: str, faults: list[_Fault]) -> types.ErrorData:
+def _invalid_params_error(method: str, faults: list[_Fault]) -> types.ErrorData:
+    """Return the error for parameters with these faults."""
     named = faults[:_MOST]
     text = f"{method[:60]}: {'; '.join(map(str, named))}"
     return types.ErrorData(

@@ -1,4 +1,5 @@
-"""The runs of a server: at most `AT_ONCE` at a time, each aborted when its caller stops waiting."""
+"""The runs of a server. At most `AT_ONCE` run at a time. A run is aborted when its caller stops
+waiting."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ MOST_WAITING: Final = 256
 
 
 class ProgressNotifier:
-    """Sends progress notifications: the number of ended root steps, if the client gave a progress
+    """Sends the number of ended root steps as progress notifications, if the client sent a progress
     token.
 
     It also writes the end of the run to `report`. All methods run on the event loop."""
@@ -44,7 +45,7 @@ class ProgressNotifier:
         self._tasks: list[Any] = []
 
     def on_event(self, event: Event) -> None:
-        """Send a notification for the end of a root step."""
+        """Send a notification if the event ends a root step."""
         self._root = self._root or event.run_id
         step = event.step_id or ""
         if not self._wanted or not row_of(event.event_type).closes or event.run_id != self._root:
@@ -58,27 +59,27 @@ class ProgressNotifier:
         self._tasks.append(asyncio.ensure_future(notification))
 
     def on_cancel(self) -> None:
-        """Stop sending: the client cancelled the call or disconnected."""
+        """Stop sending notifications, because the client cancelled the call or disconnected."""
         self._wanted = False
         for task in self._tasks:
             task.cancel()
 
     def on_end(self, result: RunResult) -> None:
-        """Write status, error code and episode id to the report of the call, also after
+        """Write status, error code and episode id to the report of the call. It may be called after
         `on_cancel`.
 
-        It is not called if the run raised."""
+        It is not called if the run raised an exception."""
         code = result.error["code"] if result.error else ""
         self._report.update(status=result.status, error=code, episode=result.episode_id)
 
     async def close(self) -> None:
-        """Wait until every notification is sent: the protocol requires them before the result."""
+        """Wait until every notification is sent. The protocol requires this before the result."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 class RunPool:
-    """A pool that runs blocking runs for an event loop, each on its own thread, so that none delays
-    the end of another."""
+    """Runs skills for an event loop, each on its own thread, so that a blocking run does not delay
+    others."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -88,11 +89,11 @@ class RunPool:
         self._controls: set[Control] = set()
 
     async def run(self, loaded: PreparedRun, listener: ProgressNotifier) -> RunResult:
-        """Run one skill and return its result. Cancelling this call aborts the run and waits until
-        its episode is sealed.
+        """Run one skill and return its result.
 
-        Raise OverloadedError if `MOST_WAITING` calls wait, if the pool is ending, or if no thread
-        can be started."""
+        If the caller is cancelled, the run is aborted, and this method waits until the episode is
+        sealed. Raise OverloadedError if `MOST_WAITING` calls wait, if the pool is shutting down, or
+        if no thread can be started."""
         self._require_open()
         if self._waiting >= MOST_WAITING:
             waiting = "1 call waits" if self._waiting == 1 else f"{self._waiting} calls wait"
@@ -117,6 +118,7 @@ class RunPool:
             control.cancel(signal)
 
     def _require_open(self) -> None:
+        """Raise OverloadedError if the pool is shutting down."""
         if self._ending:
             raise OverloadedError(
                 "call.overloaded", "the server is ending", hint="start it again", left=False
@@ -128,6 +130,7 @@ class RunPool:
         return len(self._controls)
 
     async def _run(self, loaded: PreparedRun, listener: ProgressNotifier) -> RunResult:
+        """Run the skill on a new thread and wait for its end."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[RunResult] = loop.create_future()
         control = Control()
@@ -167,6 +170,7 @@ class RunPool:
 
 
 def _settle(ended: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+    """Set the result or the error of a future."""
     if error is not None:
         ended.set_exception(error)
     else:

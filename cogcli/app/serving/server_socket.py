@@ -11,7 +11,7 @@ from cogcli.base.errors import UsageError
 
 
 class Endpoint(NamedTuple):
-    """Host (never empty) and port of a server; port 0 means any free one."""
+    """The host (never empty) and port of a server. Port 0 means any free port."""
 
     host: str
     port: int
@@ -39,7 +39,7 @@ class Endpoint(NamedTuple):
 
 
 def bind_socket(address: Endpoint) -> socket.socket:
-    """Return a socket that listens on the address. Raise UsageError `usage.value`."""
+    """Return a socket that listens at the address. Raise UsageError `usage.value`."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -61,8 +61,8 @@ def bind_socket(address: Endpoint) -> socket.socket:
 
 
 def redirect_standard_streams() -> None:
-    """Redirect descriptors 0 and 1 to the null device, so that functions and their children neither
-    read nor print there."""
+    """Redirect file descriptors 0 and 1 to the null device, so that functions and child processes
+    cannot use them."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1):
         os.dup2(nowhere, standard)

@@ -1,12 +1,12 @@
-"""The stdio transport of `serve mcp`: frames in on standard input, frames out on standard output,
-nothing else.
+"""The stdio transport of `serve mcp`: it reads frames from standard input and writes frames to
+standard output.
 
-1. The server owns descriptors 0 and 1: the output of functions and their children never becomes a
-   frame, and their standard input is empty.
-2. A frame is a line of strict JSON of at most 8 MiB. object other line is answered with an error.
-3. Reading and writing are done by daemon threads, which do not keep the process alive.
-4. Frames are handled one at a time: a client that sends faster than it is served is slowed down by
-   the pipe."""
+1. The server owns file descriptors 0 and 1. The output of functions and child processes never
+   becomes a frame, and their standard input is empty.
+2. A frame is a line of strict JSON of at most 8 MiB. The reply to any other line is an error.
+3. Daemon threads read and write, so that they do not keep the process alive.
+4. Frames are handled one at a time. If a client sends faster than the server reads, the pipe slows
+   it down."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _CHUNK: Final = 1 << 16
 
 
 class FramePipe:
-    """Reads and writes frames on two descriptors."""
+    """Reads frames from one file descriptor and writes frames to another."""
 
     def __init__(self, readable: int, writable: int) -> None:
         self._readable = readable
@@ -56,7 +56,7 @@ class FramePipe:
         threads.start(self._write_all, name="frames out")
 
     async def write(self, message: types.JSONRPCMessage) -> bool:
-        """Write a message as one frame. Return False if the client no longer reads."""
+        """Write a message as one frame. Return False if the client has stopped reading."""
         loop = asyncio.get_running_loop()
         written: asyncio.Future[bool] = loop.create_future()
 
@@ -69,6 +69,7 @@ class FramePipe:
         return await written
 
     def _write_all(self) -> None:
+        """Write the queued messages until the client stops reading."""
         broken = False
         while True:
             data, settle = self._queue.get()
@@ -84,11 +85,13 @@ class FramePipe:
                 return  # the event loop has ended
 
     def frames(self) -> Iterator[bytes | None]:
-        """Yield the lines of the client until its end; None for one that is too long. It blocks the
-        calling thread."""
+        """Yield the lines of the client until it stops sending. A line that is too long becomes
+        None.
+
+        Reading blocks the calling thread."""
         kept = b""
         skipping = False
-        while chunk := self._chunk():
+        while chunk := self._read_chunk():
             *lines, kept = (kept + chunk).split(b"\n")
             for line in lines:
                 if skipping or len(line) > MAX_BYTES:
@@ -99,7 +102,8 @@ class FramePipe:
             if len(kept) > MAX_BYTES:
                 kept, skipping = b"", True
 
-    def _chunk(self) -> bytes:
+    def _read_chunk(self) -> bytes:
+        """Return the next bytes; empty at the end of the stream or after an error."""
         try:
             return os.read(self._readable, _CHUNK)
         except OSError:
@@ -107,18 +111,18 @@ class FramePipe:
 
 
 @asynccontextmanager
-async def streams(
+async def open_streams(
     wire: FramePipe, at_end: Callable[[], None]
 ) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Open the streams that an MCP server takes. `at_end` is called when the client stops sending
-    or reading."""
+    """Open the streams that an MCP server requires. `at_end` is called when the client stops
+    sending or reading."""
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     loop = asyncio.get_running_loop()
 
     has_begun = False
 
-    async def take(frame: bytes | None) -> None:
+    async def handle_frame(frame: bytes | None) -> None:
         nonlocal has_begun
         message = parse_frame(frame)
         if isinstance(message, types.JSONRPCRequest) and not has_begun:
@@ -136,7 +140,7 @@ async def streams(
     def read_all() -> None:
         try:
             for frame in wire.frames():
-                asyncio.run_coroutine_threadsafe(take(frame), loop).result()
+                asyncio.run_coroutine_threadsafe(handle_frame(frame), loop).result()
             loop.call_soon_threadsafe(end)
         except Exception:
             return  # the server has ended before the client did
@@ -161,11 +165,11 @@ async def streams(
 async def serve_stdio(
     server: Server[Any], wire: FramePipe, runs: RunPool, signals: list[signal.Signals]
 ) -> str:
-    """Serve one client until it disconnects or a signal arrives. Return the name of the signal,
-    else an empty text.
+    """Serve one client until it disconnects or a signal arrives. Return the name of the signal, or
+    an empty text.
 
-    Running calls lose their grace period at a second signal, or at a signal after the client has
-    disconnected."""
+    A second signal, or a signal after the client has disconnected, ends the grace period of running
+    calls."""
     ended_by = ""
     closing = False
 
@@ -186,14 +190,14 @@ async def serve_stdio(
     async with anyio.create_task_group() as group:
         with anyio.CancelScope() as serving:
             group.start_soon(watch)
-            async with streams(wire, at_end) as (read, write):
+            async with open_streams(wire, at_end) as (read, write):
                 await server.run(read, write, server.create_initialization_options())
         group.cancel_scope.cancel()
     return ended_by
 
 
 def parse_frame(frame: bytes | None) -> types.JSONRPCMessage:
-    """Return the message of a frame, or the error that answers it."""
+    """Return the message in a frame, or the error reply to an invalid frame."""
     if frame is None:
         return _error_reply(types.PARSE_ERROR, f"a frame may have {MAX_BYTES:,} bytes")
     try:
@@ -212,7 +216,7 @@ def parse_frame(frame: bytes | None) -> types.JSONRPCMessage:
 
 
 def may_begin(request: types.JSONRPCRequest) -> bool:
-    """Whether a client may begin with this request: a handshake, or a request that names its
+    """Whether a session may start with this request: a handshake, or a request that contains its
     protocol version."""
     meta = object_of((request.params or {}).get("_meta"))
     return request.method == "initialize" or VERSION_KEY in meta
@@ -229,18 +233,19 @@ def _error_reply(
 
 
 def take_descriptors() -> FramePipe:
-    """Return a FramePipe on copies of descriptors 0 and 1, and redirect these to the null device."""
+    """Return a FramePipe on copies of file descriptors 0 and 1, and redirect the originals to the
+    null device."""
     wire = FramePipe(os.dup(0), os.dup(1))
     redirect_standard_streams()
     return wire
 
 
 def has_bad_id(message: object) -> bool:
-    """Whether a message is a request whose id MCP does not allow. The server answers it with an
-    error of id null.
+    """Whether a message is a request with an id that MCP forbids. The reply to it is an error with
+    the id null.
 
     MCP allows a string or an integer. The SDK treats a request with any other id as a notification
-    and never answers, so that its client would wait forever."""
+    and sends no reply, so its client would wait forever."""
     if not isinstance(message, dict) or not {"id", "method"} <= message.keys():
         return False
     return not isinstance(message["id"], str) and type(message["id"]) is not int

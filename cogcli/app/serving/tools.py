@@ -1,9 +1,9 @@
-"""Skills as tools of the Model Context Protocol: names, schemas, hints
+"""Skills as tools of the Model Context Protocol: names, schemas and hints
 (docs/reference/protocols.md#serve).
 
 The skills are loaded and checked once, when a server starts. A client runs exactly the listed
-skills, even if files change meanwhile. Options are fixed, too: no client changes trust,
-confirmations or bindings. The module imports no library of the protocol."""
+skills, even if files change later. The options are fixed, too, so that no client changes trust,
+confirmations or bindings. This module imports no library of the protocol."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ServedSkill(NamedTuple):
 
 
 class ToolOffer(NamedTuple):
-    """All tools by name, and the ids of the skills that cannot run here."""
+    """The offered tools by name, and the ids of the skills that cannot run here."""
 
     tools: dict[str, ServedSkill]
     left_out: list[str]
@@ -58,11 +58,11 @@ class ToolOffer(NamedTuple):
 def offer_skills(
     settings: Settings, request: RunRequest, only: Sequence[str], names: str
 ) -> ToolOffer:
-    """Return the skills that can run with the options of `request`; with `only`, those that match
-    these ids or globs.
+    """Return the skills that can run with the options of `request`. With `only`, return those that
+    match these ids or globs.
 
-    Raise SkillNotFoundError for an id or glob without a skill, and ProblemsFound for an id whose
-    skill cannot run. A skill that only a glob matches is then left out."""
+    Raise SkillNotFoundError for an id or glob that matches no skill, and ProblemsFound for an id
+    whose skill cannot run. A skill that matches only a glob and cannot run is omitted."""
     registry = open_registry(settings)
     tools: dict[str, ServedSkill] = {}
     left_out = []
@@ -87,10 +87,11 @@ def offer_skills(
 
 
 def name_tools(ids: Iterable[str], names: str = NAMES[0]) -> dict[str, str]:
-    """Return the tool name of each skill: with `dots` its id, else the id with `__` for a dot.
+    """Return the tool name of each skill. With `dots` it is the id; otherwise each dot of the id
+    becomes `__`.
 
-    A name that would be too long or ambiguous ends with a digest of the id. Names do not depend on
-    which skills are offered, as long as the ids are the same."""
+    A name that would be too long or ambiguous ends with a digest of the id. The names depend only
+    on `ids`, not on which skills are offered."""
     known = sorted(set(ids))
     if names == "dots":
         return {id: id for id in known}
@@ -105,8 +106,8 @@ def name_tools(ids: Iterable[str], names: str = NAMES[0]) -> dict[str, str]:
 
 
 def tool_of(skill: Skill, capabilities: Iterable[Capability], name: str) -> Json:
-    """Return the tool, as in `tools/list`, of a skill that can call these capabilities, gates
-    included."""
+    """Return a skill as an entry of `tools/list`. `capabilities` are those that it can call,
+    including gates."""
     return {
         "name": name,
         "title": skill.name,
@@ -118,7 +119,8 @@ def tool_of(skill: Skill, capabilities: Iterable[Capability], name: str) -> Json
 
 
 def hints_of(capabilities: Iterable[Capability]) -> dict[str, bool]:
-    """Return the hints for these capabilities; an unknown effect class counts as `effect`."""
+    """Return the hints of a tool that can call these capabilities. An unknown effect class is
+    treated as `effect`."""
     effects = {capability.effect for capability in capabilities}
     read_only = effects <= {"none"}
     idempotent = effects <= {"none", "idempotent"}
