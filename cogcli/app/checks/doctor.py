@@ -18,7 +18,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import key_path, read_key
 from cogcli.app.settings.runs_dir import shared_warning
 from cogcli.app.settings.trust import WORDS, layers_of
-from cogcli.app.settings.trust_needs import service_files
+from cogcli.app.settings.trust_needs import find_service_files
 from cogcli.app.wings import DOCTOR_CHECKS
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.extras import EXTRAS, install_line, missing_module
@@ -221,7 +221,7 @@ def _check_editor_schemas(project: str, found: RegistryCheck) -> Iterator[Doctor
 
 def _check_trust(settings: Settings, project: str) -> Iterator[DoctorCheck]:
     layers = bounded_layers(layers_of(project, settings.project_file), settings.bound)
-    trust, count = settings.trust, len(service_files(layers))
+    trust, count = settings.trust, len(find_service_files(layers))
     if os.path.realpath(builtin_root()) == os.path.realpath(project):
         return
     if not count and trust.state == "untrusted":

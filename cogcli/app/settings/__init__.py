@@ -1,4 +1,5 @@
-"""Settings of one command, each with its origin: flag > environment > cogcli.toml > user's file > default."""
+"""The settings of one command, each with its origin. Flags override the environment, then
+cogcli.toml, the user's file and the defaults."""
 
 from __future__ import annotations
 
@@ -43,11 +44,11 @@ if TYPE_CHECKING:
 
 
 class Settings:
-    """The settings of one command. Paths are absolute; displayed paths are relative to `base`.
+    """The settings of one command. Paths are absolute. Display paths are relative to `base`.
 
-    Only `value`, `roots`, `file_roots` and `layers` raise for a broken configuration file, so that
-    episodes and settings can still be shown. The file of a project that is not trusted affects only
-    `roots` and `layers`."""
+    Only `value`, `roots`, `file_roots` and `layers` raise an error for an invalid configuration
+    file, so that commands can still display episodes and settings. The file of a project that is
+    not trusted affects only `roots` and `layers`."""
 
     def __init__(
         self, flags: Mapping[str, Any], environ: Mapping[str, str], *, base: str = ""
@@ -63,7 +64,7 @@ class Settings:
 
     @property
     def has_idle_host(self) -> bool:
-        """Whether this directory has host overrides but no project, so that they are ignored."""
+        """Whether this directory has host overrides but no project. Then they are ignored."""
         try:
             return not self.project and any(os.listdir(os.path.join(self.base, HOST_FOLDER)))
         except OSError:
@@ -71,7 +72,7 @@ class Settings:
 
     @property
     def has_idle_leniency(self) -> bool:
-        """Whether the project declares a root lenient without being trusted, so that all roots are
+        """Whether the project declares a root lenient but is not trusted. Then all roots are
         strict."""
         own = self.project_file
         said = own.values.get(ROOTS, {}).values() if own else ()
@@ -92,22 +93,23 @@ class Settings:
 
     @property
     def project_file(self) -> ConfigFile | None:
-        """Return the project's settings file, existing or not; None without a project."""
+        """Return the project's settings file, even if it does not exist; None without a project."""
         return next((file for file in self.files if file.project), None)
 
     def _refusal_of_settings(self, path: str) -> CogcliError | None:
-        """Return the error for a project's settings file that is a link out of the project, unless
-        the project is trusted."""
+        """Return the error for a settings file that is a link out of a project that is not trusted;
+        None for any other file."""
         link = find_leaving_link(path, self.project or "")
         return link_refusal(link) if link and not self._read_trust(None) else None
 
     @property
     def bound(self) -> str:
-        """Return the project if no link may leave it, that is until it is trusted; else empty."""
+        """Return the folder that links may not leave: the project until it is trusted, then
+        empty."""
         return "" if self.project is None or self.trust else self.project
 
     def inside(self, path: str) -> str:
-        """Return the real path of a path.
+        """Return the real path of `path`.
 
         Raise EnvironmentRefusal `project.link` if a link leads out of a project that is not trusted
         (docs/reference/service.md#links)."""
@@ -119,7 +121,7 @@ class Settings:
     def copy_for_run(self) -> Settings:
         """Return a copy for a run in another thread.
 
-        It has its own clock and ids, which are not thread-safe, and reads the trust again."""
+        The copy has its own clock and ids, which are not thread-safe, and reads the trust again."""
         other = copy(self)
         other._trust = None
         if self._fake("COGCLI_FAKE_CLOCK") is None:
@@ -134,8 +136,10 @@ class Settings:
         return [problem for file in self.files for problem in file.problems]
 
     def value(self, name: str) -> Any:
-        """Return a setting's value. Raise UsageError, or EnvironmentRefusal `config.key` for the
-        first broken line."""
+        """Return the value of a setting.
+
+        Raise UsageError, or EnvironmentRefusal `config.key` for the first invalid line of a
+        configuration file."""
         self.require_sound_files()
         return self.with_origin(name)[0]
 
@@ -150,12 +154,12 @@ class Settings:
         """Return the first problem in the settings of a project that is not trusted; None if there
         is none.
 
-        With it the places of the project's specs are unknown."""
+        After such a problem, the locations of the project's specs are unknown."""
         own = self.project_file
         return own.problems[0] if own is not None and own.problems and self.bound else None
 
     def with_origin(self, name: str) -> tuple[Any, str]:
-        """Return a setting's value and its origin. Broken files are skipped."""
+        """Return the value of a setting and its origin. Invalid files are ignored."""
         key = KEYS[name]
         if isinstance(key.type, PathList):
             return self._joined_lists(name)
@@ -172,13 +176,13 @@ class Settings:
         return file.values[name], f"{file.shown}:{file.lines[name]}"
 
     def _joined_lists(self, name: str) -> tuple[list[str], str]:
-        """Return the directories of all sources, and their origins."""
+        """Return the directories that all sources name, and the origins of these lists."""
         sources = self._sources(name)
         origins = ", ".join(origin for _, origin, _ in sources)
         return [path for paths, _, _ in sources for path in paths], origins or "default"
 
     def _find_file(self, name: str) -> ConfigFile | None:
-        """Return the file whose value of a setting counts."""
+        """Return the file that determines a setting; None if no file does."""
         table = name.partition(".")[0]
         if table == WHOLE_TABLE:
             file = self.file_with(table)
@@ -190,7 +194,8 @@ class Settings:
         return found[0] if found else None
 
     def file_with(self, table: str) -> ConfigFile | None:
-        """Return the first effective file that contains a key of a table."""
+        """Return the first file that contains a key of a table and may set it; None if no file
+        does."""
         dotted = f"{table}."
         holding = [
             file for file in self.files if any(name.startswith(dotted) for name in file.values)
@@ -198,13 +203,16 @@ class Settings:
         return next((file for file in holding if self._may_set(file, dotted)), None)
 
     def _may_set(self, file: ConfigFile, name: str) -> bool:
-        """Whether a file may set this. In a project that is not trusted only `registry`, the places
-        of its specs, counts."""
+        """Whether a file may determine a setting.
+
+        The file of a project that is not trusted may only set `registry`, the locations of its
+        specs."""
         return not file.project or name == "registry" or bool(self.trust)
 
     def _sources(self, name: str) -> list[tuple[list[str], str, bool]]:
-        """Return, per source of a list of directories: absolute paths, origin, and whether it is
-        the project's file."""
+        """Return the sources of a list of directories.
+
+        Each is the absolute paths, the origin, and whether the source is the project's file."""
         found: list[tuple[list[str], str, bool]] = [
             (file.values[name], f"{file.shown}:{file.lines[name]}", file.project)
             for file in reversed(self.files)
@@ -220,14 +228,15 @@ class Settings:
 
     @property
     def roots(self) -> list[Root]:
-        """Return the extra registry roots, each with whether the project names it.
+        """Return the extra registry roots.
 
-        Raise EnvironmentRefusal `config.key` for the first broken line of any file."""
+        Raise EnvironmentRefusal `config.key` for the first invalid line of any file."""
         for problem in self.problems:
             raise problem
         return self._find_roots()
 
     def _find_roots(self) -> list[Root]:
+        """Return the extra registry roots, also if a file is invalid."""
         lenient = self._lenient_roots()
         return [
             Root(path, own, os.path.realpath(path) in lenient)
@@ -237,15 +246,17 @@ class Settings:
         ]
 
     def _may_hold_specs(self, root: str) -> bool:
-        """Whether a root that the project names is read. Until the project is trusted, only roots
-        inside its folder are."""
+        """Whether a root that the project names is read.
+
+        Until the project is trusted, only roots in its folder are read."""
         real, home = os.path.realpath(root), os.path.realpath(self.project or "")
         return real == home or real.startswith(home.rstrip(os.sep) + os.sep) or bool(self.trust)
 
     def _lenient_roots(self) -> set[str]:
-        """Return the real paths of the roots whose contradictions are only warnings.
+        """Return the real paths of the roots in which contradictions are only warnings.
 
-        A trusted project may declare this of any root; a root cannot declare it of itself."""
+        A trusted project or the user may declare any root lenient. A root cannot declare this of
+        itself."""
         counting = [
             file
             for file in reversed(self.files)
@@ -259,12 +270,14 @@ class Settings:
         return {root for root, contracts in said.items() if contracts == "lenient"}
 
     def file_roots(self, name: str) -> list[list[str]]:
-        """Return the roots of files, one list per source. A file must be in a root of each list.
-        Raise the errors of `value`."""
+        """Return the directories in which files may be read or written, one list per source.
+
+        A file must be in a directory of every list. Raise the errors of `value`."""
         self.require_sound_files()
         return [paths for paths, _, _ in self._sources(name)]
 
     def _from_environment(self, name: str, key: ConfigKey) -> Any:
+        """Return the value of a setting in the environment; None if it is not set."""
         if not key.type.in_environment:
             return None
         text = system_text.variable(self.environ, variable(name))
@@ -282,8 +295,8 @@ class Settings:
     def _require_absolute(self, roots: list[str]) -> None:
         """Raise UsageError for a relative registry root in a variable.
 
-        It would name a folder of each project that the user enters, and its specs would count as
-        the user's."""
+        Such a root would name a folder of every project that the user enters, and the specs in it
+        would be treated as the user's."""
         relative = next((root for root in roots if not os.path.isabs(root)), None)
         if relative is not None:
             raise UsageError(
@@ -295,20 +308,21 @@ class Settings:
 
     @property
     def runs_dir(self) -> str:
-        """Return the real path of the runs directory, which may not exist yet. Raise
-        EnvironmentRefusal `project.link`."""
+        """Return the real path of the runs directory, which may not exist.
+
+        Raise EnvironmentRefusal `project.link`."""
         path, origin = self.runs_dir_with_origin()
         return self.inside(path) if origin == "project" else os.path.realpath(path)
 
     @property
     def store_dir(self) -> str:
-        """Return the real path of the directory of the stores: the project's if it is trusted, else
-        the user's."""
+        """Return the real path of the directory of stores: the project's if it is trusted,
+        otherwise the user's."""
         trusted = self.project if self.trust else None
         return os.path.realpath(store_home(trusted, self.environ))
 
     def runs_dir_with_origin(self) -> tuple[str, str]:
-        """Return the runs directory and the origin of the choice."""
+        """Return the runs directory, and the origin of this setting."""
         if given := self.flags.get("runs_dir"):
             return os.path.abspath(given), "--runs-dir"
         if given := system_text.variable(self.environ, "COGCLI_RUNS_DIR"):
@@ -319,37 +333,39 @@ class Settings:
 
     @property
     def trust(self) -> Trust:
-        """Return the trust in the project, read once."""
+        """Return the trust in the project. It is read once."""
         if self._trust is None:
             self._trust = self._read_trust(self.project_file)
         return self._trust
 
     def _read_trust(self, own: ConfigFile | None) -> Trust:
-        """Return the trust in the project. `own` is its settings file, which is otherwise read only
-        if the project was accepted."""
+        """Return the trust in the project.
+
+        `own` is its settings file if that has been read."""
         from cogcli.app.settings.trust import Trust, trust_of
 
         return trust_of(self.project, self.environ, own) if self.project else Trust("none")
 
     def reread_trust(self) -> None:
-        """Read the trust in the project again when it is needed next."""
+        """Discard the trust in the project, so that its next use reads it again."""
         self._trust = None
 
     @property
     def layers(self) -> list[Layer]:
-        """Return the registry's layers in order. Raise the errors of `roots`, and UsageError for a
-        root that is no directory."""
+        """Return the layers of the registry in order.
+
+        Raise the errors of `roots`, and UsageError for a root that is not a directory."""
         layers, refusal = self.find_layers()
         if refusal is not None:
             raise refusal
         return layers
 
     def find_layers(self) -> tuple[list[Layer], CogcliError | None]:
-        """Return the registry's layers in order, and the error of those of a project that is not
-        trusted.
+        """Return the layers of the registry in order, and the error in those of a project that is
+        not trusted.
 
-        The error is that its file is broken, or names a root that does not exist; such a root is
-        left out. Raise the errors of `layers` for all other faults."""
+        The error is that its file is invalid, or that it names a root that does not exist. Such a
+        root is omitted. Raise the errors of `layers` for all other problems."""
         self.require_sound_files()
         trust, refusal = self.trust, self.project_refusal
         roots = []
@@ -368,6 +384,7 @@ class Settings:
         return bounded_layers(layers, self.bound), refusal
 
     def _roots_of_user(self) -> list[Root]:
+        """Return the extra registry roots that the project does not name."""
         return [root for root in self._find_roots() if not root.by_project]
 
     def _missing_root(self, root: str) -> UsageError | None:
@@ -376,13 +393,13 @@ class Settings:
             return None
         what = "is not a directory" if os.path.lexists(root) else "does not exist"
         shown = display_path(root, self.base)
-        file, line = self._named_at(root)
+        file, line = self._find_declaration(root)
         message, hint = f"registry {shown} {what}", "give a directory that holds specs"
         return UsageError("registry.missing", message, hint=hint, file=file, line=line)
 
-    def _named_at(self, root: str) -> tuple[str, int]:
-        """Return file and line of the configuration that names a registry root; empty for a flag or
-        a variable."""
+    def _find_declaration(self, root: str) -> tuple[str, int]:
+        """Return the file and line that name a registry root; empty if a flag or variable names
+        it."""
         for file in self.files:
             if root in map(os.path.abspath, file.values.get("registry", ())):
                 return file.shown, file.lines["registry"]
@@ -390,12 +407,12 @@ class Settings:
 
     @property
     def cache_file(self) -> str:
-        """Return the file of the user's compiled specs."""
+        """Return the path of the cache of compiled specs."""
         return os.path.join(cache_home(self.environ), "specs.db")
 
     @property
     def clock(self) -> Clock:
-        """Return the clock; a counting one under `COGCLI_FAKE_CLOCK`, which only tests set."""
+        """Return the clock. Tests set `COGCLI_FAKE_CLOCK` for a clock that counts."""
         if self._clock is None:
             from cogcli.base.system import FakeClock, SystemClock
 
@@ -405,8 +422,8 @@ class Settings:
 
     @property
     def ids(self) -> IdSource:
-        """Return the source of identifiers; a counting one under `COGCLI_FAKE_IDS`, which only
-        tests set."""
+        """Return the source of identifiers. Tests set `COGCLI_FAKE_IDS` for a source that
+        counts."""
         if self._ids is None:
             from cogcli.base.system import FakeIds, SystemIds
 
@@ -418,9 +435,9 @@ class Settings:
         return system_text.parse_whole_number(self.environ.get(name, ""))
 
     def display_path(self, path: str) -> str:
-        """Return a path relative to `base` if it is inside, else absolute.
+        """Return a path relative to `base` if it is below `base`, otherwise absolute.
 
-        A path below the runs directory starts with the displayed name of that directory."""
+        A path below the runs directory starts with the display path of that directory."""
         named = self.runs_dir_with_origin()[0]
         if is_below(path, real := os.path.realpath(named)):
             path = named + path[len(real) :]
@@ -431,5 +448,5 @@ _NAMED = {"export.otlp": "COGCLI_OTLP_ENDPOINT"}
 
 
 def variable(name: str) -> str:
-    """Return the environment variable of a setting."""
+    """Return the name of the environment variable of a setting."""
     return _NAMED.get(name) or f"COGCLI_{name.upper().replace('.', '_')}"

@@ -1,8 +1,7 @@
-"""Configuration: the existing keys, and reading of one file
+"""The configuration: its keys, and the reader of one file
 (docs/reference/command-line.md#settings).
 
-A project's file may lower the trust level, never raise it; capabilities are confirmed by a flag
-alone."""
+A project's file may lower the trust level but never raise it. Only a flag confirms capabilities."""
 
 from __future__ import annotations
 
@@ -84,12 +83,12 @@ trusted."""
 
 
 class ConfigFile:
-    """The settings of one file: values, the line of each key, and every problem."""
+    """The settings in one file: values, the line of each key, and all problems."""
 
     def __init__(
         self, path: str, shown: str, *, project: bool, refusal: CogcliError | None = None
     ) -> None:
-        """A `refusal` is the only problem of a file that is not read."""
+        """Read the file, unless there is a `refusal`, which is then its only problem."""
         self.path = path
         self.shown = shown
         self.project = project
@@ -105,11 +104,11 @@ class ConfigFile:
         try:
             text = read_regular(self.path, limit=_LIMIT).decode("utf-8-sig")
         except FileRefused as error:
-            self._problem(error.message)
+            self._add_problem(error.message)
             return
         except UnicodeDecodeError as error:
             line = error.object.count(b"\n", 0, error.start) + 1
-            self._problem(
+            self._add_problem(
                 f"is not UTF-8: byte 0x{error.object[error.start]:02X}",
                 line,
                 1,
@@ -117,17 +116,19 @@ class ConfigFile:
             )
             return
         members = [
-            pair for name, value in self._parse(text).items() for pair in _members(name, value)
+            pair
+            for name, value in self._parse(text).items()
+            for pair in _flatten_table(name, value)
         ]
         for key, member in members:
             if not key.startswith("x-"):
-                self._take(key, member, _line_of(text, key))
+                self._add_value(key, member, _find_line(text, key))
             if len(self.problems) >= _MOST_PROBLEMS:
                 return
 
     def _parse(self, text: str) -> Json:
         if excess := find_excess(text):
-            self._problem(*excess, hint="shorten it, or remove it")
+            self._add_problem(*excess, hint="shorten it, or remove it")
             return {}
         import tomllib
 
@@ -135,9 +136,9 @@ class ConfigFile:
             return tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             message, line, column = _split_place(str(error), text)
-            self._problem(f"not TOML: {message}", line, column)
+            self._add_problem(f"not TOML: {message}", line, column)
         except RecursionError:
-            self._problem("nested too deeply")
+            self._add_problem("nested too deeply")
         except ValueError:
             import re
 
@@ -145,10 +146,11 @@ class ConfigFile:
             lines = enumerate(text.splitlines(), 1)
             line = next((n for n, part in lines if re.search(_LONG_NUMBER, part)), 0)
             message = "holds a number of too many digits, or a date that there is not"
-            self._problem(message, line, int(line > 0))
+            self._add_problem(message, line, int(line > 0))
         return {}
 
-    def _take(self, name: str, value: object, line: int) -> None:
+    def _add_value(self, name: str, value: object, line: int) -> None:
+        """Check one key and store its value, or report a problem."""
         key = KEYS.get(name)
         if key is None:
             self._refuse_unknown(name, value, line)
@@ -156,44 +158,45 @@ class ConfigFile:
             found = "another text" if key.type.may_hide else _preview(value)
             # Without a column no line is shown.
             message = f"`{name}`: found {found}, expected {key.type.expected}"
-            self._problem(message, line, int(not key.type.may_hide))
-        elif self.project and (refusal := _refusal_of_project(name, value)):
+            self._add_problem(message, line, int(not key.type.may_hide))
+        elif self.project and (refusal := _explain_project_refusal(name, value)):
             message, hint = refusal
-            self._problem(f"`{name}`: a project {message}", line, 1, hint=hint)
+            self._add_problem(f"`{name}`: a project {message}", line, 1, hint=hint)
         elif self.project and name == ROOTS and self._has_own_root(object_of(value)):
             message = "`roots`: a project's own specs stay strict"
-            self._problem(message, line, 1, hint="remove that table")
+            self._add_problem(message, line, 1, hint="remove that table")
         else:
             self.values[name] = self._with_absolute_paths(key, value)
             self.lines[name] = line
 
     def _refuse_unknown(self, name: str, value: object, line: int) -> None:
-        if _is_of_settings(name):
-            self._problem(f"`{name}`: found {_preview(value)}, expected a table", line, 1)
+        """Report a key that does not exist."""
+        if _is_table_of_settings(name):
+            self._add_problem(f"`{name}`: found {_preview(value)}, expected a table", line, 1)
             return
         hint = suggestion(name, KEYS) or f"keys: {', '.join(KEYS)}"
         # Without a column no line is shown: a text under an unknown key may be a secret.
         is_plain = isinstance(value, bool | int | float)
-        self._problem(f"unknown key `{name}`", line, int(is_plain), hint=hint)
+        self._add_problem(f"unknown key `{name}`", line, int(is_plain), hint=hint)
 
     def _has_own_root(self, tables: Json) -> bool:
-        """Whether tables by directory name the folder of this file."""
-        roots = (os.path.realpath(self._absolute(root)) for root in tables)
+        """Whether one of these tables by directory declares the folder of this file."""
+        roots = (os.path.realpath(self._make_absolute(root)) for root in tables)
         return os.path.realpath(os.path.dirname(self.path)) in roots
 
     def _with_absolute_paths(self, key: ConfigKey, value: object) -> object:
-        """Return a value with absolute paths; in the file they are relative to its folder."""
+        """Return a value with absolute paths. In the file they are relative to its folder."""
         match key.type, value:
             case PathList(), list():
                 return [os.path.join(os.path.dirname(self.path), path) for path in value]
             case RootTables(), dict():
-                return {self._absolute(root): table for root, table in value.items()}
+                return {self._make_absolute(root): table for root, table in value.items()}
         return value
 
-    def _absolute(self, path: str) -> str:
+    def _make_absolute(self, path: str) -> str:
         return os.path.abspath(os.path.join(os.path.dirname(self.path), path))
 
-    def _problem(self, message: str, line: int = 0, column: int = 0, *, hint: str = "") -> None:
+    def _add_problem(self, message: str, line: int = 0, column: int = 0, *, hint: str = "") -> None:
         self.problems.append(
             EnvironmentRefusal(
                 "config.key", message, file=self.shown, line=line, column=column, hint=hint
@@ -201,8 +204,9 @@ class ConfigFile:
         )
 
 
-def _refusal_of_project(name: str, value: object) -> tuple[str, str] | None:
-    """Return why a project's file cannot set this value, and how to set it instead; None if it can."""
+def _explain_project_refusal(name: str, value: object) -> tuple[str, str] | None:
+    """Return why a project's file cannot set this value, and how to set it elsewhere; None if it
+    can."""
     if name == "trust_level" and TRUST_LEVELS.index(value) > TRUST_LEVELS.index("standard"):
         return f"cannot raise trust to {value}", f"use --trust-level {value}"
     if name == "use_env_proxy" and value:
@@ -223,21 +227,22 @@ def _preview(value: object) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _is_of_settings(name: str) -> bool:
-    """Whether this is the name of a table of settings."""
+def _is_table_of_settings(name: str) -> bool:
+    """Whether a table of settings has this name."""
     return any(key.startswith(f"{name}.") for key in KEYS)
 
 
-def _members(name: str, value: object) -> list[tuple[str, object]]:
-    """Return a top-level key with its value; for a table of settings each of its members, with
-    dotted names."""
-    if isinstance(value, dict) and _is_of_settings(name):
+def _flatten_table(name: str, value: object) -> list[tuple[str, object]]:
+    """Return a top-level key and its value. For a table of settings, return each member with its
+    dotted name."""
+    if isinstance(value, dict) and _is_table_of_settings(name):
         return [(f"{name}.{member}", inner) for member, inner in value.items()]
     return [(name, value)]
 
 
-def _line_of(text: str, name: str) -> int:
-    """Return the line that defines a key, or the line of its table; 0 if none is found."""
+def _find_line(text: str, name: str) -> int:
+    """Return the line that defines a key, otherwise the line of its table; 0 if the file has
+    neither."""
     table, _, member = name.partition(".")
     found, inside = 0, False
     for number, line in enumerate(text.splitlines(), 1):
@@ -253,8 +258,9 @@ def _line_of(text: str, name: str) -> int:
 
 
 def _split_place(message: str, text: str) -> tuple[str, int, int]:
-    """Return message, line and column of `... (at line 3, column 5)`; the last line for `(at end of
-    document)`."""
+    """Split an error such as `... (at line 3, column 5)` into message, line and column.
+
+    `(at end of document)` stands for the last line."""
     if message.endswith(" (at end of document)"):
         return message.partition(" (at end of ")[0], max(1, len(text.splitlines())), 1
     head, _, place = message.partition(" (at line ")

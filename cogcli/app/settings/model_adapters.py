@@ -1,4 +1,5 @@
-"""The adapters of language models by name (docs/reference/models.md). `cogcli.agent.models` opens them."""
+"""The adapters of language models by name (docs/reference/models.md). `cogcli.agent.models` opens
+them."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ TEMPLATE: Final = "template"
 
 
 class ModelAdapter(NamedTuple):
-    """One adapter: the module of its `open_adapter`, and its properties."""
+    """An adapter: the module of its `open_adapter`, and its properties."""
 
     module: str
     reads_file: bool = False

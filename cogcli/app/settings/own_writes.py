@@ -1,4 +1,4 @@
-"""Writes of the user's commands below an accepted project, which stays accepted
+"""Files that a command of the user writes in an accepted project. The project remains accepted
 (docs/reference/service.md#trust)."""
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ Written = Callable[[str, bytes], None]
 
 @contextmanager
 def keep_trust(settings: Settings) -> Iterator[Written]:
-    """Inside, recorded files are accepted if the project was accepted before. Nothing else is
-    accepted.
+    """Accept the files that the `with` block records, if the project is accepted. Accept no other
+    changes.
 
-    A file that someone else changes meanwhile still ends the trust. Raise EnvironmentRefusal
-    `env.disk` or `trust.size`."""
+    A file that another program changes at the same time still ends the trust. Raise
+    EnvironmentRefusal `env.disk` or `trust.size`."""
     was_accepted = settings.project is not None and settings.trust.state == "accepted"
     written: dict[str, bytes] = {}
     try:

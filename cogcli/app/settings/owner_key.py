@@ -1,12 +1,12 @@
-"""The user's key: a secret file next to the configuration, which makes the user's own episodes
-known (docs/reference/episode.md#checkpoint).
+"""The user's key: a secret file next to the configuration that identifies the user's own episodes
+(docs/reference/episode.md#checkpoint).
 
-1. The first run creates it, with mode 0600, exclusively and synced. Commands that only read
-   episodes create none.
-2. A key file that cannot be used (damaged, readable by others) is left unchanged: episodes are
-   unknown until the user removes it or repairs it.
+1. The first run creates it exclusively, with mode 0600, and syncs it. Commands that only read
+   episodes do not create it.
+2. A key file that cannot be used (damaged, or readable by others) is left unchanged. Then no
+   episode is known to be the user's until the user removes or repairs the file.
 3. A process without a usable key file uses a temporary key, so that it recognizes the episodes that
-   it wrote."""
+   it wrote itself."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _TEXT: Final = re.compile(rf"[0-9a-f]{{{2 * KEY_BYTES}}}\n")
 
 
 class OwnerKey(NamedTuple):
-    """The key of a user, or the reason why there is none. `missing`: no file exists. `cure`: how to
-    make it usable."""
+    """The key of a user, or the reason why it cannot be used.
+
+    `missing`: whether no file exists. `cure`: how to make the key usable."""
 
     key: bytes | None
     problem: str = ""
@@ -40,12 +41,12 @@ class OwnerKey(NamedTuple):
 
 
 def key_path(environ: Mapping[str, str]) -> str:
-    """Return the file of the key."""
+    """Return the path of the key file."""
     return os.path.join(config_home(environ), NAME)
 
 
 def read_key(environ: Mapping[str, str]) -> OwnerKey:
-    """Return the key in the user's file, without creating or changing it."""
+    """Return the key in the user's file. The file is not created or changed."""
     path = key_path(environ)
     try:
         text = read_regular(path, limit=1024).decode("ascii", "replace")
@@ -71,7 +72,7 @@ def read_key(environ: Mapping[str, str]) -> OwnerKey:
 
 
 def find_key(environ: Mapping[str, str]) -> bytes:
-    """Return the key with which this process checks episodes."""
+    """Return the key with which this process recognizes episodes of the user."""
     return read_key(environ).key or _process_key()
 
 
@@ -81,19 +82,19 @@ def ensure_key(environ: Mapping[str, str]) -> bytes:
     found = read_key(environ)
     if found.missing:
         with suppress(OSError):  # a home that cannot be written to
-            _make(key_path(environ))
+            _create_key_file(key_path(environ))
         found = read_key(environ)
     return found.key or _process_key()
 
 
 @cache
 def _process_key() -> bytes:
-    """Return a key that only this process has."""
+    """Return a random key that only this process has."""
     return os.urandom(KEY_BYTES)
 
 
-def _make(path: str) -> None:
-    """Create the file of the key unless it exists. Raise OSError."""
+def _create_key_file(path: str) -> None:
+    """Create the key file unless it exists. Raise OSError."""
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with FolderLock(folder):

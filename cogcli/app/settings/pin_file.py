@@ -1,7 +1,6 @@
-"""One pin of a configuration file, changed as a line of its table (docs/reference/pack.md#pins).
-Pure.
+"""Changes of one pin in the text of a configuration file (docs/reference/pack.md#pins). Pure.
 
-Everything else in the file stays unchanged: comments, order, spaces, line ends."""
+Everything else in the file is unchanged: comments, order, spaces and line ends."""
 
 from __future__ import annotations
 
@@ -17,23 +16,23 @@ _MARK: Final = "\ufeff"
 
 
 class PinRefused(Exception):
-    """The file has its pins in another form than lines of a table, or is not TOML."""
+    """The file is not TOML, or its pins are not lines of a table."""
 
 
 def with_pin(text: str, environment: str, id: str, version: str | None) -> str:
-    """Return the text of a file after a pack is pinned, or unpinned, in an environment.
+    """Return the text of a file with a pin set in an environment, or removed if `version` is None.
 
     The empty environment is the default one. Raise PinRefused."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.splitlines(keepends=True)
     first, last = _find_table(lines, environment)
-    place = next((n for n in range(first, last) if _key(lines[n]) == id), None)
+    place = next((n for n in range(first, last) if _find_key(lines[n]) == id), None)
     if place is not None:
         lines[place : place + 1] = (
             [_with_version(lines[place], version)] if version is not None else []
         )
     elif version is not None:
-        line = f"{_word(id)} = {_quoted(version)}{end}"
+        line = f"{_format_key(id)} = {_quote(version)}{end}"
         if first:
             at = next((n for n in range(last, first, -1) if lines[n - 1].strip()), first)
             lines[:at] = _with_final_newline(lines[:at], end)
@@ -43,18 +42,20 @@ def with_pin(text: str, environment: str, id: str, version: str | None) -> str:
             lines = [
                 *_with_final_newline(lines, end),
                 *blank,
-                f"[{_header(environment)}]{end}",
+                f"[{_table_name(environment)}]{end}",
                 line,
             ]
     changed = "".join(lines)
-    if _read(changed) != _expected_document(_read(text), environment, id, version):
+    if _parse(changed) != _expected_document(_parse(text), environment, id, version):
         raise PinRefused
     return changed
 
 
 def _find_table(lines: list[str], environment: str) -> tuple[int, int]:
-    """Return the lines of the table, from after its header on; (0, 0) if it does not exist."""
-    wanted = _header(environment).replace('"', "")
+    """Return the index of the first line in the body of a table, and the index after its last line.
+
+    Both are 0 if the table does not exist."""
+    wanted = _table_name(environment).replace('"', "")
     first = 0
     for number, line in enumerate(lines, 1):
         if line.strip().startswith("["):
@@ -66,40 +67,43 @@ def _find_table(lines: list[str], environment: str) -> tuple[int, int]:
     return first, len(lines) if first else 0
 
 
-def _header(environment: str) -> str:
-    return f"packs.env.{_word(environment)}" if environment else "packs.pins"
+def _table_name(environment: str) -> str:
+    """Return the name of the table of an environment."""
+    return f"packs.env.{_format_key(environment)}" if environment else "packs.pins"
 
 
-def _key(line: str) -> str:
-    """Return the key of a line; empty if it has none."""
+def _find_key(line: str) -> str:
+    """Return the key that a line sets; empty if it sets none."""
     match = re.match(r"""\s*(?:"([^"\\]*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*=""", line)
     return next(filter(None, match.groups()), "") if match else ""
 
 
 def _with_version(line: str, version: str) -> str:
-    """Return the line with another version and its old comment."""
+    """Return the line with another version. Its comment is unchanged."""
     match = re.match(r"""([^=]*=\s*)("[^"\\]*"|'[^']*')(.*)""", line, re.S)
     if match is None:
         raise PinRefused
-    return line if match[2][1:-1] == version else f"{match[1]}{_quoted(version)}{match[3]}"
+    return line if match[2][1:-1] == version else f"{match[1]}{_quote(version)}{match[3]}"
 
 
 def _with_final_newline(lines: list[str], end: str) -> list[str]:
-    """Return the lines with a line end after the last one."""
+    """Return the lines with a line end after the last line."""
     if not lines or lines[-1].endswith(("\n", _MARK)):
         return lines
     return [*lines[:-1], lines[-1] + end]
 
 
-def _word(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _quoted(name)
+def _format_key(name: str) -> str:
+    """Return a name as a TOML key, quoted if necessary."""
+    return name if _BARE.fullmatch(name) else _quote(name)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{text}"'
 
 
-def _read(text: str) -> Json:
+def _parse(text: str) -> Json:
+    """Parse the text of a configuration file. Raise PinRefused."""
     if find_excess(text):
         raise PinRefused
     try:
@@ -109,10 +113,9 @@ def _read(text: str) -> Json:
 
 
 def _expected_document(document: Json, environment: str, id: str, version: str | None) -> Json:
-    """Set a pin in the document, or remove it without a version, and return the document.
+    """Set a pin in the document, or remove it if `version` is None, and return the document.
 
-    The changed text must parse to the same value.
-    """
+    The changed text must parse to the same value."""
     table = document
     for name in ("packs", "env", environment) if environment else ("packs", "pins"):
         if version is None and name not in table:

@@ -21,7 +21,7 @@ _LIMIT: Final = 256 * 1024
 
 
 class Pin(NamedTuple):
-    """The reference that a bare id selects, and the file and line that declare it."""
+    """The reference to which a bare id is pinned, and the file and line that declare it."""
 
     reference: str
     """`id@version`, possibly with `#sha256:...`."""
@@ -29,7 +29,7 @@ class Pin(NamedTuple):
 
 
 class WrittenPin(NamedTuple):
-    """A change of a pin: the file, the earlier reference, and whether the file was written."""
+    """The change of a pin: the file, the earlier reference, and whether the file was written."""
 
     file: str
     before: str | None
@@ -37,7 +37,7 @@ class WrittenPin(NamedTuple):
 
 
 def parse_environment_name(name: str, where: str) -> str:
-    """Return the name of an environment. Raise UsageError for an invalid one."""
+    """Return the name of an environment. Raise UsageError for an invalid name."""
     if not _NAME.fullmatch(name):
         expected = "up to 64 letters, digits, `-` and `_`"
         raise UsageError("usage.value", f"{where}: found `{name[:60]}`, expected {expected}")
@@ -45,14 +45,16 @@ def parse_environment_name(name: str, where: str) -> str:
 
 
 def active_environment(environ: Mapping[str, str]) -> str:
-    """Return the environment whose pins count, empty for the default ones. Raise UsageError."""
+    """Return the environment whose pins are used; empty for the default one. Raise UsageError."""
     name = system_text.variable(environ, VARIABLE)
     return parse_environment_name(name, VARIABLE) if name else ""
 
 
 def active_pins(settings: Settings) -> dict[str, Pin]:
-    """Return the pins of the active environment by id; those of a trusted project win over the
-    user's. Raise UsageError."""
+    """Return the pins of the active environment by id. The pins of a trusted project override the
+    user's.
+
+    Raise UsageError."""
     found: dict[str, Pin] = {}
     environment = active_environment(settings.environ)
     for file in reversed(settings.files):
@@ -63,7 +65,7 @@ def active_pins(settings: Settings) -> dict[str, Pin]:
 
 
 def has_untrusted_pin(settings: Settings, id: str) -> bool:
-    """Whether the project pins a pack without being trusted, so that the pin is ignored."""
+    """Whether the project pins a pack but is not trusted. Then the pin is ignored."""
     if settings.trust:
         return False
     environment = active_environment(settings.environ)
@@ -71,17 +73,17 @@ def has_untrusted_pin(settings: Settings, id: str) -> bool:
 
 
 def _pins_in(file: ConfigFile, environment: str) -> dict[str, str]:
-    """Return the references that a file pins in an environment, by id."""
+    """Return the references to which a file pins packs in an environment, by id."""
     packs = file.values.get(PINS) or {}
     table = packs.get("env", {}).get(environment, {}) if environment else packs.get("pins", {})
     return {id: f"{id}@{version}" for id, version in table.items()}
 
 
 def write_pin(settings: Settings, id: str, version: str | None, environment: str) -> WrittenPin:
-    """Write a pin to the project's file, or remove it.
+    """Write a pin to the project's file, or remove it if `version` is None.
 
-    Raise EnvironmentRefusal `project.none` or `env.disk`, and `config.key` if the file has its pins
-    in a form that is not edited."""
+    Raise EnvironmentRefusal `project.none` or `env.disk`, and `config.key` if the pins in the file
+    have a form that cannot be edited."""
     if settings.project is None:
         raise EnvironmentRefusal(
             "project.none",
@@ -94,7 +96,7 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
     settings.inside(path)
     try:
         with keep_trust(settings) as written, FolderLock(settings.project):
-            text, mode = _read(path, shown)
+            text, mode = _read_text(path, shown)
             own = ConfigFile(path, shown, project=True)
             for problem in own.problems:
                 raise problem
@@ -114,8 +116,8 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
     return WrittenPin(shown, _pins_in(own, environment).get(id), changed != text)
 
 
-def _read(path: str, shown: str) -> tuple[str, int]:
-    """Return the text of the file, with its byte order mark if any, and its mode."""
+def _read_text(path: str, shown: str) -> tuple[str, int]:
+    """Return the text of the file and its mode. The text includes a byte order mark."""
     try:
         return read_regular(path, limit=_LIMIT).decode("utf-8"), os.stat(path).st_mode & 0o777
     except FileRefused as refused:

@@ -1,5 +1,4 @@
-"""The runs directory: a warning if other users can alter episodes there, and the signing of sealed
-episodes."""
+"""The runs directory: the warning that other users can change it, and the signing of episodes."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
-    """Return a warning if other users may write to the runs directory; None if not, or if it does
-    not exist."""
+    """Return a warning if other users may write to the runs directory; None if they may not, or if
+    it does not exist."""
     path = settings.runs_dir
     try:
         found = os.stat(path)
@@ -42,8 +41,9 @@ SIGNING_KEY: Final = "COGCLI_SIGNING_KEY"
 
 
 def signer_of(settings: Settings) -> Sign | None:
-    """Return a function that signs a manifest; None without a key. Raise EnvironmentRefusal
-    `signing.key` or `env.extra`."""
+    """Return the function that signs a manifest; None if there is no key.
+
+    Raise EnvironmentRefusal `signing.key` or `env.extra`."""
     path = variable(settings.environ, SIGNING_KEY)
     if not path:
         return None

@@ -1,5 +1,5 @@
-"""The types of settings that are not options of a run: directories, addresses, places of secrets,
-tables."""
+"""The types of settings that are not options of a run: directories, addresses, locations of
+secrets, and tables."""
 
 from __future__ import annotations
 
@@ -53,24 +53,24 @@ class Url(OptionType):
     def accepts(self, value: object) -> bool:
         if not isinstance(value, str) or "?" in value:
             return False  # paths are appended to it, and a query may contain a key
-        return _has_usable_port(value) and _fits_service("URL", value)
+        return _has_usable_port(value) and _is_valid_for_service("URL", value)
 
 
 class SecretPlace(OptionType):
-    """The place of a secret."""
+    """The location of a secret."""
 
     expected = "`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`"
     may_hide = True
 
     def accepts(self, value: object) -> bool:
-        return isinstance(value, str) and _fits_service("SECRET_PLACE", value)
+        return isinstance(value, str) and _is_valid_for_service("SECRET_PLACE", value)
 
     def parse(self, text: str) -> None:
-        """Return None: a variable of the environment would be the secret itself."""
+        """Return None, because a variable of the environment would contain the secret itself."""
 
 
 class RootTables(OptionType):
-    """Tables by directory, with the user's declarations about each root."""
+    """Tables by directory. Each contains the user's declarations about a registry root."""
 
     expected = (
         f'tables of at most {MOST_DIRECTORIES} directories with `contracts`, "strict" or "lenient"'
@@ -83,7 +83,7 @@ class RootTables(OptionType):
         return all(_is_path(path) and _is_root_table(table) for path, table in value.items())
 
     def parse(self, text: str) -> None:
-        """Return None: no variable of the environment holds a table."""
+        """Return None, because a variable of the environment cannot contain a table."""
 
     def json_schema(self) -> Json:
         table = {
@@ -99,7 +99,8 @@ class RootTables(OptionType):
 
 
 class PinTables(OptionType):
-    """The tables of the pins of packs: `pins`, and `env` by name (docs/reference/pack.md#pins)."""
+    """The tables of pinned packs: `pins`, and a table per environment in `env`
+    (docs/reference/pack.md#pins)."""
 
     expected = 'tables `pins` and `env.NAME` of versions by pack, like "4.0.0#sha256:..."'
 
@@ -112,7 +113,7 @@ class PinTables(OptionType):
         return all(map(_is_version_table, (pins, *named.values())))
 
     def parse(self, text: str) -> None:
-        """Return None: no variable of the environment holds a table."""
+        """Return None, because a variable of the environment cannot contain a table."""
 
     def json_schema(self) -> Json:
         version = {"type": "string", "pattern": "^[0-9][^#]*(#sha256:[0-9a-f]{64})?$"}
@@ -140,7 +141,7 @@ def _is_version_table(table: object) -> bool:
 
 
 def _is_version(text: object) -> bool:
-    """Whether a text may be a version of three numbers, possibly with a hash.
+    """Whether a text may be a version of three numbers, with or without a hash.
 
     It uses no regular expression, because every command imports this module."""
     if not isinstance(text, str):
@@ -151,8 +152,9 @@ def _is_version(text: object) -> bool:
     return (not mark or has_hash) and len(parts) == 3 and all(part.isdigit() for part in parts)
 
 
-def _fits_service(shape: Literal["URL", "SECRET_PLACE"], text: str) -> bool:
-    """Whether a service accepts a text as its address, or as the place of its credentials."""
+def _is_valid_for_service(shape: Literal["URL", "SECRET_PLACE"], text: str) -> bool:
+    """Whether a text is valid as the address of a service, or as the location of its
+    credentials."""
     from cogcli.specs import service_shape  # few settings need the shapes of specs
 
     pattern = service_shape.URL if shape == "URL" else service_shape.SECRET_PLACE

@@ -1,8 +1,8 @@
-"""Trust in a project (docs/reference/service.md#trust): a project is accepted by the digests of its
+"""Trust in a project (docs/reference/service.md#trust). A project is accepted by the digests of its
 deciding files, or as a folder.
 
-The store is in the directory of the user's configuration, never in the project: no file of a
-project can widen trust."""
+The store is in the directory of the user's configuration, never in the project, so that no file of
+a project can extend the trust."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hashlib import sha256
 import orjson
 
 from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
-from cogcli.app.settings.trust_digests import digests, folder_name, identity_of
+from cogcli.app.settings.trust_digests import compute_digests, digest_states, folder_name
 from cogcli.app.settings.user_dirs import cache_home, config_home
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused, FolderLock, hint_for_write, read_regular, write_atomic
@@ -49,9 +49,12 @@ WORDS: Final = {
 
 
 class Trust:
-    """The present trust in a project. `state` is one of `none` (no project), `untrusted`, `accepted` (by digest),
-    `changed` (since it was accepted), `outdated` (accepted by an earlier version, which looked at fewer files),
-    `folder` and `environment`; `changes` holds (`added`, `changed` or `removed`, the file or program)."""
+    """The present trust in a project.
+
+    `state` is `none` (no project), `untrusted`, `accepted` (by digests), `changed` (since it was
+    accepted), `outdated` (accepted by an earlier version of the program, which checked fewer
+    files), `folder` or `environment`. Each entry of `changes` is `added`, `changed` or `removed`,
+    and the name of a file or program."""
 
     def __init__(
         self,
@@ -67,11 +70,12 @@ class Trust:
         self._layers = layers
 
     def __bool__(self) -> bool:
+        """Whether the project is trusted."""
         return self.state in ("accepted", "folder", "environment")
 
     def covers(self, root: str) -> bool:
-        """Whether a registry root shares the trust: it was accepted with the project, or is in the
-        trusted folder."""
+        """Whether the trust extends to a registry root, because the root was accepted with the
+        project or is in the trusted folder."""
         if not self:
             return False
         place, roots = (
@@ -83,7 +87,7 @@ class Trust:
 
     @property
     def distrust(self) -> str:
-        """Return why the project is not trusted; empty if there is no special reason."""
+        """Return why a project that was accepted is not trusted; empty for any other project."""
         if self.state == "outdated":
             return "the project was accepted by an earlier version, which looked at fewer files"
         if self.state != "changed":
@@ -95,21 +99,21 @@ class Trust:
 
 
 def store_path(environ: Mapping[str, str]) -> str:
-    """Return the store: a file with the trusted projects and their digests."""
+    """Return the path of the file with the trusted projects and their digests."""
     return os.path.join(config_home(environ), "trust.json")
 
 
 def layers_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
-    """Return the registry roots that share a project's trust, each directory once."""
+    """Return the registry roots to which a project's trust extends, each directory once."""
     return distinct(roots_of(project, file))
 
 
 def roots_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
-    """Return the registry roots that share a project's trust, under all their names.
+    """Return the registry roots to which a project's trust extends, under all their names.
 
-    They are its own, its host overrides, those that its file names, and the registries of its
-    scenarios. A root may be missing: its appearance is a change, as is a new target of a link to a
-    root."""
+    They are the project, its host overrides, the roots that its file names, and the registries of
+    its scenarios. A root may be missing. If it appears later, or if a link to it gets a new target,
+    the project has changed."""
     from cogcli.protocols import PROTOCOLS
     from cogcli.specs.scenario_folders import REGISTRY, directory_of
 
@@ -129,7 +133,7 @@ def roots_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
 
 
 def settings_of(project: str) -> ConfigFile:
-    """Return the configuration of a project."""
+    """Return the configuration in a project's file."""
     path = os.path.join(os.path.abspath(project), PROJECT_FILE)
     return ConfigFile(path, path, project=True)
 
@@ -161,9 +165,10 @@ def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None =
 def _compare_with_accepted(
     project: str, entry: Json, file: ConfigFile | None, environ: Mapping[str, str]
 ) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """Return the accepted digests, and the changes since.
+    """Return the accepted digests, and the changes of the project since then.
 
-    Raise KeyError, TypeError or ValueError for a damaged entry, EnvironmentRefusal `trust.size`."""
+    Raise KeyError, TypeError or ValueError for a damaged entry, and EnvironmentRefusal
+    `trust.size`."""
     accepted = dict(entry["accepted"])
     begun = time.time_ns()
     if not entry["programs"] and _is_remembered(project, accepted, None, environ):
@@ -178,7 +183,7 @@ def _compare_with_accepted(
     watched = {*found.folders, *found.files.values()}
     if programs is not None:
         found.add_all(programs)
-    changes = changes_between(accepted, digests(found))
+    changes = changes_between(accepted, compute_digests(found))
     if not changes:
         _remember(project, accepted, watched, programs, begun, environ)
     return accepted, changes
@@ -209,13 +214,14 @@ def _is_remembered(
     programs: DecidingFiles | None,
     environ: Mapping[str, str],
 ) -> bool:
+    """Whether the cache records that the present files match the accepted digests."""
     try:
         known = read_regular(memory_path(project, environ), limit=_LIMIT)
     except FileRefused:
         return False
     key, _, paths = known.decode("utf-8", "surrogateescape").partition("\n")
-    identity, _ = _identity(set(paths.split("\0")), programs)
-    return bool(identity) and key == _key_of(identity, accepted, programs)
+    identity, _ = _digest_states(set(paths.split("\0")), programs)
+    return bool(identity) and key == _digest_key(identity, accepted, programs)
 
 
 def _remember(
@@ -226,10 +232,14 @@ def _remember(
     begun: int,
     environ: Mapping[str, str],
 ) -> None:
-    identity, newest = _identity(watched, programs)
+    """Record in the cache that the present files match the accepted digests.
+
+    Nothing is recorded if a file changed too recently: its next change might not change its
+    time."""
+    identity, newest = _digest_states(watched, programs)
     if not identity or newest > begun - _SETTLED:
         return
-    text = f"{_key_of(identity, accepted, programs)}\n" + "\0".join(sorted(watched))
+    text = f"{_digest_key(identity, accepted, programs)}\n" + "\0".join(sorted(watched))
     path = memory_path(project, environ)
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
@@ -238,13 +248,14 @@ def _remember(
         return  # it is read again next time
 
 
-def _identity(watched: set[str], programs: DecidingFiles | None) -> tuple[str, int]:
+def _digest_states(watched: set[str], programs: DecidingFiles | None) -> tuple[str, int]:
+    """Return a digest over the state of all watched files, and the time of the newest change."""
     files = () if programs is None else (*programs.folders, *programs.files.values())
-    return identity_of({*watched, *files})
+    return digest_states({*watched, *files})
 
 
-def _key_of(identity: str, accepted: dict[str, str], programs: DecidingFiles | None) -> str:
-    """Return a digest of the identity of the files, the places of the programs and the accepted
+def _digest_key(identity: str, accepted: dict[str, str], programs: DecidingFiles | None) -> str:
+    """Return a digest of the state of the files, the paths of the programs and the accepted
     digests."""
     facts = sorted(programs.facts.items()) if programs is not None else []
     content = repr((identity, facts, sorted(accepted.items()))).encode("utf-8", "surrogateescape")
@@ -252,6 +263,7 @@ def _key_of(identity: str, accepted: dict[str, str], programs: DecidingFiles | N
 
 
 def memory_path(project: str, environ: Mapping[str, str]) -> str:
+    """Return the path of a project's file in the cache."""
     return os.path.join(cache_home(environ), "trust", folder_name(project))
 
 
@@ -259,16 +271,17 @@ def memory_path(project: str, environ: Mapping[str, str]) -> str:
 
 
 def key_of(project: str) -> str:
-    """Return the real path of a project, as unique text."""
+    """Return the key of a project in the store: its real path as unique text."""
     path = os.path.realpath(project)
     return path if path.isprintable() and "\\" not in path else ascii(path)
 
 
 def read_store(environ: Mapping[str, str]) -> Json:
-    """Return the trusted projects. The entry of an older schema is a text, and a damaged store
-    trusts nothing.
+    """Return the trusted projects. A damaged store contains none.
 
-    An older entry for a folder still holds: it never depended on the files."""
+    A project that was accepted by digests under an older schema has the name of that schema as its
+    entry. A trusted folder has the same entry in every schema, because its trust does not depend on
+    files."""
     try:
         body = orjson.loads(read_regular(store_path(environ), limit=_LIMIT))
     except (FileRefused, ValueError):
@@ -277,16 +290,20 @@ def read_store(environ: Mapping[str, str]) -> Json:
     if not isinstance(projects, dict) or body.get("schema") not in (SCHEMA, *_OLDER):
         return {}
     entries = {path: entry for path, entry in projects.items() if isinstance(entry, str | dict)}
-    return entries if body["schema"] == SCHEMA else _outdate(entries, body["schema"])
+    return entries if body["schema"] == SCHEMA else _convert_old_entries(entries, body["schema"])
 
 
-def _outdate(entries: Json, schema: str) -> Json:
-    """Return the entries of an older schema: its name instead of what was accepted, and trusted folders unchanged."""
+def _convert_old_entries(entries: Json, schema: str) -> Json:
+    """Convert the entries of an older schema.
+
+    An entry becomes the name of the schema, unless it is a trusted folder."""
     return {path: entry if entry == {"folder": True} else schema for path, entry in entries.items()}
 
 
 def change_store(environ: Mapping[str, str], change: Callable[[Json], Json]) -> Json:
-    """Change the store under a lock, and return its content before."""
+    """Change the store under a lock, and return its previous content.
+
+    Raise EnvironmentRefusal `env.disk`."""
 
     path = store_path(environ)
     folder = os.path.dirname(path)

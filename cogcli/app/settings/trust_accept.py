@@ -1,4 +1,5 @@
-"""Accepting a project, its folder, or the files that a command of the user writes (docs/reference/service.md#trust)."""
+"""Acceptance of a project, of its folder, or of files that a command of the user writes
+(docs/reference/service.md#trust)."""
 
 from __future__ import annotations
 
@@ -17,22 +18,24 @@ from cogcli.app.settings.trust import (
     settings_of,
 )
 from cogcli.app.settings.trust_copies import Copies
-from cogcli.app.settings.trust_digests import DecidingFiles, digest_of_bytes, digests
+from cogcli.app.settings.trust_digests import DecidingFiles, compute_digests, digest_of_bytes
 from cogcli.app.settings.trust_needs import (
     Needs,
     find_files,
+    find_model_needs,
     find_programs,
-    model_needs,
-    needs_of,
-    service_files,
+    find_service_files,
+    find_service_needs,
 )
 from cogcli.declarations.value_types import Json
 
 
 class ProjectSnapshot:
-    """The state of a project at one moment: the digest of each deciding file, the needs of its
-    services, and the contents of files without an accepted copy. `before`: the digests that were
-    accepted, None for the first time."""
+    """The state of a project at one moment.
+
+    It has the digest of each deciding file, the needs of its services, and the contents of the
+    files that have no accepted copy. `before` has the digests that were accepted; None if the
+    project never was."""
 
     def __init__(
         self,
@@ -50,12 +53,12 @@ class ProjectSnapshot:
 
     @property
     def changes(self) -> list[tuple[str, str]]:
-        """Return the changes since the project was accepted; none for the first time."""
+        """Return the changes since the project was accepted; empty if it never was."""
         return [] if self.before is None else changes_between(self.before, self.digests)
 
     @property
     def outside_links(self) -> dict[str, str]:
-        """Return the target of each link that leaves the project, by name."""
+        """Return the target of each link that leaves the project, by the name of the link."""
         targets = ((name, digest.partition("link to ")[2]) for name, digest in self.digests.items())
         return {name: target for name, target in targets if os.path.isabs(target.strip("'"))}
 
@@ -65,21 +68,22 @@ def take_project_snapshot(project: str, environ: Mapping[str, str]) -> ProjectSn
     root = os.path.abspath(project)
     settings = settings_of(root)
     layers = layers_of(root, settings)
-    needs = needs_of(root, layers).joined(model_needs(settings))
+    needs = find_service_needs(root, layers).merge(find_model_needs(settings))
     found = find_files(root, roots_of(root, settings), needs)
     found.add_all(find_programs(root, needs, environ))
-    before = _accepted_before(project, environ)
+    before = _read_accepted_digests(project, environ)
     copies = Copies(root, environ)
     contents: dict[str, bytes] = {}
 
     def keep(digest: str, data: bytes) -> None:
-        if not copies.has(digest):
+        if not copies.has_copy(digest):
             contents[digest] = data
 
-    return ProjectSnapshot(root, digests(found, keep), needs, contents, before)
+    return ProjectSnapshot(root, compute_digests(found, keep), needs, contents, before)
 
 
-def _accepted_before(project: str, environ: Mapping[str, str]) -> dict[str, str] | None:
+def _read_accepted_digests(project: str, environ: Mapping[str, str]) -> dict[str, str] | None:
+    """Return the digests that were accepted; None if the project never was."""
     entry = read_store(environ).get(key_of(project))
     accepted = entry.get("accepted") if isinstance(entry, dict) else None
     if not isinstance(accepted, dict):
@@ -88,38 +92,41 @@ def _accepted_before(project: str, environ: Mapping[str, str]) -> dict[str, str]
 
 
 def accept(look: ProjectSnapshot, environ: Mapping[str, str]) -> None:
-    """Trust a project in the state of a snapshot. A file that changed since then counts as a
-    change.
+    """Trust a project in the state of a snapshot. A file that has changed since the snapshot is a
+    change of the project.
 
     Raise EnvironmentRefusal `env.disk`."""
     copies = Copies(look.project, environ)
-    copies.keep(look.contents)
+    copies.store(look.contents)
     entry = {"accepted": look.digests, **look.needs._asdict()}
     change_store(environ, lambda projects: {**projects, key_of(look.project): entry})
-    copies.keep_only(look.digests)
+    copies.remove_unaccepted(look.digests)
 
 
 def accept_written(project: str, environ: Mapping[str, str], written: Mapping[str, bytes]) -> None:
-    """Accept files with the content that a command of the user has written, and no other changes.
+    """Accept files with the content that a command of the user has written. Accept no other
+    changes.
 
-    A project that is not accepted by digest stays unchanged. Raise EnvironmentRefusal `env.disk` or
+    A project that is not accepted by digests is unchanged. Raise EnvironmentRefusal `env.disk` or
     `trust.size`."""
     root = os.path.abspath(project)
     layers = layers_of(root)
-    located = {_location(path): data for path, data in written.items()}
+    located = {_resolve_folders(path): data for path, data in written.items()}
     services = {
-        os.path.abspath(path) for path in service_files(layers) if _location(path) in located
+        os.path.abspath(path)
+        for path in find_service_files(layers)
+        if _resolve_folders(path) in located
     }
-    more = needs_of(root, layers, services)
+    more = find_service_needs(root, layers, services)
     copies = Copies(root, environ)
-    copies.keep({digest_of_bytes(data): data for data in located.values()})
+    copies.store({digest_of_bytes(data): data for data in located.values()})
     kept: dict[str, str] = {}
 
     def update(projects: Json) -> Json:
         entry = projects.get(key_of(project))
         if not isinstance(entry, dict) or not isinstance(entry.get("accepted"), dict):
             return projects
-        needs = Needs.from_entry(entry).joined(more)
+        needs = Needs.from_entry(entry).merge(more)
         found = find_files(root, roots_of(root), needs)
         found.add_all(find_programs(root, needs, environ))
         kept.update({**entry["accepted"], **_digest_written(found, located)})
@@ -129,20 +136,23 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
         change_store(environ, update)
     except (KeyError, TypeError, ValueError):
         return  # a damaged entry trusts nothing
-    copies.keep_only(kept)
+    copies.remove_unaccepted(kept)
 
 
 def _digest_written(found: DecidingFiles, located: Mapping[str, bytes]) -> dict[str, str]:
-    """Return the digests of the deciding files that were written, by name. `located` has the contents by place."""
+    """Return the digests of the written files that are deciding files, by name. `located` contains
+    the contents by path."""
     # To find the place of a file takes calls of the system, so only files of these names are looked at.
     names = {os.path.basename(path) for path in located}
     files = found.files.items()
-    places = {name: _location(path) for name, path in files if os.path.basename(path) in names}
+    places = {
+        name: _resolve_folders(path) for name, path in files if os.path.basename(path) in names
+    }
     return {name: digest_of_bytes(located[at]) for name, at in places.items() if at in located}
 
 
-def _location(path: str) -> str:
-    """Return a path whose folders are no links; its last part may be one."""
+def _resolve_folders(path: str) -> str:
+    """Return a path in which links to folders are resolved. Its last part may still be a link."""
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
@@ -153,8 +163,9 @@ def accept_folder(project: str, environ: Mapping[str, str]) -> None:
 
 
 def revoke(project: str, environ: Mapping[str, str]) -> bool:
-    """End the trust and remove the accepted copies; return False if there was none. Raise
-    EnvironmentRefusal `env.disk`."""
+    """End the trust and remove the accepted copies. Return False if the project was not trusted.
+
+    Raise EnvironmentRefusal `env.disk`."""
     before = change_store(
         environ,
         lambda projects: {
@@ -166,6 +177,7 @@ def revoke(project: str, environ: Mapping[str, str]) -> bool:
 
 
 def _forget(project: str, environ: Mapping[str, str]) -> None:
+    """Remove the project's file from the cache."""
     Copies(project, environ).remove()
     with suppress(OSError):
         os.unlink(memory_path(project, environ))

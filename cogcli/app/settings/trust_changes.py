@@ -1,8 +1,9 @@
-"""The changes of a project since it was accepted, each with the new actions that it allows
+"""The changes of a project since it was accepted, each with its consequences
 (docs/reference/service.md#trust).
 
-Each changed file is read in its accepted and its present form. Two declarations of the same thing are
-compared, wherever their files are: a renamed file means nothing by itself."""
+Each changed file is read in its accepted and in its present form. Two declarations of the same
+thing are compared even if they are in different files, so that renaming a file has no consequence
+by itself."""
 
 from __future__ import annotations
 
@@ -13,6 +14,12 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from cogcli.app.settings.trust_accept import ProjectSnapshot
+from cogcli.app.settings.trust_consequences import (
+    MISSING,
+    Consequence,
+    find_consequences,
+    mask_line,
+)
 from cogcli.app.settings.trust_copies import Copies
 from cogcli.app.settings.trust_declarations import (
     DeclarationKey,
@@ -20,7 +27,6 @@ from cogcli.app.settings.trust_declarations import (
     is_spec,
     read_mapping,
 )
-from cogcli.app.settings.trust_meaning import MISSING, Meaning, find_meanings, mask_line
 from cogcli.base.jsonvalue import Json
 
 _MOST_LINES: Final = 2000
@@ -35,49 +41,51 @@ Contents = dict[str, tuple[bytes | None, bytes | None]]
 
 
 class FileChange(NamedTuple):
-    """A file or program that was `added`, `changed` or `removed`, its contents, and what the change means, the gravest
-    first.
+    """A file or program that was `added`, `changed` or `removed`, its contents, and the
+    consequences of the change, most severe first.
 
-    `before` is also None if no copy of the accepted file is left; then `meaning` says so.
-    """
+    `before` is None also if no copy of the accepted file exists. Then a consequence reports
+    this."""
 
     change: str
     name: str
     before: bytes | None
     after: bytes | None
-    meaning: tuple[Meaning, ...]
+    consequences: tuple[Consequence, ...]
     copy: str = ""
     """The path of the copy of the accepted file; empty without one."""
 
     @property
     def severity(self) -> int:
-        """Return the severity of its gravest meaning. Files without a meaning come last, code
-        before specs."""
-        if self.meaning:
-            return self.meaning[0].severity
+        """Return the lowest number of its consequences, which is the most severe.
+
+        Files without consequences come last, code before specs."""
+        if self.consequences:
+            return self.consequences[0].severity
         return _SPEC_ALONE if is_spec(self.name) else _CODE_ALONE
 
     def diff(self) -> str:
-        """Return the changed text as a unified diff, with secrets hidden. For hidden parts a line
-        shows the command that prints them."""
+        """Return the changes of the text as a unified diff, without secrets.
+
+        If the diff is truncated, its last line has the command that shows all of it."""
         before, after = self.before or b"", self.after or b""
         if max(len(before), len(after)) > _LARGEST_DIFF:
-            return f"{self.name}: too large to be shown{self._see}\n"
+            return f"{self.name}: too large to be shown{self._full_diff_hint}\n"
         try:
             old, new = before.decode().splitlines(), after.decode().splitlines()
         except UnicodeDecodeError:
-            return f"{self.name}: no text{self._see}\n"
+            return f"{self.name}: no text{self._full_diff_hint}\n"
         lines = unified_diff(
             old, new, f"accepted/{self.name}", f"now/{self.name}", n=2, lineterm=""
         )
         shown = [mask_line(line) for line in islice(lines, _MOST_LINES)]
         if left := sum(1 for _ in lines):
-            shown.append(f"{self.name}: {left:,} more lines{self._see}")
+            shown.append(f"{self.name}: {left:,} more lines{self._full_diff_hint}")
         return "".join(f"{line}\n" for line in shown)
 
     @property
-    def _see(self) -> str:
-        """Return the command that shows all of the change."""
+    def _full_diff_hint(self) -> str:
+        """Return `; all:` and the command that shows the whole change."""
         if self.copy and self.after is not None:
             return f"; all: diff -u {quote(self.copy)} {quote(self.name)}"
         return f"; all: less {quote(self.copy or self.name)}"
@@ -87,15 +95,13 @@ class FileChange(NamedTuple):
         return {
             "change": self.change,
             "name": self.name,
-            "meaning": [each.text for each in self.meaning],
+            "meaning": [each.text for each in self.consequences],
         }
 
 
 def changes_of(look: ProjectSnapshot, environ: Mapping[str, str]) -> list[FileChange]:
-    """Return the changes of a project since it was accepted, each with its meaning, the gravest
-    first.
-
-    Empty for the first time."""
+    """Return the changes of a project since it was accepted, the most severe first; empty if it
+    never was."""
     copies, accepted = Copies(look.project, environ), look.before or {}
 
     def content(digest: str) -> bytes | None:
@@ -111,31 +117,36 @@ def changes_of(look: ProjectSnapshot, environ: Mapping[str, str]) -> list[FileCh
     changes = []
     for change, name in look.changes:
         before, after = contents[name]
-        about = _about_file(name, accepted.get(name, ""), look.digests.get(name, ""), before, after)
+        about = _file_level_changes(
+            name, accepted.get(name, ""), look.digests.get(name, ""), before, after
+        )
         meanings = sorted(dict.fromkeys((*about, *meant[name])), key=lambda each: each.severity)
         copy = copies.path_of(accepted[name].partition(" ")[0]) if before is not None else ""
         changes.append(FileChange(change, name, before, after, tuple(meanings), copy))
     return sorted(changes, key=lambda each: each.severity)
 
 
-def _compare_declarations(contents: Contents) -> dict[str, list[Meaning]]:
-    """Return by file what the changed declarations in it mean."""
+def _compare_declarations(contents: Contents) -> dict[str, list[Consequence]]:
+    """Return the consequences of the changed declarations in each file."""
     old, new = Declarations(), Declarations()
     for name, (before, after) in contents.items():
         for found, data in ((old, before), (new, after)):
             for key, value in find_declarations(name, data).items():
                 found.setdefault(key, {})[name] = value
-    meant: dict[str, list[Meaning]] = {name: [] for name in contents}
+    meant: dict[str, list[Consequence]] = {name: [] for name in contents}
     for key in sorted(old.keys() | new.keys()):
-        for name, one, other in _pairs(old.get(key, {}), new.get(key, {})):
-            meant[name] += find_meanings(key, one, other)
+        for name, one, other in _pair_values(old.get(key, {}), new.get(key, {})):
+            meant[name] += find_consequences(key, one, other)
     return meant
 
 
-def _pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the values of one declaration to compare, with the file to name.
+def _pair_values(
+    before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the values of one declaration to compare, with the file in which the change is
+    reported.
 
-    They are those of the same file, and those of a removed file with those of a new one."""
+    The values in one file are compared. So are the values in a removed file and in a new one."""
     gone = {name: value for name, value in before.items() if name not in after}
     for name, value in after.items():
         if name in before:
@@ -146,19 +157,21 @@ def _pairs(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tupl
         yield from ((name, value, MISSING) for name, value in gone.items())
 
 
-def _about_file(
+def _file_level_changes(
     name: str, accepted: str, now: str, before: bytes | None, after: bytes | None
-) -> Iterator[Meaning]:
-    """Yield the changed target of a link or place of a program, and why the meaning of a change is
+) -> Iterator[Consequence]:
+    """Yield the consequences of a change that do not follow from declarations.
+
+    They are a new target of a link, a new path of a program, and files whose consequences are
     unknown."""
     link, was_link = now.partition("link to ")[2], accepted.partition("link to ")[2]
     if link != was_link:
-        yield Meaning(1, f"leads to {link}" if link else "is not a link any more")
+        yield Consequence(1, f"leads to {link}" if link else "is not a link any more")
     if name.startswith("program "):
-        yield Meaning(1, f"is found at {now}" if now else "is found nowhere")
+        yield Consequence(1, f"is found at {now}" if now else "is found nowhere")
     if accepted.startswith("sha256:") and before is None:
-        yield Meaning(
+        yield Consequence(
             0, "no copy of the accepted file is left: what has changed in it is not known"
         )
     if after is not None and is_spec(name) and read_mapping(name, after) is None:
-        yield Meaning(4, "cannot be read: what it means is not known")
+        yield Consequence(4, "cannot be read: what it means is not known")

@@ -1,7 +1,8 @@
-"""Copies of accepted files in the user's state directory, by digest: they show what a change means
-(docs/reference/service.md#trust).
+"""Copies of accepted files in the user's state directory, by digest. They are compared with changed
+files (docs/reference/service.md#trust).
 
-The directory has mode 0700, each copy 0600. A copy counts only if its content has its digest."""
+The directory has mode 0700, and each copy 0600. A copy is used only if its content has its
+digest."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ class Copies:
     def __init__(self, project: str, environ: Mapping[str, str]) -> None:
         self._folder = os.path.join(state_home(environ), "trust", folder_name(project))
 
-    def keep(self, contents: Mapping[str, bytes]) -> None:
-        """Keep contents by their digests. Raise EnvironmentRefusal `env.disk`."""
+    def store(self, contents: Mapping[str, bytes]) -> None:
+        """Store contents under their digests. Raise EnvironmentRefusal `env.disk`."""
         try:
             os.makedirs(os.path.dirname(self._folder), mode=0o700, exist_ok=True)
             with suppress(FileExistsError):
@@ -48,19 +49,19 @@ class Copies:
             file.write(data)
 
     def read(self, digest: str) -> bytes | None:
-        """Return the content with a digest, None if no copy of it exists."""
+        """Return the content with a digest; None if no valid copy exists."""
         try:
             data = read_regular(self.path_of(digest), limit=MAX_BYTES)
         except FileRefused:
             return None
         return data if digest_of_bytes(data) == digest else None
 
-    def has(self, digest: str) -> bool:
+    def has_copy(self, digest: str) -> bool:
         """Whether a copy with a digest exists."""
         return os.path.isfile(self.path_of(digest))
 
-    def keep_only(self, accepted: Mapping[str, str]) -> None:
-        """Remove copies that are no longer accepted."""
+    def remove_unaccepted(self, accepted: Mapping[str, str]) -> None:
+        """Remove all copies except those of the accepted files."""
         names = {
             os.path.basename(self.path_of(digest.partition(" ")[0])) for digest in accepted.values()
         }
@@ -74,5 +75,5 @@ class Copies:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def path_of(self, digest: str) -> str:
-        """Return the path of the copy of the content with a digest."""
+        """Return the path of the copy with a digest."""
         return os.path.join(self._folder, os.path.basename(digest.partition(":")[2]) or "none")

@@ -1,8 +1,8 @@
-"""The declarations in a file of a project that guard or reach something, as its text has them
+"""The declarations in a file of a project that limit calls or give access to something
 (docs/reference/service.md#trust).
 
-A file is read as all that it can be, without the checks of its kind: what cannot be loaded today may
-be loaded after another change."""
+The file is read in every role that it can have, without the checks of a spec, because a file that
+cannot be loaded today may be loaded after another change."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ _LONGEST_SETTINGS: Final = 256 * 1024
 
 
 def is_spec(name: str) -> bool:
+    """Whether a file may contain declarations, by its ending."""
     return name.endswith((".yaml", ".yml", ".json", ".toml"))
 
 
 def read_mapping(name: str, data: bytes) -> Json | None:
-    """Return the mapping in a file, None if it cannot be read."""
+    """Return the mapping in a file; None if the file cannot be read."""
     if name.endswith(".toml"):
         return _toml_of(data)
     return parse(data, file=name, limits=DOCUMENT).value
@@ -56,7 +57,8 @@ def _toml_of(data: bytes) -> Json | None:
 
 
 def find_declarations(name: str, data: bytes | None) -> dict[DeclarationKey, Any]:
-    """Return what a file declares. Empty for a file that is absent, is no spec, or cannot be read."""
+    """Return the declarations in a file. Empty if the file does not exist, is not a spec or cannot
+    be read."""
     value = read_mapping(name, data) if data is not None and is_spec(name) else None
     if value is None:
         return {}
@@ -66,9 +68,10 @@ def find_declarations(name: str, data: bytes | None) -> dict[DeclarationKey, Any
 
 
 def _find_readers(name: str, value: Json) -> Iterator[_Read]:
-    """Yield the readers of all that a file can be.
+    """Yield a reader for each role that a file can have.
 
-    A channel, a pack or a root may have the name of a spec folder, and a document may have any key."""
+    A channel, a pack or a root may have the name of a spec folder, and a document may have any
+    key."""
     *folders, file = name.split("/")
     for folder, key, read in _READERS:
         if folder in folders and key in value:
@@ -80,7 +83,7 @@ def _find_readers(name: str, value: Json) -> Iterator[_Read]:
 
 
 class CapabilityProperties(Record):
-    """The properties of a capability that guard a call."""
+    """The properties of a capability that limit calls."""
 
     side_effects: object = None
     idempotent: object = None
@@ -105,13 +108,13 @@ def _capability(name: str, raw: Json) -> Declared:
 
 
 class SafetyDefault(Record):
-    """The ceiling that a pack sets by default."""
+    """The default ceiling that a pack sets."""
 
     safety_mode: object = None
 
 
 class PackIdentity(Record):
-    """The name of a pack, and its defaults."""
+    """The id and version of a pack, and its defaults."""
 
     pack_id: object = None
     pack_version: object = None
@@ -212,16 +215,16 @@ class ServiceFile(Record):
 
     @property
     def program(self) -> str | None:
-        """The command with its arguments."""
+        """Return the command with its arguments; None if the service starts no program."""
         return None if self.command is None else " ".join((self.command, *map(str, self.args)))
 
 
 def _service(name: str, raw: Json) -> Declared:
     file = read_record(ServiceFile, raw)
-    service, filled = f"service {file.id}", _with_defaults(raw, file.variables)
-    yield ("host", service), _hosts_in(filled)
-    yield ("plain", service), _hosts_in(filled, _PLAIN_HOST)
-    yield ("variable", service), _variables_in(raw, file.variables)
+    service, insert_defaults = f"service {file.id}", _insert_defaults(raw, file.variables)
+    yield ("host", service), _find_hosts(insert_defaults)
+    yield ("plain", service), _find_hosts(insert_defaults, _PLAIN_HOST)
+    yield ("variable", service), _find_variables(raw, file.variables)
     yield ("program", service), file.program
     yield ("directory", service), file.cwd
     for variable, text in file.env.items():
@@ -253,14 +256,14 @@ def _binding(name: str, raw: Json) -> Declared:
     binding, method = f"binding {file.id}", file.metadata.method
     called = f"{file.operation} of service {file.service}"
     yield ("call", binding), f"{method} {called}" if method else called
-    yield ("host", binding), _hosts_in(raw)
-    yield ("variable", binding), _variables_in(raw, file.variables)
+    yield ("host", binding), _find_hosts(raw)
+    yield ("variable", binding), _find_variables(raw, file.variables)
 
 
 def _skill(name: str, raw: Json) -> Declared:
     skill = f"skill {raw.get('id')}"
-    yield ("calls", skill), set(_members(raw, "uses"))
-    yield ("host", skill), _hosts_in(raw)
+    yield ("calls", skill), set(_find_members(raw, "uses"))
+    yield ("host", skill), _find_hosts(raw)
 
 
 class HostFile(Record):
@@ -318,7 +321,7 @@ def _document(name: str, raw: Json) -> Declared:
                 called = f"{method.upper()} {path}"
                 id = operation.get("operationId", called)
                 yield ("operation", f"{name}: operation {id}"), called
-    yield ("host", name), _hosts_in([raw.get(key) for key in ("servers", "paths")])
+    yield ("host", name), _find_hosts([raw.get(key) for key in ("servers", "paths")])
 
 
 def _settings(value: Json, above: str = "") -> Declared:
@@ -347,12 +350,13 @@ _FILES: Final[dict[str, _Read]] = {
 
 
 def texts_in(values: list[object]) -> set[str]:
-    """Return the values of a list as texts."""
+    """Return the members of a list as texts."""
     return set(map(str, values))
 
 
-def _hosts_in(value: object, pattern: re.Pattern[str] = _HOST) -> set[str]:
-    return {host.lower() for text in _all_texts(value) for host in pattern.findall(text)}
+def _find_hosts(value: object, pattern: re.Pattern[str] = _HOST) -> set[str]:
+    """Return the hosts in all texts of a value."""
+    return {host.lower() for text in _walk_texts(value) for host in pattern.findall(text)}
 
 
 class VariableDefault(Record):
@@ -361,39 +365,41 @@ class VariableDefault(Record):
     default: object = None
 
 
-def _with_defaults(raw: Json, variables: Json) -> Json:
-    """Return a service whose addresses have the defaults of its variables."""
+def _insert_defaults(raw: Json, variables: Json) -> Json:
+    """Return a service with the defaults of its variables inserted into its addresses."""
     defaults = {
         name: read_record(VariableDefault, each).default for name, each in variables.items()
     }
 
-    def filled(address: object) -> object:
+    def insert_defaults(address: object) -> object:
         if not isinstance(address, str):
             return address
         return IN_ADDRESS.sub(lambda found: str(defaults.get(found[1]) or found[0]), address)
 
-    return {**raw, **{key: filled(raw[key]) for key in ADDRESSES if key in raw}}
+    return {**raw, **{key: insert_defaults(raw[key]) for key in ADDRESSES if key in raw}}
 
 
-def _variables_in(raw: Json, variables: Json) -> set[str]:
-    named = {name for text in _all_texts(raw) for name in PLACEHOLDER.findall(text)}
-    named |= {name.removeprefix("env:") for name in _members(raw, "auth_ref")}
-    return named | set(_members(variables, "env"))
+def _find_variables(raw: Json, variables: Json) -> set[str]:
+    """Return the names of the variables and secrets that a service uses."""
+    named = {name for text in _walk_texts(raw) for name in PLACEHOLDER.findall(text)}
+    named |= {name.removeprefix("env:") for name in _find_members(raw, "auth_ref")}
+    return named | set(_find_members(variables, "env"))
 
 
-def _all_texts(value: object) -> Iterator[str]:
+def _walk_texts(value: object) -> Iterator[str]:
+    """Yield all texts in a value, at any depth."""
     match value:
         case str():
             yield value
         case dict():
             for member in value.values():
-                yield from _all_texts(member)
+                yield from _walk_texts(member)
         case list():
             for member in value:
-                yield from _all_texts(member)
+                yield from _walk_texts(member)
 
 
-def _members(value: object, name: str) -> Iterator[str]:
+def _find_members(value: object, name: str) -> Iterator[str]:
     """Yield the texts under a key, at any depth."""
     match value:
         case dict():
@@ -401,7 +407,7 @@ def _members(value: object, name: str) -> Iterator[str]:
                 if key == name and isinstance(member, str):
                     yield member
                 else:
-                    yield from _members(member, name)
+                    yield from _find_members(member, name)
         case list():
             for member in value:
-                yield from _members(member, name)
+                yield from _find_members(member, name)

@@ -1,7 +1,6 @@
-"""The files that decide in a project, each with its digest (docs/reference/service.md#trust).
+"""The deciding files of a project and their digests (docs/reference/service.md#trust).
 
-Names are relative to the project. The warm path of every command imports this module: it parses no spec.
-"""
+Names are relative to the project. Every command imports this module, so it parses no spec."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ project."""
 class DecidingFiles:
     """The deciding files of a project, by name.
 
-    `facts` are the target of each link and the place of each program. `folders` are all paths whose
-    change can add a file."""
+    `facts` contains the target of each link and the path of each program. `folders` contains all
+    paths whose change can add a file."""
 
     def __init__(self, project: str) -> None:
         self.files: dict[str, str] = {}
@@ -43,14 +42,15 @@ class DecidingFiles:
         self._real = os.path.realpath(project)
 
     def add_file(self, path: str) -> None:
-        """Add a file, if it exists, with the links on its way. Raises EnvironmentRefusal `trust.size`."""
+        """Add a file, if it exists, and the links in its path. Raise EnvironmentRefusal
+        `trust.size`."""
         self.folders.add(path)
         if os.path.lexists(path):
             self.add_links(path)
             self._add(self._name(path), path)
 
     def add_links(self, path: str) -> None:
-        """Add the links on the way to a path: the path itself, and each folder between it and the project."""
+        """Add the links in a path: the path itself, and each folder between it and the project."""
         inside = os.path.normpath(path).startswith(self._project + os.sep)
         while path not in (self._project, os.path.dirname(path)):
             if os.path.islink(path):
@@ -62,13 +62,16 @@ class DecidingFiles:
     def add_tree(
         self,
         folder: str,
-        counts: Callable[[str], bool],
+        selects: Callable[[str], bool],
         enters: Callable[[str], bool],
         *,
         installed: bool = True,
     ) -> None:
-        """Add the files below a folder whose path `counts`, out of folders whose name it `enters`; `installed`: also
-        those of virtual environments. A link to a folder is followed once. Raises EnvironmentRefusal `trust.size`."""
+        """Add the files below a folder.
+
+        `selects` selects files by path, and `enters` selects folders by name. With `installed`,
+        files of virtual environments are included. A link to a folder is followed once. Raise
+        EnvironmentRefusal `trust.size`."""
         self.add_links(folder)
         waiting, followed, entered = [folder], {os.path.realpath(folder)}, 0
         while waiting:
@@ -76,20 +79,21 @@ class DecidingFiles:
             self.folders.add(place)
             entered += 1
             if entered > MAX_FILES:
-                raise _too_much()
-            entries = _entries(place)
+                raise _size_error()
+            entries = _list_entries(place)
             if not installed and place != folder:
-                entries = _without_environment(entries)
+                entries = _remove_environment_entries(entries)
             for name, is_folder, is_link in entries:
                 path = os.path.join(place, name)
                 if is_folder:
                     if enters(name) and self._is_new_folder(path, is_link, followed):
                         waiting.append(path)
-                elif counts(path):
+                elif selects(path):
                     self._add_entry(path, is_link)
 
     def _is_new_folder(self, path: str, is_link: bool, followed: set[str]) -> bool:
-        """Whether a folder is to be entered: not if a link leads to one that was `followed`. Add the link itself."""
+        """Whether to enter a folder. A link is added, and is entered only if its target is not in
+        `followed`."""
         if not is_link:
             return True
         real = os.path.realpath(path)
@@ -99,12 +103,13 @@ class DecidingFiles:
         return is_new
 
     def _add_entry(self, path: str, is_link: bool) -> None:
+        """Add a file, and its target if it is a link."""
         if is_link:
             self._add_link(path)
         self._add(self._name(path), path)
 
     def add_program(self, name: str, place: str) -> None:
-        """Add the place at which a program is found; empty if it is not."""
+        """Add the path of a program; empty if the program is not found."""
         self.facts[name] = place
 
     def add_all(self, other: DecidingFiles) -> None:
@@ -114,15 +119,16 @@ class DecidingFiles:
         self.folders |= other.folders
 
     def name_of(self, path: str) -> str:
-        """Return the path relative to the project, as text that no other path has."""
+        """Return a path relative to the project, as unique text."""
         return self._name(path)
 
     def _add(self, name: str, path: str) -> None:
         self.files[name] = path
         if len(self.files) > MAX_FILES:
-            raise _too_much()
+            raise _size_error()
 
     def _add_link(self, path: str) -> None:
+        """Record the target of a link."""
         real = os.path.realpath(path)
         inside = real.startswith(self._real.rstrip(os.sep) + os.sep)
         target = os.path.relpath(real, self._real) if inside else real
@@ -133,20 +139,20 @@ class DecidingFiles:
         return _as_text(os.path.relpath(path, self._project))
 
 
-def digests(
+def compute_digests(
     found: DecidingFiles, keep: Callable[[str, bytes], None] | None = None
 ) -> dict[str, str]:
-    """Return the digest of each file with the target of a link, and of each fact, by name.
+    """Return the digest of each file and the target of each link, by name.
 
-    `keep` is called with the digest and the content of each file. Raise EnvironmentRefusal
-    `trust.size`."""
+    A link to a file has both. A program has its path. `keep` receives the digest and the content of
+    each file. Raise EnvironmentRefusal `trust.size`."""
     left, by_name = MAX_BYTES, dict(found.facts)
     for name, path in found.files.items():
         try:
             data = read_regular(path, limit=left)
         except FileRefused as refused:
             if refused.reason == "too-large":
-                raise _too_much() from refused
+                raise _size_error() from refused
             content = str(refused.reason)
         else:
             left -= len(data)
@@ -158,7 +164,7 @@ def digests(
 
 
 def folder_name(project: str) -> str:
-    """Return the folder name of a project in the user's directories."""
+    """Return the name of a project's folder in the user's directories."""
     return sha256(os.fsencode(os.path.realpath(project))).hexdigest()[:32]
 
 
@@ -167,11 +173,11 @@ def digest_of_bytes(data: bytes) -> str:
     return f"sha256:{sha256(data).hexdigest()}"
 
 
-def identity_of(paths: Iterable[str]) -> tuple[str, int]:
-    """Return a digest over the `stat` of each path, and the time of the newest change in
-    nanoseconds.
+def digest_states(paths: Iterable[str]) -> tuple[str, int]:
+    """Return a digest over the state of each path (its `stat`), and the time of the newest change
+    in nanoseconds.
 
-    The digest is empty on Windows, which keeps no time of the last change."""
+    The digest is empty on Windows, which does not record the time of the last change."""
     if sys.platform == "win32":
         return "", 0
     newest = 0
@@ -190,18 +196,19 @@ def identity_of(paths: Iterable[str]) -> tuple[str, int]:
     return sha256(repr(states).encode(errors="surrogateescape")).hexdigest(), newest
 
 
-def _without_environment(entries: list[tuple[str, bool, bool]]) -> list[tuple[str, bool, bool]]:
-    """Return the entries of a folder without those that a virtual environment has."""
+def _remove_environment_entries(
+    entries: list[tuple[str, bool, bool]],
+) -> list[tuple[str, bool, bool]]:
+    """Return the entries of a folder without those of a virtual environment."""
     if all(name != _INSTALLED for name, _, _ in entries):
         return entries
     return [each for each in entries if each[0].casefold() not in _ENVIRONMENT]
 
 
-def _entries(folder: str) -> list[tuple[str, bool, bool]]:
-    """Return the sorted names in a folder, each with whether it is (or leads to) a folder, and
-    whether it is a link.
+def _list_entries(folder: str) -> list[tuple[str, bool, bool]]:
+    """Return the sorted entries of a folder; empty if it cannot be read.
 
-    Empty if the folder cannot be read."""
+    Each entry is a name, whether it is a folder or a link to one, and whether it is a link."""
     try:
         with os.scandir(folder) as found:
             return sorted((entry.name, _is_folder(entry), entry.is_symlink()) for entry in found)
@@ -215,11 +222,13 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _as_text(path: str) -> str:
+    """Return a path as printable text with `/` as the separator."""
     name = path.replace(os.sep, "/")
     return name if name.isprintable() and "\\" not in name else ascii(name)
 
 
-def _too_much() -> EnvironmentRefusal:
+def _size_error() -> EnvironmentRefusal:
+    """Return the error for a project with too many files or bytes."""
     return EnvironmentRefusal(
         "trust.size",
         f"the project has more than can be accepted by digest: {MAX_FILES:,} files, {MAX_BYTES:,} bytes",

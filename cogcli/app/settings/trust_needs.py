@@ -1,8 +1,8 @@
-"""The needs of a project's services: the modules, programs and documents that they start or read
+"""The modules, programs and documents that a project's services start or read
 (docs/reference/service.md#trust).
 
-The needs are read when the project is accepted and kept with the digests. While the service files
-are unchanged, their needs are the same."""
+They are called needs. They are read when the project is accepted, and stored with the digests,
+because they remain the same until a service file changes."""
 
 from __future__ import annotations
 
@@ -77,8 +77,10 @@ variables as written."""
 
 
 class Needs(NamedTuple):
-    """The needs of the services of a project: `[root, module]`, programs, and `[root, document]` for each path that a
-    document may have. Roots and documents are relative to the project."""
+    """The modules, programs and documents that the services of a project need.
+
+    Modules and documents are pairs with a root. A document has a pair for each path that it may
+    have. Roots and documents are relative to the project."""
 
     modules: tuple[tuple[str, str], ...] = ()
     programs: tuple[Program, ...] = ()
@@ -86,8 +88,9 @@ class Needs(NamedTuple):
 
     @classmethod
     def from_entry(cls, entry: Json) -> Needs:
-        """Return the needs in an entry of the store. Raise KeyError, TypeError or ValueError for a
-        damaged one."""
+        """Return the needs in an entry of the store.
+
+        Raise KeyError, TypeError or ValueError for a damaged entry."""
         return cls(
             tuple((root, module) for root, module in entry["modules"]),
             tuple(
@@ -97,8 +100,8 @@ class Needs(NamedTuple):
             tuple((root, document) for root, document in entry["documents"]),
         )
 
-    def joined(self, other: Needs) -> Needs:
-        """Return the needs of both."""
+    def merge(self, other: Needs) -> Needs:
+        """Return these needs together with others."""
         return Needs(
             tuple(sorted({*self.modules, *other.modules})),
             tuple(sorted({*self.programs, *other.programs})),
@@ -106,32 +109,36 @@ class Needs(NamedTuple):
         )
 
 
-def service_files(layers: Iterable[Layer]) -> list[str]:
-    """Return the paths of the files that describe services: exactly those that the registry reads."""
-    return [path for layer in layers for path in _service_files(layer)]
+def find_service_files(layers: Iterable[Layer]) -> list[str]:
+    """Return the paths of the files that declare services. The registry reads exactly these
+    files."""
+    return [path for layer in layers for path in _find_service_files(layer)]
 
 
-def _service_files(layer: Layer) -> Iterator[str]:
+def _find_service_files(layer: Layer) -> Iterator[str]:
     yield from (place.path for place in layout_of(layer).all("service"))
     host = os.path.join(layer.root, SERVICES_FILE)
     if layer.host and os.path.lexists(host):
         yield host
 
 
-def needs_of(project: str, layers: Iterable[Layer], only: Iterable[str] | None = None) -> Needs:
-    """Return the needs of the service files of a project, or of those in `only`. An unreadable file
-    has none."""
+def find_service_needs(
+    project: str, layers: Iterable[Layer], only: Iterable[str] | None = None
+) -> Needs:
+    """Return the needs of the services in a project, or of those in the files `only`.
+
+    A file that cannot be read has no needs."""
     modules: set[tuple[str, str]] = set()
     programs: set[Program] = set()
     documents: set[tuple[str, str]] = set()
     wanted = None if only is None else set(only)
     for layer in layers:
         root = os.path.relpath(layer.home, project)
-        for path in _service_files(layer):
+        for path in _find_service_files(layer):
             if wanted is not None and os.path.abspath(path) not in wanted:
                 continue
             folders = os.path.dirname(path), layer.home
-            for id, service in _services_in(path):
+            for id, service in _read_services(path):
                 modules.update((root, module) for module in service.needed_modules)
                 programs.update((root, id, *started) for started in service.started)
                 places = service.document_places(folders)
@@ -139,8 +146,9 @@ def needs_of(project: str, layers: Iterable[Layer], only: Iterable[str] | None =
     return Needs(tuple(sorted(modules)), tuple(sorted(programs)), tuple(sorted(documents)))
 
 
-def model_needs(settings: ConfigFile) -> Needs:
-    """Return the file with the answers of a project's model, as a document of the project."""
+def find_model_needs(settings: ConfigFile) -> Needs:
+    """Return the need of a project's language model: the file with its recorded answers, if it
+    reads one."""
     adapter, name = settings.values.get("model.adapter"), settings.values.get("model.name")
     if adapter in MODELS and MODELS[adapter].reads_file and isinstance(name, str):
         return Needs(documents=((".", os.path.normpath(name)),))
@@ -148,7 +156,7 @@ def model_needs(settings: ConfigFile) -> Needs:
 
 
 class NeedyService(Record):
-    """The members of a service that name what it starts or reads, as its file has them."""
+    """The members of a service that name what it starts or reads."""
 
     module: str | None = None
     command: str | None = None
@@ -159,12 +167,12 @@ class NeedyService(Record):
 
     @property
     def needed_modules(self) -> list[str]:
-        """The module of its functions, unless it is a shipped one."""
+        """Return the module of its functions, unless the module is shipped."""
         return [] if self.module is None or is_shipped(self.module) else [self.module]
 
     @property
     def started(self) -> list[tuple[str, tuple[str, ...], str, str, tuple[str, ...]]]:
-        """The program that it starts, as the last members of a `Program`."""
+        """Return the program that the service starts, as the last members of a `Program`."""
         if self.command is None:
             return []
         args = tuple(map(str, self.args))
@@ -172,20 +180,21 @@ class NeedyService(Record):
         return [(self.command, args, str(self.cwd or ""), str(search or ""), tuple(sorted(values)))]
 
     def document_places(self, folders: Iterable[str]) -> list[str]:
-        """The paths that the document of the service may have, below these folders."""
+        """Return the paths, in these folders, that the service's document may have."""
         if self.spec_ref is None or "\0" in self.spec_ref:
             return []
         return [os.path.join(folder, self.spec_ref) for folder in folders]
 
 
 class ServiceEntries(Record):
-    """A file of one service, or of several by id."""
+    """A file with one service, or with several services by id."""
 
     id: object = None
     services: Json | None = None
 
 
-def _services_in(path: str) -> list[tuple[str, NeedyService]]:
+def _read_services(path: str) -> list[tuple[str, NeedyService]]:
+    """Return the services in a file, by id; empty if it cannot be read."""
     from cogcli.base.yaml.reader import read_file
 
     value = read_file(path, file=path)[1].value
@@ -201,7 +210,7 @@ def _services_in(path: str) -> list[tuple[str, NeedyService]]:
 
 
 def find_files(project: str, layers: Sequence[Layer], needs: Needs) -> DecidingFiles:
-    """Return the deciding files of a project as they exist now, without those of programs."""
+    """Return the present deciding files of a project, without those of programs."""
     found = DecidingFiles(project)
     found.add_file(os.path.join(project, PROJECT_FILE))
     for layer in layers:
@@ -221,17 +230,18 @@ def find_files(project: str, layers: Sequence[Layer], needs: Needs) -> DecidingF
 
 
 def _add_modules(found: DecidingFiles, project: str, modules: Sequence[tuple[str, str]]) -> None:
-    """Add the files of modules, and of the roots that hold one: a module may import all of its root."""
+    """Add the files of modules. For each root that contains a module, add all its Python files,
+    because the module may import them."""
     homes = [(os.path.join(project, root), module) for root, module in modules]
     found.folders.update(home for home, _ in homes)
-    for home in {home for home, module in homes if _holds(home, module)}:
+    for home in {home for home, module in homes if _contains_module(home, module)}:
         found.add_tree(home, _is_imported, _is_of_project, installed=False)
     for home, module in homes:
         _add_package(found, os.path.join(home, module.partition(".")[0]))
 
 
 def _add_document(found: DecidingFiles, root: str, path: str) -> None:
-    """Add a document, if it exists in its root; others are never read."""
+    """Add a document if it exists in its root. A document outside its root is never read."""
     found.folders.add(path)
     inside = os.path.realpath(root).rstrip(os.sep) + os.sep
     if os.path.isfile(path) and os.path.realpath(path).startswith(inside):
@@ -239,17 +249,17 @@ def _add_document(found: DecidingFiles, root: str, path: str) -> None:
 
 
 def _add_package(found: DecidingFiles, package: str) -> None:
-    """Add every file of a package that Python can import, hidden and installed ones included."""
+    """Add every file in a package that Python can import, including hidden and installed files."""
     if os.path.isdir(package):
-        found.add_tree(package, _is_imported, _is_no_bytecode)
+        found.add_tree(package, _is_imported, _is_not_bytecode)
 
 
 def find_programs(project: str, needs: Needs, environ: Mapping[str, str]) -> DecidingFiles:
-    """Return the places of a project's programs, and the project files that they run or load."""
+    """Return the paths of a project's programs, and the project files that they run or load."""
     found = DecidingFiles(project)
     for program in needs.programs:
         root, service, command, _, cwd, own, _ = program
-        path = _program(command, os.path.join(project, root, cwd), own, environ)
+        path = _find_program(command, os.path.join(project, root, cwd), own, environ)
         place = os.path.realpath(path) if path else ""
         found.add_program(f"program {command} of service {service} in {root}", place)
         _add_program_files(found, program, path, project, environ)
@@ -257,40 +267,40 @@ def find_programs(project: str, needs: Needs, environ: Mapping[str, str]) -> Dec
 
 
 class _StartPlace(NamedTuple):
-    """The place where a program of a service starts: project, root of the service, and working
-    directory."""
+    """Where a program of a service starts: the project, the root of the service (`home`), and the
+    working directory (`folder`)."""
 
     project: str
     home: str
     folder: str
 
     def holds_file(self, path: str) -> bool:
-        """Whether a path leads to a file of the project or of the root."""
-        return _is_of(path, self.project, self.home, stat.S_ISREG)
+        """Whether a path leads to a file in the project or in the root."""
+        return _is_in_project_or_root(path, self.project, self.home, stat.S_ISREG)
 
     def holds_folder(self, path: str) -> bool:
-        """Whether a path leads to a directory of the project or of the root."""
-        return _is_of(path, self.project, self.home, stat.S_ISDIR)
+        """Whether a path leads to a folder in the project or in the root."""
+        return _is_in_project_or_root(path, self.project, self.home, stat.S_ISDIR)
 
     def paths_in(self, texts: Iterable[str]) -> list[str]:
-        """The paths that these texts may name, below the working directory."""
-        return [os.path.join(self.folder, part) for text in texts for part in _names_in(text)]
+        """Return the paths, below the working directory, that these texts may name."""
+        return [os.path.join(self.folder, part) for text in texts for part in _split_names(text)]
 
 
 def _add_program_files(
     found: DecidingFiles, program: Program, path: str, project: str, environ: Mapping[str, str]
 ) -> None:
-    """Add the files of the project that a program, found at `path`, runs or loads."""
+    """Add the project files that the program at `path` runs or loads."""
     root, _, command, args, cwd, _, variables = program
     home = os.path.join(project, root)
     start = _StartPlace(project, home, os.path.join(home, cwd))
     given = start.paths_in(args)
-    set_to = start.paths_in({_expanded(text, environ) for text in variables})
+    set_to = start.paths_in({_insert_variables(text, environ) for text in variables})
     _add_named_paths(found, start, [path, *given], set_to)
     scripts = [each for each in (path, *given) if start.holds_file(each)]
     # Another program may start them: `env npx`, `nice make`.
     started = {os.path.splitext(os.path.basename(word))[0] for word in (command, *args)}
-    runs_code = bool(scripts) or _name_a_started_folder(given) or any(map(_CODE.match, args))
+    runs_code = bool(scripts) or _has_startable_folder(given) or any(map(_CODE.match, args))
     if runs_code or started & _LAUNCHERS:
         _add_script_folders(found, start, scripts, _is_loaded)
     elif started & _FETCHERS:
@@ -299,7 +309,7 @@ def _add_program_files(
     _add_run_modules(found, start, given, args)
 
 
-def _name_a_started_folder(paths: Iterable[str]) -> bool:
+def _has_startable_folder(paths: Iterable[str]) -> bool:
     """Whether one of these paths is a folder that can be started as a program."""
     return any(os.path.isfile(os.path.join(each, name)) for each in paths for name in _STARTED)
 
@@ -307,10 +317,13 @@ def _name_a_started_folder(paths: Iterable[str]) -> bool:
 def _add_run_modules(
     found: DecidingFiles, start: _StartPlace, given: list[str], args: Sequence[str]
 ) -> None:
-    """Add the packages that Python runs."""
+    """Add the packages that Python runs as programs."""
     # It runs a folder that holds this file as it runs a module.
     run = [each for each in given if os.path.isfile(os.path.join(each, "__main__.py"))]
-    for named in (*run, *(os.path.join(start.folder, module) for module in _modules_run(args))):
+    for named in (
+        *run,
+        *(os.path.join(start.folder, module) for module in _find_run_modules(args)),
+    ):
         found.add_file(f"{named}.py")
         _add_package(found, named)
 
@@ -318,10 +331,11 @@ def _add_run_modules(
 def _add_named_paths(
     found: DecidingFiles, start: _StartPlace, given: list[str], set_to: list[str]
 ) -> None:
-    """Add the paths that a command names in its words (`given`) and variables (`set_to`), also
-    without their ending."""
+    """Add the paths that a command names in its arguments (`given`) and variables (`set_to`).
+
+    A path without an ending also stands for files with each known ending."""
     named = [*given, *set_to]
-    short = [each for each in named[1:] if _is_short(each, start.folder)]
+    short = [each for each in named[1:] if _may_lack_ending(each, start.folder)]
     for each in (*named, *(each + ending for each in short for ending in _RUN)):
         if start.holds_file(each):
             found.add_file(each)
@@ -331,22 +345,24 @@ def _add_named_paths(
 
 
 def _add_script_folders(
-    found: DecidingFiles, start: _StartPlace, scripts: list[str], counts: Callable[[str], bool]
+    found: DecidingFiles, start: _StartPlace, scripts: list[str], selects: Callable[[str], bool]
 ) -> None:
-    """Add the files that `counts` accepts in the folders from which a program loads.
+    """Add the files that `selects` selects in the folders from which a program loads files.
 
-    They are the folder of its script, its working directory, and the targets of links."""
+    These are the root of the service, the working directory, and the folder of each script and of
+    its target if it is a link."""
     folders = {start.home, start.folder}
     for script in scripts:
         folders |= {os.path.dirname(script), os.path.dirname(os.path.realpath(script))}
     for folder in sorted(folders):
         if start.holds_folder(folder):
-            found.add_tree(folder, counts, _is_of_project, installed=False)
+            found.add_tree(folder, selects, _is_of_project, installed=False)
 
 
 def _add_packages_of(found: DecidingFiles, start: _StartPlace, path: str) -> None:
-    """Add the files that Python runs at its start in the packages of a virtual environment."""
-    for folder in _package_folders(path):
+    """Add the files that Python runs when it starts, from the installed packages of a virtual
+    environment."""
+    for folder in _find_package_folders(path):
         if start.holds_folder(folder):
             found.folders.add(folder)
             for name in filter(_is_run_at_start, os.listdir(folder)):
@@ -354,25 +370,29 @@ def _add_packages_of(found: DecidingFiles, start: _StartPlace, path: str) -> Non
 
 
 def _is_read(path: str) -> bool:
-    """Whether a command reads a file of specs, or looks into a folder of them, by its name."""
+    """Whether a command reads specs in a file or folder of this name."""
     name = os.path.basename(path)
     return name[0] != "." and name != BYTECODE
 
 
 def _is_imported(path: str) -> bool:
+    """Whether Python can import a file, by its ending."""
     return path.endswith(_IMPORTED)
 
 
 def _is_loaded(path: str) -> bool:
+    """Whether a program may load a file, by its name."""
     return path.endswith(_RUN) or _is_manifest(path)
 
 
 def _is_manifest(path: str) -> bool:
+    """Whether a file declares what a program starts or downloads."""
     return os.path.basename(path) in _MANIFESTS
 
 
-def _package_folders(program: str) -> Iterator[str]:
-    """Yield the folders of installed packages of the virtual environment that contains a program."""
+def _find_package_folders(program: str) -> Iterator[str]:
+    """Yield the folders of installed packages in the virtual environment that contains a
+    program."""
     environment = os.path.dirname(os.path.dirname(program))
     if program and os.path.isfile(os.path.join(environment, "pyvenv.cfg")):
         for library in ("lib/python*", "lib64/python*", "Lib"):
@@ -384,17 +404,19 @@ def _is_run_at_start(name: str) -> bool:
     return name.endswith(".pth") or name.startswith(("sitecustomize", "usercustomize"))
 
 
-def _is_no_bytecode(name: str) -> bool:
+def _is_not_bytecode(name: str) -> bool:
+    """Whether a folder does not contain compiled Python."""
     return name != BYTECODE
 
 
 def _is_of_project(name: str) -> bool:
-    """Whether a folder is a part of the project: not hidden, and not installed there by a package manager."""
+    """Whether a folder belongs to the project: it is not hidden, and no package manager installed
+    it."""
     return name[0] != "." and name not in (BYTECODE, "node_modules")
 
 
-def _holds(root: str, module: str) -> bool:
-    """Whether a root holds a file or folder that Python would import under this module name."""
+def _contains_module(root: str, module: str) -> bool:
+    """Whether a root contains a file or folder that Python would import under this module name."""
     top = module.partition(".")[0]
     try:
         return any(name.partition(".")[0] == top for name in os.listdir(root))
@@ -403,7 +425,8 @@ def _holds(root: str, module: str) -> bool:
 
 
 def _can_be_run(path: str) -> bool:
-    """Whether a program may load or start a file: by its ending, or because it is executable."""
+    """Whether a program may load or start a file, because of its ending or because it is
+    executable."""
     if path.endswith(_RUN) or ".so." in os.path.basename(path):
         return True
     try:
@@ -412,18 +435,17 @@ def _can_be_run(path: str) -> bool:
         return False
 
 
-def _program(command: str, place: str, own_path: str, environ: Mapping[str, str]) -> str:
+def _find_program(command: str, place: str, own_path: str, environ: Mapping[str, str]) -> str:
     """Return the path of a program; empty if it is not found."""
     import shutil
 
-    search = _expanded(own_path, environ)
+    search = _insert_variables(own_path, environ)
     named = os.path.join(place, command) if os.path.dirname(command) else command
     return shutil.which(named, path=search or environ.get("PATH", os.defpath)) or ""
 
 
-def _modules_run(args: Sequence[str]) -> Iterator[str]:
-    """Yield the packages that `-m NAME` and `-mNAME` name, if the program takes these as Python
-    does."""
+def _find_run_modules(args: Sequence[str]) -> Iterator[str]:
+    """Yield the modules that `-m NAME` and `-mNAME` name, as Python interprets these arguments."""
     for number, argument in enumerate(args):
         if argument == "-m":
             yield from (name.partition(".")[0] for name in args[number + 1 : number + 2])
@@ -431,15 +453,17 @@ def _modules_run(args: Sequence[str]) -> Iterator[str]:
             yield argument[2:].partition(".")[0]
 
 
-def _expanded(text: str, environ: Mapping[str, str]) -> str:
+def _insert_variables(text: str, environ: Mapping[str, str]) -> str:
+    """Return a text with the values of variables inserted."""
     return PLACEHOLDER.sub(lambda match: environ.get(match[1], ""), text)
 
 
-def _names_in(text: str) -> set[str]:
-    """Return the parts of an argument or a variable that may name a file.
+def _split_names(text: str) -> set[str]:
+    """Return the parts of an argument or variable that may name a file.
 
-    They are all of it, and each part between blanks, in a list of folders, and after `=`, also
-    without quotes, `file://` and the letter of an option."""
+    They are the whole text, the parts between blanks, the entries of a list of paths, and the part
+    after `=`. Each is also included without quotes, without `file://`, and without the letter of an
+    option."""
     parts = {text, *(part for separator in _SEPARATORS for part in re.split(separator, text))}
     parts |= {part.strip("'\"") for part in parts}
     parts |= {part.partition("=")[2] for part in parts}
@@ -449,16 +473,20 @@ def _names_in(text: str) -> set[str]:
 
 
 def _may_be_path(text: str) -> bool:
+    """Whether a text can be a path."""
     return bool(text) and "\0" not in text and len(text) < _LONGEST
 
 
-def _is_short(path: str, place: str) -> bool:
-    """Whether a loader may add an ending: a path below a place (`./hook`) without one."""
+def _may_lack_ending(path: str, place: str) -> bool:
+    """Whether a loader may append an ending to a path. The path is in a folder below `place` (such
+    as `./hook`) and has no ending."""
     return not os.path.splitext(path)[1] and "/" in path[len(place) + 1 :]
 
 
-def _is_of(path: str, project: str, root: str, is_kind: Callable[[int], bool]) -> bool:
-    """Whether a path leads to a file of this kind in the project or in the root of its service."""
+def _is_in_project_or_root(
+    path: str, project: str, root: str, is_kind: Callable[[int], bool]
+) -> bool:
+    """Whether a path leads to a file of this kind in the project or in the root of the service."""
     try:
         if not is_kind(os.stat(path).st_mode):
             return False

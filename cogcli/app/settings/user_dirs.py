@@ -1,4 +1,4 @@
-"""The directories of the user (configuration, state, caches), the project, and displayed paths."""
+"""The directories of the user (configuration, state and caches), the project, and display paths."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ def config_home(environ: Mapping[str, str]) -> str:
 
 
 def state_home(environ: Mapping[str, str]) -> str:
-    """Return the directory of persistent files: episodes of runs outside projects, crash reports."""
+    """Return the directory of persistent files, such as crash reports and the episodes of runs
+    outside projects."""
     return _home(
         environ, "XDG_STATE_HOME", "LOCALAPPDATA", "Library/Application Support", ".local/state"
     )
 
 
 def store_home(project: str | None, environ: Mapping[str, str]) -> str:
-    """Return the directory of a project's stores, or of the user's without a project."""
+    """Return the directory of a project's stores. Without a project, return the user's."""
     return os.path.join(project, ".cogcli") if project else state_home(environ)
 
 
 def cache_home(environ: Mapping[str, str]) -> str:
-    """Return the directory of files that can be deleted at any time."""
+    """Return the directory of files that may be deleted at any time."""
     return _home(environ, "XDG_CACHE_HOME", "LOCALAPPDATA", "Library/Caches", ".cache")
 
 
 def _home(environ: Mapping[str, str], xdg: str, windows: str, mac: str, other: str) -> str:
-    """Return the directory for this platform. A relative XDG path is ignored, as the XDG
-    specification requires."""
+    """Return a directory of the user for this platform.
+
+    A relative XDG path is ignored, as the XDG specification requires."""
     if os.path.isabs(named := variable(environ, xdg)):
         return os.path.join(named, "cogcli")
     if sys.platform == "win32" and (named := variable(environ, windows)):
@@ -47,8 +49,9 @@ def _home(environ: Mapping[str, str], xdg: str, windows: str, mac: str, other: s
 
 
 def _own_home() -> str:
-    """Return the home of this user as the system knows it: an empty `HOME` would mean the root
-    directory."""
+    """Return the home directory that the system records for this user.
+
+    It is used instead of an empty `HOME`, which would stand for the root directory."""
     if sys.platform == "win32":
         return os.path.expanduser("~")
     import pwd
@@ -60,8 +63,9 @@ def _own_home() -> str:
 
 
 def working_directory() -> str:
-    """Return the working directory. Raise EnvironmentRefusal if it was removed, UsageError if its
-    name is not UTF-8."""
+    """Return the working directory.
+
+    Raise EnvironmentRefusal if it was removed, or UsageError if its name is not UTF-8."""
     try:
         return require_text(os.getcwd(), "the name of the working directory", "rename it")
     except OSError as error:
@@ -73,8 +77,8 @@ def working_directory() -> str:
 
 
 def display_path(path: str, base: str) -> str:
-    """Return the displayed form of a path: relative to `base` if inside, else absolute; always with
-    `/`."""
+    """Return the display path: relative to `base` if the path is below it, otherwise absolute. The
+    separator is always `/`."""
     path = os.path.abspath(path)
     inside = path == base or path.startswith(base.rstrip(os.sep) + os.sep)
     return (os.path.relpath(path, base) if inside else path).replace(os.sep, "/")
@@ -84,8 +88,8 @@ PROJECT_MARKS = ("cogcli.toml", "skills", "capabilities")
 
 
 def find_project(start: str) -> str | None:
-    """Return the real path of the nearest directory upwards with `cogcli.toml`, `skills/` or
-    `capabilities/`."""
+    """Return the real path of the project: the nearest directory, from `start` upward, that
+    contains `cogcli.toml`, `skills/` or `capabilities/`. None if no directory does."""
     folder = os.path.realpath(start)
     while True:
         if os.path.isfile(os.path.join(folder, PROJECT_MARKS[0])) or any(

@@ -115,7 +115,7 @@ def _lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator
     each change in full. The last lines are what a person sees above the question, however many changes there are."""
     if diff:
         for change in changes:
-            yield from _change_lines(change, [each.text for each in change.meaning])
+            yield from _change_lines(change, [each.text for each in change.consequences])
             yield from visible_block(change.diff()).splitlines()
         yield ""
     yield f"since it was accepted: {count_of(len(changes), 'change')}"
@@ -141,10 +141,12 @@ def _entries(changes: Sequence[FileChange]) -> list[tuple[int, int, str]]:
     entries = [
         (each.severity, number, each.text)
         for number, change in enumerate(changes)
-        for each in change.meaning
+        for each in change.consequences
     ]
     entries += [
-        (change.severity, number, "") for number, change in enumerate(changes) if not change.meaning
+        (change.severity, number, "")
+        for number, change in enumerate(changes)
+        if not change.consequences
     ]
     return sorted(entries, key=lambda entry: entry[0])
 
@@ -162,7 +164,7 @@ def _taken(entries: Sequence[tuple[int, int, str]]) -> int:
 
 def _change_lines(change: FileChange, meanings: Sequence[str]) -> Iterator[str]:
     yield visible(f"  {change.change} {change.name}")
-    yield from (visible(f"    {meaning}") for meaning in meanings)
+    yield from (visible(f"    {consequences}") for consequences in meanings)
 
 
 def _confirm(

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from cogcli.app.settings.trust_consequences import MISSING, find_consequences
 from cogcli.app.settings.trust_declarations import find_declarations
-from cogcli.app.settings.trust_meaning import MISSING, find_meanings
 
 
 def _changes(name: str, before: object, after: object) -> list[str]:
@@ -16,7 +16,7 @@ def _changes(name: str, before: object, after: object) -> list[str]:
     return [
         meaning.text
         for key in sorted(old.keys() | new.keys())
-        for meaning in find_meanings(key, old.get(key, MISSING), new.get(key, MISSING))
+        for meaning in find_consequences(key, old.get(key, MISSING), new.get(key, MISSING))
     ]
 
 

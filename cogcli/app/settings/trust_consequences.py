@@ -1,5 +1,5 @@
-"""The meaning of changes in an accepted project: the new actions that a changed declaration allows
-(docs/reference/service.md#trust)."""
+"""The consequences of changes in an accepted project: the new actions that a changed declaration
+allows (docs/reference/service.md#trust)."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ MISSING: Final = object()
 """The value of a declaration that no file contains."""
 
 
-class Meaning(NamedTuple):
-    """An action that a change allows, and its severity.
+class Consequence(NamedTuple):
+    """A consequence of a change, such as a new action that it allows, and its severity.
 
-    0: a guard is lost; 1: something new is reached or started; 2: something else is called or
-    chosen; 3: a setting; 4: all else."""
+    0: a protection is lost. 1: something new is reached or started. 2: something else is called or
+    selected. 3: a setting. 4: anything else."""
 
     severity: int
     text: str
@@ -58,10 +58,10 @@ _REACHES: Final = frozenset(
 
 
 def _severity_of(key: tuple[str, str]) -> int:
-    """Return the severity of a changed declaration, as in `Meaning`.
+    """Return the severity of a changed declaration, as in `Consequence`.
 
-    A skill may name hosts in any text, and a project may have many `x-` settings. These must not
-    hide other changes."""
+    A skill may name hosts in any text, and a project may have many `x-` settings. Their severities
+    are low, so that they do not hide other changes."""
     kind, subject = key
     if kind in _LOST_GUARDS or (kind == "setting" and "@" in subject):
         return 0
@@ -73,20 +73,22 @@ def _severity_of(key: tuple[str, str]) -> int:
 
 
 def mask_line(text: str) -> str:
-    """Return a text without credentials, at most one line long."""
+    """Return a text without credentials, truncated to one line."""
     return _USER.sub("://***@", hide_secrets(text[: 10 * _LONGEST_LINE]))[:_LONGEST_LINE]
 
 
-def find_meanings(key: DeclarationKey, before: Any, after: Any) -> Iterator[Meaning]:
-    """Yield the new actions that a changed declaration allows. `before` or `after` may be MISSING."""
+def find_consequences(key: DeclarationKey, before: Any, after: Any) -> Iterator[Consequence]:
+    """Yield the consequences of a changed declaration. `before` or `after` may be MISSING."""
     severity = _severity_of(key)
     for text in _find_new_actions(key, before, after):
-        yield Meaning(severity, mask_line(text))
+        yield Consequence(severity, mask_line(text))
 
 
 class _Change(NamedTuple):
-    """A declaration that changed. `before` and `after` are None where it is absent, or declares null; `was_declared`
-    distinguishes the two for `before`."""
+    """A declaration that changed.
+
+    `before` or `after` is None if the declaration is missing or null. `was_declared` is whether it
+    existed before."""
 
     kind: str
     subject: str
@@ -99,34 +101,36 @@ def _find_new_actions(key: DeclarationKey, before: Any, after: Any) -> Iterator[
     """Yield the new actions that a changed declaration allows."""
     kind, subject = key
     if kind == "safety":
-        return _weaker_safety(subject, before, after)
+        return _find_weaker_safety(subject, before, after)
     old = None if before is MISSING else before
     new = None if after is MISSING else after
     return _COMPARISONS[kind](_Change(kind, subject, old, new, before is not MISSING))
 
 
-def _added_members(change: _Change) -> Iterator[str]:
+def _find_added_members(change: _Change) -> Iterator[str]:
     for each in sorted((change.after or set()) - (change.before or set())):
         yield f"{change.subject}: {_NEW[change.kind]} {each}"
 
 
-def _removed_or_changed(change: _Change) -> Iterator[str]:
+def _find_lost_guards(change: _Change) -> Iterator[str]:
     if change.before is not None and change.before != change.after:
         how = "is gone" if change.after is None else "has changed"
         yield f"{change.subject}: {_GONE[change.kind]} {how}"
 
 
-def _replaced(change: _Change) -> Iterator[str]:
+def _find_replacement(change: _Change) -> Iterator[str]:
     if change.after is not None and change.before != change.after:
-        yield _changed(_REPLACED[change.kind].format(change.subject), change.before, change.after)
+        yield _describe_change(
+            _REPLACED[change.kind].format(change.subject), change.before, change.after
+        )
 
 
-def _weakened_rule(change: _Change) -> Iterator[str]:
+def _compare_rules(change: _Change) -> Iterator[str]:
     old, new = (read_record(RuleEntry, each) for each in (change.before, change.after))
-    return _weaker_rule(change.subject, old, new)
+    return _find_weaker_rule(change.subject, old, new)
 
 
-def _more_pack_hosts(change: _Change) -> Iterator[str]:
+def _find_new_pack_hosts(change: _Change) -> Iterator[str]:
     before, after = change.before, change.after
     if before is not None and after is None:
         yield f"{change.subject}: calls may reach any host"
@@ -134,39 +138,42 @@ def _more_pack_hosts(change: _Change) -> Iterator[str]:
         yield f"{change.subject}: calls may reach {', '.join(sorted(after - before))}"
 
 
-def _denied_effect(change: _Change) -> Iterator[str]:
+def _find_denied_effect(change: _Change) -> Iterator[str]:
     if change.was_declared and change.before is not False and change.after is False:
         yield f"capability {change.subject} now declares no side effects"
 
 
-def _allowed_repeat(change: _Change) -> Iterator[str]:
+def _find_allowed_repeat(change: _Change) -> Iterator[str]:
     if change.was_declared and change.after and not change.before:
         yield f"capability {change.subject} may now be called again after a failure"
 
 
-def _weaker_isolation(change: _Change) -> Iterator[str]:
+def _find_weaker_isolation(change: _Change) -> Iterator[str]:
     before, after = (str(value or "process") for value in (change.before, change.after))
     is_named = change.was_declared or change.after
     if is_named and _rank(_ISOLATIONS, after) < _rank(_ISOLATIONS, before):
         yield f"{change.subject}: isolation {after}, was {before}"
 
 
-def _changed_environment(change: _Change) -> Iterator[str]:
+def _find_changed_environment(change: _Change) -> Iterator[str]:
     name = change.subject.rpartition(" ")[2]
     if change.after is not None and change.before != change.after:
-        before = _shown(name, change.before) if change.was_declared else None
-        yield _changed(change.subject, before, _shown(name, change.after))
+        before = _format_setting(name, change.before) if change.was_declared else None
+        yield _describe_change(change.subject, before, _format_setting(name, change.after))
 
 
-def _opened_network(change: _Change) -> Iterator[str]:
+def _find_opened_network(change: _Change) -> Iterator[str]:
     if change.after and not change.before:
         yield f"{change.subject}: may reach private addresses"
 
 
-def _changed_setting(change: _Change) -> Iterator[str]:
+def _find_changed_setting(change: _Change) -> Iterator[str]:
     if change.before != change.after:
-        before, after = _shown(change.subject, change.before), _shown(change.subject, change.after)
-        yield _changed(change.subject, before, after)
+        before, after = (
+            _format_setting(change.subject, change.before),
+            _format_setting(change.subject, change.after),
+        )
+        yield _describe_change(change.subject, before, after)
 
 
 _NEW: Final = {
@@ -194,34 +201,35 @@ _REPLACED: Final = {
 
 
 _COMPARISONS: Final[dict[str, Callable[[_Change], Iterator[str]]]] = {
-    **dict.fromkeys(_NEW, _added_members),
-    **dict.fromkeys(_GONE, _removed_or_changed),
-    **dict.fromkeys(_REPLACED, _replaced),
-    "rule": _weakened_rule,
-    "pack hosts": _more_pack_hosts,
-    "effect": _denied_effect,
-    "repeat": _allowed_repeat,
-    "isolation": _weaker_isolation,
-    "environment": _changed_environment,
-    "network": _opened_network,
-    "setting": _changed_setting,
+    **dict.fromkeys(_NEW, _find_added_members),
+    **dict.fromkeys(_GONE, _find_lost_guards),
+    **dict.fromkeys(_REPLACED, _find_replacement),
+    "rule": _compare_rules,
+    "pack hosts": _find_new_pack_hosts,
+    "effect": _find_denied_effect,
+    "repeat": _find_allowed_repeat,
+    "isolation": _find_weaker_isolation,
+    "environment": _find_changed_environment,
+    "network": _find_opened_network,
+    "setting": _find_changed_setting,
 }
 """The function that finds the new actions, by kind of declaration, except `safety`."""
 
 
-def _changed(what: str, before: Any, after: Any) -> str:
+def _describe_change(what: str, before: Any, after: Any) -> str:
+    """Describe a new value, and the old one if it is known."""
     return f"{what} {after}" if before is None else f"{what} {after}, was {before}"
 
 
-def _shown(key: str, value: Any) -> str | None:
-    """Return a setting as text, hidden if it could hold a secret."""
+def _format_setting(key: str, value: Any) -> str | None:
+    """Return a setting as text, masked if it may contain a secret."""
     if value is None:
         return "not set"
     return mask_line(f"{key.rpartition('.')[2]} = {value}").partition(" = ")[2]
 
 
 class SafetyBlock(Record):
-    """The safety block of a capability, as its file has it."""
+    """The safety block in the file of a capability."""
 
     trust_level: object = None
     requires_confirmation: bool | None = None
@@ -231,7 +239,7 @@ class SafetyBlock(Record):
 
     @property
     def trust_name(self) -> str:
-        """The trust that a run needs."""
+        """Return the trust level that a call requires."""
         return str(self.trust_level or "sandbox")
 
 
@@ -243,17 +251,18 @@ class GateEntry(Record):
 
     @property
     def rank(self) -> int:
-        """How strict its answer is."""
+        """Return how strict the `on_fail` of the gate is; a higher rank is stricter."""
         return _rank(STRICTNESS, str(self.on_fail or "block"))
 
 
-def _weaker_safety(id: str, before: object, after: object) -> Iterator[str]:
-    """Yield the demands that the safety block of a capability drops. A shipped capability counts as
-    the earlier one of a new override."""
+def _find_weaker_safety(id: str, before: object, after: object) -> Iterator[str]:
+    """Yield the requirements that the safety block of a capability no longer has.
+
+    If a new capability overrides a shipped one, its block is compared with the shipped one."""
     capability = f"capability {id}"
-    old = read_record(SafetyBlock, _shipped_safety(id) if before is MISSING else before)
+    old = read_record(SafetyBlock, _read_shipped_safety(id) if before is MISSING else before)
     if after is MISSING:
-        after = _shipped_safety(id)
+        after = _read_shipped_safety(id)
         if old.json and not after:
             yield f"{capability} is gone, with its safety block"
             return
@@ -264,15 +273,17 @@ def _weaker_safety(id: str, before: object, after: object) -> Iterator[str]:
         had = ", ".join(sorted(map(str, old.json)))
         yield f"{capability} has no safety block any more: it had {had}"
         return
-    yield from _dropped_demands(capability, old, new)
+    yield from _find_dropped_requirements(capability, old, new)
     for phase in GATES:
-        gates = {str(gate.capability): gate for gate in _gates_in(new, phase)}
-        for gate in _gates_in(old, phase):
-            yield from _weaker_gate(capability, gate, gates.get(str(gate.capability)))
-    yield from _wider_scope(capability, old, new)
+        gates = {str(gate.capability): gate for gate in _read_gates(new, phase)}
+        for gate in _read_gates(old, phase):
+            yield from _find_weaker_gate(capability, gate, gates.get(str(gate.capability)))
+    yield from _find_wider_scope(capability, old, new)
 
 
-def _dropped_demands(capability: str, old: SafetyBlock, new: SafetyBlock) -> Iterator[str]:
+def _find_dropped_requirements(
+    capability: str, old: SafetyBlock, new: SafetyBlock
+) -> Iterator[str]:
     if TRUST_RANKS.get(new.trust_name, 0) < TRUST_RANKS.get(old.trust_name, 0):
         yield f"{capability}: trust_level {new.trust_level or 'sandbox'}, was {old.trust_level}"
     if old.requires_confirmation is True and new.requires_confirmation is not True:
@@ -281,7 +292,7 @@ def _dropped_demands(capability: str, old: SafetyBlock, new: SafetyBlock) -> Ite
         yield f"{capability} no longer says that its effect cannot be undone"
 
 
-def _wider_scope(capability: str, old: SafetyBlock, new: SafetyBlock) -> Iterator[str]:
+def _find_wider_scope(capability: str, old: SafetyBlock, new: SafetyBlock) -> Iterator[str]:
     targets, were = texts_in(new.allowed_targets), texts_in(old.allowed_targets)
     if were and not targets:
         yield f"{capability} may reach any target"
@@ -291,13 +302,13 @@ def _wider_scope(capability: str, old: SafetyBlock, new: SafetyBlock) -> Iterato
         yield f"{capability} loses the constraint {lost}"
 
 
-def _gates_in(safety: SafetyBlock, phase: str) -> Iterator[GateEntry]:
-    """Yield the gates of a phase; one may be written as a name."""
+def _read_gates(safety: SafetyBlock, phase: str) -> Iterator[GateEntry]:
+    """Yield the gates of a phase. A gate may be only a name."""
     for gate in list_of(safety.json.get(phase)):
         yield read_record(GateEntry, {"capability": gate} if isinstance(gate, str) else gate)
 
 
-def _weaker_gate(capability: str, old: GateEntry, new: GateEntry | None) -> Iterator[str]:
+def _find_weaker_gate(capability: str, old: GateEntry, new: GateEntry | None) -> Iterator[str]:
     if new is None:
         yield f"{capability} loses the gate {old.capability}"
     elif new.rank < old.rank:
@@ -308,7 +319,7 @@ def _weaker_gate(capability: str, old: GateEntry, new: GateEntry | None) -> Iter
 
 
 class RuleEntry(Record):
-    """A rule of a pack, as its file has it."""
+    """A rule in the file of a pack."""
 
     then: object = None
     mode: object = None
@@ -316,12 +327,12 @@ class RuleEntry(Record):
 
     @property
     def verdict(self) -> str:
-        """The verdict of its `then`."""
+        """Return the verdict of its `then`."""
         return str(read_record(RuleEffect, self.then).verdict)
 
     @property
     def condition(self) -> object:
-        """Its `if`."""
+        """Return its `if`."""
         return self.json.get("if")
 
 
@@ -331,7 +342,7 @@ class RuleEffect(Record):
     verdict: object = None
 
 
-def _weaker_rule(rule: str, old: RuleEntry, new: RuleEntry) -> Iterator[str]:
+def _find_weaker_rule(rule: str, old: RuleEntry, new: RuleEntry) -> Iterator[str]:
     if not old.json:
         return
     was, verdict = old.verdict, new.verdict
@@ -350,17 +361,18 @@ def _weaker_rule(rule: str, old: RuleEntry, new: RuleEntry) -> Iterator[str]:
 
 
 def _rank(words: tuple[str, ...], word: str) -> int:
+    """Return the position of a word in a scale."""
     return words.index(word) if word in words else -1
 
 
 class ShippedCapability(Record):
-    """A shipped capability that a project's own may replace."""
+    """A shipped capability that a project may override."""
 
     safety: object = None
 
 
-def _shipped_safety(id: str) -> object:
-    """Return the safety block of a shipped capability that a project's own replaces."""
+def _read_shipped_safety(id: str) -> object:
+    """Return the safety block of the shipped capability with this id."""
     path = os.path.join(builtin_root(), "capabilities", f"{os.path.basename(id)}.yaml")
     try:
         data = read_regular(path, limit=DOCUMENT.bytes)
