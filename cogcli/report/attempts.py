@@ -38,15 +38,16 @@ class _RpcRequest(Record):
 
 
 class RetryWait(NamedTuple):
-    """The time when a repeated attempt's write-ahead record was written, and the wait before it. Both in
-    microseconds."""
+    """The time when the write-ahead record of a repeated attempt was written, and the wait before
+    it. Both are in microseconds."""
 
     at: int
     waited: int
 
 
 def attempt_span(attempt: AttemptMade, protocol: str, *, io: bool) -> AttemptSpan | None:
-    """Return the span of an attempt. None if it sent nothing over a wire and used no model."""
+    """Return the span of an attempt. None if the attempt sent nothing over a network and used no
+    model."""
     if attempt.usage is None and not attempt.method and not attempt.url:
         return None
     attributes: Json = {}
@@ -65,10 +66,9 @@ def attempt_span(attempt: AttemptMade, protocol: str, *, io: bool) -> AttemptSpa
 def attempt_times(
     made: Sequence[AttemptMade], start: int, end: int, repeats: Sequence[RetryWait]
 ) -> list[tuple[int, int]]:
-    """Return the start and end of each attempt in microseconds, always within the step.
+    """Return the start and end of each attempt in microseconds, within the time of the step.
 
-    Times that are not recorded are taken from the write-ahead records around the attempt.
-    """
+    Missing times are taken from the write-ahead records before and after the attempt."""
     found = []
     begins = [start, *(repeat.at for repeat in repeats)]
     ends = [repeat.at - repeat.waited for repeat in repeats]

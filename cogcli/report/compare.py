@@ -70,7 +70,7 @@ class EpisodeDiff(NamedTuple):
 
 
 def read_side(id: str, status: str, events: Iterable[Event]) -> ComparedEpisode:
-    """Return the compared parts of an episode. Its events are read once."""
+    """Return the compared parts of an episode. Its events are iterated once."""
     fold = history_of(events)
     run = fold.root or RunHistory("")
     specs = read_record(RunPins, run.start.pins).specs if run.start else {}
@@ -128,7 +128,8 @@ def _diff_values(before: Json, after: Json) -> list[DiffLine]:
 def _diff_by_name(
     before: Json, after: Json, both: Callable[[str, object, object], DiffLine]
 ) -> list[DiffLine]:
-    """Return one line per name: the result of `both` for two values, or a line for a value that only one side has."""
+    """Return one line per name. `both` returns the line for two values; other lines are for a value
+    that only one side has."""
     changes = []
     for name in dict.fromkeys([*before, *after]):
         if name in before and name in after:
@@ -142,8 +143,8 @@ def _diff_by_name(
 def _find_used_bindings(*runs: RunHistory) -> list[dict[str, str]]:
     """Return for each run the last binding of each capability that a root step used.
 
-    A capability whose result a run reused is left out, since that run made no call to compare.
-    """
+    A capability is omitted if one of the runs reused its result, because that run made no call to
+    compare."""
     taken = {step.uses for run in runs for step in run.own if step.reused}
     return [
         {s.uses: s.binding for s in run.own if s.binding and s.uses not in taken} for run in runs
@@ -228,7 +229,8 @@ def _render_row(area: str, words: list[str], width: int | None) -> StyledLine:
 def _select_fitting(
     area: str, changes: list[DiffLine], glyphs: Glyphs, width: int | None
 ) -> list[str]:
-    """Return the text of every change. If they do not fit, return the differing ones and the number of the others."""
+    """Return the text of every change. If the texts do not fit, return only the differences and the
+    number of the others."""
     words = [_render_change(area, change, glyphs) for change in changes]
     if width is None or area != "steps" or cells("   ".join(words)) <= width - 12:
         return words
@@ -259,7 +261,7 @@ def _render_arrow(change: DiffLine, glyphs: Glyphs) -> str:
 
 
 def _shorten_value(value: object) -> str:
-    """Return a value in a few characters: texts quoted, others as JSON."""
+    """Return a value in a few characters. Texts are quoted, other values are JSON."""
     import orjson
 
     if isinstance(value, str):

@@ -27,7 +27,8 @@ KINDS: Final = ("steps", "branches", "error_paths")
 
 
 class Arm(NamedTuple):
-    """A part of a skill that runs or does not: a step, a branch or an error path. `name` describes it."""
+    """A step, a branch or an error path of a skill, which runs or does not run. `name` describes
+    it."""
 
     kind: str
     step: str
@@ -35,13 +36,14 @@ class Arm(NamedTuple):
 
 
 class Coverage:
-    """The arms of skills, and which of them ran. `add` takes the runs of one case."""
+    """The arms of skills, and whether each ran. `add` takes the runs of one case."""
 
     def __init__(self) -> None:
         self._find_arms: dict[str, dict[Arm, bool]] = {}
 
     def add(self, catalog: Catalog, fold: History, skill_id: str) -> None:
-        """Add the runs of an episode of a skill, nested runs included. `fold` may hold no run."""
+        """Add the runs of an episode of a skill, including nested runs. `fold` may contain no
+        run."""
         self._add(catalog, skill_id, ())
         for run in fold.runs.values():
             self._add(catalog, run.skill, tuple(run.steps.values()))
@@ -69,14 +71,15 @@ def _count_arms(arms: dict[Arm, bool], kind: str) -> Json:
 
 
 def _find_step_id(view: StepHistory) -> str:
-    """Return the id of the step that a step history is of, within its own run. Items and gates belong to their step."""
+    """Return the id of the step that a history is of, within its own run. Items and gates belong to
+    their step."""
     return StepPath(StepPath(view.id).name).root_step
 
 
 def _find_arms(
     catalog: Catalog, step: Step, views: list[StepHistory]
 ) -> Iterator[tuple[Arm, bool]]:
-    """Yield the arms of a step, each with whether one of these histories took it."""
+    """Yield the arms of a step, each with whether one of these histories ran it."""
     own = [view for view in views if StepPath(view.id).is_step]
     parts = [view for view in views if view not in own]
     began = [view for view in own if _has_begun(view)]
@@ -139,7 +142,7 @@ def _error_paths(
 
 
 def _called_capabilities(catalog: Catalog, step: Step) -> Iterator[Capability]:
-    """Yield the capabilities that a step may call, as far as the catalog has them."""
+    """Yield the capabilities that a step may call, if the catalog contains them."""
     for _, name in targets_of(step):
         capability = None if name.startswith(NESTED) else catalog.capability(name)
         if capability is not None:
@@ -147,7 +150,7 @@ def _called_capabilities(catalog: Catalog, step: Step) -> Iterator[Capability]:
 
 
 def _has_refused(gate: str, parts: list[StepHistory]) -> bool:
-    """Return whether a call of this gate did not allow its step."""
+    """Whether a call of this gate refused its step."""
     asked = (view for view in parts if StepPath(view.id).is_gate and view.uses == gate)
     return any(object_of(view.output).get("allowed") is not True for view in asked)
 

@@ -14,7 +14,8 @@ PER_KIND: Final = 10
 
 
 def github(report: CheckReport) -> str:
-    """Return a line per problem, errors first, at most ten of a kind, then the number of further ones."""
+    """Return a line per problem, errors first, with at most ten lines per severity and then the
+    number of further problems."""
     of_kind: dict[str, list[str]] = {"error": [], "warning": []}
     for problem, end in report.problems:
         word = severity_word(problem, as_error=False)

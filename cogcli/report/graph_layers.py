@@ -28,7 +28,8 @@ _JOINTS: Final = {
 
 
 class _Net(NamedTuple):
-    """Edges between two layers that share one horizontal line: the columns where they start and end."""
+    """Edges between two layers that share one horizontal line. `sources` and `targets` are the
+    columns where they start and end."""
 
     sources: tuple[int, ...]
     targets: tuple[int, ...]
@@ -49,8 +50,8 @@ class _Net(NamedTuple):
 def layers(graph: GraphView, glyphs: Glyphs, *, width: int) -> list[StyledLine] | None:
     """Return the drawing, or None if it does not fit.
 
-    The text of `uses` is placed next to the step names, else below them, else left out.
-    """
+    The text of `uses` is next to the step names, otherwise below them. If neither fits, it is
+    omitted."""
     if len(graph.nodes) > MOST or len({node.id for node in graph.nodes}) < len(graph.nodes):
         return None
     for texts in (_name_and_uses, _name_above_uses, _name_only):
@@ -131,7 +132,8 @@ class _TextDrawing:
         return 2 + int(self._placed.centre[id])
 
     def _find_nets(self, layer: list[str]) -> list[_Net]:
-        """Return the lines from one layer to the next. Steps with the same set of dependents share a line."""
+        """Return the nets between one layer and the next. Steps with the same dependents share a
+        net."""
         pairs: dict[str, set[str]] = {}
         for route in self._placed.routes.values():
             for one, other in pairwise(route):
@@ -189,8 +191,8 @@ def _find_arms(net: _Net, track: int, row: int) -> dict[int, int]:
 
 
 def _combine_arms(one: int, other: int) -> int:
-    """Return the arms drawn where two nets share a place. If one only passes sideways, the other is drawn and the line
-    has a gap."""
+    """Return the arms to draw where two nets share a position. If one net only passes horizontally,
+    the other is drawn and the line of the first has a gap."""
     for arms, instead in ((one, other), (other, one)):
         if arms == _E | _W and instead & (_N | _S):
             return instead
@@ -198,7 +200,8 @@ def _combine_arms(one: int, other: int) -> int:
 
 
 def _assign_rows(nets: list[_Net]) -> list[int]:
-    """Return the row of each net: different for nets that overlap, and above the nets that end where it starts."""
+    """Return the row of each net. Nets that overlap have different rows, and a net is above the
+    nets that end in the column where it starts."""
     tracks = [0] * len(nets)
     bent = [n for n, net in enumerate(nets) if not net.is_straight]
     order: list[int] = []

@@ -10,7 +10,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def duration(ms: int | None) -> str:
-    """Return `18ms`, `1.84s`, `2m05s` or `3h12m`. Empty for None."""
+    """Return a duration such as `18ms`, `1.84s`, `2m05s` or `3h12m`. Empty for None."""
     if ms is None:
         return ""
     if ms < 1000:
@@ -30,7 +30,8 @@ def short_episode(id: str) -> str:
 
 
 def short_trace(id: str) -> str:
-    """Return the first eight characters of a generated trace id, or a user's own trace id whole."""
+    """Return the first eight characters of a generated trace id. A trace id that the user chose is
+    unchanged."""
     generated = len(id) == 32 and not set(id) - set("0123456789abcdef")
     return id[:8] if generated else id
 
@@ -54,7 +55,8 @@ def milliseconds_between(start: str, end: str) -> int | None:
 
 
 def fuzzy_time(timestamp: str, now: str) -> str:
-    """Return `today 22:58`, `yesterday 09:12`, `14 Nov 09:12` or `2025-11-14`, in the user's time zone."""
+    """Return a time such as `today 22:58`, `yesterday 09:12`, `14 Nov 09:12` or `2025-11-14`, in
+    the user's time zone."""
     at, current = seconds_of(timestamp), seconds_of(now)
     if at is None or current is None:
         return timestamp
@@ -83,7 +85,7 @@ def size(count: int) -> str:
 
 
 def error_text(error: StepError | RunError | None) -> str:
-    """Return `code: message` of an error, without a part that is missing. Empty for None."""
+    """Return `code: message` of an error. A missing part is omitted. Empty for None."""
     return ": ".join(text for text in (error.code, error.message) if text) if error else ""
 
 

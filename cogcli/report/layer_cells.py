@@ -66,7 +66,7 @@ def _perception(turn: TurnHistory) -> Json | None:
 
 
 def _attention(turn: TurnHistory) -> Json | None:
-    """Return the events in focus, by type if known, and the highest salience."""
+    """Return the events in focus, with their types if they are known, and the highest salience."""
     writes = turn.writes_of("attention", AttentionWrites)
     if writes is None:
         return None
@@ -89,7 +89,8 @@ def _intent(turn: TurnHistory) -> Json | None:
 
 
 def _context(turn: TurnHistory) -> Json | None:
-    """Return the size of the compiled context: blocks, tokens, omissions, and names withheld from the model."""
+    """Return the size of the compiled context: blocks, tokens, omissions, and names that the model
+    does not receive."""
     context = turn.context
     if context is None:
         return None
@@ -107,7 +108,8 @@ def _judgment(turn: TurnHistory) -> Json | None:
 
 
 def _policy_gate(turn: TurnHistory) -> Json | None:
-    """Return the strictest verdict on the turn: from the layer, from each call, and from the agent itself."""
+    """Return the strictest verdict on the turn. It comes from the layer, from a call, or from the
+    agent itself."""
     found: list[tuple[str | None, str | None]] = []
     if writes := turn.writes_of("policy_gate", PolicyGateWrites):
         found.append((writes.verdict, next(iter(writes.obligations), None)))
@@ -160,7 +162,7 @@ def rows(fold: History) -> list[Json]:
     return [
         {"turn": cells["turn"], "layer": layer, "cell": text}
         for cells in cells_of(fold)
-        for layer, text in _texts(cells)
+        for layer, text in _render_cells(cells)
     ]
 
 
@@ -169,13 +171,14 @@ def lines(fold: History, glyphs: Glyphs, *, width: int | None) -> list[StyledLin
     found: list[StyledLine] = []
     for turn, cells in zip(fold.turns.turns, cells_of(fold), strict=True):
         found.append([(f"{glyphs.sign(turn.step.status)} turn {turn.number}", "bold")])
-        named = named_rows([(layer, visible(text)) for layer, text in _texts(cells)])
+        named = named_rows([(layer, visible(text)) for layer, text in _render_cells(cells)])
         found += [[name, (fit(text, width, len(name[0])), style)] for name, (text, style) in named]
     return found
 
 
-def _texts(cells: Json) -> Iterator[tuple[str, str]]:
-    """Yield each cell as text. For a skipped layer the text is the reason; a layer that was not reached has none."""
+def _render_cells(cells: Json) -> Iterator[tuple[str, str]]:
+    """Yield each cell as text. The text of a skipped layer is the reason. A layer that was not
+    reached has none."""
     for layer, word in _WORDED.items():
         cell = cells[layer]
         skipped = cells["skipped"].get(layer)

@@ -1,11 +1,12 @@
 """The writers and readers of each target, and the targets that were never written
 (docs/reference/command-line.md#views).
 
-1. Only the root run counts: a nested skill reads and writes its own state, and its step sums that up.
-2. The closing event of a step sums up its gates, items and rounds, whose own events are left out.
-3. A reader of a part of a target, or of a place around it, is a reader of the target.
-4. The targets of a step that never wrote are known only if the episode keeps its specs.
-"""
+1. Only the root run is included. A nested skill reads and writes its own state, and its step
+   contains the result.
+2. The closing event of a step includes its gates, items and rounds, so their own events are
+   ignored.
+3. A step that reads a part of a target, or a place that contains it, is a reader of the target.
+4. The targets of a step that never wrote are known only if the episode contains its specs."""
 
 from __future__ import annotations
 
@@ -147,11 +148,12 @@ class Lineage:
             self.writes.append(done)
 
     def step(self, id: str) -> StepFlow:
-        """Return the reads and writes of a step, none for a step that the log does not have."""
+        """Return the reads and writes of a step. Both are empty if the log does not contain the
+        step."""
         return self.steps.get(id) or StepFlow([], [])
 
     def readers(self, target: str) -> list[str]:
-        """Return the steps that read a target, a part of it or a place around it."""
+        """Return the steps that read a target, a part of it, or a place that contains it."""
         place = _split_place(target)
         if len(place) == 1:
             near = [
@@ -167,7 +169,7 @@ class Lineage:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Return whether the places are the same, or one is inside the other."""
+    """Whether two places are the same, or one contains the other."""
     return all(x == y for x, y in zip(_split_place(one), _split_place(other), strict=False))
 
 
@@ -197,7 +199,8 @@ def targets(fold: History, flow: Lineage, declared: DeclaredPlaces = NOTHING) ->
 def _find_unwritten(
     written: Container[str], flow: Lineage, declared: DeclaredPlaces
 ) -> dict[str, str]:
-    """Return the targets without a write, each with the step that would have written it, if there is one."""
+    """Return the targets without a write, each with the step that would have written it; empty if
+    no step would."""
     never = {name: id for id, names in declared.writes.items() for name in names}
     for name in flow.missing:
         never.setdefault(f"outputs.{name}", "")

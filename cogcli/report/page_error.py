@@ -1,7 +1,6 @@
-"""The error of a run as a page shows it: code, sentence, place, reply, and what to do next.
+"""The error of a run on a page: code, message, location, response, and the next actions.
 
-The framed line is from the pinned specs that ran, even if the file has changed since.
-"""
+The quoted lines are from the pinned specs that ran, even if the file has changed since."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ class PageError(NamedTuple):
 
 
 class _PinnedFile(Record):
-    """A pinned spec with the file that it is from."""
+    """A pinned spec and the name of its file."""
 
     file: str
     spec: Any = None
@@ -79,7 +78,7 @@ def _find_reply(step: StepHistory) -> str:
 
 
 def _build_frame(run: RunHistory, error: RunError, specs: Json) -> PageFrame | None:
-    """Return the value of a pinned spec that the message names in backticks, with the keys around it."""
+    """Return the lines of a pinned spec around the value that the message names in backticks."""
     named = re.findall(r"`([^`\n]+)`", error.message)
     for key in (f"binding:{error.binding}", f"skill:{run.skill}"):
         pinned = read_record(_PinnedFile, specs.get(key))

@@ -23,7 +23,7 @@ from cogcli.declarations.typed_payload import read_payload
 
 
 class AnsweredAsk(NamedTuple):
-    """A request to a person and its answer. `answer` is empty while it is open."""
+    """A request to a person and its answer. `answer` is empty while the request is open."""
 
     asked_at: str
     request: Approval
@@ -42,7 +42,7 @@ class ModelCall(NamedTuple):
 
 
 class PageLog:
-    """An index of the log, read once. Lines count from 1, as in `events.jsonl`."""
+    """An index of the log. Lines are counted from 1, as in `events.jsonl`."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.decisions: dict[str, list[tuple[Event, GateDecided | PolicyDecided]]] = {}
@@ -94,6 +94,6 @@ class PageLog:
 
 
 def _find_owner(step: str) -> str:
-    """Return the step whose call was decided about. For a gate it is the guarded step."""
+    """Return the step that a decision is about. For a gate it is the guarded step."""
     path = StepPath(step)
     return path.owner if path.in_call else step

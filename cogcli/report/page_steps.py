@@ -32,7 +32,8 @@ class _ShadowVerdict(Record):
 
 
 class _DecidingComparison(Record):
-    """A comparison that decided, or the change of its value that would flip the decision."""
+    """A comparison that determined a decision, or a change of its value that would change the
+    decision."""
 
     path: str
     rule: str
@@ -48,7 +49,8 @@ class _DecisionStage(Record):
 
 
 class DecisionReasons(Record):
-    """The reasons of a recorded decision, as `policy explain` prints them (docs/reference/pack.md#explain)."""
+    """The reasons of a recorded decision, as `policy explain` prints them
+    (docs/reference/pack.md#explain)."""
 
     compared: list[_DecidingComparison]
     flips: list[_DecidingComparison]
@@ -79,7 +81,8 @@ class PageDecision(NamedTuple):
 
 
 class PageParts(NamedTuple):
-    """The items or rounds of a step: counts by status, and a list with unfinished ones first."""
+    """The items or rounds of a step: counts by status, and a list that starts with unfinished
+    ones."""
 
     total: str
     counts: list[tuple[str, int]]
@@ -111,7 +114,7 @@ class PageStep(NamedTuple):
 
 
 class StepPages:
-    """Builds the steps of one page. `explained` holds by `seq` of a decision the reason for it."""
+    """Builds the steps of one page. `explained` contains the reasons of decisions, by `seq`."""
 
     def __init__(
         self, log: PageLog, limit: ValueLimit, explained: Mapping[int, DecisionReasons], prefix: str

@@ -1,4 +1,5 @@
-"""Values as a page shows them: readable, cut at a number of bytes, with the file that holds the full value."""
+"""The display of values on a page: readable, truncated to a number of bytes, with the file that
+contains the full value."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from cogcli.declarations.value_types import Json
 
 
 class PageValue(NamedTuple):
-    """A value under a label. `more` gives the omitted size and where the full value is."""
+    """A value with a label. `more` contains the omitted size and the location of the full value."""
 
     word: str
     text: str
@@ -18,12 +19,13 @@ class PageValue(NamedTuple):
 
 
 class ValueLimit(NamedTuple):
-    """The number of bytes shown of one value."""
+    """The number of bytes that are displayed of one value."""
 
     bytes: int
 
     def value(self, word: str, value: object, where: str) -> PageValue | None:
-        """Return a value as JSON, a text unchanged, or None for an empty value. `where` is the file that holds it."""
+        """Return a value as JSON, a text unchanged, or None for an empty value. `where` is the file
+        that contains it."""
         if value is None or value in ("", {}, []):
             return None
         text = value if isinstance(value, str) else json_text(value)
@@ -50,5 +52,5 @@ def json_text(value: object) -> str:
 
 
 def line_of(number: int | None) -> str:
-    """Return the place of an event in the log as text."""
+    """Return the location of an event in the log as text."""
     return f"events.jsonl, line {number}" if number else "events.jsonl"

@@ -1,5 +1,5 @@
-"""Rendered lines as spans of text and style, and the signs and colours of statuses. Pure renderers return them to the
-printing code (docs/reference/command-line.md#colour)."""
+"""Rendered lines as spans of text and style, and the signs and colors of statuses. Pure renderers
+return them to the code that prints them (docs/reference/command-line.md#colour)."""
 
 from __future__ import annotations
 
@@ -40,17 +40,18 @@ def coloured_text(line: StyledLine) -> str:
 def named_rows(
     rows: Iterable[tuple[str, str]], *, indent: str = "  ", style: str = "dim", least: int = 0
 ) -> list[StyledLine]:
-    """Return one line per name and text. Texts are in one column after names of at least `least` columns.
+    """Return one line per pair of name and text. The texts start in one column, after at least
+    `least` columns for names.
 
-    Control characters in texts are made visible.
-    """
+    Control characters in texts are made visible."""
     pairs = list(rows)
     size = max([least, *(cells(name) for name, _ in pairs)])
     return [[(f"{indent}{pad(name, size)}  ", style), (visible(text), "")] for name, text in pairs]
 
 
 def fit(text: str, width: int | None, used: int = 0) -> str:
-    """Return as much of the text as fits after `used` columns. Without a width return all of it."""
+    """Return as much of the text as fits after `used` columns. Without a width, return all of
+    it."""
     return text if width is None else truncate(text, width - used)
 
 
@@ -68,10 +69,10 @@ def fit_line(line: StyledLine, width: int | None) -> StyledLine:
 
 
 def fold_prose(line: StyledLine, width: int) -> list[StyledLine]:
-    """Return the line as lines of at most `width` columns, broken at blanks, with a hanging indent.
+    """Break a line at blanks into lines of at most `width` columns, with a hanging indent.
 
-    A word wider than the terminal stays whole. So does a line with a command, since a copied command must run.
-    """
+    A word wider than the terminal is not broken. Neither is a line with a command, because a copied
+    command must run."""
     text = plain_text(line)
     if cells(text) <= width:
         return [line]
@@ -125,7 +126,8 @@ def width(line: StyledLine) -> int:
 
 
 class Glyphs:
-    """One set of signs: characters, or words for terminals that cannot show them, with matching boxes and bars."""
+    """One set of signs, boxes and bars: characters, or words for terminals that cannot display the
+    characters."""
 
     __slots__ = ("arrow", "branch", "dot", "ellipsis", "last", "parallel", "pipe", "signs")
 
@@ -150,7 +152,8 @@ class Glyphs:
         return self.signs[_STATUS.get(status, "pending")]
 
     def outcome(self, status: str) -> str:
-        """Return the sign of a whole run. A pending run waits for a person."""
+        """Return the sign of a whole run. The sign of a pending run means that it waits for a
+        person."""
         return self.sign("waits" if status == "pending" else status)
 
 
@@ -170,10 +173,11 @@ STYLES = {
 
 
 def outcome_style(status: str) -> str:
-    """Return the colour word of a whole run."""
+    """Return the style of a whole run, which is the name of a color."""
     return style_of("waits" if status == "pending" else status)
 
 
 def style_of(status: str) -> str:
-    """Return the colour word of a status. Colour never carries meaning alone."""
+    """Return the style of a status, which is the name of a color. The sign has the same
+    information."""
     return STYLES[_STATUS.get(status, "pending")]

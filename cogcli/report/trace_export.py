@@ -66,13 +66,15 @@ def trace_spans(events: Iterable[Event], *, io: bool = False) -> Trace:
 
 
 class _MomentSubject(Record):
-    """The step of a moment, and its status."""
+    """The step that a moment belongs to, and its status."""
 
     step_id: str
     step_status: str
 
 
 class _TraceFold:
+    """The fold that turns the events of a log into spans."""
+
     def __init__(self, io: bool) -> None:
         self._io = io
         self._open = OpenSpans()
@@ -105,9 +107,9 @@ class _TraceFold:
                 self._add_retry(event, payload)
             case _ if names := payload.event.attributes:
                 if payload.event.reopens:
-                    self._open.cut_off(before)
+                    self._open.close_incomplete(before)
                 names = (*names, "reason") if self._io else names
-                self._add_moment(event, _recorded_attributes(payload, names))
+                self._add_moment(event, _select_attributes(payload, names))
 
     def finish(self) -> Trace:
         self._open.end()
@@ -144,14 +146,16 @@ class _TraceFold:
         self._open.runs[run_id] = self._open.open(event, parent, title, drop_empty(attributes))
 
     def _around_run(self, event: Event, parent_run: str) -> str:
-        """Return the id of the span around a run that starts. Empty for the first run of the log."""
+        """Return the id of the span that contains a run which starts; empty for the first run of
+        the log."""
         if not self._open.runs:
             return ""
         parent = parent_run if parent_run in self._open.runs else next(iter(self._open.runs))
         return self._open.near(parent, event.step_id or "").id
 
     def _run(self, event: Event) -> TraceSpan:
-        """Return the span of an event's run. A log may lack the start of a run, then the span starts here."""
+        """Return the span of an event's run. If the log has no start of the run, the span starts at
+        the event."""
         run_id = event.run_id or ""
         run = self._open.runs.get(run_id)
         if run is None:
@@ -183,7 +187,7 @@ class _TraceFold:
         place = (event.run_id or "", step_id)
         span = self._open.steps.get(place)
         if span is not None:
-            span.cut_off(self._open.now)
+            span.close_incomplete(self._open.now)
         self._open_step(event, payload, place)
 
     def _end_step(self, event: Event, payload: StepFinished) -> None:
@@ -195,7 +199,7 @@ class _TraceFold:
         if span is None or not span.is_open:
             if status == "skipped":
                 self._add_moment(
-                    event, {"cogcli.step.id": step_id, **_recorded_attributes(payload, ("reason",))}
+                    event, {"cogcli.step.id": step_id, **_select_attributes(payload, ("reason",))}
                 )
                 return
             span = self._open_step(event, payload, place)
@@ -268,7 +272,7 @@ class _TraceFold:
 
     def _add_retry(self, event: Event, payload: CallRetried) -> None:
         attributes = {
-            **_recorded_attributes(payload, payload.event.attributes),
+            **_select_attributes(payload, payload.event.attributes),
             "cogcli.binding.id": payload.binding,
             "cogcli.service.id": payload.service,
             "error.type": read_record(StepError, payload.error).code,
@@ -295,11 +299,13 @@ class _TraceFold:
         span.close(self._open.now)
 
 
-def _recorded_attributes(payload: Payload, names: tuple[str, ...]) -> Attributes:
-    """Return the named members of a payload that an attribute can hold: texts, whole numbers and booleans."""
+def _select_attributes(payload: Payload, names: tuple[str, ...]) -> Attributes:
+    """Return the named members of a payload that an attribute can contain: texts, whole numbers and
+    booleans."""
     values = {name: payload.json.get(name) for name in names}
-    return {f"cogcli.{name}": value for name, value in values.items() if _fits(value)}
+    return {f"cogcli.{name}": value for name, value in values.items() if _is_attribute_value(value)}
 
 
-def _fits(value: object) -> bool:
+def _is_attribute_value(value: object) -> bool:
+    """Whether an attribute can contain a value."""
     return type(value) is bool or is_count(value) or (type(value) is str and value != "")

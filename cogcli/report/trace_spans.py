@@ -53,18 +53,19 @@ class TraceSpan:
         self.is_open = True
 
     def close(self, at: int) -> None:
-        """End the span at a time, but not before its start."""
+        """End the span at a time, or at its start if the time is earlier."""
         self.end = max(self.start, at)
         self.is_open = False
 
-    def cut_off(self, at: int) -> None:
-        """End the span if it is open, and mark it incomplete: no event records its end."""
+    def close_incomplete(self, at: int) -> None:
+        """End the span if it is open, and mark it as incomplete, because no event records its
+        end."""
         if self.is_open:
             self.close(at)
             self.attributes["cogcli.incomplete"] = True
 
     def fail(self, code: str, message: str = "") -> None:
-        """Note the error that the span ended with."""
+        """Record the error with which the span ended."""
         self.error, self.message = code, message
         self.attributes["error.type"] = code
 
@@ -78,8 +79,9 @@ class Trace(NamedTuple):
 
 
 class OpenSpans:
-    """The spans of a log while it is read, in the order in which they were opened. `now` is the time of the present
-    event."""
+    """The spans of a log while it is read, in the order in which they were opened.
+
+    `now` is the time of the current event."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -95,14 +97,16 @@ class OpenSpans:
         self._used: set[str] = set()
 
     def advance(self, event: Event) -> None:
-        """Read the next event. Time does not go back, even if timestamps do."""
+        """Set the current time to that of the next event. It never goes back, even if timestamps
+        do."""
         self.now = max(self.now, microseconds_of(event.timestamp) or 0)
         self.count += 1
 
     def open(
         self, event: Event, parent: str, name: str, attributes: Attributes, *, part: str = ""
     ) -> TraceSpan:
-        """Open and return a span that starts with this event. `part` distinguishes several spans of one event."""
+        """Open and return a span that starts with this event. `part` distinguishes spans that start
+        with the same event."""
         opening = (text_of(event.id) or f"{event.episode_id}/{self.count}") + part
         id = span_of(opening)
         if id in self._used:  # a log with two equal event ids: a span must not be its own parent
@@ -119,7 +123,9 @@ class OpenSpans:
         self.spans.append(span)
 
     def near(self, run_id: str, step_id: str) -> TraceSpan:
-        """Return the open span around an event of a step: that of the step, its owner, a part of a turn, or the run."""
+        """Return the open span that contains an event of a step.
+
+        It is the span of the step, of the step that owns it, of a part of a turn, or of the run."""
         while step_id:
             span = self.steps.get((run_id, step_id))
             if span is not None and span.is_open:
@@ -128,15 +134,15 @@ class OpenSpans:
         around = self.around.get(run_id)
         return around if around is not None and around.is_open else self.runs[run_id]
 
-    def cut_off(self, at: int) -> None:
-        """End the steps that were open when a run stopped. A resume opens new spans."""
+    def close_incomplete(self, at: int) -> None:
+        """End the spans that are open when a run stops. Resuming the run opens new spans."""
         for span in self.steps.values():
-            span.cut_off(at)
+            span.close_incomplete(at)
 
     def end(self) -> None:
         """End all spans that are open at the end of the log."""
         for span in self.spans:
-            span.cut_off(self.now)
+            span.close_incomplete(self.now)
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -154,13 +160,14 @@ def microseconds_of(timestamp: Any) -> int | None:
 
 
 def duration_of(metrics: object) -> int:
-    """Return the duration in a closing event's metrics, in microseconds. 0 if there is none."""
+    """Return the duration in the metrics of a closing event, in microseconds; 0 if there is
+    none."""
     ms = object_of(metrics).get("duration_ms")
     return ms * 1000 if is_count(ms) else 0
 
 
 def is_count(value: object) -> TypeGuard[int]:
-    """Return whether the value is a whole number that every reader can represent."""
+    """Whether a value is a whole number that every JSON reader can represent."""
     return type(value) is int and 0 <= value < _WHOLE
 
 

@@ -1,9 +1,9 @@
-"""A run as a tree: each step with its time, reads and writes, and nested runs under their step
+"""A run as a tree: each step with its time, reads and writes. Nested runs are below their step
 (docs/reference/command-line.md#views).
 
-Rows never wrap. If the width is too small, the flow is cut or dropped first, then the other columns from the right,
-then names are shortened in the middle. Without a width nothing is cut and no boxes are drawn.
-"""
+Rows never wrap. If the width is too small, the data flow is truncated or omitted first, then the
+other columns from the right. Then names are shortened in the middle. Without a width nothing is
+truncated and no boxes are drawn."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LEAST_FLOW = 12
 
 
 class _Row(NamedTuple):
-    """One step's row before its columns are measured. `detail` holds the lines below it."""
+    """The row of a step before its columns are measured. `detail` contains the lines below it."""
 
     prefix: str
     sign: str
@@ -60,7 +60,7 @@ class _Row(NamedTuple):
 def header(
     fold: History, glyphs: Glyphs, *, status: str, now: str, width: int | None
 ) -> StyledLine:
-    """Return the first line: skill, outcome, time, ids."""
+    """Return the first line: skill, outcome, time and ids."""
     run = fold.root or RunHistory("")
     dot = f" {glyphs.dot} "
     skill = f"{run.skill or 'no skill'} {run.version}".rstrip()
@@ -86,8 +86,9 @@ def tree(
     only: str = "",
     full: bool = False,
 ) -> list[StyledLine]:
-    """Return the tree of all runs, or of one step and its parts. With `full` all items and rounds of loops are
-    shown."""
+    """Return the tree of all runs, or of one step and its parts.
+
+    With `full`, all items and rounds of loops are displayed."""
     root = fold.root
     if root is None:
         return []
@@ -109,7 +110,8 @@ def tree(
 
 
 def decision_text(fold: History) -> str:
-    """Return an agent's decision, or the request it waits for, in one line. Empty for another run."""
+    """Return the decision of an agent's run, or its pending request, in one line. Empty for any
+    other run."""
     made, asks = fold.turns.decision, fold.asks.open
     words = [made.status, made.outcome, made.status_reason] if made else []
     if not made and asks and fold.turns.started:
@@ -121,7 +123,8 @@ def decision_text(fold: History) -> str:
 
 
 def run_error(fold: History) -> str:
-    """Return the error of the run as one line. Empty without one, or if one of its steps shows the same error."""
+    """Return the error of the run as one line. Empty if it has none, or if one of its steps
+    displays the same error."""
     root = fold.root
     if root is None or root.error is None:
         return ""
@@ -151,7 +154,7 @@ def footer(fold: History, glyphs: Glyphs) -> StyledLine:
 
 
 def _slowest_step(root: RunHistory) -> list[str]:
-    """Return the slowest step with its share of the run's time. Empty if no step took time."""
+    """Return the slowest step with its share of the run's time. Empty if no step has a duration."""
     times = [(step.ms, step.name) for step in root.own if step.ms]
     if not times:
         return []
@@ -168,7 +171,9 @@ _STEP_STATUS: Final = {"ok": "done", "error": "failed"}
 def _with_actions(
     branches: list[Branch], root: RunHistory, actions: list[SeedAction], *, alone: bool
 ) -> list[Branch]:
-    """Return the steps with their actions below them. With `alone`, actions without a step come last."""
+    """Return the branches of steps with their actions below them.
+
+    With `alone`, actions without a step come last."""
     of_step: dict[str | None, list[Branch]] = {}
     known = {step.id for step in root.own}
     for action in actions:
@@ -203,7 +208,8 @@ _MOST_UNFOLDED: Final = 20
 
 
 def _fold_parts(step: StepHistory, below: list[Branch]) -> tuple[list[Branch], str]:
-    """Return the branches shown below a step, and a text that counts its items or rounds and the hidden ones."""
+    """Return the branches to display below a step, and a text that counts its items or rounds and
+    the hidden ones."""
     parts = [branch.step for branch in below if StepPath(branch.step.id).loop.endswith("#")]
     if len(parts) < _FEWEST_FOLDED:
         return below, ""
@@ -215,7 +221,8 @@ def _fold_parts(step: StepHistory, below: list[Branch]) -> tuple[list[Branch], s
 
 
 def _count_parts(total: int | None, begun: int) -> str:
-    """Return `4 rounds`, `9 items`, or `4 of 9 items` for a loop that has begun only some of its items."""
+    """Return `4 rounds`, `9 items`, or `4 of 9 items` if a loop has started only some of its
+    items."""
     if not total:
         return count_of(begun, "round")
     items = count_of(total, "item")
@@ -254,7 +261,7 @@ def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
 
 
 def _details(step: StepHistory, turn: TurnHistory | None, folded: str) -> Iterator[StyledSpan]:
-    """Yield the texts below a step or a turn, each with its colour."""
+    """Yield the texts below a step or a turn, each with its style."""
     if step.error and step.status in ("failed", "vetoed"):
         yield error_text(step.error), "red"
     lines = turn_lines(turn) if turn else _step_lines(step)
@@ -298,7 +305,8 @@ def turn_lines(turn: TurnHistory) -> list[str]:
 
 
 def flow(run: RunHistory, step: StepHistory, glyphs: Glyphs) -> str:
-    """Return the data flow of a step, such as `vars.html → vars.text`, or the reason why there is none."""
+    """Return the data flow of a step, such as `vars.html → vars.text`. For a step that was skipped
+    or has not ended, return the reason or the status."""
     if step.status == "skipped":
         return skip_reason(run, step)
     if step.status == "pending":
@@ -309,7 +317,8 @@ def flow(run: RunHistory, step: StepHistory, glyphs: Glyphs) -> str:
 
 
 def _flow_parts(step: StepHistory, glyphs: Glyphs) -> Iterator[str]:
-    """Yield what a step that ran fell back to, read, wrote and used. Parts may be empty."""
+    """Yield the parts of a step's data flow: its fallback, reads, writes and token usage. A part
+    may be empty."""
     yield f"! fell back to {step.fallback}:" if step.fallback else ""
     yield ", ".join(step.reads)
     unknown = "?" if step.status in ("failed", "vetoed") else ""
@@ -335,7 +344,8 @@ def skip_reason(run: RunHistory, step: StepHistory) -> str:
 
 
 def loop_text(loop: LoopHistory, *, running: bool) -> str:
-    """Return the progress of a loop: `34/120 done, 2 failed  ~40s left`, without a total `3 rounds done`."""
+    """Return the progress of a loop, such as `34/120 done, 2 failed  ~40s left`. If the total is
+    unknown, return `3 rounds done`."""
     done = loop.counts.get("done", 0)
     words = [
         f"{done}/{loop.total} done" if loop.total is not None else f"{count_of(done, 'round')} done"
@@ -360,7 +370,8 @@ def _round_duration(ms: int) -> str:
 
 
 class _Columns(NamedTuple):
-    """The widths of columns, 0 for a column that is left out. `flow` is whether the flow is shown."""
+    """The widths of columns, 0 for an omitted column. `flow` is whether the data flow is
+    displayed."""
 
     name: int
     uses: int
@@ -370,7 +381,7 @@ class _Columns(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The columns up to the end of the time."""
+        """Return the number of columns up to the end of the time."""
         return self.name + (self.uses + 2 if self.uses else 0) + (self.time + 2 if self.time else 0)
 
 

@@ -61,7 +61,8 @@ class TurnSpans:
         """By model call: the time of the request."""
 
     def apply(self, event: Event, payload: Payload, run: TraceSpan, before: int) -> bool:
-        """Add an event of a turn. Return False for any other event. `before` is the time of the previous event."""
+        """Add an event of a turn. Return False for any other event. `before` is the time of the
+        previous event."""
         number = getattr(payload, "turn", None)
         if type(number) is not int or not isinstance(payload, _PARTS):
             return False
@@ -119,10 +120,10 @@ class TurnSpans:
         span.close(self._open.now)
 
     def _begin(self, event: Event, number: int, run: TraceSpan, before: int) -> TraceSpan:
-        """Open and return the span of a turn that starts at the time of the previous event."""
+        """Open and return the span of a turn. It starts at the time of the previous event."""
         for span in (self._action, self._turn):
             if span is not None:
-                span.cut_off(before)
+                span.close_incomplete(before)
         attributes: Attributes = {"cogcli.turn": number, "cogcli.run.id": event.run_id or ""}
         turn = self._open.open(event, run.id, f"cogcli.turn {number}", attributes, part="/turn")
         turn.start = self._since = max(run.start, before)
@@ -133,7 +134,8 @@ class TurnSpans:
     def _open_part(
         self, event: Event, turn: TraceSpan, name: str, attributes: Attributes
     ) -> TraceSpan:
-        """Open and return a part of a turn that starts at the end of the previous part."""
+        """Open and return the span of a part of a turn. It starts at the end of the previous
+        part."""
         span = self._open.open(
             event, turn.id, name, drop_empty({**attributes, "cogcli.turn": self._number})
         )

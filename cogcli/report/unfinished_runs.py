@@ -1,10 +1,12 @@
-"""The state of a run that no process drives any more: open requests, calls in doubt, steps that were cut off.
+"""The state of a run whose process has ended before the run: open requests, calls in doubt, and
+interrupted steps.
 
-1. A step that was running when its process ended has no closing event. It is `in doubt` if its call may have had an
-   effect that must not be repeated without a decision, otherwise `cut off`: a resume starts it again.
-2. If a run waits for a person, the step with the request has the status `waits`, and so does every step around it.
-3. An answer closes a request. The latest of several requests of one step counts.
-"""
+1. A step that was running when its process ended has no closing event. Its status is `in doubt` if
+   its call may have had an effect that must not be repeated without a decision. Otherwise it is
+   `cut off`, and a resume starts the step again.
+2. If a run waits for a person, the step with the request has the status `waits`. So does every step
+   that contains it.
+3. An answer closes a request. If a step has several requests, the latest one is used."""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ ALIVE: Final = "running"
 
 
 class UnfinishedState(NamedTuple):
-    """The requests and steps that keep a run from ending. Steps are those that make a call."""
+    """The requests and steps that keep a run from ending. Each step makes a call."""
 
     asks: tuple[Ask, ...] = ()
     doubtful: tuple[StepHistory, ...] = ()
@@ -30,11 +32,10 @@ class UnfinishedState(NamedTuple):
 
 
 def unfinished_state(fold: History, status: str) -> UnfinishedState:
-    """Return the requests and steps that keep a run of this status from ending. Empty while it runs, and for another
-    tool's log.
+    """Return the requests and steps that keep a run of this status from ending.
 
-    Sets the status of its seemingly running steps to waits, in doubt or cut off.
-    """
+    It is empty while the run is active, and for the log of another tool. This function also changes
+    the status of running steps to waits, in doubt or cut off."""
     if status == ALIVE or not fold.chained:
         return UnfinishedState()
     ended = fold.root is not None and fold.root.status not in ("pending", "running")
@@ -59,7 +60,7 @@ def _mark_turns(turns: list[TurnHistory], *, waiting: bool) -> None:
 
 
 def _mark_requested(steps: list[StepHistory], asks: tuple[Ask, ...]) -> None:
-    """Set the status of the steps that have not begun because of an open request."""
+    """Set the status of the steps that have not started because of an open request."""
     requested = {ask.step_id for ask in asks}
     for step in steps:
         if step.id in requested and step.status == "pending":
@@ -67,7 +68,7 @@ def _mark_requested(steps: list[StepHistory], asks: tuple[Ask, ...]) -> None:
 
 
 def _mark_stopped(steps: list[StepHistory], *, waiting: bool) -> list[StepHistory]:
-    """Set the status of the steps that were running, and return these steps."""
+    """Set the status of the steps that were running when the process ended, and return them."""
     from cogcli.base.calls import HARMLESS  # the rest of that module is for runs
 
     stopped = [step for step in steps if step.status == ALIVE]
@@ -95,7 +96,7 @@ def describe(
 
 
 def is_expired(ask: Ask, now: str) -> bool:
-    """Return whether an approval comes too late. Then a resume makes the request again."""
+    """Whether an approval would be too late, so that a resume makes the request again."""
     until, current = seconds_of(ask.expires_at), seconds_of(now)
     return until is not None and current is not None and until <= current
 

@@ -1,11 +1,11 @@
-"""The causes of the value at a place of the state, or of its absence (docs/reference/command-line.md#views).
+"""The causes of a value in the state, or of its absence (docs/reference/command-line.md#views).
 
 1. A value is traced from its last writers through their reads to the inputs of the run.
-2. A missing value is traced to the step that would have written it and to the step that prevented it. For a failed step
-   the chain ends with the read that its error names, or all its reads.
-3. A line continues as long as there is one cause. Several causes are listed next to each other, and each starts a line
-   of its own, once.
-"""
+2. A missing value is traced to the step that would have written it, and to the step that prevented
+   the write. The chain of a failed step ends with the read that its error names, or with all its
+   reads.
+3. A line continues as long as there is one cause. Several causes are listed next to each other.
+   Each of them starts one line of its own."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def known_places(flow: Lineage, found: list[TargetFlow]) -> list[str]:
 def causes(
     reference: str, fold: History, flow: Lineage, declared: DeclaredPlaces
 ) -> list[list[str]]:
-    """Return chains of causes that start with the place in question. Each word is a place, or a step with its status if
-    it is not done."""
+    """Return chains of causes that start at a reference.
+
+    Each word is a place in the state, or a step with its status if it is not done."""
     return _CauseSearch(fold.root or RunHistory(""), flow, declared).chains(reference)
 
 
@@ -50,7 +51,8 @@ def why(chains: list[list[str]], glyphs: Glyphs) -> list[StyledLine]:
 
 
 class _CauseSearch:
-    """A queue of places that are still to be traced, and the set of places seen."""
+    """The search for causes. It has a queue of places to trace, and the set of places already
+    queued."""
 
     def __init__(self, run: RunHistory, flow: Lineage, declared: DeclaredPlaces) -> None:
         self._run = run
@@ -77,7 +79,8 @@ class _CauseSearch:
             self._waiting.append((place, before))
 
     def _trace_value(self, place: str, before: int | None) -> list[str]:
-        """Return the chain that starts at a place, as of the event with the `seq` `before`."""
+        """Return the chain that starts at a place, as it was before the event with the `seq`
+        `before`."""
         chain = [place]
         while True:
             writes = _find_last_writes(self._flow, place, before)
@@ -100,8 +103,10 @@ class _CauseSearch:
             self._seen.add(place := fresh[0])
 
     def _trace_absence(self, place: str) -> list[str]:
-        """Return the chain from the step that would have written a place to the step that prevented it. For a loop
-        variable: the loop."""
+        """Return the chain from the step that would have written a place to the step that prevented
+        the write.
+
+        The chain of a loop variable leads to its loop."""
         if re.split(r"[.\[]", place)[0] not in READABLE and (readers := self._flow.readers(place)):
             return [f"the loop of {', '.join(readers)}"]
         named = (
