@@ -10,7 +10,7 @@ from cogcli.base.terminal_text import visible
 from cogcli.cli.code_frame import Sources
 from cogcli.cli.context import CommandContext
 from cogcli.cli.render_error import problem_lines
-from cogcli.policy.pack_check import RuleTest
+from cogcli.policy.pack_check import RuleTestResult
 from cogcli.report.check_report import problems_summary
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
@@ -30,7 +30,7 @@ def report_problems(context: CommandContext, checked: RegistryCheck) -> int:
     return NO if checked.errors else OK
 
 
-def report_tests(context: CommandContext, tests: Sequence[RuleTest]) -> int:
+def report_tests(context: CommandContext, tests: Sequence[RuleTestResult]) -> int:
     """Show the tests of rules, and return the exit code."""
     failed = [each for each in tests if not each.passed]
     context.own["tests"] = [{**each._asdict(), "passed": each.passed} for each in tests]
@@ -45,7 +45,7 @@ def report_tests(context: CommandContext, tests: Sequence[RuleTest]) -> int:
     return NO if failed else OK
 
 
-def _test_line(test: RuleTest) -> str:
+def _test_line(test: RuleTestResult) -> str:
     what = f"{test.rule_id} {test.number or '-'}  {test.found}"
     if test.passed:
         return f"✓ {what}"

@@ -56,7 +56,7 @@ def action_hash(*, run_id: str, capability: str, binding: str, step_id: str, val
 
 
 class Approvals:
-    """The answers that a run may use, each once, by step."""
+    """The approval answers of a run, by step. Each answer can be used once."""
 
     def __init__(self, answers: tuple[ApprovalAnswer, ...] = ()) -> None:
         self._answers: dict[str, list[ApprovalAnswer]] = {}
@@ -66,10 +66,10 @@ class Approvals:
     def use(
         self, step_id: str, action: str, evidence: str, now: str
     ) -> ApprovalAnswer | RuntimeErrorBase | None:
-        """Use up and return the approval of this action.
+        """Consume and return the approval of this action.
 
-        Return the error of a rejection, or of the last invalid approval. Return None without an answer. An invalid
-        approval is dropped in favor of a later one.
+        Return an error if the step has a rejection, or if all its approvals are invalid. Return None if the step has no
+        answer. An invalid approval is dropped, and the next one is tried.
         """
         waiting = self._answers.get(step_id, [])
         error: RuntimeErrorBase | None = None
@@ -78,15 +78,15 @@ class Approvals:
             if not answer.granted:
                 why = f": {answer.reason}" if answer.reason else ""
                 return SafetyGateFailedError("safety.rejected", f"rejected by {answer.by}{why}")
-            error = self._stale(answer, action, evidence, now)
+            error = self._explain_invalidity(answer, action, evidence, now)
             if error is None:
                 return answer
         return error
 
-    def _stale(
+    def _explain_invalidity(
         self, answer: ApprovalAnswer, action: str, evidence: str, now: str
     ) -> PolicyApprovalError | None:
-        """Return the reason why an approval is invalid for this action now, or None if it is valid."""
+        """Return an error that explains why an approval is invalid for this action now, or None if it is valid."""
         hint = "look at what is asked now, and approve that"
         if answer.asked.action_hash != action or answer.asked.evidence_hash != evidence:
             text = "what is about to be done is not what was approved"
@@ -98,12 +98,13 @@ class Approvals:
 
 
 class ReplayedApprovals(Approvals):
-    """The answers of a recorded run, for its replay.
+    """The approval answers of a recorded run, used when the run is replayed.
 
-    A used answer stays valid with any hash: the log may hold a masked input, which has another hash.
+    An answer that the run used stays valid even if the hash differs: the log may hold a masked input, which has another
+    hash.
     """
 
-    def _stale(
+    def _explain_invalidity(
         self, answer: ApprovalAnswer, action: str, evidence: str, now: str
     ) -> PolicyApprovalError | None:
-        return None if answer.used else super()._stale(answer, action, evidence, now)
+        return None if answer.used else super()._explain_invalidity(answer, action, evidence, now)

@@ -16,16 +16,16 @@ from cogcli.declarations.spec import Spec
 from cogcli.declarations.value_types import Json
 
 
-def _defaults_of(budget: Spec) -> Json:
-    """Return the default limits of a declared budget. A limit without a default is left out."""
+def _collect_defaults(budget: Spec) -> Json:
+    """Return the default limits of a declared budget. A limit without a default is omitted."""
     return {
-        name: _defaults_of(value) if isinstance(value, Spec) else value
+        name: _collect_defaults(value) if isinstance(value, Spec) else value
         for name, value in vars(budget).items()
         if value
     }
 
 
-DEFAULTS: Final = _defaults_of(PackBudget())
+DEFAULTS: Final = _collect_defaults(PackBudget())
 """The budgets of a run if its pack sets none."""
 COUNTED: Final = (
     "tokens.workflow",
@@ -40,14 +40,14 @@ PER_TURN: Final = "tool_calls.per_turn"
 
 
 def budget_hint(key: str, *, pack: bool) -> str:
-    """Return a hint on how a run gets more of a budget. Under a pack, flags and requests can only lower its limits."""
+    """Return a hint that explains how to raise a budget. Under a pack, flags and requests can only lower its limits."""
     if not pack:
         return f"give it more with --budget {key}=N"
     return f"raise `{key}` in the budget of the pack, or where --budget or the request lowers it"
 
 
 class BudgetOverrun(NamedTuple):
-    """The reason why a reservation failed: the first key beyond its limit, its used amount and its limit."""
+    """Explains why a reservation failed: the first key that would exceed its limit, its used amount and its limit."""
 
     key: str
     used: int
@@ -62,7 +62,7 @@ class BudgetUsage(NamedTuple):
 
 
 class Reservation:
-    """A reserved amount per key. It ends by `commit` or `release`; a second end has no effect."""
+    """Amounts reserved by key. The first `commit` or `release` ends the reservation; later calls have no effect."""
 
     __slots__ = ("_budgets", "_needs", "_open")
 
@@ -70,11 +70,11 @@ class Reservation:
         self._budgets, self._needs, self._open = budgets, dict(needs), True
 
     def commit(self, actual: Mapping[str, int] | None = None) -> None:
-        """Spend the actual amounts, or the reserved ones without `actual`."""
+        """Spend the actual amounts, or the reserved amounts if `actual` is None."""
         self._end(self._needs if actual is None else actual)
 
     def release(self) -> None:
-        """Return the reserved amounts."""
+        """End the reservation without spending anything."""
         self._end(NOTHING)
 
     def _end(self, spent: Mapping[str, int]) -> None:
@@ -85,7 +85,7 @@ class Reservation:
 
 
 class Budgets:
-    """The limits of a run by key, and their use. A key without a limit is counted and never exceeded."""
+    """The limits of a run by key, and their usage. A key without a limit is tracked but never exceeded."""
 
     def __init__(self, limits: Mapping[str, int]) -> None:
         self.limits = dict(limits)
@@ -94,7 +94,7 @@ class Budgets:
         self._reserved: dict[str, int] = {}
 
     def reserve(self, needs: Mapping[str, int]) -> Reservation | BudgetOverrun:
-        """Return a reservation of all keys, or the first key with too little left."""
+        """Reserve all amounts in `needs`, or return the first key that would exceed its limit."""
         with self.lock:
             for key, amount in needs.items():
                 taken = self._used.get(key, 0) + self._reserved.get(key, 0)
@@ -106,19 +106,19 @@ class Budgets:
         return Reservation(self, needs)
 
     def settle(self, needs: Mapping[str, int], spent: Mapping[str, int]) -> None:
-        """End a reservation. The caller holds the lock."""
+        """Subtract `needs` from the reserved amounts and add `spent` to the used ones. The caller holds the lock."""
         for key, amount in needs.items():
             self._reserved[key] -= amount
         for key, amount in spent.items():
             self._used[key] = self._used.get(key, 0) + amount
 
     def begin_turn(self) -> None:
-        """Reset the count of the limits per turn."""
+        """Reset the usage of the limits that apply per turn."""
         with self.lock:
             self._used[PER_TURN] = 0
 
     def usage(self) -> dict[str, BudgetUsage]:
-        """Return the used and reserved amount of each key with a limit or a use."""
+        """Return the used and the reserved amount of each key that has a limit or was used."""
         with self.lock:
             keys = dict.fromkeys((*self.limits, *self._used, *self._reserved))
             return {
@@ -126,7 +126,7 @@ class Budgets:
             }
 
     def remaining(self) -> dict[str, int]:
-        """Return the rest of each limit, without reserved amounts."""
+        """Return the part of each limit that is neither used nor reserved."""
         with self.lock:
             return {
                 key: max(0, limit - self._used.get(key, 0) - self._reserved.get(key, 0))
@@ -135,7 +135,7 @@ class Budgets:
 
 
 def flatten(budget: Json, prefix: str = "") -> Iterator[tuple[str, int | float]]:
-    """Yield the limits of a budget by dotted key."""
+    """Yield (dotted key, limit) for each limit in a nested budget."""
     for name, value in budget.items():
         if isinstance(value, dict):
             yield from flatten(value, f"{prefix}{name}.")
@@ -144,7 +144,7 @@ def flatten(budget: Json, prefix: str = "") -> Iterator[tuple[str, int | float]]
 
 
 def merge_limits(defaults: Json, declared: Json) -> dict[str, int | float]:
-    """Return the limits of a run by dotted key: the pack's, otherwise the default."""
+    """Return the limits of a run by dotted key: those that the pack declares, otherwise the defaults."""
     return dict(flatten(defaults)) | dict(flatten(declared))
 
 

@@ -58,13 +58,13 @@ class Comparison(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The comparison in readable form."""
+        """The comparison as readable text."""
         word = self.operator if self.holds else f"is not {self.operator}"
         return f"`{self.path}` {_render_value(self.value)} {word} {_render_value(self.threshold)}"
 
 
-class Flip(NamedTuple):
-    """The numbers at a path with which the call would be decided otherwise: those in `operator` relation to `value`."""
+class VerdictChange(NamedTuple):
+    """A range of numbers at a path that would change the verdict on a call: those in relation `operator` to `value`."""
 
     path: str
     operator: str
@@ -78,7 +78,7 @@ class Flip(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The numbers and the other verdict in words."""
+        """A phrase with the numbers and the verdict that they would cause."""
         numbers = _WORDS[self.operator].format(_render_value(self.value))
         return f"{numbers} would {_VERDICTS[self.verdict].format(self.gate)}"
 
@@ -86,23 +86,30 @@ class Flip(NamedTuple):
 class VerdictExplanation(NamedTuple):
     """The explanation of a verdict: the deciding comparisons, the numbers that would change it, and missing facts.
 
-    Numbers of the deciding rule come first, then the nearest.
+    Changes by the deciding rule come first, then those with the smallest distance.
     """
 
     verdict: Verdict
     decided: tuple[Comparison, ...]
-    flips: tuple[Flip, ...]
+    flips: tuple[VerdictChange, ...]
     missing: tuple[str, ...]
 
 
 def explain_verdict(
     rules: Sequence[CompiledPolicyRule], case: JudgedCall, decide: Decide
 ) -> VerdictExplanation:
-    """Return the explanation of a case under these rules. The case is decided again with other numbers."""
+    """Explain a verdict: find the comparisons that caused it and the numbers that would change it.
+
+    The call is decided again with each of these numbers.
+    """
     verdict = decide(case)
     enforced = [rule.declared for rule in rules if rule.declared.is_enforced]
     compared = [each for rule in enforced for each in comparisons_of(rule, case.data)]
-    turns = [(flip, each) for each in compared for flip in _find_flips(each, case, verdict, decide)]
+    turns = [
+        (flip, each)
+        for each in compared
+        for flip in _find_verdict_changes(each, case, verdict, decide)
+    ]
 
     def rank(turn: _Turn) -> tuple[bool, float, str]:
         flip, _ = turn
@@ -110,19 +117,21 @@ def explain_verdict(
 
     turns.sort(key=rank)
     flips = dict.fromkeys(flip for flip, _ in turns)
-    decisive = dict.fromkeys(_find_decisive(verdict, compared, turns))
-    return VerdictExplanation(verdict, tuple(decisive), tuple(flips), _find_missing(verdict))
+    decisive = dict.fromkeys(_find_decisive_comparisons(verdict, compared, turns))
+    return VerdictExplanation(verdict, tuple(decisive), tuple(flips), _find_missing_paths(verdict))
 
 
-_Turn = tuple[Flip, Comparison]
-"""A flip, and the comparison that changes there."""
+_Turn = tuple[VerdictChange, Comparison]
+"""A range of numbers that changes the verdict, and the comparison that changes there."""
 
 
-def _find_decisive(
+def _find_decisive_comparisons(
     verdict: Verdict, compared: list[Comparison], turns: list[_Turn]
 ) -> list[Comparison]:
-    """Return the comparisons of the deciding rule that would change the verdict. If there are none: all of that rule,
-    or without a rule the one that needs the smallest change."""
+    """Return the comparisons of the deciding rule that would change the verdict, or all of them if none would.
+
+    If no rule decided, return the comparison that needs the smallest change.
+    """
     decisive = [each for _, each in turns if each.rule == verdict.rule]
     if decisive:
         return decisive
@@ -131,8 +140,8 @@ def _find_decisive(
     return [each for each in compared if each.rule == verdict.rule]
 
 
-def _find_missing(verdict: Verdict) -> tuple[str, ...]:
-    """Return the paths without a value that rules read, if a rule has no result because of one."""
+def _find_missing_paths(verdict: Verdict) -> tuple[str, ...]:
+    """Return the missing paths, if a missing value is the reason why a rule has no result."""
     if all(error["code"] != "missing" for error in verdict.rule_errors):
         return ()
     return tuple(path for path, value in verdict.reads.items() if value is None)
@@ -141,11 +150,11 @@ def _find_missing(verdict: Verdict) -> tuple[str, ...]:
 def comparisons_of(rule: PolicyRule, data: Json) -> list[Comparison]:
     """Return the comparisons of a rule between a fact and another value.
 
-    Comparisons without a result, and those of the items of a list, are left out.
+    Comparisons without a result, and comparisons of the items of a list, are omitted.
     """
     found = [
         each
-        for site in _find_sites(rule.condition, ())
+        for site in _find_operand_pairs(rule.condition, ())
         for each in _compare_paths(rule.rule_id, *site, data)
     ]
     for name, limit in rule.then.limits.items():
@@ -158,27 +167,28 @@ def comparisons_of(rule: PolicyRule, data: Json) -> list[Comparison]:
     return found
 
 
-def _find_sites(source: object, path: Path) -> Iterator[tuple[Path, str, object, object]]:
-    """Yield each comparison below an expression: its place, operator and two sides. A comparison of three sides gives
-    both pairs."""
+def _find_operand_pairs(source: object, path: Path) -> Iterator[tuple[Path, str, object, object]]:
+    """Yield each comparison in an expression: its path, its operator and its two operands.
+
+    A comparison of three operands yields both adjacent pairs.
+    """
     match source:
         case list():
             for number, item in enumerate(source):
-                yield from _find_sites(item, (*path, number))
+                yield from _find_operand_pairs(item, (*path, number))
         case dict() if len(source) == 1:
             name, given = next(iter(source.items()))
             sides, operator = list_of(given), _OPERATORS.get(name, "")
             for left, right in pairwise(sides) if operator else ():
                 yield (*path, name), operator, left, right
             inside = sides[:1] if name in _LOOPS and sides else given
-            yield from _find_sites(inside, (*path, name))
+            yield from _find_operand_pairs(inside, (*path, name))
 
 
 def _compare_paths(
     rule_id: str, place: Path, operator: str, left: object, right: object, data: Json
 ) -> Iterator[Comparison]:
-    """Yield a comparison for each path that a side depends on: its value against the value at which the result
-    changes."""
+    """Yield comparisons of the values that the operands read with the thresholds that change the result."""
     for mine, other, word in (
         (left, right, operator),
         (right, left, MIRRORED.get(operator, operator)),
@@ -194,7 +204,7 @@ def _compare_paths(
 def _evaluate_comparison(
     rule_id: str, place: Path, path: str, value: object, operator: str, threshold: object
 ) -> Iterator[Comparison]:
-    """Yield the comparison of a value with a threshold, if it has a result."""
+    """Yield the comparison of a value with a threshold, unless it cannot be evaluated."""
     sides = [{"var": "value"}, {"var": "threshold"}]
     holds = _evaluate({operator: sides}, {"value": value, "threshold": threshold})
     if isinstance(holds, bool):
@@ -204,8 +214,10 @@ def _evaluate_comparison(
 def _solve_for_path(
     side: object, path: str, data: Json, value: object, threshold: object, operator: str
 ) -> tuple[str, object] | None:
-    """Return the operator and threshold for a path alone that are equivalent to a side that computes with it. None if
-    the side is not linear."""
+    """Solve a comparison for one path of a linear operand. Return the equivalent operator and threshold.
+
+    Return None if the operand is not linear in the path.
+    """
     if path_of(side) == path:
         return operator, threshold
     if not (is_number(value) and is_number(threshold)):
@@ -224,20 +236,23 @@ def _solve_for_path(
     return (operator if slope > 0 else MIRRORED.get(operator, operator)), _as_integer(bound)
 
 
-def _find_flips(
+def _find_verdict_changes(
     found: Comparison, case: JudgedCall, verdict: Verdict, decide: Decide
-) -> Iterator[Flip]:
-    """Yield the flip of a comparison if the call is decided otherwise there. Otherwise try both sides of its threshold,
-    where another rule may decide."""
+) -> Iterator[VerdictChange]:
+    """Yield the numbers around a comparison's threshold that change the verdict.
+
+    If the verdict stays the same where the comparison changes, try both sides of the threshold, where another rule may
+    decide.
+    """
     if not (is_number(found.value) and is_number(found.threshold)):
         return
     turned = _NEGATED[found.operator] if found.holds else found.operator
     for operator in (turned, "<", ">"):
-        number = _find_first_number(operator, found.threshold)
+        number = _find_nearest_number(operator, found.threshold)
         other = decide(case.with_value(found.path, number))
         if (other.verdict, other.gate) != (verdict.verdict, verdict.gate):
             distance = abs(found.value - number)
-            yield Flip(
+            yield VerdictChange(
                 found.path,
                 operator,
                 found.threshold,
@@ -250,8 +265,8 @@ def _find_flips(
                 return
 
 
-def _find_first_number(operator: str, bound: float) -> float:
-    """Return the first number in this relation to a bound."""
+def _find_nearest_number(operator: str, bound: float) -> float:
+    """Return the number closest to `bound` that is in relation `operator` to it."""
     if operator in ("<=", ">=", "=="):
         return bound
     up = operator == ">"
@@ -261,7 +276,7 @@ def _find_first_number(operator: str, bound: float) -> float:
 
 
 def _evaluate(source: object, data: Json) -> object:
-    """Return the value of an expression with these facts, or None if it has none."""
+    """Return the value of an expression with these facts, or None if it cannot be evaluated."""
     try:
         return compile_rule(source).run(Evaluation(data), data)
     except EvaluationError:
@@ -269,7 +284,7 @@ def _evaluate(source: object, data: Json) -> object:
 
 
 def path_of(source: object) -> str:
-    """Return the path of an expression that is only a variable. Empty for any other expression."""
+    """Return the path that an expression reads if it is only a variable, otherwise an empty string."""
     match source:
         case {"var": str(path) | [str(path), *_], **others} if not others:
             return path
@@ -277,8 +292,7 @@ def path_of(source: object) -> str:
 
 
 def _as_integer(value: object) -> object:
-    """Return a float with an integral value as an integer, within the range of JSON integers. Other values are
-    unchanged."""
+    """Return an integral float within the range of JSON integers as an integer, and any other value unchanged."""
     return (
         int(value)
         if type(value) is float and value.is_integer() and abs(value) <= MAX_INTEGER

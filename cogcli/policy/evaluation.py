@@ -16,7 +16,7 @@ Path = tuple[str | int, ...]
 
 
 class Evaluation:
-    """One evaluation of a rule: the facts, the values read so far, and the remaining operations."""
+    """One evaluation of a rule: the facts, the values read so far, and the number of operations left."""
 
     __slots__ = ("data", "last", "left", "reads")
 
@@ -28,13 +28,16 @@ class Evaluation:
         """The path of the last fact that was read."""
 
     def spend(self, operations: int) -> None:
-        """Count operations. Raise EvaluationError `limit` after too many."""
+        """Subtract operations from the number left. Raise EvaluationError `limit` if there are too few."""
         self.left -= operations
         if self.left < 0:
             raise EvaluationError("limit", f"more than {MAX_OPERATIONS} operations")
 
     def look_up(self, scope: object, path: str, segments: list[str]) -> object:
-        """Return the value at a dotted path, or MISSING if it is absent or null. A read of a fact is recorded."""
+        """Return the value at a dotted path, or MISSING if it is absent or null.
+
+        Record the read if the path leads to a fact.
+        """
         value = scope
         for segment in segments:
             if isinstance(value, dict):
@@ -52,7 +55,7 @@ class Evaluation:
 
 
 def segments_of(path: str) -> list[str]:
-    """Return the segments of a dotted path. The empty path, which stands for the whole scope, has none."""
+    """Return the segments of a dotted path. The empty path means the whole scope and has no segments."""
     return path.split(".") if path else []
 
 
@@ -60,14 +63,14 @@ Evaluate = Callable[[Evaluation, object], object]
 
 
 class EvaluationError(Exception):
-    """Ends an evaluation. The operator in which it arose adds its place."""
+    """Ends an evaluation. The operator that fails adds its path in the rule."""
 
     def __init__(self, code: str, message: str, name: str = "", path: Path | None = None) -> None:
         self.code, self.message, self.name, self.path = code, message, name, path
 
 
 class Compiler(Protocol):
-    """The services of a rule's compiler for its operators."""
+    """The interface of the rule compiler that operators use."""
 
     paths: set[str]
     """The paths that `var` and `missing` name outside of loops."""
@@ -76,13 +79,13 @@ class Compiler(Protocol):
 
     def expression(self, source: object, path: Path, depth: int, *, at_root: bool) -> Evaluate: ...
 
-    def truth_of(self, source: object) -> Callable[[object], bool]: ...
+    def build_truth_test(self, source: object) -> Callable[[object], bool]: ...
 
     def fault(self, path: Path, message: str) -> Evaluate: ...
 
 
 class OperatorCall(NamedTuple):
-    """An operator with its arguments, during compilation."""
+    """An operator and its arguments, while the rule is compiled."""
 
     compiler: Compiler
     arguments: list[object]
@@ -95,11 +98,14 @@ class OperatorCall(NamedTuple):
     """Whether paths refer to the facts, not to the item of a loop."""
 
     def at(self, number: int) -> Path:
-        """Return the place of an argument."""
+        """Return the path of an argument in the rule."""
         return (*self.path, number) if self.listed else self.path
 
     def argument(self, number: int, *, at_root: bool | None = None) -> Evaluate:
-        """Return the closure of an argument. The body of a loop is not `at_root`."""
+        """Return the closure of an argument.
+
+        `at_root` is False for the body of a loop, whose paths start at the item.
+        """
         inside = self.at_root if at_root is None else at_root
         return self.compiler.expression(
             self.arguments[number], self.at(number), self.depth + 1, at_root=inside
@@ -110,37 +116,37 @@ class OperatorCall(NamedTuple):
         return [self.argument(number) for number in range(len(self.arguments))]
 
     def condition(self, number: int, *, at_root: bool | None = None) -> Evaluate:
-        """Return a closure that evaluates an argument to its truth."""
+        """Return a closure that evaluates an argument and converts its value to a boolean."""
         run, truth = self.valued_condition(number, at_root=at_root)
         return lambda evaluation, scope: truth(run(evaluation, scope))
 
     def valued_condition(
         self, number: int, *, at_root: bool | None = None
     ) -> tuple[Evaluate, Callable[[object], bool]]:
-        """Return the closure of an argument, and the function that gives the truth of its value."""
-        return self.argument(number, at_root=at_root), self.compiler.truth_of(
+        """Return the closure of an argument, and the function that converts its value to a boolean."""
+        return self.argument(number, at_root=at_root), self.compiler.build_truth_test(
             self.arguments[number]
         )
 
     def fault(self, message: str) -> Evaluate:
-        """Report that this operator is invalid in itself."""
+        """Report a defect of this operator, and return a closure that raises it."""
         return self.compiler.fault(self.path, message)
 
 
 def describe(value: object) -> str:
-    """Return the kind of a value with its article, for messages."""
+    """Return the type of a value with its article, for messages."""
     return f"a {kind_of(value)}" if value is not None else "null"
 
 
 def require_boolean(value: object) -> bool:
-    """Return the value if it is a boolean. Raise EvaluationError `type`, as the functions below."""
+    """Return the value if it is a boolean, otherwise raise EvaluationError `type`, like the functions below."""
     if isinstance(value, bool):
         return value
     raise EvaluationError("type", f"expected true or false, found {describe(value)}")
 
 
 def is_number(value: object) -> TypeGuard[Number]:
-    """Return whether the value is a number. A boolean is not."""
+    """Return whether the value is a number. A boolean is not a number."""
     return type(value) is int or type(value) is float
 
 
@@ -172,15 +178,15 @@ def require_list(value: object) -> list[object]:
     raise EvaluationError("type", f"expected a list, found {describe(value)}")
 
 
-def in_range(value: Number) -> Number:
-    """Return a computed number. Raise EvaluationError `range` if JSON readers would not all read the same number."""
+def require_safe_number(value: Number) -> Number:
+    """Return a computed number. Raise EvaluationError `range` if it is too large for some JSON readers."""
     if not abs(value) <= MAX_INTEGER:  # false for NaN too
         raise EvaluationError("range", "the number is out of range")
     return value
 
 
 def same(a: object, b: object) -> bool:
-    """Return whether two values of one kind are deeply equal. Raise EvaluationError `type` for two kinds."""
+    """Return whether two values of the same type are deeply equal. Raise EvaluationError `type` if the types differ."""
     if kind_of(a) != kind_of(b):
         raise EvaluationError("type", f"{describe(a)} is compared with {describe(b)}")
     return equal(a, b)

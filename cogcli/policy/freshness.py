@@ -9,8 +9,7 @@ from cogcli.declarations.pack_spec import KnowledgeLimits
 
 
 def is_stale(observed_at: str, predicate: str, limits: KnowledgeLimits, now: str) -> bool:
-    """Return whether a statement observed at that time is too old now, by the window of its predicate or the default
-    one."""
+    """Return whether a statement is too old at `now`. The limit is that of its predicate, or the default one."""
     window = limits.freshness_s.get(predicate, limits.freshness_s.get("default"))
     return window is not None and seconds_of(now) - seconds_of(observed_at) > window
 

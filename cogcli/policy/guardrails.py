@@ -12,27 +12,35 @@ from cogcli.declarations.pack_spec import Guardrail
 
 
 def find_triggered(guardrails: Iterable[Guardrail], text: str) -> list[Guardrail]:
-    """Return the guardrails that a text triggers, in their order. A pattern that cannot be run counts as a match."""
+    """Return the guardrails that a text triggers, in declared order.
+
+    A pattern that cannot be evaluated triggers its guardrail.
+    """
     folded = text.casefold()
-    return [each for each in guardrails if _triggers(each, text, folded)]
+    return [each for each in guardrails if _is_triggered(each, text, folded)]
 
 
-def _triggers(guardrail: Guardrail, text: str, folded: str) -> bool:
+def _is_triggered(guardrail: Guardrail, text: str, folded: str) -> bool:
     return _may_match(guardrail.pattern, text) or any(
         has_phrase(folded, phrase) for phrase in guardrail.phrases
     )
 
 
 def _may_match(pattern: str, text: str) -> bool:
-    """Return whether a pattern matches or cannot be run on this text, so that a very long text does not evade it."""
+    """Return whether a pattern matches this text or cannot be evaluated on it.
+
+    A text that is too long to be matched does not evade the guardrail.
+    """
     return bool(pattern) and (
         bool(refusal(pattern)) or not fits({"not": {"pattern": pattern}}, text)
     )
 
 
 def has_match(pattern: str, text: str) -> bool:
-    """Return whether a pattern matches somewhere in a text, in linear time. A pattern that cannot be run does not
-    match."""
+    """Return whether a pattern matches anywhere in a text, in linear time.
+
+    A pattern that cannot be evaluated does not match.
+    """
     return not refusal(pattern) and fits({"pattern": pattern}, text)
 
 

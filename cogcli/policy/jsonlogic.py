@@ -28,15 +28,17 @@ MAX_DEPTH: Final = 64
 
 
 class RuleMatch(NamedTuple):
-    """The result of a rule, and each path that it read with the value found there, or None."""
+    """Whether a rule matches, and each path that it read with the value found there. A missing value is None."""
 
     result: bool
     reads: Json
 
 
 class RuleError(NamedTuple):
-    """The reason why a rule has no result: `code` is missing, type, range, limit or invalid; `pointer` names the
-    operator."""
+    """Explains why a rule has no result.
+
+    `code` is missing, type, range, limit or invalid; `pointer` names the operator.
+    """
 
     code: str
     pointer: str
@@ -47,14 +49,16 @@ class RuleError(NamedTuple):
 
 
 class RuleFault(NamedTuple):
-    """A defect of a rule that is found without data."""
+    """A defect of a rule that the compiler finds, before any data is known."""
 
     path: Path
     message: str
 
     def refuse(self, evaluation: Evaluation, scope: object) -> object:
-        """Raise the error of this fault. A rule with a fault evaluates to it, even if the faulty part is not
-        reached."""
+        """Raise the error of this fault.
+
+        A rule with a fault always ends here, even if the faulty part is not reached.
+        """
         raise EvaluationError("invalid", self.message, path=self.path)
 
 
@@ -70,15 +74,17 @@ class Rule(NamedTuple):
 
 
 def evaluate(rule: Rule, data: Json) -> RuleMatch | RuleError:
-    """Return whether a rule matches these facts, or a RuleError. Never raises."""
+    """Return whether a rule matches these facts, or the error that prevents a result. Never raises."""
     evaluation = Evaluation(data)
     found = evaluate_in(rule, evaluation)
     return found if isinstance(found, RuleError) else RuleMatch(found, evaluation.reads)
 
 
 def evaluate_in(rule: Rule, evaluation: Evaluation) -> bool | RuleError:
-    """Return whether a rule matches, in an evaluation that other rules share. Reads are shared; operations count per
-    rule."""
+    """Return whether a rule matches. The evaluation may be shared with other rules.
+
+    Reads are shared. The limit of operations applies to each rule separately.
+    """
     evaluation.left, evaluation.last = MAX_OPERATIONS, ""
     try:
         result = rule.run(evaluation, evaluation.data)
@@ -92,7 +98,7 @@ def evaluate_in(rule: Rule, evaluation: Evaluation) -> bool | RuleError:
 
 
 def compile_rule(source: object, *, depth: int = MAX_DEPTH) -> Rule:
-    """Return the compiled rule of a JSON value that nests at most `depth` deep. Defects are in `faults`."""
+    """Compile a JSON value to a rule. It may nest at most `depth` deep. Defects are in `faults`."""
     compiler = _Compiler(depth)
     if len(canonical(source)) > MAX_BYTES:
         run = compiler.fault((), f"longer than {MAX_BYTES} bytes")
@@ -105,7 +111,7 @@ def compile_rule(source: object, *, depth: int = MAX_DEPTH) -> Rule:
 
 
 class _Compiler:
-    """Compiles expressions to closures, and collects faults and the paths that are read."""
+    """Compiles expressions to closures, and collects faults and the paths that the rule reads."""
 
     def __init__(self, depth: int) -> None:
         self.faults: list[RuleFault] = []
@@ -148,9 +154,11 @@ class _Compiler:
         call = OperatorCall(self, given, (*path, name), depth, listed, at_root)
         return _guard_operator(operator.build(call), call.path)
 
-    def truth_of(self, source: object) -> Callable[[object], bool]:
-        """Return the function for the truth of an expression's value. A list that is written out or produced is true if
-        it has items."""
+    def build_truth_test(self, source: object) -> Callable[[object], bool]:
+        """Return the function that converts the value of an expression to a boolean.
+
+        A list is true if it has items, but only if the rule writes it out or an operator produces it.
+        """
         match source:
             case list():
                 return bool
@@ -160,7 +168,7 @@ class _Compiler:
 
 
 def _guard_operator(run: Evaluate, path: Path) -> Evaluate:
-    """Return a closure that counts one operation and adds the operator's place to an error without one."""
+    """Return a closure that spends one operation, and adds the operator's path to an error that has no path."""
 
     def guarded(evaluation: Evaluation, scope: object) -> object:
         try:

@@ -1,6 +1,6 @@
-"""The loop guard: detects proposed calls that repeat without a new result (docs/reference/pack.md#loop-guard). Pure.
+"""The loop guard: it detects proposed calls that repeat without a new result (docs/reference/pack.md#loop-guard). Pure.
 
-A fold over the calls that a planner proposes and over their results. A call that trips is not made.
+The guard folds the calls that a planner proposes, and their results. A call that trips the guard is not made.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ from cogcli.base.canonical import digest_of
 from cogcli.declarations.value_types import Json
 
 SAME_RESULT: Final = 3
-"""The number of an identical call that trips if the earlier ones had identical results."""
+"""An identical call trips the guard as the N-th one if the earlier ones had identical results."""
 SAME_CALL: Final = 5
-"""The number of an identical call that trips in any case."""
+"""An identical call trips the guard as the N-th one, whatever the results were."""
 LONGEST_CYCLE: Final = 4
 IDLE_TURNS: Final = 2
-"""The number of consecutive turns without news that trips."""
+"""This number of consecutive turns with nothing new trips the guard."""
 
 
 class LoopTrip(NamedTuple):
-    """The reason why a call, or a further turn, is not made. `again` means that the same key tripped before, which ends
-    the run."""
+    """Explains why a call, or a further turn, is refused.
+
+    `again` is true if the same key tripped the guard before. Then the run ends.
+    """
 
     kind: str
     key: str
@@ -44,12 +46,12 @@ class LoopTrip(NamedTuple):
 
 
 def call_key(capability: str, arguments: Json) -> str:
-    """Return the digest of a call, equal for an equal capability and equal arguments."""
+    """Return the digest of a call. Calls of one capability with equal arguments have equal digests."""
     return digest_of({"capability": capability, "arguments": arguments})
 
 
 class LoopGuard:
-    """The proposed calls of a run so far, with the digests of their results."""
+    """The calls that a run has proposed so far, with the digests of their results."""
 
     def __init__(self) -> None:
         self._history: list[tuple[str, str]] = []
@@ -62,16 +64,16 @@ class LoopGuard:
 
     @property
     def most_identical(self) -> int:
-        """The highest number of proposals of one identical call."""
+        """The highest number of times that one identical call was proposed."""
         return max(self._proposals.values(), default=0)
 
     @property
     def idle_turns(self) -> int:
-        """The number of consecutive turns without news."""
+        """The number of consecutive turns without a new fact, effect, plan or result."""
         return self._idle
 
     def propose(self, capability: str, arguments: Json) -> LoopTrip | None:
-        """Count a proposed call. Return a trip if the call must not be made."""
+        """Count a proposed call. Return a trip if the call is refused."""
         key = call_key(capability, arguments)
         count = self._proposals[key] = self._proposals.get(key, 0) + 1
         results = self._results.get(key, [])
@@ -90,13 +92,16 @@ class LoopGuard:
         return None
 
     def note_result(self, capability: str, arguments: Json, result: object) -> None:
-        """Note the output or the error of a call that was made."""
+        """Record the output or the error of a call."""
         key = call_key(capability, arguments)
         self._history.append((key, capability))
         self._results.setdefault(key, []).append(digest_of(result))
 
     def end_turn(self, news: list[object]) -> LoopTrip | None:
-        """Note the news of a turn: facts, effects, plans, results. Return a trip after too many turns without news."""
+        """Record what is new in a turn: facts, effects, plans, results.
+
+        Return a trip after too many turns with nothing new.
+        """
         fresh = {digest_of(each) for each in news} - self._seen
         self._seen |= fresh
         self._idle = 0 if fresh else self._idle + 1
@@ -108,8 +113,10 @@ class LoopGuard:
         )
 
     def _find_cycle(self, key: str, capability: str) -> tuple[str, ...]:
-        """Return the capabilities of a cycle of 2 to 4 calls that this call would complete a second time. Empty if
-        there is none."""
+        """Return the capabilities of a cycle of 2 to 4 calls if this call would complete the cycle a second time.
+
+        Return an empty tuple if there is no such cycle.
+        """
         history = [*self._history, (key, capability)]
         lengths = range(2, LONGEST_CYCLE + 1)
         again = (history[-n:] for n in lengths if history[-n:] == history[-2 * n : -n])

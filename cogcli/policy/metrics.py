@@ -1,9 +1,8 @@
-"""The metrics of agents' runs, from their logs and decision records (docs/reference/agent-run.md#metrics). Pure.
+"""The metrics of agents' runs, computed from logs and decision records (docs/reference/agent-run.md#metrics). Pure.
 
-1. A call counts if it left, so that its attempt was on disk. Gates and probes are not counted, and a call that policy
-   refused never left.
-2. A ratio over nothing is null, never 0 or 1.
-3. Missing data counts as a failure: a call without a decision does not comply.
+1. Only calls whose attempt is in the log are measured. Calls that policy refused, gates and probes are not.
+2. A ratio with denominator 0 is null, never 0 or 1.
+3. Missing data is a failure: a call without a decision does not comply.
 """
 
 from __future__ import annotations
@@ -35,8 +34,11 @@ _Key = tuple[str | None, str | None]
 
 
 class MeasuredCall(NamedTuple):
-    """One call that left. `complies`: policy allowed it, people approved it at its gates, and its mode was within the
-    ceiling."""
+    """One call with an attempt in the log.
+
+    `complies` is true if policy allowed the call, people approved it at its gates, and its approval mode was within the
+    ceiling.
+    """
 
     complies: bool
     ended: bool = False
@@ -46,7 +48,7 @@ class MeasuredCall(NamedTuple):
 
 
 class MeasuredRun(NamedTuple):
-    """The data of one run that metrics need."""
+    """The measurements of one run."""
 
     pack_ref: str
     intent: str
@@ -62,12 +64,12 @@ class MeasuredRun(NamedTuple):
 
     @property
     def complies(self) -> bool:
-        """Whether all its calls complied."""
+        """Whether all calls of the run comply."""
         return all(call.complies for call in self.calls)
 
 
 class RunMeter:
-    """Measures a run event by event. `ceiling` is its safety mode."""
+    """Measures a run event by event. `ceiling` is the safety mode of the run."""
 
     def __init__(self, ceiling: str) -> None:
         self._ceiling = ceiling
@@ -82,20 +84,23 @@ class RunMeter:
         key = event.run_id, event.step_id
         match read_payload(event):
             case PolicyDecided() as decided:
-                self._decide(key, decided)
+                self._record_decision(key, decided)
             case ApprovalRequested() as request:
                 self._gate_of_request[request.approval_id] = request.gate
             case ApprovalGranted() as granted:
                 self._granted[key].add(self._gate_of_request.get(granted.approval_id))
             case StepStarted(binding=binding) if binding and _is_step(event):
-                self._calls.setdefault(key, MeasuredCall(self._complies(key)))
+                self._calls.setdefault(key, MeasuredCall(self._is_compliant(key)))
             case StepFinished() as ended if key in self._calls:
-                self._calls[key] = _with_ending(self._calls[key], ended)
+                self._calls[key] = _complete_call(self._calls[key], ended)
             case LoopDetected():
                 self._tripped = True
 
-    def _decide(self, key: _Key, decided: PolicyDecided) -> None:
-        """Add a decision about a call. A verdict that requires approval invalidates an earlier approval at its gate."""
+    def _record_decision(self, key: _Key, decided: PolicyDecided) -> None:
+        """Record a decision about a call.
+
+        If its verdict requires approval, an earlier approval at that gate becomes invalid.
+        """
         # A person's answer about a call in doubt is not a permission.
         if decided.rule == IN_DOUBT:
             return
@@ -103,9 +108,12 @@ class RunMeter:
         if decided.verdict in ("allow_with_gate", "escalate"):
             self._granted[key].discard(decided.gate)
 
-    def _complies(self, key: _Key) -> bool:
-        """Return whether a call that leaves now complies: by the last decision about it, the approvals at all its
-        gates, and its mode."""
+    def _is_compliant(self, key: _Key) -> bool:
+        """Return whether a call that starts now complies.
+
+        The last decision must allow the call, all its gates must have an approval, and its approval mode must be within
+        the ceiling.
+        """
         decisions = self._decisions.get(key)
         if not decisions:
             return False
@@ -115,7 +123,7 @@ class RunMeter:
         return decision in ("allow", "audit") and within and gates <= self._granted[key]
 
     def finish(self, record: Json, duration_ms: float | None) -> MeasuredRun:
-        """Return the measured run, with data of its decision record and its duration."""
+        """Return the measured run with its duration and the data of its decision record."""
         decision = DecisionFile.of(record)
         return MeasuredRun(
             decision.lineage.pack_ref or "",
@@ -130,25 +138,27 @@ class RunMeter:
 
 
 def _is_step(event: Event) -> bool:
-    """Return whether an event belongs to a step of a skill, not to a call inside one."""
+    """Return whether an event is about a step of a skill. Events about a gate, a probe or an item are not."""
     return bool(event.step_id) and not StepPath(event.step_id or "").in_call
 
 
 class RecordedAttempts(Record):
-    """The attempts of a call as the log holds them, also those that are not objects."""
+    """The attempts of a call as the log holds them, including values that are not objects."""
 
     attempts: list[object]
 
 
 class AttemptStatus(Record):
-    """The status of an attempt."""
+    """The status of one attempt."""
 
     status: object = None
 
 
-def _with_ending(call: MeasuredCall, ended: StepFinished) -> MeasuredCall:
-    """Return the call with its ending. Skipped attempts are ignored; an attempt that is not an object counts as
-    failed."""
+def _complete_call(call: MeasuredCall, ended: StepFinished) -> MeasuredCall:
+    """Return the call completed with the data of its closing event.
+
+    Skipped attempts are ignored. An attempt that is not an object is a failed one.
+    """
     recorded = read_record(RecordedAttempts, ended.json).attempts
     statuses = [read_record(AttemptStatus, each).status for each in recorded]
     made = [status for status in statuses if status != "skipped"]
@@ -157,7 +167,7 @@ def _with_ending(call: MeasuredCall, ended: StepFinished) -> MeasuredCall:
 
 
 class Ratio(NamedTuple):
-    """A metric over some runs."""
+    """The numerator and the denominator of a metric."""
 
     numerator: float
     denominator: int
@@ -172,7 +182,7 @@ Runs = Sequence[MeasuredRun]
 
 
 def _ratio_of_true(found: Iterable[bool]) -> Ratio:
-    """Return the number of true values as a ratio of all."""
+    """Return the ratio of true values to all values."""
     held = list(found)
     return Ratio(sum(held), len(held))
 
@@ -181,7 +191,7 @@ def _calls(runs: Runs) -> Iterator[MeasuredCall]:
     return (call for run in runs for call in run.calls)
 
 
-def _mean_time(runs: Runs) -> Ratio:
+def _measure_mean_time(runs: Runs) -> Ratio:
     safe = [run for run in runs if run.status == "completed" and run.complies]
     times = [run.duration_ms for run in safe if run.duration_ms is not None]
     return Ratio(sum(times), len(times))
@@ -207,7 +217,7 @@ METRICS: Final[dict[str, Callable[[Runs], Ratio]]] = {
     # Calls with an allowing decision, an approval at each gate, and a mode within the ceiling / calls.
     "policy_compliance_rate": lambda runs: _ratio_of_true(call.complies for call in _calls(runs)),
     # Active milliseconds of completed runs that complied / those runs.
-    "mean_time_to_safe_completion_ms": _mean_time,
+    "mean_time_to_safe_completion_ms": _measure_mean_time,
     # Runs with a trip of the loop guard / runs.
     "loop_guard_trip_rate": lambda runs: _ratio_of_true(run.tripped for run in runs),
 }
@@ -215,7 +225,7 @@ METRICS: Final[dict[str, Callable[[Runs], Ratio]]] = {
 
 
 class Measure(NamedTuple):
-    """A metric over the runs of one intent, or over all runs for None."""
+    """One metric over the runs of an intent. `intent` is None for the metric over all runs."""
 
     metric: str
     intent: str | None
@@ -223,11 +233,11 @@ class Measure(NamedTuple):
 
     def to_payload(self) -> Json:
         """Return the measure as JSON."""
-        return {"metric": self.metric, "intent": self.intent, **_figures(self.ratio)}
+        return {"metric": self.metric, "intent": self.intent, **_ratio_to_payload(self.ratio)}
 
 
 def measure(runs: Runs) -> list[Measure]:
-    """Return every metric over all runs, then over those of each intent."""
+    """Compute every metric over all runs, then over the runs of each intent."""
     intents = sorted({run.intent for run in runs})
     groups: list[tuple[str | None, Runs]] = [(None, runs)]
     groups += [
@@ -242,7 +252,7 @@ def measure(runs: Runs) -> list[Measure]:
 
 
 class TargetResult(NamedTuple):
-    """A pack's target for a metric, and the value over its runs."""
+    """A target that a pack sets for a metric, and the value of the metric over the pack's runs."""
 
     pack_ref: str
     target: MetricTarget
@@ -250,7 +260,7 @@ class TargetResult(NamedTuple):
 
     @property
     def status(self) -> str:
-        """`met`, `missed`, or `unmeasured` if there are no data."""
+        """`met`, `missed`, or `unmeasured` if the metric has no value."""
         value = self.ratio.value
         return "unmeasured" if value is None else "missed" if value < self.target.min else "met"
 
@@ -261,11 +271,16 @@ class TargetResult(NamedTuple):
             "min": self.target.min,
             "intent": self.target.intent or None,
         }
-        return {"pack_ref": self.pack_ref, **target, "status": self.status, **_figures(self.ratio)}
+        return {
+            "pack_ref": self.pack_ref,
+            **target,
+            "status": self.status,
+            **_ratio_to_payload(self.ratio),
+        }
 
 
 def judge(runs: Runs, targets: Mapping[str, Iterable[MetricTarget]]) -> list[TargetResult]:
-    """Return the result of each pack's targets over the runs under exactly that pack."""
+    """Compare each pack's targets with the metrics over the runs under exactly that pack."""
     found = []
     for pack_ref, wanted in targets.items():
         for target in wanted:
@@ -283,5 +298,5 @@ def judge(runs: Runs, targets: Mapping[str, Iterable[MetricTarget]]) -> list[Tar
     return found
 
 
-def _figures(ratio: Ratio) -> Json:
+def _ratio_to_payload(ratio: Ratio) -> Json:
     return {"numerator": ratio.numerator, "denominator": ratio.denominator, "value": ratio.value}

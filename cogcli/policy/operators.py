@@ -23,10 +23,10 @@ from cogcli.policy.evaluation import (
     Evaluation,
     EvaluationError,
     OperatorCall,
-    in_range,
     require_integer,
     require_list,
     require_number,
+    require_safe_number,
     require_text,
     same,
     segments_of,
@@ -35,7 +35,7 @@ from cogcli.policy.evaluation import (
 
 def _var(call: OperatorCall) -> Evaluate:
     written, default = call.arguments[0], call.argument(1) if len(call.arguments) == 2 else None
-    path = _path_from(written)
+    path = _parse_path(written)
     if path is None:
         return call.fault("the path of `var` is not written out")
     if call.at_root:
@@ -53,8 +53,8 @@ def _var(call: OperatorCall) -> Evaluate:
     return read
 
 
-def _path_from(value: object) -> str | None:
-    """Return the path that a value names: text, or a whole number. None for any other value."""
+def _parse_path(value: object) -> str | None:
+    """Return the path in a value: a text, or a whole number as text. None for any other value."""
     if isinstance(value, str):
         return value
     if type(value) is int:
@@ -63,19 +63,19 @@ def _path_from(value: object) -> str | None:
 
 
 def _add_paths(call: OperatorCall, written: list[object]) -> None:
-    """Add the names of `missing` to the compiler's paths. Computed names may be any path."""
+    """Add the arguments of `missing` to the paths that the rule reads. A computed argument may be any path."""
     if call.at_root:
-        paths = map(_path_from, written)
+        paths = map(_parse_path, written)
         call.compiler.paths.update(path for path in paths if path is not None)
         call.compiler.computed |= any(isinstance(name, dict | list) for name in written)
 
 
 def _find_absent(evaluation: Evaluation, scope: object, names: list[object]) -> list[object]:
-    """Return the names without a value."""
+    """Return those of the paths that have no value."""
     evaluation.spend(len(names))
     absent = []
     for name in names:
-        path = _path_from(name)
+        path = _parse_path(name)
         path = require_text(name) if path is None else path
         if evaluation.look_up(scope, path, segments_of(path)) is MISSING:
             absent.append(name)
@@ -83,28 +83,28 @@ def _find_absent(evaluation: Evaluation, scope: object, names: list[object]) -> 
 
 
 def _missing(call: OperatorCall) -> Evaluate:
-    """Compile `missing`. The names are the arguments, or the items of a single list."""
+    """Compile `missing`. The paths are its arguments, or the items of its only argument if that is a list."""
     parts = call.every()
-    _add_paths(call, _items_of(call.arguments))
+    _add_paths(call, _unpack_single_list(call.arguments))
 
     def missing(evaluation: Evaluation, scope: object) -> list[object]:
         values = [part(evaluation, scope) for part in parts]
-        return _find_absent(evaluation, scope, _items_of(values))
+        return _find_absent(evaluation, scope, _unpack_single_list(values))
 
     return missing
 
 
-def _items_of(values: list[object]) -> list[object]:
-    """Return the items of a single list, or several values themselves."""
+def _unpack_single_list(values: list[object]) -> list[object]:
+    """Return the items of a list that is the only value, otherwise the values themselves."""
     first = values[0] if len(values) == 1 else None
     return first if isinstance(first, list) else values
 
 
 def _missing_some(call: OperatorCall) -> Evaluate:
-    """Compile `missing_some`. The names are the items of a list."""
+    """Compile `missing_some`. The paths are the items of its second argument."""
     needed, names = call.every()
     written = call.arguments[1]
-    _add_paths(call, _items_of([written]))
+    _add_paths(call, _unpack_single_list([written]))
 
     def missing_some(evaluation: Evaluation, scope: object) -> list[object]:
         least = needed(evaluation, scope)
@@ -130,8 +130,10 @@ def _if(call: OperatorCall) -> Evaluate:
 
 
 def _short_circuit(decisive: bool) -> Callable[[OperatorCall], Evaluate]:
-    """Compile `and` or `or`: the first value whose truth decides, otherwise the last one. Later arguments are not
-    evaluated."""
+    """Compile `and` or `or`. The result is the first value with the truth `decisive`, otherwise the last value.
+
+    Later arguments are not evaluated.
+    """
 
     def build(call: OperatorCall) -> Evaluate:
         parts = [call.valued_condition(number) for number in range(len(call.arguments))]
@@ -159,7 +161,7 @@ def _not(call: OperatorCall) -> Evaluate:
 
 
 def _apply_to_all(function: Callable[..., object]) -> Callable[[OperatorCall], Evaluate]:
-    """Compile an operator that is a function of the values of all its arguments."""
+    """Compile an operator that applies a function to the values of all its arguments."""
 
     def build(call: OperatorCall) -> Evaluate:
         parts = call.every()
@@ -174,7 +176,7 @@ def _apply_to_all(function: Callable[..., object]) -> Callable[[OperatorCall], E
 
 
 def _compare_numbers(holds: Callable[[float, float], bool]) -> Callable[[OperatorCall], Evaluate]:
-    """Compile a comparison of two numbers, or of three as `between`."""
+    """Compile a comparison of two numbers. With three numbers, both adjacent pairs must hold."""
 
     def compare(first: object, second: object, third: object = MISSING) -> bool:
         low, middle = require_number(first), require_number(second)
@@ -185,7 +187,7 @@ def _compare_numbers(holds: Callable[[float, float], bool]) -> Callable[[Operato
 
 
 def _subtract(first: object, second: object = MISSING) -> Number:
-    return in_range(
+    return require_safe_number(
         -require_number(first)
         if second is MISSING
         else require_number(first) - require_number(second)
@@ -193,33 +195,35 @@ def _subtract(first: object, second: object = MISSING) -> Number:
 
 
 def _divide(dividend: object, divisor: object) -> Number:
-    a, b = require_number(dividend), _divisor(divisor)
-    return in_range(a // b if a % b == 0 else a / b)
+    a, b = require_number(dividend), _require_divisor(divisor)
+    return require_safe_number(a // b if a % b == 0 else a / b)
 
 
 def _remainder(dividend: object, divisor: object) -> Number:
     """Return the remainder with the sign of the dividend."""
-    a, b = require_number(dividend), _divisor(divisor)
+    a, b = require_number(dividend), _require_divisor(divisor)
     rest = math.fmod(a, b)
     return int(rest) if type(a) is int and type(b) is int else rest
 
 
-def _divisor(value: object) -> Number:
+def _require_divisor(value: object) -> Number:
     if require_number(value) == 0:
         raise EvaluationError("range", "division by zero")
     return require_number(value)
 
 
-def _total(combine: Callable[[list[Number]], Number]) -> Callable[[OperatorCall], Evaluate]:
+def _combine_numbers(
+    combine: Callable[[list[Number]], Number],
+) -> Callable[[OperatorCall], Evaluate]:
     return _apply_to_all(
-        lambda *values: in_range(combine([require_number(value) for value in values]))
+        lambda *values: require_safe_number(combine([require_number(value) for value in values]))
     )
 
 
 def _product(numbers: list[Number]) -> Number:
     product: Number = 1
     for number in numbers:
-        product = in_range(product * number)
+        product = require_safe_number(product * number)
     return product
 
 
@@ -231,8 +235,10 @@ def _cat(*values: object) -> str:
 
 
 def _substr(value: object, start: object, length: object = MISSING) -> str:
-    """Return a part of a text. A negative start counts from the end; a negative length drops that many characters
-    there."""
+    """Return a substring.
+
+    A negative start is relative to the end; a negative length drops that many characters at the end.
+    """
     rest = require_text(value)[require_integer(start) :]
     return rest if length is MISSING else rest[: require_integer(length)]
 
@@ -252,7 +258,7 @@ def _in(call: OperatorCall) -> Evaluate:
 
 
 def _merge(call: OperatorCall) -> Evaluate:
-    """Compile `merge`: lists are joined, and a constant that is not a list is one item."""
+    """Compile `merge`: it concatenates lists. A constant that is not a list becomes one item."""
     sources = call.arguments
     parts = [
         call.argument(number)
@@ -272,7 +278,7 @@ def _merge(call: OperatorCall) -> Evaluate:
 def _loop(
     walk: Callable[[Iterable[tuple[object, object]]], object], *, condition: bool
 ) -> Callable[[OperatorCall], Evaluate]:
-    """Compile an operator that evaluates its second argument for each item of its first, with the item in scope."""
+    """Compile an operator that evaluates its second argument for each item of its first. The item is the scope."""
 
     def build(call: OperatorCall) -> Evaluate:
         items = call.argument(0)
@@ -284,15 +290,17 @@ def _loop(
     return build
 
 
-def _results_by_item(results: Iterable[tuple[object, object]]) -> list[object]:
-    """Return for each item whether the condition holds. All items are evaluated, so that an error in any of them
-    counts."""
+def _list_results(results: Iterable[tuple[object, object]]) -> list[object]:
+    """Return whether the condition holds, for each item.
+
+    All items are evaluated, so that an error in any of them is raised.
+    """
     return [holds for _, holds in results]
 
 
 def _all(results: Iterable[tuple[object, object]]) -> bool:
-    """Return whether the condition holds for each item, and there is at least one."""
-    held = _results_by_item(results)
+    """Return whether the condition holds for every item. False if there are no items."""
+    held = _list_results(results)
     return bool(held) and False not in held
 
 
@@ -309,7 +317,7 @@ def _reduce(call: OperatorCall) -> Evaluate:
 
 
 class Operator(NamedTuple):
-    """An operator: its number of arguments, and the function that builds its closure."""
+    """An operator of rules: its allowed number of arguments, and the function that compiles it."""
 
     least: int
     most: int | None
@@ -317,7 +325,7 @@ class Operator(NamedTuple):
 
     @property
     def takes(self) -> str:
-        """The number of arguments in words."""
+        """A phrase for the allowed number of arguments."""
         if self.most is None:
             return f"{self.least} or more arguments"
         many = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
@@ -342,24 +350,22 @@ OPERATORS: Final[dict[str, Operator]] = {
     "<=": Operator(2, 3, _compare_numbers(operator.le)),
     ">": Operator(2, 2, _compare_numbers(operator.gt)),
     ">=": Operator(2, 2, _compare_numbers(operator.ge)),
-    "+": Operator(1, None, _total(sum)),
+    "+": Operator(1, None, _combine_numbers(sum)),
     "-": Operator(1, 2, _apply_to_all(_subtract)),
-    "*": Operator(1, None, _total(_product)),
+    "*": Operator(1, None, _combine_numbers(_product)),
     "/": Operator(2, 2, _apply_to_all(_divide)),
     "%": Operator(2, 2, _apply_to_all(_remainder)),
-    "min": Operator(1, None, _total(min)),
-    "max": Operator(1, None, _total(max)),
+    "min": Operator(1, None, _combine_numbers(min)),
+    "max": Operator(1, None, _combine_numbers(max)),
     "map": Operator(2, 2, _loop(lambda results: [value for _, value in results], condition=False)),
     "filter": Operator(
         2, 2, _loop(lambda results: [item for item, kept in results if kept], condition=True)
     ),
     "reduce": Operator(3, 3, _reduce),
     "all": Operator(2, 2, _loop(_all, condition=True)),
-    "some": Operator(
-        2, 2, _loop(lambda results: True in _results_by_item(results), condition=True)
-    ),
+    "some": Operator(2, 2, _loop(lambda results: True in _list_results(results), condition=True)),
     "none": Operator(
-        2, 2, _loop(lambda results: True not in _results_by_item(results), condition=True)
+        2, 2, _loop(lambda results: True not in _list_results(results), condition=True)
     ),
     "merge": Operator(1, None, _merge),
     "in": Operator(2, 2, _in),
@@ -367,4 +373,4 @@ OPERATORS: Final[dict[str, Operator]] = {
     "substr": Operator(2, 3, _apply_to_all(_substr)),
 }
 MAKES_LIST: Final = frozenset(("missing", "missing_some", "map", "filter", "merge"))
-"""Operators whose result is always a list. Only for such a list emptiness is a truth value."""
+"""Operators whose result is always a list. Only such a list has a truth value."""

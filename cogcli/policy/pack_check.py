@@ -23,9 +23,9 @@ Path = tuple[str | int, ...]
 def check_references(
     pack: Pack, report: ProblemReport, capabilities: Collection[str] | None
 ) -> None:
-    """Report unknown names: capabilities, skills, gates, intents, decisions, templates, outcomes and slots.
+    """Report unknown names of capabilities, skills, gates, intents, decisions, templates, outcomes and slots.
 
-    With `capabilities` None names of capabilities and skills are not checked.
+    If `capabilities` is None, the names of capabilities and skills are not checked.
     """
     for path, kind, name, known in _find_references(pack, capabilities):
         if known is not None and name not in known:
@@ -41,7 +41,7 @@ unknown."""
 def _find_references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
     yield from _find_policy_references(pack, capabilities)
     for id in pack.tooling.capabilities:
-        yield ("tooling_layer", "capabilities", id), _name_kind(id), id, capabilities
+        yield ("tooling_layer", "capabilities", id), _kind_of_name(id), id, capabilities
     yield from _find_intent_references(pack, capabilities)
     yield from _find_slot_references(pack)
     yield from _find_template_references(pack)
@@ -67,7 +67,7 @@ def _find_policy_references(
     for number, (role, permission) in enumerate(policy.permissions.items()):
         for place, id in enumerate(permission.allow):
             path: Path = ("policy_layer", "permissions", number, "allow", place)
-            yield path, f"{_name_kind(id)} for `{role}`", id, capabilities
+            yield path, f"{_kind_of_name(id)} for `{role}`", id, capabilities
     for kind, guardrails in (
         ("must_refuse", policy.guardrails.must_refuse),
         ("must_escalate", policy.guardrails.must_escalate),
@@ -88,7 +88,7 @@ def _find_intent_references(
     for number, intent in enumerate(pack.decisions.intents.values()):
         path: Path = (_DECISIONS, "intents", number)
         for place, id in enumerate(intent.capabilities):
-            yield (*path, "capabilities", place), _name_kind(id), id, capabilities
+            yield (*path, "capabilities", place), _kind_of_name(id), id, capabilities
         for place, id in enumerate(intent.templates):
             yield (*path, "templates", place), "template", id, pack.decisions.task_templates
 
@@ -121,7 +121,7 @@ def _find_template_references(pack: Pack) -> Iterator[_Reference]:
                 yield (*path, "outcome", key), "outcome", outcome, decision.outcomes
 
 
-def _name_kind(id: str) -> str:
+def _kind_of_name(id: str) -> str:
     return "skill" if id.startswith(NESTED) else "capability"
 
 
@@ -150,7 +150,7 @@ def check_rules(pack: Pack, report: ProblemReport, capabilities: Collection[str]
 def _check_contradiction(
     rule: PolicyRule, seen: dict[bytes, PolicyRule], report: ProblemReport
 ) -> None:
-    """Report an enforced rule with the scope and condition of an earlier rule but another verdict."""
+    """Report an enforced rule if an earlier rule has the same scope and condition but another verdict."""
     if not rule.is_enforced:
         return
     key = canonical([rule.condition, rule.scope.intents, rule.scope.capabilities])
@@ -165,8 +165,8 @@ def _check_contradiction(
         )
 
 
-class RuleTest(NamedTuple):
-    """One test of a rule. `expected` is match, no_match or error; `found` may also be absent."""
+class RuleTestResult(NamedTuple):
+    """The result of one test of a rule. `expected` is match, no_match or error; `found` may also be absent."""
 
     rule_id: str
     number: int
@@ -180,26 +180,30 @@ class RuleTest(NamedTuple):
         return self.found == self.expected
 
 
-def run_tests(rules: Iterable[PolicyRule]) -> list[RuleTest]:
-    """Return the results of the rules' tests. An enforced rule without a match or a no_match test fails a test of
-    number 0."""
+def run_tests(rules: Iterable[PolicyRule]) -> list[RuleTestResult]:
+    """Run the tests of all rules and return their results.
+
+    An enforced rule without a test for a match, or without one for no match, has a failed result with number 0.
+    """
     return [test for rule in rules for test in (*_run_rule_tests(rule), *_find_missing_tests(rule))]
 
 
-def _run_rule_tests(rule: PolicyRule) -> Iterator[RuleTest]:
+def _run_rule_tests(rule: PolicyRule) -> Iterator[RuleTestResult]:
     compiled = compile_rule(rule.condition)
     for number, test in enumerate(rule.tests, 1):
         result = evaluate(compiled, test.data)
         if isinstance(result, RuleMatch):
-            yield RuleTest(
+            yield RuleTestResult(
                 rule.rule_id, number, test.expect, "match" if result.result else "no_match"
             )
         else:
-            yield RuleTest(rule.rule_id, number, test.expect, "error", result.message)
+            yield RuleTestResult(rule.rule_id, number, test.expect, "error", result.message)
 
 
-def _find_missing_tests(rule: PolicyRule) -> Iterator[RuleTest]:
+def _find_missing_tests(rule: PolicyRule) -> Iterator[RuleTestResult]:
     expected: set[object] = {test.expect for test in rule.tests}
     for needed in ("match", "no_match"):
         if rule.is_enforced and needed not in expected:
-            yield RuleTest(rule.rule_id, 0, needed, "absent", f"no test that expects {needed}")
+            yield RuleTestResult(
+                rule.rule_id, 0, needed, "absent", f"no test that expects {needed}"
+            )

@@ -12,8 +12,10 @@ from cogcli.declarations.value_types import Json
 
 
 class PolicyChange(NamedTuple):
-    """A part of a policy that was added, removed or changed. `members` maps each differing member to (before,
-    after)."""
+    """A part of a policy that was added, removed or changed.
+
+    `members` maps each member that differs to its values (before, after).
+    """
 
     kind: str
     id: str
@@ -27,14 +29,16 @@ class PolicyChange(NamedTuple):
 
 
 def diff_packs(old: Pack, new: Pack) -> list[PolicyChange]:
-    """Return the changes that affect decisions about calls, in the order of the parts of a pack. Texts, tests and
-    rationales are ignored."""
+    """Return the changes that affect decisions about calls, in the order of a pack's parts.
+
+    Descriptive texts, tests and rationales are ignored.
+    """
     before, after = _collect_parts(old), _collect_parts(new)
     return [change for kind in before for change in _find_changes(kind, before[kind], after[kind])]
 
 
 def _collect_parts(pack: Pack) -> dict[str, dict[str, Json]]:
-    """Return by kind and id all parts that affect decisions about calls."""
+    """Collect by kind and id all parts that affect decisions about calls."""
     layer, decisions = pack.policy, pack.decisions
     guardrails = {
         "must_refuse": layer.guardrails.must_refuse,
@@ -42,12 +46,12 @@ def _collect_parts(pack: Pack) -> dict[str, dict[str, Json]]:
     }
     return {
         "rule": {rule.rule_id: _rule_members(rule) for rule in layer.rules},
-        "gate": {name: _members_of(gate) for name, gate in layer.gates.items()},
+        "gate": {name: _list_members(gate) for name, gate in layer.gates.items()},
         "guardrail": {
-            f"{kind}.{each.id}": _members_of(each) for kind, found in guardrails.items() for each in found
+            f"{kind}.{each.id}": _list_members(each) for kind, found in guardrails.items() for each in found
         },
         "permission": {role: {"allow": sorted(each.allow)} for role, each in layer.permissions.items()},
-        "capability": {id: _members_of(tool) for id, tool in pack.tooling.capabilities.items()},
+        "capability": {id: _list_members(tool) for id, tool in pack.tooling.capabilities.items()},
         "intent": {id: {"capabilities": sorted(each.capabilities)} for id, each in decisions.intents.items()},
         "decision": {
             key: {"required_evidence": list(each.required_evidence)} for key, each in decisions.decisions.items()
@@ -64,7 +68,7 @@ def _collect_parts(pack: Pack) -> dict[str, dict[str, Json]]:
 def _rule_members(rule: PolicyRule) -> Json:
     return {
         "mode": rule.mode,
-        "applies_to": _members_of(rule.scope),
+        "applies_to": _list_members(rule.scope),
         "if": rule.condition,
         "verdict": rule.then.verdict,
         "gate": rule.then.gate,
@@ -73,8 +77,8 @@ def _rule_members(rule: PolicyRule) -> Json:
     }
 
 
-def _members_of(part: Spec) -> Json:
-    """Return the members of a part as JSON, including those with default values."""
+def _list_members(part: Spec) -> Json:
+    """Return the members of a part as JSON, including members with default values."""
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in vars(part).items()

@@ -1,7 +1,7 @@
 """The three checks before a call: permission, rule, situation (docs/reference/pack.md#checks). Pure.
 
 A rule that reads neither facts nor arguments belongs to the second check, any other rule to the third. The strictest
-enforced match counts; a rule without a result denies. Rules are compiled once, and indexed by capability.
+enforced rule that matches decides; a rule without a result denies. Rules are compiled once, and indexed by capability.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ MASK: Final = "mask:"
 
 
 class GovernedCall(NamedTuple):
-    """A call as the checks see it. `arguments` None means that they are not known yet, so rules about them wait."""
+    """The data of a call that the checks read.
+
+    `arguments` is None while the arguments are unknown. Rules that read arguments are then not evaluated.
+    """
 
     capability: str
     approval_mode: str
@@ -46,9 +49,9 @@ class GovernedCall(NamedTuple):
     host: str = ""
     """The host that the call goes to. Empty for a call that stays on this machine."""
     inside: tuple[str, ...] = ()
-    """The skill tools around the call."""
+    """The skill tools that the call is nested in."""
     asks_inside: bool = False
-    """Whether only calls inside it make it destructive. These have gates of their own."""
+    """Whether only calls nested in this one make it destructive. Those calls have their own gates."""
 
 
 class CompiledPolicyRule(NamedTuple):
@@ -76,8 +79,7 @@ def _compile(declared: PolicyRule) -> CompiledPolicyRule:
 
 
 def _may_read_state(declared: PolicyRule) -> bool:
-    """Return whether the bytes of a condition hint at a read of `state`: the word, the path of the whole, or computed
-    names.
+    """Return whether a condition may read `state`, judged by its text: the word, the empty path, or computed paths.
 
     Compiling each rule of a large pack would take longer than a run.
     """
@@ -86,7 +88,10 @@ def _may_read_state(declared: PolicyRule) -> bool:
 
 
 def _state_parts(condition: Rule) -> frozenset[str]:
-    """Return the parts of `state` that a condition may read. All of them if it names the whole, or computes names."""
+    """Return the parts of `state` that a condition may read.
+
+    All parts are returned if the condition reads the whole of `state`, or computes paths.
+    """
     if condition.computed or not condition.paths.isdisjoint(("", "state")):
         return STATE_PARTS
     named = (path.split(".") for path in condition.paths)
@@ -128,7 +133,7 @@ class Policy:
 
     @classmethod
     def of(cls, pack: Pack) -> Policy:
-        """Return the policy of one pack."""
+        """Return the policy that a pack declares."""
         layer, intents = pack.policy, pack.decisions.intents
         return cls(
             permissions={role: each.allow for role, each in layer.permissions.items()},
@@ -139,28 +144,27 @@ class Policy:
 
     @property
     def intuition_mode(self) -> IntuitionMode:
-        """The mode of the rules in a run: `interventive` if each is enforced, `hybrid` if some are, otherwise
-        `advisory`."""
+        """The mode of the rules: `interventive` if all are enforced, `hybrid` if some are, otherwise `advisory`."""
         enforced = {rule.is_enforced for rule in self._rules}
         return "hybrid" if len(enforced) > 1 else "interventive" if True in enforced else "advisory"
 
     @property
     def state_parts(self) -> frozenset[str]:
-        """The parts of the run's `state` that any rule may read."""
+        """The parts of the run's `state` that at least one rule may read."""
         able = [place for place, rule in enumerate(self._rules) if _may_read_state(rule)]
         return frozenset[str]().union(
             *[_state_parts(self._rule(place).condition) for place in able]
         )
 
     def rules_for(self, intent: str, capability: str) -> _Rules:
-        """Return the rules that apply to a capability under an intent, in the order of the pack."""
+        """Return the rules that apply to a capability under an intent, in declared order."""
         places = sorted((*self._by_name.get(capability, ()), *self._by_pattern))
         return tuple(
-            self._rule(place) for place in places if self._applies(place, intent, capability)
+            self._rule(place) for place in places if self._is_applicable(place, intent, capability)
         )
 
-    def _by_stage(self, intent: str, capability: str) -> tuple[_Rules, _Rules]:
-        """Return the rules of the second check and of the third. The result is cached."""
+    def _find_rules_by_stage(self, intent: str, capability: str) -> tuple[_Rules, _Rules]:
+        """Return the rules for the second check and for the third. The result is cached."""
         key = intent, capability
         if key not in self._by_call:
             rules = self.rules_for(intent, capability)
@@ -170,7 +174,7 @@ class Policy:
             self._by_call[key] = second, third
         return self._by_call[key]
 
-    def _applies(self, place: int, intent: str, capability: str) -> bool:
+    def _is_applicable(self, place: int, intent: str, capability: str) -> bool:
         scope = self._rules[place].scope
         return applies(scope.intents, intent) and applies(scope.capabilities, capability)
 
@@ -180,16 +184,18 @@ class Policy:
         return self._compiled[place]
 
     def decide(self, intent: str, call: GovernedCall, data: Json) -> Verdict:
-        """Return the verdict on a call. Rules see `data`: request and run, slots with their facts, `args`, run
-        state."""
+        """Return the verdict on a call.
+
+        `data` is what rules read: request, run, slots with their facts, `args`, state of the run.
+        """
         by_tool = any(self.offers(intent, call.role, tool) for tool in call.inside)
-        refusal = self._permission_refusal(call, by_tool=by_tool)
+        refusal = self._find_permission_refusal(call, by_tool=by_tool)
         if refusal:
             return self._deny("permission", refusal, call)
-        if not by_tool and not self._lists(intent, call.capability):
+        if not by_tool and not self._is_in_intent(intent, call.capability):
             return self._deny("rule", "not_in_intent", call)
         judged = _Judgment(call, data)
-        for rules in self._by_stage(intent, call.capability):
+        for rules in self._find_rules_by_stage(intent, call.capability):
             for rule in rules:
                 judged.judge(rule)
             if judged.verdict in ("deny", "refuse"):
@@ -197,18 +203,18 @@ class Policy:
         return judged.result(self._hosts)
 
     def offers(self, intent: str, role: str, id: str) -> bool:
-        """Return whether a role may use a capability or skill, and the intent lists it."""
-        return self._permits(role, id) and self._lists(intent, id)
+        """Return whether a role is permitted to use a capability or skill that the intent lists."""
+        return self._is_permitted(role, id) and self._is_in_intent(intent, id)
 
-    def _permits(self, role: str, id: str) -> bool:
+    def _is_permitted(self, role: str, id: str) -> bool:
         return id in self._permissions.get(role, ())
 
-    def _lists(self, intent: str, id: str) -> bool:
+    def _is_in_intent(self, intent: str, id: str) -> bool:
         listed = self._intents.get(intent)
         return listed is not None and id in listed.capabilities
 
-    def _permission_refusal(self, call: GovernedCall, *, by_tool: bool) -> str:
-        if not by_tool and not self._permits(call.role, call.capability):
+    def _find_permission_refusal(self, call: GovernedCall, *, by_tool: bool) -> str:
+        if not by_tool and not self._is_permitted(call.role, call.capability):
             return "permission_denied"
         return "above_safety_mode" if is_above(call.approval_mode, call.safety_mode) else ""
 
@@ -218,7 +224,7 @@ class Policy:
 
 
 class _Judgment:
-    """The verdict on one call while its rules are evaluated."""
+    """The verdict on one call, updated rule by rule."""
 
     def __init__(self, call: GovernedCall, data: Json) -> None:
         self.verdict, self._stage, self._reason = "allow", "situation", "no_rule"
@@ -230,7 +236,7 @@ class _Judgment:
         self._obligations: dict[str, None] = {}
 
     def judge(self, rule: CompiledPolicyRule) -> None:
-        """Apply one rule."""
+        """Evaluate one rule and update the verdict."""
         declared, stage = rule.declared, rule.stage
         if rule.needs_arguments and self._call.arguments is None:
             return
@@ -252,7 +258,7 @@ class _Judgment:
             )
 
     def _find_verdict(self, rule: CompiledPolicyRule, error: RuleError | None) -> tuple[str, str]:
-        """Return the verdict of a rule that matches, or has no result because of an error, and its reason."""
+        """Return the verdict of a rule and its reason. The rule matches, or `error` explains why it has no result."""
         declared = rule.declared
         if error is not None:
             self._errors.append(
@@ -264,7 +270,7 @@ class _Judgment:
         return declared.then.verdict, declared.rule_id
 
     def result(self, hosts: frozenset[str] | None) -> Verdict:
-        """Return the verdict, with the requirements of its approval mode."""
+        """Return the final verdict, after the requirements of the call's approval mode are applied."""
         mode = self._call.approval_mode
         if self.verdict in ("allow", "allow_with_gate"):
             self._apply_mode(mode, hosts)
@@ -287,7 +293,7 @@ class _Judgment:
         )
 
     def _apply_mode(self, mode: str, hosts: frozenset[str] | None) -> None:
-        """Add the obligations of an approval mode. Deny a call that the mode forbids."""
+        """Add the obligations of an approval mode. Deny the call if the mode forbids it."""
         if is_above(mode, "read_only"):
             self._obligations["idempotency_key"] = None
         if is_above(mode, "network"):
@@ -302,8 +308,10 @@ class _Judgment:
             self._rule = self._gate = ""
 
     def _find_broken_obligation(self, rule: PolicyRule) -> str:
-        """Return why a matching rule denies despite its verdict: an unknown obligation or a broken limit. Empty
-        otherwise."""
+        """Return the reason why a matching rule denies: an argument beyond its limit, or an unknown obligation.
+
+        Return an empty string if there is none.
+        """
         arguments = self._call.arguments or {}
         for name, limit in rule.then.limits.items():
             if name not in arguments or not _is_within(arguments[name], limit):
@@ -314,7 +322,7 @@ class _Judgment:
 
 
 def _is_within(value: object, limit: ArgumentLimit) -> bool:
-    """Return whether an argument is within its limits. A value that is not a number is within no bound."""
+    """Return whether an argument is within its limits. Only a number can be within `min` and `max`."""
     if limit.enum is not None and not any(equal(value, allowed) for allowed in limit.enum):
         return False
     if limit.max is None and limit.min is None:
@@ -327,20 +335,19 @@ def _is_within(value: object, limit: ArgumentLimit) -> bool:
 
 
 def _explain_error(error: RuleError, stage: str) -> str:
-    """Return the reason for a rule without a result: the missing evidence, if that is the cause."""
+    """Return the reason for denying when a rule has no result: missing evidence if that is the cause."""
     if error.code == "missing" and stage == "situation":
         return f"evidence_missing:{error.missing}"
     return "policy_eval_error"
 
 
 def applies(patterns: Sequence[str], name: str) -> bool:
-    """Return whether a name fits one of the patterns, in which `*` stands for any text. An empty list fits every
-    name."""
+    """Return whether a name matches one of the patterns. `*` matches any text. An empty list matches every name."""
     return not patterns or any(_matches_pieces(pattern.split("*"), name) for pattern in patterns)
 
 
 def _matches_pieces(pieces: list[str], name: str) -> bool:
-    """Return whether a name consists of these pieces in order with any text between them."""
+    """Return whether a name consists of these pieces in order, with any text between them."""
     first, *rest = pieces
     if not rest:
         return name == first

@@ -1,7 +1,8 @@
-"""Checks for parts of a policy that can never decide: unreachable rules, rules that a stricter one always overrules,
-unused gates, roles that no agent has (docs/reference/pack.md#policy-check). Pure.
+"""Checks for parts of a policy that have no effect (docs/reference/pack.md#policy-check). Pure.
 
-Only conclusions from the pack alone are reported: rules that compare numbers with constants, joined by `and`.
+These are unreachable rules, rules that a stricter rule always overrules, unused gates, and roles that no agent has.
+Only what follows from the pack alone is reported. Of the conditions, only comparisons of numbers with constants, joined
+by `and`, are understood.
 """
 
 from __future__ import annotations
@@ -34,15 +35,15 @@ class Interval(NamedTuple):
     open_low: bool = False
     open_high: bool = False
 
-    def holds_all_of(self, other: Interval) -> bool:
-        """Return whether each number of the other interval is in this one."""
+    def contains(self, other: Interval) -> bool:
+        """Return whether this interval contains every number of another one."""
         low = self.low < other.low or (self.low == other.low and self.open_low <= other.open_low)
         high = self.high > other.high or (
             self.high == other.high and self.open_high <= other.open_high
         )
         return low and high
 
-    def meet(self, other: Interval) -> Interval:
+    def intersect(self, other: Interval) -> Interval:
         """Return the intersection with another interval."""
         low = max((self.low, self.open_low), (other.low, other.open_low))
         high = min((self.high, not self.open_high), (other.high, not other.open_high))
@@ -59,8 +60,7 @@ def check_reach(
     capabilities: Collection[str],
     tools: Mapping[str, Capability] = NOTHING,
 ) -> None:
-    """Report the parts of a pack's policy that can never decide, as warnings. `tools` are the contracts of its
-    skills."""
+    """Report as warnings the parts of a pack's policy that have no effect. `tools` are the contracts of its skills."""
     _check_roles(pack, report)
     _check_gates(pack, report)
     reached = [_find_calls(pack, rule, capabilities, tools) for rule in pack.policy.rules]
@@ -73,9 +73,9 @@ def check_reach(
         if fits and not reached[number]:
             text = "applies to no capability that an intent of it lists and a role may call"
             about.warn("policy.unreachable", ("applies_to",), text, key=True)
-        elif _never_holds(rule):
+        elif _is_always_false(rule):
             about.warn("policy.unreachable", ("if",), "never holds, whatever the facts are")
-        elif above := _find_overruling(pack.policy.rules, reached, bounds, number):
+        elif above := _find_overruling_rule(pack.policy.rules, reached, bounds, number):
             text = (
                 f"says {rule.then.verdict} only where `{above.rule_id}` says {above.then.verdict}"
             )
@@ -122,69 +122,74 @@ def _find_calls(
         if applies(rule.scope.intents, intent.id)
         for id in intent.capabilities
         if id in usable
-        for called in _names_of_calls(id, tools)
+        for called in _list_called_names(id, tools)
         if applies(rule.scope.capabilities, called)
     )
 
 
-def _names_of_calls(id: str, tools: Mapping[str, Capability]) -> tuple[str, ...]:
-    """Return a capability, and for a skill also the capabilities that it reaches."""
+def _list_called_names(id: str, tools: Mapping[str, Capability]) -> tuple[str, ...]:
+    """Return a capability or skill, followed by the capabilities that the skill reaches."""
     reached = tools[id].reaches if id in tools else ()
     return (id, *(each.id for each in reached))
 
 
-def _never_holds(rule: PolicyRule) -> bool:
-    """Return whether a condition that reads nothing is false."""
+def _is_always_false(rule: PolicyRule) -> bool:
+    """Return whether a condition is a constant that is false."""
     compiled = compile_rule(rule.condition)
     found = None if compiled.paths or compiled.computed else evaluate(compiled, {})
     return isinstance(found, RuleMatch) and not found.result
 
 
-def _find_overruling(
+def _find_overruling_rule(
     rules: tuple[PolicyRule, ...], reached: list[Calls], bounds: list[Bounds | None], number: int
 ) -> PolicyRule | None:
-    """Return a stricter enforced rule that matches whenever this one does, or None.
+    """Return a stricter enforced rule that matches whenever this rule does, or None.
 
-    None also for a rule with obligations or limits. `bounds` are those of the enforced rules.
+    `bounds` are those of the enforced rules. A rule with obligations or limits is never overruled.
     """
     rule, own = rules[number], bounds[number]
     if own is None or rule.then.obligations or rule.then.limits:
         return None
     for other, calls, theirs in zip(rules, reached, bounds, strict=True):
         stricter = is_stricter(other.then.verdict, rule.then.verdict)
-        if stricter and reached[number] <= calls and _holds_wherever(theirs, own):
+        if stricter and reached[number] <= calls and _holds_throughout(theirs, own):
             return other
     return None
 
 
-def _holds_wherever(bounds: Bounds | None, own: Bounds) -> bool:
-    """Return whether the condition of these bounds holds for all numbers within `own`."""
+def _holds_throughout(bounds: Bounds | None, own: Bounds) -> bool:
+    """Return whether the condition with these bounds holds for all numbers within `own`."""
     return bounds is not None and all(
-        path in own and within.holds_all_of(own[path]) for path, within in bounds.items()
+        path in own and within.contains(own[path]) for path, within in bounds.items()
     )
 
 
 def _find_bounds(condition: object) -> Bounds | None:
-    """Return by path the numbers for which a condition holds. None if the condition has other parts."""
+    """Return, by path, the numbers for which a condition holds. None if the condition is not understood."""
     match condition:
         case True:
             return {}
         case {"and": [*parts], **others} if not others:
-            return _meet_all([_find_bounds(part) for part in parts])
+            return _intersect_all([_find_bounds(part) for part in parts])
         case dict() if len(condition) == 1:
             operator, given = next(iter(condition.items()))
-            return _meet_all([_find_bound(operator, *pair) for pair in pairwise(list_of(given))])
+            return _intersect_all(
+                [_find_bound(operator, *pair) for pair in pairwise(list_of(given))]
+            )
     return None
 
 
-def _meet_all(parts: list[Bounds | None]) -> Bounds | None:
-    """Return the numbers within the bounds of all parts of a condition. None without a part, or for an unknown one."""
+def _intersect_all(parts: list[Bounds | None]) -> Bounds | None:
+    """Intersect the bounds of all parts of a condition.
+
+    Return None if there are no parts, or if one is not understood.
+    """
     met: Bounds = {}
     for part in parts:
         if part is None:
             return None
         for path, interval in part.items():
-            met[path] = met.get(path, Interval()).meet(interval)
+            met[path] = met.get(path, Interval()).intersect(interval)
     return met if parts else None
 
 

@@ -1,4 +1,7 @@
-"""Functional state: the pressure on a turn, as bounded numbers (docs/reference/pack.md#functional-state). Pure."""
+"""Functional state: numbers from 0 to 1 that measure the pressure on a turn (docs/reference/pack.md#functional-state).
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Pressures(NamedTuple):
     conflict: float
 
     def escalation(self, risk: str) -> float:
-        """Return the propensity to escalate under an intent's risk class."""
+        """Return how strongly a turn should escalate under an intent of this risk class."""
         return clamp(
             RISK[risk] * sum(WEIGHTS[name] * value for name, value in self._asdict().items())
         )
@@ -52,7 +55,7 @@ def clamp(value: float) -> float:
 def budget_pressure(
     limits: Mapping[str, float], usage: Mapping[str, BudgetUsage], *, soft: float, elapsed_ms: int
 ) -> float:
-    """Return the highest pressure of any budget: 0 up to the soft share of its limit, 1 at the limit."""
+    """Return the highest pressure of any budget. It is 0 up to the share `soft` of a limit, and 1 at the limit."""
     spent = {key: used.used for key, used in usage.items()} | {"wall_clock_ms": elapsed_ms}
     return max(
         (
@@ -65,7 +68,7 @@ def budget_pressure(
 
 
 def loop_pressure(identical: int, replans: int, replan_limit: int, idle_turns: int) -> float:
-    """Return the proximity to the loop guard, from identical calls, replans, and turns without news."""
+    """Return how close the turn is to the loop guard: by identical calls, replans, and turns with nothing new."""
     replanned = replans / replan_limit if replan_limit else float(bool(replans))
     return clamp(max((identical - 1) / 2, replanned, idle_turns / 2))
 

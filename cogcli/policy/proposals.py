@@ -1,5 +1,4 @@
-"""Memory proposals: their content, their id, and when one is promoted without a person. Pure
-(docs/reference/pack.md#proposals)."""
+"""Memory proposals: their content, their ids, and automatic promotion (docs/reference/pack.md#proposals). Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from cogcli.declarations.pack_spec import DATA_CLASSES, PROPOSAL_CLASSES, TIERS,
 from cogcli.declarations.value_types import Json
 
 MAX_CANDIDATE: Final = 64 * 1024
-"""The largest candidate in bytes of canonical JSON. A larger one is not kept."""
+"""The largest candidate in bytes of canonical JSON. A larger one is rejected."""
 _REPEAT: Final = 0.1
 """The confidence that each further run adds to a proposal."""
 _CHOICES: Final = {"memory_class": PROPOSAL_CLASSES, "tier": TIERS, "data_class": DATA_CLASSES}
@@ -34,22 +33,27 @@ class MemoryProposal(NamedTuple):
 
     @property
     def candidate(self) -> Json:
-        """The proposed statement: the predicate of an entity, and its value."""
+        """The proposed statement: entity, predicate and value."""
         return {"entity": self.entity, "predicate": self.predicate, "value": self.value}
 
     @property
     def is_too_large(self) -> bool:
-        """Whether its candidate exceeds MAX_CANDIDATE."""
+        """Whether the candidate exceeds MAX_CANDIDATE."""
         return len(canonical(self.candidate)) > MAX_CANDIDATE
 
     def id_for(self, tenant_id: str, user_id: str) -> str:
-        """Return the id, equal for an equal class, tier, candidate and user, so that a repeat adds no row."""
+        """Return the id of the proposal for a user.
+
+        The id depends only on class, tier, candidate and user, so that the same proposal has one row.
+        """
         named = [self.memory_class, self.tier, self.candidate, tenant_id, user_id]
         return f"mp_{digest_of(named).removeprefix('sha256:')[:16]}"
 
     def promotion_obstacles(self, layer: MemoryLayer, verdict: str) -> tuple[str, ...]:
-        """Return the reasons why a pack does not promote the proposal automatically. Empty if it does. `verdict` is
-        that of its contradiction check."""
+        """Return the reasons why a pack does not promote the proposal automatically, or an empty tuple.
+
+        `verdict` is the result of the contradiction check.
+        """
         reasons = {
             "auto_promote": self.memory_class not in layer.auto_promote,
             "confidence_floor": self.confidence < layer.confidence_floor,
@@ -59,8 +63,10 @@ class MemoryProposal(NamedTuple):
         return tuple(reason for reason, holds in reasons.items() if holds)
 
     def repeated_by(self, later: MemoryProposal) -> MemoryProposal:
-        """Return the proposal after another run made it too: with joint evidence, more confidence, and the later run's
-        consent."""
+        """Merge the same proposal of a later run into this one.
+
+        The result has the evidence of both, a higher confidence, and the consent of the later run.
+        """
         confidence = min(1.0, round(max(self.confidence, later.confidence) + _REPEAT, 2))
         return later._replace(
             evidence_refs=tuple(dict.fromkeys((*self.evidence_refs, *later.evidence_refs))),
@@ -72,7 +78,7 @@ class MemoryProposal(NamedTuple):
 def proposal_from(
     payload: Json, *, run_id: str, at: str, consent: Collection[str] = ()
 ) -> MemoryProposal:
-    """Return the proposal in a payload `{class, tier, candidate, evidence_refs, confidence, data_class?}` of a run.
+    """Parse the proposal in a run's payload `{class, tier, candidate, evidence_refs, confidence, data_class?}`.
 
     `consent` holds the classes that the run's user consents to. Raise ValueError for an invalid payload.
     """

@@ -1,6 +1,6 @@
 """Checks that the rules, goals and replies of a pack read only existing names (docs/reference/pack.md#check). Pure.
 
-A rule with an unknown name would deny every call; with a default, or inside `missing`, it would never match.
+A rule that reads an unknown name would deny every call. If it has a default or uses `missing`, it would never match.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OF_RULE: Final[Members] = {
 
 
 def check_reads(pack: Pack, report: ProblemReport) -> None:
-    """Report invalid conditions, and unknown names in conditions and template replies."""
+    """Report invalid conditions, and unknown names in conditions and in template replies."""
     slots = {name: _ANY for intent in pack.decisions.intents.values() for name in intent.slots}
     # Rules of a pack without intents apply to the slots of another pack.
     members = {**slots, **_OF_RULE} if pack.decisions.intents else {}
@@ -63,7 +63,7 @@ def _check_condition(source: object, report: ProblemReport, key: str, members: M
 
 
 def _check_path(path: str, report: ProblemReport, key: str, members: Members) -> None:
-    """Report a path that starts with an unknown word, or names an unknown member of a known one."""
+    """Report a path whose first word is unknown, or that leads to an unknown member of a known word."""
     head, *rest = path.split(".")
     known: Collection[str] = members
     word, before, below = head, "", rest
@@ -103,7 +103,10 @@ def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> N
 
 
 def _parse_reply(reply: str, report: ProblemReport) -> Sequence[str | TemplateSlot]:
-    """Return the pieces of a reply, none if it is no template. Report placeholders that stay in its text."""
+    """Return the literal texts and slots of a reply, or nothing if it is not a template.
+
+    Report placeholders that would stay in the text of the reply.
+    """
     try:
         pieces = parse_template(reply_template(reply))
     except TemplateFault as fault:

@@ -1,7 +1,7 @@
-"""The policy for the calls of one run tree under a pack: rules, budgets and facts
-(docs/reference/pack.md#governed-calls). Pure except for the lock of its budgets.
+"""The policy for the calls of a run tree under a pack (docs/reference/pack.md#governed-calls).
 
-The pack is fixed when the run starts. Only facts grow, from the outputs of calls that were made.
+It consists of rules, budgets and facts. It is pure except for the lock of its budgets. The pack is fixed when the run
+starts. Only facts are added later, from the outputs of calls.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Facts = dict[str, Json]
 
 
 class KnownFacts(NamedTuple):
-    """The known facts, and how their age is determined."""
+    """The known facts, and the data that determines their age."""
 
     facts: Facts
     learned_at: Mapping[tuple[str, str], str] = NOTHING
@@ -39,7 +39,7 @@ class KnownFacts(NamedTuple):
 
 
 class Requester(NamedTuple):
-    """The user, the agent's role and the intent: the part of a rule's data that is known before a run."""
+    """The part of a rule's data that is known before a run: the user, the agent's role and the intent."""
 
     intent: str
     user_id: str = "default"
@@ -53,30 +53,30 @@ class Requester(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether the user is not the default user."""
+        """Whether the request names a user other than the default user."""
         return self.user_id != "default"
 
 
 class RunState(NamedTuple):
-    """The parts of a run that rules may read when a call is judged."""
+    """The parts of a run's state that rules may read when a call is judged."""
 
     inputs: Mapping[str, object]
     vars: Mapping[str, object]
     outputs: Mapping[str, object]
     now: str
     inside: tuple[str, ...] = ()
-    """The skill tools around the call."""
+    """The skill tools that the call is nested in."""
 
 
 class OwnSkill(NamedTuple):
-    """The skill of a run, as `skill:ID`, and its inputs."""
+    """The skill that the run executes, as `skill:ID`, with its inputs."""
 
     tool: str
     inputs: Mapping[str, object]
 
 
 class JudgedCall(NamedTuple):
-    """One call with the data that rules see."""
+    """One call, with the data that rules read."""
 
     call: GovernedCall
     data: Json
@@ -88,13 +88,13 @@ class JudgedCall(NamedTuple):
 
 
 def with_value(data: Json, path: str, value: object) -> Json:
-    """Return a copy of a rule's data with another value at a path."""
+    """Return a copy of a rule's data with another value at a dotted path."""
     head, *rest = path.split(".")
     return {**data, head: _replace_at(data.get(head), rest, value)}
 
 
 def _replace_at(value: object, path: list[str], new: object) -> object:
-    """Return a copy of a value with `new` at a path. Missing parts become objects."""
+    """Return a copy of a value with `new` at a path. Missing parents are created as objects."""
     if not path:
         return new
     first, *rest = path
@@ -106,22 +106,22 @@ def _replace_at(value: object, path: list[str], new: object) -> object:
 
 
 class StateView(Protocol):
-    """The parts of `state.json` at this point of the log."""
+    """The parts of `state.json` that rules may read, folded from the log."""
 
     def apply(self, event: Event) -> None:
         """Fold the next event of the log."""
         ...
 
     def read(self) -> Mapping[str, object]:
-        """Return the parts of the document that rules read."""
+        """Return the parts of the state as they are after the last event."""
         ...
 
 
 class RunPolicy:
     """The policy of a run tree.
 
-    `safety_mode` is the ceiling. `hosts` holds the host of each service, empty for one on this machine. `view` is the
-    state that rules read, None if no rule does.
+    `safety_mode` is the ceiling. `hosts` maps each service to its host, which is empty for a service on this machine.
+    `view` is the state that rules read, or None if no rule reads it.
     """
 
     records_allow = True
@@ -182,12 +182,12 @@ class RunPolicy:
 
     @property
     def observe(self) -> Callable[[Event], None] | None:
-        """A function that receives each event of the run. None if no rule reads the state."""
+        """A function to call with each event of the run, or None if no rule reads the state."""
         return self._view.apply if self._view else None
 
     @property
     def snapshot(self) -> Mapping[str, object]:
-        """The parts of the run's state that rules read."""
+        """The present values of the run's state that rules read."""
         return self._view.read() if self._view else NOTHING
 
     def judge(
@@ -198,7 +198,7 @@ class RunPolicy:
         step: str,
         services: tuple[str, ...] = (),
     ) -> Verdict:
-        """Return the verdict on a call that is about to be made, through one of these services."""
+        """Return the verdict on a call that is about to be made. One of `services` will handle the call."""
         return self.decide(self.build_judged_call(capability, arguments, state, step, services))
 
     def build_judged_call(
@@ -209,8 +209,7 @@ class RunPolicy:
         step: str,
         services: tuple[str, ...] = (),
     ) -> JudgedCall:
-        """Return a call with the data that rules see at the time of the run's state. Evidence that is stale then is
-        left out."""
+        """Return a call with the data that rules read, as of the run's current time. Stale evidence is omitted."""
         self._now = state.now
         asked, declared = self.requester, self._declared(capability.id)
         call = GovernedCall(
@@ -227,7 +226,7 @@ class RunPolicy:
         return JudgedCall(call, self._build_data(call, state, step))
 
     def decide(self, case: JudgedCall) -> Verdict:
-        """Return the verdict on a judged call."""
+        """Return the verdict on a call whose data is complete."""
         call, data = case
         verdict = self._judge_own_skill(data) or self.rules.decide(
             self.requester.intent, call, data
@@ -247,9 +246,9 @@ class RunPolicy:
         return verdict
 
     def _judge_own_skill(self, data: Json) -> Verdict | None:
-        """Return the verdict on the run's own skill if it is a tool that is not simply allowed, otherwise None.
+        """Return the verdict on the skill that the run executes, or None if it is allowed or is not a tool.
 
-        It applies to each call, since the run of a skill has no step that could be judged.
+        The verdict applies to each call of the run, since the run itself is not a step that could be judged.
         """
         if self._own is None:
             return None
@@ -274,11 +273,11 @@ class RunPolicy:
         return mode
 
     def gate(self, name: str) -> PackGate:
-        """Return the gate of a verdict, or the built-in gate if the pack has none of that name."""
+        """Return the pack's gate of this name, or the built-in gate if the pack does not declare it."""
         return self.pack.policy.gate(name) or PackGate()
 
     def learn(self, capability_id: str, output: Mapping[str, object], at: str) -> None:
-        """Add the facts that a call's output declares, as of this time."""
+        """Add the facts in a call's output, as declared for the capability. They are observed at the time `at`."""
         declared = self._declared(capability_id).facts
         learned_at = {}
         for key, source in declared.items():
@@ -298,15 +297,17 @@ class RunPolicy:
         facts: Mapping[str, Mapping[str, object]],
         stored_at: Callable[[str], Facts] | None = None,
     ) -> None:
-        """Add facts that are known before any call, by slot. Facts from calls of this run take precedence. `stored_at`
-        returns the same facts as of another time."""
+        """Add facts that are known before any call, by slot.
+
+        Facts that calls of this run return take precedence. `stored_at` returns the stored facts as of another time.
+        """
         for slot, known in facts.items():
             self._known.facts[slot] = {**known, **self._known.facts.get(slot, {})}
         self._known = self._known._replace(stored_at=stored_at)
 
     @property
     def unresolved(self) -> tuple[str, ...]:
-        """The names of required evidence that is unknown."""
+        """The names of required evidence that is not known."""
         return self._find_unresolved(self.facts)
 
     def _find_unresolved(self, data: Mapping[str, object]) -> tuple[str, ...]:
@@ -318,13 +319,12 @@ class RunPolicy:
         return self._facts_at(self._now)
 
     def replace_facts(self, known: KnownFacts) -> KnownFacts:
-        """Replace all known facts. Return the previous ones."""
+        """Replace all known facts, and return the previous ones."""
         before, self._known = self._known, known
         return before
 
     def _facts_at(self, now: str) -> Facts:
-        """Return the facts as of a time: those of calls within `freshness_s`, the others as the stores hold them
-        then."""
+        """Return the facts as of a time: current facts from calls, otherwise facts that the stores hold for it."""
         known = self._known
         if not now or (known.stored_at is None and not self.pack.knowledge.freshness_s):
             return {slot: dict(facts) for slot, facts in known.facts.items()}
@@ -337,28 +337,31 @@ class RunPolicy:
         return found
 
     def _is_current(self, slot: str, name: str, now: str) -> bool:
-        """Return whether a known fact counts at a time: a call within `freshness_s` returned it, or the run read no
-        store that could hold a newer one."""
+        """Return whether a known fact may be used at a time.
+
+        A fact from a call is current within `freshness_s`. Any other fact is current unless the run has a store, which
+        may hold a newer one.
+        """
         at = self._known.learned_at.get((slot, name))
         if at is None:
             return self._known.stored_at is None
         return not is_stale(at, name, self.pack.knowledge, now)
 
     def explain_refusal(self, reason: str) -> str:
-        """Return a hint for a call that was refused because evidence has gone stale, otherwise an empty string."""
+        """Return a hint if a call was refused because evidence has become stale, otherwise an empty string."""
         name = reason.removeprefix("evidence_missing:")
         if name == reason or not _is_known(self._known.facts, name) or _is_known(self.facts, name):
             return ""
         return f"`{name}` is older than `freshness_s` of the pack allows: start a new run"
 
     def decision_evidence(self, arguments: Mapping[str, object]) -> Json:
-        """Return the data of a decision that the log holds, so that other rules can decide it again."""
+        """Return the data of a decision to record in the log, so that other rules can decide the same call later."""
         return {"input": arguments, "facts": self.facts}
 
     def _find_unlisted_host(self, services: tuple[str, ...]) -> str:
-        """Return the first host of these services that the pack does not list.
+        """Return the first host of these services that the pack does not list, or an empty string.
 
-        An unknown service counts as an unlisted host. Empty if no call leaves this machine, or all hosts are listed.
+        The host of an unknown service is not listed. A service on this machine has no host.
         """
         found = self._foreign.get(services)
         if found is None:
@@ -369,7 +372,7 @@ class RunPolicy:
         return found
 
     def _build_data(self, call: GovernedCall, state: RunState, step: str) -> Json:
-        """Return the data that rules see (docs/reference/pack.md#rules)."""
+        """Return the data that rules read (docs/reference/pack.md#rules)."""
         return {
             **self._facts_at(state.now),
             **self._parties,
@@ -389,13 +392,13 @@ class RunPolicy:
 
 
 def _is_known(data: Mapping[str, object], name: str) -> bool:
-    """Return whether a fact of a slot is known."""
+    """Return whether `data` has a value for the fact `name`, which is written as `slot.fact`."""
     slot, _, fact = name.partition(".")
     return object_of(data.get(slot)).get(fact) is not None
 
 
 class LimitsPolicy:
-    """The policy of a run without a pack: it enforces only the given ceiling and budgets."""
+    """The policy of a run without a pack. It enforces only a ceiling and budgets."""
 
     records_allow = False
     intuition_mode: Final = None
@@ -415,7 +418,7 @@ class LimitsPolicy:
         step: str,
         services: tuple[str, ...] = (),
     ) -> Verdict:
-        """Return a verdict that denies a call above the ceiling and allows any other."""
+        """Return a verdict that denies a call above the ceiling, and allows any other call."""
         mode = approval_mode(capability)
         above = bool(self._ceiling) and is_above(mode, self._ceiling)
         reason = "above_safety_mode" if above else "no_rule"
@@ -426,7 +429,7 @@ class LimitsPolicy:
         return None
 
     def gate(self, name: str) -> PackGate:
-        """Return the built-in gate. No verdict of this policy needs one."""
+        """Return the built-in gate. Verdicts of this policy never name a gate."""
         return PackGate()
 
     def learn(self, capability_id: str, output: Mapping[str, object], at: str) -> None:

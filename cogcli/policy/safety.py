@@ -1,5 +1,7 @@
-"""Safety levels (docs/reference/execution.md#safety): their order, trust ranks and the meaning of a gate's answer.
-Pure."""
+"""Safety levels: their order, trust ranks and the effect of a gate's answer (docs/reference/execution.md#safety).
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from cogcli.policy.approvals import RequestedAction
 
 
 class GateVerdict(NamedTuple):
-    """The consequence of a gate's answer: pass, warn, degrade, block, require_human or error, with the reason."""
+    """The effect of a gate's answer, with the reason: pass, warn, degrade, block, require_human or error."""
 
     outcome: str
     reason: str
@@ -29,7 +31,7 @@ class GateVerdict(NamedTuple):
 def refusal_before(
     capability_id: str, safety: Safety, *, trust_level: str, confirmed: Collection[str]
 ) -> RuntimeErrorBase | None:
-    """Return the error of missing trust or a missing confirmation before a call, or None."""
+    """Return the error if a call lacks trust or confirmation, otherwise None."""
     if TRUST_RANKS[safety.trust_level] > TRUST_RANKS[trust_level]:
         return SafetyTrustLevelError(
             "safety.trust",
@@ -45,11 +47,12 @@ def refusal_before(
     return None
 
 
-def refusal_of_asked(capability_id: str, asked: RequestedAction | None) -> RuntimeErrorBase | None:
-    """Return SafetyConfirmationRequiredError if this step had a request for approval before its specs changed,
-    otherwise None.
+def refusal_of_earlier_request(
+    capability_id: str, asked: RequestedAction | None
+) -> RuntimeErrorBase | None:
+    """Return SafetyConfirmationRequiredError if the step requested approval before its specs changed, otherwise None.
 
-    A request by a gate of the same capability is ignored, since that gate makes a new one.
+    A request by a gate that still applies to this capability is ignored, since the gate makes a new one.
     """
     if asked is None or (asked.gate and asked.capability == capability_id):
         return None
@@ -60,8 +63,10 @@ def refusal_of_asked(capability_id: str, asked: RequestedAction | None) -> Runti
 
 
 def judge_gate(gate: Gate, reply: Json) -> GateVerdict:
-    """Return the verdict of a gate's reply. Only `allowed: true` passes; false leads to its `on_fail`; anything else
-    blocks."""
+    """Convert a gate's reply to a verdict.
+
+    Only `allowed: true` passes. `allowed: false` leads to the gate's `on_fail`. Any other reply blocks.
+    """
     answer = read_record(_GateReply, reply)
     if answer.allowed is None:
         return GateVerdict("error", "answered without a boolean `allowed`")
@@ -69,7 +74,7 @@ def judge_gate(gate: Gate, reply: Json) -> GateVerdict:
 
 
 class _GateReply(Record):
-    """The members of a gate's reply that count."""
+    """The members of a gate's reply that determine the verdict."""
 
     allowed: bool | None = None
     reason: str
@@ -77,7 +82,7 @@ class _GateReply(Record):
 
     @property
     def why(self) -> str:
-        """The reason, or the texts among the first reasons joined."""
+        """The reason, or the first texts among the reasons, joined."""
         several = (each for each in self.reasons[:_MOST_REASONS] if isinstance(each, str))
         return self.reason or "; ".join(several) or "not allowed"
 
@@ -87,12 +92,12 @@ _STRICTNESS: Final = ("pass", "warn", "degrade", "require_human", "block", "erro
 
 
 def stricter(a: GateVerdict, b: GateVerdict) -> GateVerdict:
-    """Return the stricter of two verdicts, the first on a tie."""
+    """Return the stricter of two verdicts. If they are equally strict, return the first."""
     return b if _STRICTNESS.index(b.outcome) > _STRICTNESS.index(a.outcome) else a
 
 
 def refusal_of(gate_id: str, verdict: GateVerdict) -> RuntimeErrorBase | None:
-    """Return the error of a gate's verdict. None for pass, warn and degrade."""
+    """Return the error for a gate's verdict. None for pass, warn and degrade, which let the call proceed."""
     if verdict.outcome == "block":
         return SafetyGateFailedError("safety.gate", f"gate `{gate_id}` refused: {verdict.reason}")
     if verdict.outcome == "error":

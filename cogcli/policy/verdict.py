@@ -22,10 +22,10 @@ _OF_TRUST: Final = {"elevated": "delegated", "privileged": "destructive"}
 
 
 class Verdict(NamedTuple):
-    """The strictest answer of the checks, and its causes.
+    """The strictest verdict of the checks on a call, and its causes.
 
-    `stage` is the check that decided: permission, rule or situation. `reason` is a word of the reference or a rule's
-    id.
+    `stage` is the check that decided: permission, rule or situation. `reason` is a keyword from the reference or the id
+    of a rule.
     """
 
     verdict: str
@@ -49,17 +49,17 @@ class Verdict(NamedTuple):
         return self.verdict in ("allow", "allow_with_gate")
 
     def lifted(self) -> Verdict:
-        """Return the verdict after a person's approval at its gate."""
+        """Return the verdict after a person has approved the call at its gate."""
         return self._replace(verdict="allow", reason="approved")
 
     @property
     def asks(self) -> bool:
-        """Whether a person decides."""
+        """Whether a person must approve the call or decide about it."""
         return self.verdict in ("allow_with_gate", "escalate")
 
     @property
     def decision(self) -> str:
-        """`veto`, `audit` if a shadow rule would have been stricter, otherwise `allow`."""
+        """`veto` if the call is not allowed, `audit` if a shadow rule would be stricter, otherwise `allow`."""
         if not self.allows:
             return "veto"
         return (
@@ -93,18 +93,21 @@ def is_stricter(verdict: str, other: str) -> bool:
 
 
 def is_above(mode: str, ceiling: str) -> bool:
-    """Return whether an approval mode is above a safety mode."""
+    """Return whether an approval mode exceeds a safety mode."""
     return _RANK[mode] > _RANK[ceiling]
 
 
 def highest_mode(modes: list[str]) -> str:
-    """Return the highest of these approval modes, or `read_only` for an empty list."""
+    """Return the highest approval mode in a list, or `read_only` if the list is empty."""
     return max(modes, key=_RANK.__getitem__, default=MODES[0])
 
 
 def approval_mode(capability: Capability, declared: str = "") -> str:
-    """Return the approval mode of a capability: the highest that its effect class, its trust level, an irreversible
-    effect and the pack's declaration require."""
+    """Return the approval mode of a capability.
+
+    It is the highest mode that its effect class, its trust level, an irreversible effect, or the pack's declaration
+    requires.
+    """
     modes = [_OF_EFFECT[capability.effect], *([declared] if declared else [])]
     if capability.safety:
         modes.append(_OF_TRUST.get(capability.safety.trust_level, MODES[0]))
@@ -114,8 +117,10 @@ def approval_mode(capability: Capability, declared: str = "") -> str:
 
 
 def mode_under(tools: Mapping[str, PackTool], capability: Capability) -> str:
-    """Return the approval mode of a capability under a pack's declarations. For a skill: the highest of all
-    capabilities it reaches."""
+    """Return the approval mode of a capability under a pack's declarations.
+
+    The mode of a skill is the highest of all capabilities that it reaches.
+    """
     modes = []
     for each in (capability, *capability.reaches):
         declared = tools.get(each.id)

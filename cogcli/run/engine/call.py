@@ -101,7 +101,9 @@ def _require_allowed(record: StepRecord, capability: Capability, values: dict[st
         refusal = safety_rules.refusal_before(
             capability.id, safety, trust_level=trust, confirmed=confirmed
         )
-    refusal = refusal or safety_rules.refusal_of_asked(capability.id, engine.asked.get(record.path))
+    refusal = refusal or safety_rules.refusal_of_earlier_request(
+        capability.id, engine.asked.get(record.path)
+    )
     yield from _require_approved(record, capability, values, refusal, {})
     if safety is not None:
         yield from _ask_gates(

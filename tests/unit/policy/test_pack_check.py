@@ -12,7 +12,7 @@ from fakes.support_desk import CAPABILITIES, PACK_FILE, pack, raw_pack
 
 from cogcli.base.yaml import reader
 from cogcli.declarations.pack_spec import Pack, RuleExample
-from cogcli.policy.pack_check import RuleTest, check_references, check_rules, run_tests
+from cogcli.policy.pack_check import RuleTestResult, check_references, check_rules, run_tests
 from cogcli.policy.pack_policy import STATE_PARTS
 from cogcli.policy.read_check import check_reads
 from cogcli.specs.problem_report import ProblemReport
@@ -245,12 +245,12 @@ def test_a_test_that_fails_and_one_that_is_lacking() -> None:
 def test_what_a_test_of_a_rule_says() -> None:
     rule = pack().policy.rules[0].replace(tests=(RuleExample(data={}, expect="match"),))
     assert run_tests([rule]) == [
-        RuleTest("refund_window", 1, "match", "error", "no value at `order.age_days`"),
-        RuleTest("refund_window", 0, "no_match", "absent", "no test that expects no_match"),
+        RuleTestResult("refund_window", 1, "match", "error", "no value at `order.age_days`"),
+        RuleTestResult("refund_window", 0, "no_match", "absent", "no test that expects no_match"),
     ]
     shadow = rule.replace(mode="shadow")
     assert [test.number for test in run_tests([shadow, rule])] == [1, 1, 0]
-    assert RuleTest("r", 1, "match", "match") == RuleTest("r", 1, "match", "match", "")
+    assert RuleTestResult("r", 1, "match", "match") == RuleTestResult("r", 1, "match", "match", "")
 
 
 def test_a_target_names_an_intent_of_the_pack() -> None:

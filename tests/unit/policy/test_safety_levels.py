@@ -17,7 +17,7 @@ from cogcli.policy.safety import (
     judge_gate,
     refusal_before,
     refusal_of,
-    refusal_of_asked,
+    refusal_of_earlier_request,
     stricter,
 )
 
@@ -162,7 +162,7 @@ def test_a_gate_without_a_reason(reason: Any) -> None:
 def test_a_step_that_a_person_was_asked_about_asks_again_once_its_specs_changed(
     asked: RequestedAction | None, again: bool
 ) -> None:
-    refusal = refusal_of_asked("c.a", asked)
+    refusal = refusal_of_earlier_request("c.a", asked)
     assert (refusal is not None) is again
     if refusal is not None:
         assert isinstance(refusal, SafetyConfirmationRequiredError)
