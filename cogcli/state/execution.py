@@ -1,7 +1,6 @@
-"""The state of a run in memory (docs/reference/execution.md#state), with its trace: an entry per ended step, and totals
-(docs/reference/execution.md#trace).
+"""The state of a run in memory (docs/reference/execution.md#state), and its trace (docs/reference/execution.md#trace).
 
-Times are RFC 3339 texts.
+The trace has an entry for each step that has ended, and totals. Times are RFC 3339 texts.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ STATE_VERSION: Final = "1.0.0"
 
 
 class StepResult(NamedTuple):
-    """The end of one step. `status` is done, failed, skipped or vetoed; `reason` is why it was skipped."""
+    """How a step ended. `status` is done, failed, skipped or vetoed. `reason` is set for a skipped step."""
 
     step_id: str
     status: str
@@ -27,7 +26,10 @@ class StepResult(NamedTuple):
 
 
 class TraceStep(NamedTuple):
-    """One ended step: its status, times, reads and actual writes. A step that never started has no `started_at`."""
+    """The trace entry of a step that has ended: its status, times, reads, and the writes that were applied.
+
+    A step that never started has no `started_at`.
+    """
 
     step_id: str
     capability_id: str
@@ -44,7 +46,7 @@ class TraceStep(NamedTuple):
 
 
 class TraceMetrics:
-    """Totals over the steps that have ended so far. `elapsed_ms` is in milliseconds."""
+    """Totals over the steps that have ended. `elapsed_ms` is in milliseconds."""
 
     def __init__(self) -> None:
         self.step_count = 0
@@ -60,7 +62,7 @@ class TraceMetrics:
 
 
 class TraceState:
-    """Entries in the order of ending, and the totals."""
+    """The trace of a run: its entries, in the order in which the steps ended, and the totals."""
 
     def __init__(self) -> None:
         self.steps: list[TraceStep] = []
@@ -70,7 +72,7 @@ class TraceState:
 class ExecutionState:
     """The state of one run. Only `state.reducer` changes it.
 
-    It holds no events: these are in the episode's log, and a copy would make memory grow with the length of a run.
+    It holds no events: the episode's log has them, and a copy would make memory grow with the length of the run.
     """
 
     def __init__(
@@ -108,12 +110,12 @@ class ExecutionState:
 
     @property
     def current_step(self) -> str | None:
-        """The running step that comes first in plan order."""
+        """The first running step in plan order, or None if no step is running."""
         return min(self.running, key=self.running.__getitem__) if self.running else None
 
 
 def fork(state: ExecutionState) -> ExecutionState:
-    """Return a copy that shares no writable namespace with `state`: the scratch state of a `while` step."""
+    """Return a copy of a state whose writable namespaces are independent of it. A `while` step works on such a copy."""
     fork = ExecutionState.__new__(ExecutionState)
     vars(fork).update(vars(state))
     fork.vars = deep_copy(state.vars)
@@ -125,7 +127,7 @@ def fork(state: ExecutionState) -> ExecutionState:
 
 
 def snapshot(state: ExecutionState) -> Json:
-    """Return the state as the JSON object under `x-cognitive` in `state.json`. Values are shared with the state."""
+    """Return the state as the JSON object `x-cognitive` of `state.json`. The object shares values with the state."""
     return {
         "inputs": state.inputs,
         "frame": to_payload(state.frame),
@@ -148,7 +150,7 @@ def snapshot(state: ExecutionState) -> Json:
 
 
 class FrameState(NamedTuple):
-    """Goal, context, constraints, criteria, assumptions and priority of a run. Fixed when the run is created."""
+    """The goal, context, constraints, criteria, assumptions and priority of a run. They are fixed when it starts."""
 
     goal: str | None = None
     context: Json = NOTHING
@@ -159,7 +161,7 @@ class FrameState(NamedTuple):
 
 
 class WorkingState:
-    """Ten typed slots of working memory, one per run."""
+    """The working memory of a run: ten typed slots."""
 
     def __init__(self, **given: object) -> None:
         self.artifacts: Json = {}
@@ -177,8 +179,10 @@ class WorkingState:
 
 
 class OutputState:
-    """Metadata of the result: its value, type, summary and status reason. The outputs themselves are in
-    `ExecutionState.outputs`."""
+    """Metadata of the run's result: its value, type, summary and status reason.
+
+    The outputs themselves are in `ExecutionState.outputs`.
+    """
 
     def __init__(
         self,
@@ -194,14 +198,14 @@ class OutputState:
 
 
 def to_payload(block: FrameState | WorkingState | OutputState) -> Json:
-    """Return a block as a JSON object in declared order. Values are shared, tuples become lists."""
+    """Return a block as a JSON object with members in declared order. It shares values; tuples become lists."""
     if isinstance(block, FrameState):
         return {**block._asdict(), "assumptions": list(block.assumptions)}
     return dict(vars(block))
 
 
 def frame_from(raw: Json) -> FrameState:
-    """Return the frame in a checked object with at most the six fields."""
+    """Parse the frame from a checked object, which has at most the six fields."""
     given = {k: v for k, v in raw.items() if v is not None}
     if "assumptions" in given:
         given["assumptions"] = tuple(given["assumptions"])

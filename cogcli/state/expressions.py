@@ -11,14 +11,16 @@ from cogcli.base.jsonvalue import deep_copy, kind_of
 from cogcli.base.refs import MISSING, Reference
 from cogcli.declarations.field_spec import Fields
 from cogcli.state.inputs import Scope
-from cogcli.state.namespaces import look_through, members_of, suggest_existing_path, walk
+from cogcli.state.namespaces import look_up_through_lists, members_of, suggest_existing_path, walk
 
 # The expression language is imported on use: most runs have no expression, and start-up counts.
 
 
 def compile_expression(value: object, loop_names: frozenset[str] = frozenset()) -> object:
-    """Return the parsed expression of a text, or any other value unchanged. The static checks have accepted every
-    expression."""
+    """Parse a text to an expression. Return any other value unchanged.
+
+    The static checks have accepted every expression, so that parsing succeeds.
+    """
     if not isinstance(value, str):
         return value
     from cogcli.base.expressions import read_expression
@@ -34,9 +36,9 @@ def value_of(
     *,
     missing_is_null: bool = False,
 ) -> object:
-    """Return a copy of the value of an expression, or of a value that is not one. Its references are added to `reads`.
+    """Evaluate an expression, and return a copy of its value. A value that is not an expression is copied.
 
-    Raise ExpressionError.
+    The references in the expression are added to `reads`. Raise ExpressionError.
     """
     from cogcli.base.expressions import Expression, evaluate
 
@@ -45,46 +47,49 @@ def value_of(
     for reference in expression.references:
         reads[reference.text] = None
 
-    lost: list[Reference] = []
+    missing: list[Reference] = []
 
-    def look(reference: Reference) -> object:
-        value = find(reference)
+    def resolve_and_note(reference: Reference) -> object:
+        value = resolve(reference)
         if value is MISSING:
-            lost.append(reference)
+            missing.append(reference)
         return value
 
-    def find(reference: Reference) -> object:
+    def resolve(reference: Reference) -> object:
         if reference.namespace in scope.loop:
             return walk(scope.loop[reference.namespace], reference.segments)
-        value = look_through(scope.state, reference)
+        value = look_up_through_lists(scope.state, reference)
         if value is MISSING and reference.namespace == "inputs" and reference.segments[0] in inputs:
             # An optional input that was not given is null. A path into it is still missing.
             return None if len(reference.segments) == 1 else MISSING
         return value
 
     try:
-        return deep_copy(evaluate(expression, look, missing_is_null=missing_is_null))
+        return deep_copy(evaluate(expression, resolve_and_note, missing_is_null=missing_is_null))
     except ExpressionError as error:
-        if error.code == "expr.missing" and lost:
-            near = _suggest_near(lost[-1], scope)
+        if error.code == "expr.missing" and missing:
+            near = _suggest_near(missing[-1], scope)
             error.hint = f"{near} Else {error.hint}" if near else error.hint
         raise
 
 
 def _suggest_near(reference: Reference, scope: Scope) -> str:
-    """Return a hint with existing names for a reference without a value, or an empty string."""
+    """Return a hint with existing names that are similar to a reference without a value, or an empty string."""
     name = reference.namespace
     root = scope.loop[name] if name in scope.loop else members_of(scope.state, name)
     return suggest_existing_path((name, *reference.segments), {name: root})
 
 
 def holds(expression: object, scope: Scope, inputs: Fields, reads: dict[str, None]) -> bool:
-    """Return whether a condition is true by Python's truth of JSON values."""
+    """Return whether a condition is true. JSON values have the same truth as in Python."""
     return bool(value_of(expression, scope, inputs, reads))
 
 
 def case_text(value: Any) -> str:
-    """Return a router's value as the text that cases are compared with. Raise ExpressionError `expr.type`."""
+    """Return the value of a router as text, to be compared with the names of its cases.
+
+    Raise ExpressionError `expr.type`.
+    """
     kind = kind_of(value)
     if kind in ("list", "object"):
         raise ExpressionError(

@@ -1,4 +1,4 @@
-"""A step's input: compiled once per run, resolved at each invocation (docs/reference/execution.md#reading)."""
+"""The input of a step: compiled once per run, resolved whenever the step runs (docs/reference/execution.md#reading)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cogcli.state.namespaces import look_up, read_reference, suggest_existing_pa
 
 
 class Scope(NamedTuple):
-    """The scope in which an input is resolved: the run's state and, inside foreach, its loop names."""
+    """The values that an input can refer to: the run's state and, in a foreach loop, the names of the loop."""
 
     state: ExecutionState
     loop: Mapping[str, object] = {}
@@ -27,19 +27,19 @@ Resolver = Callable[[Scope, dict[str, None]], Any]
 
 
 def compile_input(value: object, loop_names: frozenset[str] = frozenset()) -> Resolver:
-    """Return the resolver of a value in `input` or `otherwise`. Its results share no objects with the state."""
+    """Return the resolver for a value in `input` or `otherwise`. Resolved values share no objects with the state."""
     if isinstance(value, str):
         reference = parse(value)
         if reference is not None:
-            return _read_state(reference)
+            return _build_state_resolver(reference)
         loop = parse_loop(value, loop_names) if loop_names else None
-        return _read_loop(loop) if loop else lambda scope, reads: value
+        return _build_loop_resolver(loop) if loop else lambda scope, reads: value
     if isinstance(value, dict):
         if value.keys() == {"$literal"}:
             literal = value["$literal"]
             return lambda scope, reads: deep_copy(literal)
         if is_text(value) and isinstance(value[TEXT], str):
-            return _fill_text(value[TEXT], loop_names)
+            return _build_text_resolver(value[TEXT], loop_names)
         members = {key: compile_input(member, loop_names) for key, member in value.items()}
         return lambda scope, reads: {key: give(scope, reads) for key, give in members.items()}
     if isinstance(value, list):
@@ -48,7 +48,7 @@ def compile_input(value: object, loop_names: frozenset[str] = frozenset()) -> Re
     return lambda scope, reads: value
 
 
-def _read_state(reference: Reference) -> Resolver:
+def _build_state_resolver(reference: Reference) -> Resolver:
     text = reference.text
 
     def resolve(scope: Scope, reads: dict[str, None]) -> object:
@@ -58,15 +58,15 @@ def _read_state(reference: Reference) -> Resolver:
     return resolve
 
 
-def _read_loop(reference: Reference) -> Resolver:
+def _build_loop_resolver(reference: Reference) -> Resolver:
     def resolve(scope: Scope, reads: dict[str, None]) -> object:
         reads[reference.text] = None
-        return deep_copy(_read_item(reference, scope))
+        return deep_copy(_read_loop_value(reference, scope))
 
     return resolve
 
 
-def _read_item(reference: Reference, scope: Scope) -> object:
+def _read_loop_value(reference: Reference, scope: Scope) -> object:
     value = walk(scope.loop[reference.namespace], reference.segments)
     if value is MISSING:
         path = (reference.namespace, *reference.segments)
@@ -81,8 +81,8 @@ MAX_TEXT: Final = 10 * 1024 * 1024
 """The largest number of characters of a `$text` with its values."""
 
 
-def _fill_text(text: str, loop_names: frozenset[str]) -> Resolver:
-    """Return the resolver of a `$text`: texts are inserted unchanged, other values as compact JSON."""
+def _build_text_resolver(text: str, loop_names: frozenset[str]) -> Resolver:
+    """Return the resolver for a `$text`. It inserts texts unchanged, and other values as compact JSON."""
     pieces = parse_text(text, loop_names)
 
     def resolve(scope: Scope, reads: dict[str, None]) -> str:
@@ -100,13 +100,17 @@ def _fill_text(text: str, loop_names: frozenset[str]) -> Resolver:
 
 
 def _render_slot(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
-    """Return the value of a slot as text, or its default text if the value is missing or null. Raise
-    ReferenceResolutionError."""
+    """Return the value of a slot as text, or its default text if the value is missing or null.
+
+    Raise ReferenceResolutionError if the value is missing and there is no default.
+    """
     reference = slot.reference
     reads[reference.text] = None
     try:
         looped = reference.namespace in scope.loop
-        value = _read_item(reference, scope) if looped else read_reference(scope.state, reference)
+        value = (
+            _read_loop_value(reference, scope) if looped else read_reference(scope.state, reference)
+        )
     except ReferenceResolutionError:
         if slot.otherwise is None:
             raise
@@ -121,14 +125,14 @@ def _render_slot(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def reads_nothing(value: object, state: ExecutionState) -> bool:
-    """Return whether an `input` value is a single reference to an absent value."""
+def is_missing_reference(value: object, state: ExecutionState) -> bool:
+    """Return whether a value of `input` is a single reference, and the referenced value is missing."""
     reference = parse(value) if isinstance(value, str) else None
     return reference is not None and look_up(state, reference) is MISSING
 
 
 def resolve_input(mapping: Resolver, scope: Scope, reads: dict[str, None]) -> Any:
-    """Return the value of a compiled mapping. Raise InputMappingError with the failing reference as its cause."""
+    """Return the value of a compiled input. Raise InputMappingError with the failing reference as its cause."""
     try:
         return mapping(scope, reads)
     except ReferenceResolutionError as error:

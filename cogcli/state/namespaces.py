@@ -1,5 +1,7 @@
-"""Access to the namespaces of a run, from one table (docs/reference/execution.md#reading,
-docs/reference/execution.md#writing)."""
+"""Access to the namespaces of a run's state, driven by one table.
+
+The rules are in docs/reference/execution.md#reading and docs/reference/execution.md#writing.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from cogcli.state.execution import ExecutionState
 
 
 class Namespace(NamedTuple):
-    """The rules of one namespace. `dicts_only`: lists are not walked, and a whole path may be one key."""
+    """The rules of one namespace.
+
+    With `dicts_only`, paths do not lead into lists, and a whole path may be a single key.
+    """
 
     writable: bool
     missing_is_null: bool
@@ -39,7 +44,10 @@ NAMESPACES: Final[dict[str, Namespace]] = {
 
 
 def look_up(state: ExecutionState, reference: Reference) -> object:
-    """Return the value of a reference, or MISSING. The value belongs to the state: copy it before handing it out."""
+    """Return the value of a reference, or MISSING.
+
+    The state owns the value: callers must copy it before passing it on.
+    """
     namespace = NAMESPACES[reference.namespace]
     root = getattr(state, reference.namespace)
     segments = reference.segments
@@ -53,8 +61,11 @@ def look_up(state: ExecutionState, reference: Reference) -> object:
     return walk(root, segments)
 
 
-def look_through(state: ExecutionState, reference: Reference) -> object:
-    """Return the value of a reference as expressions read it: like `look_up`, but through lists in every namespace."""
+def look_up_through_lists(state: ExecutionState, reference: Reference) -> object:
+    """Return the value of a reference like `look_up`, but let paths lead into lists in every namespace.
+
+    Expressions read values in this way.
+    """
     value = look_up(state, reference)
     if value is MISSING and NAMESPACES[reference.namespace].dicts_only:
         return walk(getattr(state, reference.namespace), reference.segments)
@@ -62,7 +73,7 @@ def look_through(state: ExecutionState, reference: Reference) -> object:
 
 
 def walk_dicts(value: object, segments: tuple[str, ...]) -> object:
-    """Return the value at a path of object keys, or MISSING."""
+    """Return the value at a path of object keys, or MISSING if a segment does not exist."""
     for segment in segments:
         if type(value) is not dict or segment not in value:
             return MISSING
@@ -71,7 +82,7 @@ def walk_dicts(value: object, segments: tuple[str, ...]) -> object:
 
 
 def walk(value: object, segments: tuple[str, ...]) -> object:
-    """Return the value at a path through objects by key and lists by index, or MISSING."""
+    """Return the value at a path of object keys and list indices, or MISSING if a segment does not exist."""
     for segment in segments:
         value = _member(value, segment)
         if value is MISSING:
@@ -97,9 +108,9 @@ _DIGITS: Final = 16
 
 
 def read_reference(state: ExecutionState, reference: Reference) -> object:
-    """Return the value of a reference, or None if its namespace allows absence.
+    """Return the value of a reference. A missing value is None if the namespace allows it.
 
-    Raise ReferenceResolutionError `input.reference` with the failing segment and the existing keys.
+    Otherwise raise ReferenceResolutionError `input.reference` with the failing segment and the existing keys.
     """
     value = look_up(state, reference)
     if value is not MISSING:
@@ -111,7 +122,7 @@ def read_reference(state: ExecutionState, reference: Reference) -> object:
 
 
 def _explain_missing(state: ExecutionState, reference: Reference) -> tuple[str, str]:
-    """Return a message with the missing segment and the existing members, and a hint with the whole reference."""
+    """Return a message with the missing segment and the existing members, and a hint with a corrected reference."""
     root = members_of(state, reference.namespace)
     value = root
     for segment in reference.segments:
@@ -131,15 +142,15 @@ def _explain_missing(state: ExecutionState, reference: Reference) -> tuple[str, 
 
 
 def members_of(state: ExecutionState, namespace: str) -> object:
-    """Return the object that the references of a namespace point into."""
+    """Return the object in which the references of a namespace are looked up."""
     block = getattr(state, namespace)
     return {name: getattr(block, name) for name in NAMESPACES[namespace].attributes} or block
 
 
 def suggest_existing_path(path: Sequence[str], value: object) -> str:
-    """Return a hint with paths that exist in `value` and differ from `path` in its first missing segment.
+    """Return a hint with paths that exist in `value` and differ from `path` only in its first missing segment.
 
-    Return an empty string if no segment is missing or no similar one exists.
+    Return an empty string if no segment is missing, or if no similar path exists.
     """
     for failed, segment in enumerate(path):
         below = _member(value, segment)

@@ -1,4 +1,4 @@
-"""The output of a step: from the produced object to the writes of the step (docs/reference/execution.md#writing)."""
+"""The output of a step: conversion of the produced object to writes (docs/reference/execution.md#writing)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cogcli.base.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, p
 from cogcli.declarations.value_types import Json
 from cogcli.state.execution import ExecutionState
 from cogcli.state.namespaces import read_reference, suggest_existing_path, walk
-from cogcli.state.reducer import Write, present_kind, write_value
+from cogcli.state.reducer import Write, find_present_kind, write_value
 
 
 class OutputRule(NamedTuple):
-    """One line of an output mapping: a place in the produced object, or a reference, and the target."""
+    """One line of an output mapping: a source, which is a path in the produced object or a reference, and a target."""
 
     left: str
     segments: tuple[str, ...]
@@ -33,7 +33,7 @@ class OutputRule(NamedTuple):
 def compile_output(
     mapping: dict[str, str], strategy: str, declared: Iterable[str]
 ) -> tuple[OutputRule, ...]:
-    """Return the rules of an output mapping that passed the static checks, in mapping order."""
+    """Compile an output mapping that passed the static checks. The rules keep the order of the mapping."""
     known = {*declared}
     rules = []
     for left, right in mapping.items():
@@ -47,10 +47,10 @@ def compile_output(
 
 
 def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionState) -> list[Write]:
-    """Return the writes of a produced object, in mapping order, with values before merging. The state is not changed.
+    """Compute the writes for a produced object, in the order of the mapping. Values are not merged yet.
 
-    An absent optional output makes no write. If any write could not be applied, raise OutputMappingError
-    `output.missing`, `output.slot-type`, `output.merge` or `output.path`.
+    The state is not changed. An absent optional output causes no write. Raise OutputMappingError `output.missing`,
+    `output.slot-type`, `output.merge` or `output.path` if any of the writes could not be applied.
     """
     writes = []
     for rule in rules:
@@ -89,13 +89,13 @@ _LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
 
 
 def require_applicable(state: ExecutionState, writes: list[Write]) -> None:
-    """Raise OutputMappingError unless all writes can be applied, one after the other. The state is not changed."""
+    """Raise OutputMappingError unless all writes can be applied in order. The state is not changed."""
     places = {(write.target.namespace, *write.target.path) for write in writes}
     within = (place[:end] in places for place in places for end in range(2, len(place)))
     # One write affects the next only if a target occurs twice, or is inside another one.
     ground = _build_scratch(state, writes) if len(places) < len(writes) or any(within) else None
     for write in writes:
-        present = present_kind(ground or state, write.target)
+        present = find_present_kind(ground or state, write.target)
         require_mergeable(write.strategy, write.target.text, present, kind_of(write.value))
         _require_slot_type(write)
         if ground is not None:
@@ -103,7 +103,7 @@ def require_applicable(state: ExecutionState, writes: list[Write]) -> None:
 
 
 def _build_scratch(state: ExecutionState, writes: list[Write]) -> ExecutionState:
-    """Return a state with copies of the values that the writes change, to try the writes on."""
+    """Return a state in which the values that the writes change are copies, so that the writes can be tried."""
     scratch = ExecutionState(state.run_id, state.trace_id, state.skill_id)
     for namespace, name in {(write.target.namespace, write.target.path[0]) for write in writes}:
         source, ground = getattr(state, namespace), getattr(scratch, namespace)

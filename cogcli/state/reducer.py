@@ -2,9 +2,11 @@
 
 1. A run's state begins with its `run.started` event.
 2. `step.started` makes a step running. A closing event ends it, applies its writes in order, and adds its trace entry.
-3. Only steps that ended done, failed or vetoed count; calls and tokens are added for every ending.
+3. `step_count` and `elapsed_ms` include only steps that ended done, failed or vetoed. Calls and tokens of all steps are
+   added.
 4. `iteration` increases with each retry by a step and each `while` round after the first.
-5. A step id whose last part contains `@` or `#` names a call inside a step: only the closing event of the step counts.
+5. A step id whose last part contains `@` or `#` names a call inside a step. Such events are ignored: only the closing
+   event of the step changes the state.
 6. Every event of the run updates `updated_at`.
 """
 
@@ -25,7 +27,7 @@ from cogcli.state.execution import ExecutionState, StepResult, TraceStep, frame_
 
 
 class Write(NamedTuple):
-    """One write of a step: the value before merging."""
+    """One write of a step. `value` is the value before merging."""
 
     target: Target
     strategy: str
@@ -37,15 +39,17 @@ class Write(NamedTuple):
 
 
 class ReusedResult(NamedTuple):
-    """The result of a step of an earlier episode, used instead of running the step. `origin` names episode and
-    event."""
+    """The result of a step in an earlier episode, used instead of running the step.
+
+    `origin` names the episode and the event.
+    """
 
     output: dict[str, Any]
     writes: tuple[Write, ...]
     origin: dict[str, str]
 
     def to_payload(self) -> dict[str, Any]:
-        """Return this result as JSON, as the first event of the reusing run records it."""
+        """Return the result as JSON, as the first event of the new run records it."""
         writes = [write.to_written().json for write in self.writes]
         return {"output": self.output, "writes": writes, "reused_from": self.origin}
 
@@ -54,7 +58,7 @@ _COUNTED: Final = frozenset(("done", "failed", "vetoed"))
 
 
 def initial_state(event: Event) -> ExecutionState:
-    """Return the state of a run right after its `run.started` event."""
+    """Return the state of a run after its `run.started` event."""
     payload = event.payload
     skill = payload.get("skill") or {}
     return ExecutionState(
@@ -70,7 +74,10 @@ def initial_state(event: Event) -> ExecutionState:
 
 
 def apply(state: ExecutionState, event: Event) -> None:
-    """Apply a later event of a run to its state. Unknown event types only update `updated_at`."""
+    """Apply an event of a run to its state. `run.started` is excluded.
+
+    An unknown event type only updates `updated_at`.
+    """
     reducer = REDUCERS.get(event.event_type or "")
     if reducer is not None:
         reducer(state, event)
@@ -82,14 +89,14 @@ RunStates = dict[str | None, ExecutionState]
 
 
 class RebuiltStates(NamedTuple):
-    """The states of an episode's runs: the root's, and its children's by run id."""
+    """The states of all runs of an episode: the state of the root run, and those of child runs by run id."""
 
     root: ExecutionState
     children: dict[str, ExecutionState]
 
 
 def rebuild(events: Iterable[Event]) -> RebuiltStates:
-    """Return the states of all runs after these events of a log. Raise ValueError if no run starts in it."""
+    """Return the states of all runs after these events of a log. Raise ValueError if the log starts no run."""
     states: RunStates = {}
     for event in events:
         apply_to_runs(states, event)
@@ -100,7 +107,7 @@ def rebuild(events: Iterable[Event]) -> RebuiltStates:
 
 
 def apply_to_runs(states: RunStates, event: Event) -> None:
-    """Apply the next event of a log to the state of its run, or create that state."""
+    """Apply the next event of a log to the state of its run. `run.started` creates that state."""
     row, state = row_of(event.event_type), states.get(event.run_id)
     if row.phase == "start" and state is None:
         states[event.run_id] = initial_state(event)
@@ -108,7 +115,7 @@ def apply_to_runs(states: RunStates, event: Event) -> None:
         apply(state, event)
 
 
-def _start(state: ExecutionState, event: Event) -> None:
+def _start_step(state: ExecutionState, event: Event) -> None:
     step_id = event.payload["step_id"]
     state.iteration += event.payload.get("round", 0) > 0
     if StepPath(step_id).is_step:
@@ -116,15 +123,15 @@ def _start(state: ExecutionState, event: Event) -> None:
 
 
 def begin_step(state: ExecutionState, step_id: str) -> None:
-    """Note that a step of this run is running."""
+    """Mark a step of this run as running."""
     state.running[step_id] = state.plan_order.get(step_id, len(state.running))
 
 
-def _plan(state: ExecutionState, event: Event) -> None:
+def _set_plan_order(state: ExecutionState, event: Event) -> None:
     state.plan_order = {record["id"]: n for n, record in enumerate(event.payload["step_records"])}
 
 
-def _retry(state: ExecutionState, event: Event) -> None:
+def _count_retry(state: ExecutionState, event: Event) -> None:
     state.iteration += event.payload.get("reason") == "retry"
 
 
@@ -133,7 +140,7 @@ def _terminate(state: ExecutionState, event: Event) -> None:
     state.running.clear()
 
 
-def _finish(state: ExecutionState, event: Event) -> None:
+def _finish_step(state: ExecutionState, event: Event) -> None:
     payload = event.payload
     step_id, status = payload["step_id"], payload["step_status"]
     if not StepPath(step_id).is_step:
@@ -168,7 +175,7 @@ def end_step(
     reason: str | None = None,
     error: Json | None = None,
 ) -> None:
-    """Apply the writes of a step of this run, whose values the state then owns, and note its end."""
+    """End a step of this run: apply its writes and record its result. The state takes ownership of the values."""
     for write in writes:
         write_value(state, write.target, write.strategy, write.value)
     state.running.pop(entry.step_id, None)
@@ -182,25 +189,25 @@ def end_step(
         entry.latency_ms,
         error,
     )
-    _count(state, entry.status, entry.latency_ms, usage)
+    _update_totals(state, entry.status, entry.latency_ms, usage)
 
 
-def _answer(state: ExecutionState, event: Event) -> None:
-    _sum_usage(state, event.payload["usage"])
+def _add_model_usage(state: ExecutionState, event: Event) -> None:
+    _add_usage(state, event.payload["usage"])
 
 
 REDUCERS: Final[dict[str, Callable[[ExecutionState, Event], None]]] = {
-    "plan.created": _plan,
-    "step.started": _start,
-    "call.retried": _retry,
-    "model.answered": _answer,
+    "plan.created": _set_plan_order,
+    "step.started": _start_step,
+    "call.retried": _count_retry,
+    "model.answered": _add_model_usage,
     "run.terminated": _terminate,
-    **{event_type: _finish for event_type, row in EVENT_TYPES.items() if row.closes},
+    **{event_type: _finish_step for event_type, row in EVENT_TYPES.items() if row.closes},
 }
 """The function that `apply` calls, by event type. `run.started` is handled by `initial_state`."""
 
 
-def _count(
+def _update_totals(
     state: ExecutionState, status: str, latency: int | None, usage: dict[str, int] | None
 ) -> None:
     sums = state.trace.metrics
@@ -208,10 +215,10 @@ def _count(
         sums.step_count += 1
         sums.elapsed_ms += latency or 0
     if usage:
-        _sum_usage(state, usage)
+        _add_usage(state, usage)
 
 
-def _sum_usage(state: ExecutionState, usage: dict[str, int]) -> None:
+def _add_usage(state: ExecutionState, usage: dict[str, int]) -> None:
     sums = state.trace.metrics
     sums.llm_calls += usage["llm_calls"]
     sums.tool_calls += usage["tool_calls"]
@@ -220,7 +227,7 @@ def _sum_usage(state: ExecutionState, usage: dict[str, int]) -> None:
 
 
 def write_value(state: ExecutionState, target: Target, strategy: str, value: Any) -> None:
-    """Write a value at its target. The state then owns the value. Raise OutputMappingError `output.path`."""
+    """Write a value to a target. The state takes ownership of the value. Raise OutputMappingError `output.path`."""
     root = getattr(state, target.namespace)
     *middle, last = target.path
     if target.namespace in ("working", "output"):
@@ -242,8 +249,11 @@ def _require_object(value: Any, target: Target) -> dict[str, Any]:
     return value
 
 
-def present_kind(state: ExecutionState, target: Target) -> str | None:
-    """Return the kind of the value at a target, or None if it is absent. Raise OutputMappingError `output.path`."""
+def find_present_kind(state: ExecutionState, target: Target) -> str | None:
+    """Return the kind of the present value of a target, or None if it has none.
+
+    Raise OutputMappingError `output.path`.
+    """
     value: Any = getattr(state, target.namespace)
     for n, segment in enumerate(target.path):
         if n == 0 and target.namespace in ("working", "output"):

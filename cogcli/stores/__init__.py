@@ -1,4 +1,4 @@
-"""Stores in SQLite, one file each per project: the knowledge of agents, and their memory of users."""
+"""Stores in SQLite. Each project has one file for agents' knowledge, and one for their memory of users."""
 
 from typing import Final
 

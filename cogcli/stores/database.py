@@ -1,5 +1,7 @@
-"""A SQLite file that is a record: used by several processes, killed at any time, never overwritten when damaged
-(docs/reference/pack.md#stores)."""
+"""A SQLite file that several processes use, that survives a kill at any time, and that is never overwritten if damaged.
+
+The rules are in docs/reference/pack.md#stores.
+"""
 
 from __future__ import annotations
 
@@ -43,16 +45,17 @@ _BUSY: Final = frozenset((5, 6))
 
 
 class UnreadableRow(ValueError):
-    """Raised for a row that no store of this version writes: its file is damaged."""
+    """Raised for a row that no store of this version could have written. Its file is damaged."""
 
 
 class Database:
     """A database with the tables of one store. Every statement runs inside `reading` or `writing`.
 
-    `versions` has the statements that lead from each version to the next, the first to version 1. A file of an older
-    version is copied to `NAME.v<N>` next to it, then upgraded to the last version. Raise EnvironmentRefusal:
-    `memory.damaged` for a file that is not a database of this store, or of a newer version; `memory.busy` if another
-    process writes for longer than five seconds; `env.disk` if the file cannot be written.
+    Each entry of `versions` has the statements that upgrade the tables to the next version, the first one to version 1.
+    A file of an older version is copied to `NAME.v<N>` next to it, then upgraded to the last version.
+
+    Raise EnvironmentRefusal `memory.damaged` for a file that is not a database of this store, or of a newer version;
+    `memory.busy` if another process writes for longer than five seconds; `env.disk` if the file cannot be written.
     """
 
     def __init__(self, path: Path, versions: Sequence[Sequence[str]]) -> None:
@@ -75,7 +78,7 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Open a transaction that sees one state of the file."""
+        """Open a transaction that reads one consistent state of the file."""
         with _translate_errors(self.path):
             self._connection.execute("BEGIN")
             try:
@@ -85,7 +88,7 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Open the only writing transaction. An error rolls all of it back."""
+        """Open a write transaction, of which there is only one at a time. An error rolls back all its changes."""
         with _translate_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -96,9 +99,10 @@ class Database:
                     self._connection.execute("ROLLBACK")
 
     def rewrite(self) -> None:
-        """Rewrite the file without deleted data, and empty its log, so that no deleted byte remains in either.
+        """Rewrite the file without deleted data, and empty its write-ahead log, so that neither contains deleted bytes.
 
-        No transaction of `reading` or `writing` may be open. Raise EnvironmentRefusal `memory.busy` while others read.
+        No transaction of `reading` or `writing` may be open. Raise EnvironmentRefusal `memory.busy` if another process
+        reads.
         """
         with _translate_errors(self.path):
             self._connection.execute("PRAGMA temp_store = MEMORY")
@@ -110,8 +114,8 @@ class Database:
     def _use_write_ahead_log(self) -> None:
         """Switch the file to a write-ahead log.
 
-        While another connection writes, SQLite refuses the switch at once, despite its time limit. So try again until
-        that limit has passed.
+        While another connection writes, SQLite refuses the switch at once, despite its timeout. So retry until that
+        timeout has passed.
         """
         import sqlite3
 
@@ -127,9 +131,9 @@ class Database:
             time.sleep(RETRY_SECONDS)
 
     def _require_own_schema(self) -> int:
-        """Return the version of the file, 0 for a new one.
+        """Return the version of the file, or 0 if it is new.
 
-        Raise EnvironmentRefusal for a newer version, and for a schema that no version of this store writes: a foreign
+        Raise EnvironmentRefusal for a newer version, and for a schema that no version of this store creates: a foreign
         table, column, index, trigger or view could run code during our statements. The file stays unchanged.
         """
         found, last = (
@@ -150,8 +154,7 @@ class Database:
         return int(found)
 
     def _upgrade(self, connection: sqlite3.Connection) -> None:
-        """Create the tables of a new file, or the missing ones of an older file, unless another process has just done
-        so."""
+        """Create the tables of a new file, or upgrade an older file, unless another process has just done so."""
         found, last = self._require_own_schema(), len(self._versions)
         if 0 < found < last:
             _copy(self.path, self.path.with_name(f"{self.path.name}.v{found}"))
@@ -195,8 +198,11 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _require_plain_files(path: Path) -> None:
-    """Raise EnvironmentRefusal for a link, which would lead out of the project, for a special file, on which SQLite
-    would block, and for a journal that would delete another file."""
+    """Raise EnvironmentRefusal if a file of the database is a link, a special file, or a dangerous journal.
+
+    A link could lead out of the project, SQLite would block on a special file, and the journal would delete another
+    file.
+    """
     for suffix in _SUFFIXES:
         each = path.with_name(path.name + suffix)
         if os.path.lexists(each) and not stat.S_ISREG(each.lstat().st_mode):
@@ -209,8 +215,10 @@ def _require_plain_files(path: Path) -> None:
 
 
 def _require_opened(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise EnvironmentRefusal if SQLite opened another file, through a link made after the real path `path` was
-    resolved."""
+    """Raise EnvironmentRefusal if SQLite opened a file other than `path`.
+
+    This happens if a link was created after `path` was resolved.
+    """
     (_, _, opened) = connection.execute("PRAGMA database_list").fetchone()
     if opened and opened != str(path):
         raise _build_damage_error(path, "a link leads elsewhere")
@@ -218,7 +226,7 @@ def _require_opened(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextlib.contextmanager
 def _translate_errors(path: Path) -> Iterator[None]:
-    """Raise EnvironmentRefusal for errors of SQLite and of the disk inside the block."""
+    """Raise EnvironmentRefusal for errors of SQLite and of the disk in the `with` block."""
     import sqlite3
 
     try:

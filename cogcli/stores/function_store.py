@@ -1,4 +1,4 @@
-"""A store for a Python function's data (docs/reference/sdk.md#stores)."""
+"""A store for the data of a Python function (docs/reference/sdk.md#stores)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cogcli.stores.database import Database
 def open_database(
     directory: str, name: str, versions: Sequence[Sequence[str]]
 ) -> Iterator[Database]:
-    """Open a file with the tables of these versions, and close it at the end.
+    """Open a file with the tables of these versions, and close it at the end of the `with` block.
 
-    Raise ServiceResolutionError with the code of any refusal by `Database`, at opening and inside the block.
+    Raise ServiceResolutionError with the code of any refusal by `Database`, on opening and in the block.
     """
     try:
         database = Database(Path(directory, name), versions)

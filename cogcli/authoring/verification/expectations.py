@@ -20,7 +20,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange_checks import Check
 from cogcli.specs.fields import has_type
 from cogcli.state.execution import ExecutionState
-from cogcli.state.namespaces import look_through
+from cogcli.state.namespaces import look_up_through_lists
 
 
 def expect_outputs(name: str, wanted: Json, match: str) -> Expectation:
@@ -155,7 +155,7 @@ def _expect_calls(case: SkillCase, name: str, capability: str, count: int) -> Ex
 def _state_fault(check: StateCheck, state: ExecutionState) -> str:
     """Return why a check fails; empty if it passes."""
     reference = parse(check.path)
-    found = look_through(state, reference) if reference else MISSING
+    found = look_up_through_lists(state, reference) if reference else MISSING
     if found is MISSING:
         return f"`{check.path}` is not there"
     if check.op == "verbatim_in":
@@ -172,7 +172,7 @@ def _shown(path: str, value: object) -> str:
 def _text_at(value: str, state: ExecutionState) -> str:
     """Return the text of a reference, with the texts of a list joined; any other text stays itself."""
     reference: Reference | None = parse(value)
-    found = look_through(state, reference) if reference else value
+    found = look_up_through_lists(state, reference) if reference else value
     return "\n".join(map(str, found)) if isinstance(found, list) else str(found)
 
 

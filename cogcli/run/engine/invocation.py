@@ -16,7 +16,7 @@ from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Cancelled, Effects
 from cogcli.specs.fields import Violation, fit_values
 from cogcli.state.expressions import case_text, value_of
-from cogcli.state.inputs import Scope, reads_nothing, resolve_input
+from cogcli.state.inputs import Scope, is_missing_reference, resolve_input
 
 _MAX_WAIT: Final = 60.0
 _ONCE: Final = Retry(max_attempts=1)
@@ -83,7 +83,7 @@ def drop_absent(
         name
         for name, field in target.inputs.items()
         if field.type == "any" and not field.required and values.get(name, name) is None
-        if reads_nothing(planned.step.input.get(name), run.state)
+        if is_missing_reference(planned.step.input.get(name), run.state)
     ]
     return (
         {name: value for name, value in values.items() if name not in left_out}
