@@ -122,7 +122,7 @@ class _ContractChecks:
             if not document:
                 finding = finding._replace(about="service")
             else:
-                file = self._context.shown(document, beside=service.file)
+                file = self._context.display_path(document, relative_to=service.file)
                 self._context.documents.setdefault(file, set()).add(service.file)
                 report = self._context.report(file)
             _report(report, f"service `{service.id}`", finding)

@@ -1,5 +1,7 @@
-"""The selection of a binding: a run's options, the rules considered, the chain
-(docs/reference/binding.md#selection)."""
+"""The selection of a binding: its options, the rules that were evaluated, and the resulting chain.
+
+The rules are in docs/reference/binding.md#selection.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,11 @@ CANDIDATE: Final = "candidate"
 
 
 class SelectionOptions(NamedTuple):
-    """A run's options for selection: `--bind` by capability, the required conformance, the environment, the preferred
-    services in order, and whether a chain has only its first binding."""
+    """The options of a run that affect selection.
+
+    These are `--bind` by capability, the required conformance, the environment variables, the preferred services in
+    order, and whether fallbacks are disabled.
+    """
 
     binds: Mapping[str, str] = MappingProxyType({})
     conformance: str | None = None
@@ -30,7 +35,7 @@ class SelectionOptions(NamedTuple):
 
     @classmethod
     def of(cls, options: RunOptions, environ: Mapping[str, str]) -> SelectionOptions:
-        """Return the selection options of a run with these options."""
+        """Return the selection options for a run with these options."""
         return cls(
             options.bind,
             options.conformance,
@@ -42,7 +47,7 @@ class SelectionOptions(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """The reason why a binding is not eligible: a stable code, a short text, and hints, one per line."""
+    """Explains why a binding is not eligible: a stable code, a short text, and hints, one per line."""
 
     code: str
     text: str
@@ -54,7 +59,10 @@ class Reason(NamedTuple):
 
 
 class ConsideredRule(NamedTuple):
-    """A rule that was evaluated, its binding if any, and why that was chosen or not."""
+    """A selection rule that was evaluated.
+
+    It has the binding that the rule names, if any, and explains why that binding was chosen or not.
+    """
 
     rule: str
     binding_id: str | None
@@ -63,7 +71,7 @@ class ConsideredRule(NamedTuple):
 
 
 class ChainLink(NamedTuple):
-    """A member of the fallback chain. `reasons` are why it is not eligible."""
+    """A binding of the fallback chain. `reasons` explain why it is not eligible."""
 
     binding_id: str
     service_id: str | None
@@ -77,7 +85,7 @@ class ChainLink(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """All reasons as one text, empty if the binding is eligible."""
+        """All reasons as one text. Empty if the binding is eligible."""
         return "; ".join(reason.text for reason in self.reasons)
 
 
@@ -93,16 +101,16 @@ class Selection(NamedTuple):
 
     @property
     def tried(self) -> tuple[ChainLink, ...]:
-        """The members that are tried: the first eligible one is called first."""
+        """The bindings of the chain that may be tried. The first eligible one is called first."""
         return self.chain[:1] if self.selection_source in BY_NAME else self.chain
 
     @property
     def usable(self) -> tuple[str, ...]:
-        """The eligible bindings in calling order. A result of `select` has at least one."""
+        """The ids of the eligible bindings, in calling order. A result of `select` has at least one."""
         return tuple(link.binding_id for link in self.chain if link.eligible)
 
     def to_payload(self) -> Json:
-        """Return the explanation as a JSON object, as shown and recorded."""
+        """Return the explanation as a JSON object. Commands print it, and the log records it."""
         chain = [
             {
                 "binding_id": link.binding_id,

@@ -64,7 +64,7 @@ def _check_operation(operation: str, grammar: Grammar, report: ProblemReport) ->
 
 
 def _check_response(response: Json, report: ProblemReport) -> None:
-    """Report outputs that are not read from the reply."""
+    """Report outputs whose value is not read from the response."""
     for name, value in response.items():
         text = value if isinstance(value, str) else ""
         if is_ignored(name) or RESPONSE_PATH.fullmatch(text) or _OF_SERVICE.search(text):
@@ -81,7 +81,7 @@ _OWN_FORM: Final = re.compile(r"\$\{[^}]*\}")
 
 
 def _suggest_response_path(text: str) -> str:
-    """Return the response path in a text that resembles one: `${response.a}`, `{{ response.a }}`, `$.a`, `a.b`."""
+    """Return the response path that a text resembles: `${response.a}`, `{{ response.a }}`, `$.a`, `a.b`."""
     found = _READS.search(text)
     return f"response.{found[1] or found[2] or found[3]}" if found else "response.PATH"
 
@@ -104,7 +104,7 @@ def _check_request(request: object, report: ProblemReport) -> None:
 
 
 def _check_template(text: str, path: KeyPath, report: ProblemReport) -> None:
-    """Report a text that is not a template, and one with a part that looks like a reference."""
+    """Report a text that is not a template, and a text with a part that looks like a reference."""
     try:
         pieces = parse_template(text)
     except TemplateFault as fault:
@@ -123,7 +123,7 @@ def _check_template(text: str, path: KeyPath, report: ProblemReport) -> None:
 
 
 def _check_files(raw: Json, grammar: Grammar | None, report: ProblemReport) -> None:
-    """Report each invalid `$file`, and each one for a protocol that sends no files."""
+    """Report each invalid `$file`, and every `$file` if the protocol sends no files."""
     for path, value in files_in(value_at(raw, "request"), ("request",)):
         label = f"`{_join_path(path)}`"
         source = value[FILE]
@@ -141,7 +141,7 @@ def _check_files(raw: Json, grammar: Grammar | None, report: ProblemReport) -> N
 
 
 def _is_whole(text: str) -> bool:
-    """Return whether a template consists of a single input."""
+    """Return whether a template is a single reference to an input, without other text."""
     try:
         parts = parse_template(text)
     except TemplateFault:
@@ -152,7 +152,10 @@ def _is_whole(text: str) -> bool:
 
 
 def _check_credentials(raw: Json, report: ProblemReport) -> None:
-    """Report credentials written out in a binding. They belong in the service, or in a header as a variable."""
+    """Report credentials written in a binding.
+
+    They belong in the service. A header may also read them from an environment variable.
+    """
     hint = "give the service auth_ref, or a header with ${NAME}"
     for path in find_written_out(value_at(raw, "request"), _is_fixed, ("request",)):
         message = f"`{_join_path(path)}` holds a secret as written text"
@@ -164,7 +167,7 @@ def _check_credentials(raw: Json, report: ProblemReport) -> None:
 
 
 def _is_fixed(text: str) -> bool:
-    """Return whether a text of a request has no reference to the input."""
+    """Return whether a text of a request contains no reference to the input."""
     try:
         return all(isinstance(piece, str) for piece in parse_template(text))
     except TemplateFault:

@@ -1,7 +1,7 @@
-"""The compiled cache: checked mappings of spec files in SQLite, by the digest of their bytes.
+"""The compiled cache: a SQLite database of checked spec mappings, by the digest of the file's bytes.
 
-No failure of the cache fails a command: a damaged cache is rebuilt, an unusable one is ignored. Rows are JSON with a
-checksum of their own, never pickled objects.
+A failure of the cache never fails a command: a damaged cache is rebuilt, an unusable one is ignored. Rows are JSON with
+their own checksum, never pickled objects.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 MAX_ROWS: Final = 20_000
-"""The cache is emptied above this size. Entries of edited files are not removed otherwise."""
+"""The cache is emptied when it has more rows. Nothing else removes the entries of edited files."""
 _SUM: Final = 16
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS spec (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
@@ -30,7 +30,7 @@ _TABLE: Final = (
 
 
 class CompiledFile(NamedTuple):
-    """The entry of a file without errors: its mapping, and its warnings as `[code, severity, line, ...]`."""
+    """The cached result of reading a valid file: its mapping, and its warnings `[code, severity, line, ...]`."""
 
     raw: Json
     warnings: list[list[Any]]
@@ -39,7 +39,7 @@ class CompiledFile(NamedTuple):
 class CompiledCache:
     """Reads and stores compiled files in the SQLite database at `file`, which may not exist yet.
 
-    New entries are written at `flush`, in one transaction. An instance belongs to one thread.
+    `flush` writes new entries in one transaction. An instance must be used by one thread only.
     """
 
     def __init__(self, file: str) -> None:
@@ -53,7 +53,7 @@ class CompiledCache:
         self._kept: dict[str, bytes] = {}
 
     def get(self, kind: str, digest: str) -> CompiledFile | None:
-        """Return the compiled file of a kind and digest, or None."""
+        """Return the compiled file of this kind and digest, or None if it is not cached."""
         database = self._open()
         if database is None:
             return None
@@ -67,12 +67,12 @@ class CompiledCache:
         return _decode(row[0]) if row else None
 
     def keep(self, kind: str, digest: str, compiled: CompiledFile) -> None:
-        """Store a compiled file at the next `flush`."""
+        """Add a compiled file. It is written by the next `flush`."""
         value = orjson.dumps([*compiled])
         self._kept[self._key(kind, digest)] = _checksum(value) + value
 
     def flush(self) -> None:
-        """Write the new entries, if the cache is writable."""
+        """Write the new entries. Do nothing if the cache is not writable."""
         if not self._kept:
             return
         database = self._open(create=True)
@@ -110,7 +110,7 @@ class CompiledCache:
         return self._database
 
     def _rebuild(self) -> None:
-        """Replace a damaged file by an empty one. A locked cache is left unchanged."""
+        """Replace a damaged file with an empty one. If the file is locked, it stays unchanged."""
         if self._database is not None:
             with contextlib.suppress(Exception):
                 self._database.close()
@@ -167,8 +167,7 @@ def _decode(stored: object) -> CompiledFile | None:
 
 @cache  # the imported code does not change during a process
 def newest_change(*places: str) -> int:
-    """Return the newest modification time (nanoseconds) among the modules in these places of the package, at any
-    depth."""
+    """Return the newest modification time, in nanoseconds, of the modules below these places of the package."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     newest = 0
     for place in places:

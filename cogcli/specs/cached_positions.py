@@ -1,6 +1,6 @@
-"""Positions in spec files from the compiled cache.
+"""Positions in spec files, kept in the compiled cache.
 
-They are looked up at the first problem of a file, then cached, so that a run with a known warning parses no file.
+The positions of a file are computed for its first problem, then cached. So a run with a known warning parses no file.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _KIND: Final = "positions"
 
 
 class FilePlaces(dict[str, "Places"]):
-    """The positions in files by shown name. A file is parsed at its first lookup.
+    """The positions in files, by display path. A file is parsed when its positions are first needed.
 
-    `cache` is the cache that the files came from.
+    `cache` is the cache that the files were loaded from.
     """
 
     def __init__(self, cache: CompiledCache | None = None) -> None:
@@ -34,22 +34,22 @@ class FilePlaces(dict[str, "Places"]):
         self._news: set[str] = set()
 
     def note(self, file: str, path: str, digest: str) -> None:
-        """Record a shown file's real path, and the digest of its loaded bytes."""
+        """Record the real path of a file with this display path, and the digest of its loaded bytes."""
         self._files[file] = (path, digest)
 
     def path(self, file: str) -> str:
-        """Return the real path of a shown file, or an empty string if it is unknown."""
+        """Return the real path for a display path, or an empty string if it is unknown."""
         return self._files.get(file, ("", ""))[0]
 
     def base(self, file: str) -> str:
-        """Return the directory that a shown file's name is relative to, with a final slash. Empty if it is unknown."""
+        """Return the directory that a display path is relative to, with a trailing slash. Empty if it is unknown."""
         path, _ = self._files.get(file, ("", ""))
         return path[: -len(file)] if path.endswith(f"/{file}") else ""
 
     def position(
         self, file: str, path: KeyPath, *, key: bool, within: Within = None
     ) -> tuple[int, int]:
-        """Return line and column of the value or key at a path, or of a place inside the value's text."""
+        """Return the line and column of the value or key at a path, or of an offset in the value's text."""
         known = self._known_positions(file)
         name = f"{'key' if key else 'value'}{''.join(f'/{part}' for part in path)}"
         if within:
@@ -65,7 +65,7 @@ class FilePlaces(dict[str, "Places"]):
         return span.line, column
 
     def _known_positions(self, file: str) -> Json | None:
-        """Return the cached positions of a file by name, or None if they are not cached."""
+        """Return the cached positions in a file, or None if the file is not cached."""
         loaded = self._files.get(file, ("", ""))[1]
         if self.cache is None or not loaded:
             return None

@@ -1,4 +1,4 @@
-"""The targets of a step's outputs without an `output` mapping (docs/reference/capability.md#hints)."""
+"""The targets of a step's outputs if the step has no `output` mapping (docs/reference/capability.md#hints)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HINT_TYPES: Final = (*LIST_TYPES, *SINGLE_TYPES, *KEYED_TYPES)
 
 
 class HintWrite(NamedTuple):
-    """One output with its target and merge strategy. `as_list` is whether its value is put into a list."""
+    """An output with the target and merge strategy of its hint. `as_list` is whether its value is wrapped in a list."""
 
     output: str
     target: str
@@ -36,9 +36,9 @@ class HintWrite(NamedTuple):
 
 
 def hinted_writes(capability: Capability, *, as_list: bool = False) -> Iterator[HintWrite]:
-    """Yield the writes that a capability's hints declare. With `as_list` each value is a list.
+    """Yield the writes that a capability's hints declare. With `as_list`, each value is a list.
 
-    An output of an unknown type without a target has none.
+    An output of an unknown type without a target has no write.
     """
     for name, production in capability.produces.items():
         target = production.target or _find_target(production.type, name)

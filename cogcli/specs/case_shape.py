@@ -1,4 +1,4 @@
-"""The shape of a file of test cases, and rules that a shape cannot express (docs/reference/test-case.md#keys)."""
+"""The shape of a file of test cases, and rules that the shape cannot express (docs/reference/test-case.md#keys)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NOW: Final = text_pattern(TimeOfCase)
 
 
 def list_cases(raw: Json) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield the cases of a file with their paths: the file itself, or the entries of its list."""
+    """Yield (path, case) for each test case of a file, which holds a single case or a list of cases."""
     if "cases" in raw:
         yield from ((("cases", n), case) for n, case in enumerate(list_at(raw, "cases")))
     else:
@@ -33,7 +33,7 @@ def list_cases(raw: Json) -> Iterator[tuple[KeyPath, Any]]:
 
 
 def check_cases(raw: Json, report: ProblemReport) -> None:
-    """Report faults that a shape cannot express."""
+    """Report faults of test cases that their shape cannot express."""
     for key in raw if "cases" in raw else ():
         if key in CaseSpec.file_keys():
             message = f"`{key}` stands beside `cases`"
@@ -109,7 +109,7 @@ _KIND_OF_OPERAND: Final = {
     "verbatim_in": "text",
     "one_of": "list",
 }
-"""By operator the kind of the value that it compares with. Others compare with any."""
+"""By operator: the kind of the value that it compares with. Other operators accept any value."""
 
 
 def _check_operand(op: str, value: Any, report: ProblemReport, path: KeyPath) -> None:

@@ -1,4 +1,4 @@
-"""The catalog: frozen maps from id to spec, for the loaded part of the registry."""
+"""The catalog: immutable maps from id to spec, for the loaded part of the registry."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ if TYPE_CHECKING:
 
 
 class Defaults(NamedTuple):
-    """The merged `official_default_selection.yaml` files: binding ids by capability id, the most preferred first, and
-    the file of each."""
+    """The merged `official_default_selection.yaml` files.
+
+    They list binding ids by capability id, the most preferred first, and the file that names each.
+    """
 
     bindings: dict[str, tuple[str, ...]] = NOTHING
     files: dict[str, str] = NOTHING
 
 
 def names_of(named: str | list[str]) -> tuple[str, ...]:
-    """Return the bindings of one entry of `defaults`, which is a name or a list."""
+    """Return the binding ids in an entry of `defaults`, which is one id or a list."""
     return (named,) if isinstance(named, str) else tuple(named)
 
 
 class Shadow(NamedTuple):
-    """A spec that one of a later layer replaces."""
+    """A spec that a spec of a later layer replaces."""
 
     kind: str
     id: str
@@ -44,11 +46,12 @@ class Shadow(NamedTuple):
 
 
 class Catalog(NamedTuple):
-    """Specs by id. `bindings` holds all bindings, `bindings_of` their ids by capability.
+    """Specs by id.
 
-    `aliases` maps an alias to the id of its capability. `places` maps a shown file to the positions of its keys and
-    values; a file from the compiled cache is read again for them. `pins` maps `kind:id` to the digest of the file's
-    bytes. `broken` maps `kind:id` to the file with errors.
+    `bindings` holds all bindings, `bindings_of` their ids by capability. `aliases` maps an alias to the id of its
+    capability. `places` maps a display path to the positions of keys and values; a file from the compiled cache is read
+    again to compute them. `pins` maps `kind:id` to the digest of the file's bytes. `broken` maps `kind:id` to the file
+    with errors.
     """
 
     skills: dict[str, Skill] = NOTHING
@@ -74,11 +77,11 @@ class Catalog(NamedTuple):
     lenient: frozenset[str] = frozenset()
     """The files of skills and capabilities in lenient layers."""
     replaced: dict[str, tuple[Capability, ...]] = NOTHING
-    """Capabilities that one of the same id in a later layer replaces, earliest first."""
+    """Capabilities that a later layer replaces, by id, the earliest first."""
     partial: bool = False
-    """Whether only one skill's closure was loaded. Then a spec that is absent here may still exist."""
+    """Whether only the closure of one skill was loaded. Then a spec may exist that is not in the catalog."""
     only: frozenset[str] | None = None
-    """The shown files whose problems are reported. None means all."""
+    """The display paths of the files whose problems are reported. None means all files."""
     known: Callable[[str], list[str]] | None = None
     """Returns all ids of a kind in the registry, from paths alone, for did-you-mean hints."""
     protocols: Protocols = NOTHING
@@ -92,7 +95,7 @@ class Catalog(NamedTuple):
     """Returns the capability of a binding anywhere in the registry, by reading files. Used for bindings absent here."""
 
     def in_process(self, service: Service) -> bool:
-        """Return whether a service runs functions on this machine and does not declare network access."""
+        """Return whether a service runs functions on this machine, and does not declare network access."""
         return self.runs_functions(service) and not service.declares_network
 
     def runs_functions(self, service: Service) -> bool:
@@ -101,11 +104,14 @@ class Catalog(NamedTuple):
         return protocol is not None and protocol.in_process
 
     def capability(self, id: str) -> Capability | None:
-        """Return the capability of an id or alias, or None."""
+        """Return the capability with this id or alias, or None."""
         return self.capabilities.get(self.aliases.get(id, id))
 
     def reached(self, skill_id: str) -> list[Capability]:
-        """Return the capabilities that a run of a skill may call, in order, including nested skills and gates."""
+        """Return the capabilities that a run of a skill may call, in order.
+
+        Those of nested skills and of gates are included.
+        """
         found: dict[str, Capability] = {}
         seen, waiting = set[str](), [f"{NESTED}{skill_id}"]
         while waiting:

@@ -1,8 +1,8 @@
-"""The construction of a catalog from spec files: the file in force for each id, its bases, its aliases.
+"""Builds a catalog from spec files: it chooses the effective file of each id, merges bases and resolves aliases.
 
-1. The file of the last layer that has an id is in force as a whole. The files it replaces are kept as shadows.
-2. If one layer has two files of one id, neither loads, and no earlier layer replaces them.
-3. A file with errors does not load, and no earlier layer replaces it. It is recorded as broken.
+1. The file of the last layer that has an id is effective as a whole. The files that it replaces are kept as shadows.
+2. If a layer has two files with the same id, neither is loaded. The file of an earlier layer is not used instead.
+3. A file with errors is not loaded, and the file of an earlier layer is not used instead. It is recorded as broken.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class CatalogBuilder:
     """Builds a catalog.
 
-    `given` are files outside all layers; they count as the last layer. `named` are the paths of packs that are in force
+    `given` are files outside all layers, which form the last layer. `named` are the paths of packs that are effective
     in any layer. `environ` has the variables of services.
     """
 
@@ -74,7 +74,7 @@ class CatalogBuilder:
         known: Callable[[str], list[str]] | None,
         bound: Callable[[str], str | None] | None,
     ) -> Catalog:
-        """Return the catalog of all specs added so far."""
+        """Return a catalog of all specs added so far."""
         host = self._host.build()
         choices = {
             f"{rule}:{id}": digest_of(choice)
@@ -97,7 +97,7 @@ class CatalogBuilder:
         )
 
     def add_everything(self) -> CatalogBuilder:
-        """Add all specs of all layers and the given ones, and report stray files. Return the builder."""
+        """Add all specs of all layers and the given files, and report stray files. Return the builder."""
         for kind in ("skill", "case", "capability", "service", "pack"):
             for place in self.files(kind):
                 # Files that another layer replaces are also checked.
@@ -118,19 +118,19 @@ class CatalogBuilder:
         return self
 
     def add_packs(self) -> CatalogBuilder:
-        """Add all packs without the specs they refer to. Return the builder."""
+        """Add all packs, without the specs that they refer to. Return the builder."""
         for id in self._ids("pack"):
             self.add_pack(id)
         return self
 
     def add_capabilities(self) -> dict[str, Capability]:
-        """Add all capabilities without the specs they call. Return those with a usable file, by id."""
+        """Add all capabilities, without the specs that they call. Return those whose file has no errors, by id."""
         for id in self._ids("capability"):
             self.add_capability(id)
         return self.specs.capabilities
 
     def add_skills(self) -> dict[str, Skill]:
-        """Add all skills without the specs they use. Return those with a usable file, by id."""
+        """Add all skills, without the specs that they use. Return those whose file has no errors, by id."""
         for id in self._ids("skill"):
             self.add_skill(id)
         return self.specs.skills
@@ -139,26 +139,29 @@ class CatalogBuilder:
         return sorted({place.id or self._reader.load(place).id for place in self.files(kind)})
 
     def exists(self, kind: str, id: str) -> bool:
-        """Return whether any layer has a file of this id, with or without errors. A pack may have a hash."""
+        """Return whether a layer has a file for this id, with or without errors.
+
+        The id of a pack may include a hash.
+        """
         return bool(self._find(kind, id.partition("#")[0]))
 
     def add_skill(self, id: str) -> Skill | None:
-        """Add and return the skill of an id, or return None without a usable file. Each file is read once."""
+        """Add and return the skill with this id, or return None if it has no usable file. Each file is read once."""
         if id not in self.specs.skills:
-            loaded = self._find_file_in_force("skill", id, self._find("skill", id))
+            loaded = self._find_effective_file("skill", id, self._find("skill", id))
             if loaded and loaded.raw:
                 self.specs.raw[f"skill:{id}"] = loaded.raw
                 self.specs.skills[id] = Skill.of(loaded.raw, file=loaded.file)
         return self.specs.skills.get(id)
 
     def add_pack(self, reference: str) -> Pack | None:
-        """Add and return the pack of an `id@version`, or return None without a usable file.
+        """Add and return the pack `id@version`, or return None if it has no usable file.
 
-        With `#` and a hash it is the pack of any layer that has this hash.
+        With `#` and a hash, the pack with this hash is added, whatever its layer.
         """
         id, _, wanted = reference.partition("#")
         if id not in self.specs.packs:
-            loaded = self._find_file_in_force("pack", id, self._select_packs(id, wanted))
+            loaded = self._find_effective_file("pack", id, self._select_packs(id, wanted))
             if loaded and loaded.raw:
                 from cogcli.declarations.pack_spec import Pack
 
@@ -167,13 +170,13 @@ class CatalogBuilder:
         return self.specs.packs.get(id)
 
     def give_pack(self, pack: Pack, raw: Json) -> None:
-        """Add a pack without a file, with its mapping."""
+        """Add a pack that has no file, together with its mapping."""
         id = f"{pack.pack_id}@{pack.version}"
         self.specs.raw[f"pack:{id}"], self.specs.packs[id] = raw, pack
         self.specs.pins[f"pack:{id}"] = pack.hash
 
     def _select_packs(self, id: str, wanted: str) -> list[FoundFile]:
-        """Return the files of a pack. If some of them are named, or have the hash, return only those."""
+        """Return the files of a pack. If some of them are in `named` or have the wanted hash, return only those."""
         found = self._find("pack", id)
         if named := [place for place in found if place.path in self._named]:
             return named
@@ -184,9 +187,9 @@ class CatalogBuilder:
         ] or found
 
     def add_service(self, id: str) -> Service | None:
-        """Add and return the service of an id, or return None without a usable file."""
+        """Add and return the service with this id, or return None if it has no usable file."""
         if id not in self.specs.services:
-            loaded = self._find_file_in_force("service", id, self._find("service", id))
+            loaded = self._find_effective_file("service", id, self._find("service", id))
             if loaded is None or loaded.raw is None:
                 return None
             layer = loaded.found.layer
@@ -201,9 +204,9 @@ class CatalogBuilder:
         return self.specs.services[id]
 
     def _pin_declared(self, service: Service, bound: str) -> None:
-        """Pin the document or lock that determines a service's requests and tools. A missing lock is pinned too.
+        """Pin the document or lock that determines the requests and tools of a service.
 
-        The service checks report an unreadable document and a damaged lock.
+        A missing lock is pinned too. The service checks report an unreadable document and a damaged lock.
         """
         name, digest = "", None
         if service.settings.get("spec_ref"):
@@ -219,8 +222,10 @@ class CatalogBuilder:
             self.specs.pins[f"{name}{service.id}"] = digest
 
     def add_capability(self, name: str) -> Capability | None:
-        """Add and return the capability of an id or alias with its bases merged in, or return None without a usable
-        file."""
+        """Add and return the capability with this id or alias, with its bases merged in.
+
+        Return None if it has no usable file.
+        """
         id = self.canonical(name)
         if id in self.specs.capabilities:
             return self.specs.capabilities[id]
@@ -244,7 +249,7 @@ class CatalogBuilder:
         return capability
 
     def canonical(self, name: str) -> str:
-        """Return the id of a name: the name itself if a file has it, otherwise the capability with this alias."""
+        """Return the id for a name: the name itself if it has a file, otherwise the capability with this alias."""
         if name in self.specs.aliases:
             return self.specs.aliases[name]
         if name in self.specs.capabilities or self.exists("capability", name):
@@ -255,7 +260,10 @@ class CatalogBuilder:
         return id
 
     def add_bindings_of(self, capability: Capability) -> None:
-        """Add the bindings of a capability, by its id and by those aliases that belong to it."""
+        """Add the bindings of a capability.
+
+        These are the bindings for its id, and those for aliases that belong to no other capability.
+        """
         aliases = (
             alias for alias in capability.aliases if self.specs.aliases.get(alias) == capability.id
         )
@@ -265,7 +273,7 @@ class CatalogBuilder:
         )
 
     def add_bindings(self, found: Iterable[FoundFile]) -> None:
-        """Add the bindings of these files, one per id."""
+        """Add the bindings in these files. Each id has one effective file."""
         groups: dict[str, list[SpecFile]] = {}
         for loaded in map(self._reader.load, found):
             groups.setdefault(loaded.id, []).append(loaded)
@@ -279,7 +287,7 @@ class CatalogBuilder:
         if len(capabilities) > 1:
             self._refuse_duplicates("binding", id, group)
             return
-        loaded = self._find_file_in_force("binding", id, [each.found for each in group])
+        loaded = self._find_effective_file("binding", id, [each.found for each in group])
         if loaded is None or loaded.raw is None:
             return
         place = {**loaded.found.layer.marks(), "channel": loaded.found.channel or "local"}
@@ -288,7 +296,7 @@ class CatalogBuilder:
         self.specs.bindings[id] = binding.replace(capability=self.canonical(binding.capability))
 
     def add_choices(self) -> None:
-        """Add the default selections and host overrides of all layers. Later layers win for each capability."""
+        """Add the default selections and host overrides of all layers. For each capability the latest layer wins."""
         for place in self._single_files():
             loaded = self._reader.load(place)
             self.problems += loaded.problems
@@ -305,7 +313,7 @@ class CatalogBuilder:
                     self.specs.defaults.files[capability] = loaded.file
 
     def entries(self) -> list[str]:
-        """Return the ids of all services in files with several services."""
+        """Return the ids of all services that are declared in files with several services."""
         return [
             id
             for place in self._single_files()
@@ -326,17 +334,17 @@ class CatalogBuilder:
         return [place for place in found if not place.entry or id in self._reader.entries(place)]
 
     def _find_given(self, place: FoundFile, kind: str, id: str) -> FoundFile | None:
-        """Return the place of an id in a file outside all layers, or None if the file cannot have it."""
+        """Return the location of an id in a file outside all layers, or None if the file cannot contain it."""
         if place.kind == kind and self._reader.load(place).id == id:
             return place
         if place.kind == "services" and kind == "service":
             return place._replace(kind="service", id=id, channel=NO_CHANNEL, entry=True)
         return None
 
-    def _find_file_in_force(
+    def _find_effective_file(
         self, kind: str, id: str, found: Sequence[FoundFile]
     ) -> SpecFile | None:
-        """Return the file in force for an id, or None. Record shadows, duplicates and problems."""
+        """Return the effective file for an id, or None. Record shadows, duplicates and problems."""
         if not found:
             return None
         last = found[-1].layer
@@ -368,10 +376,10 @@ class CatalogBuilder:
             self.problems += report.problems
 
     def _load_capability_file(self, id: str) -> SpecFile | None:
-        """Return the file in force for a capability id, or None. Record the files it replaces."""
+        """Return the effective file for a capability id, or None. Record the files that it replaces."""
         if id not in self._own:
             found = self._find("capability", id)
-            loaded = self._own[id] = self._find_file_in_force("capability", id, found)
+            loaded = self._own[id] = self._find_effective_file("capability", id, found)
             earlier = [place for place in found if loaded and place.layer != loaded.found.layer]
             for before in map(self._reader.load, earlier):
                 if before.raw:
@@ -383,12 +391,12 @@ class CatalogBuilder:
         return self._own[id]
 
     def files(self, kind: str) -> list[FoundFile]:
-        """Return every file of a kind, in layer order. Files outside all layers come last."""
+        """Return every file of a kind, in layer order. Files outside all layers are last."""
         found = [place for layout in self._layouts for place in layout.all(kind)]
         return found + [place for place in self._given if place.kind == kind]
 
     def _find_unique_aliases(self) -> dict[str, str]:
-        """Return the capability of each alias that exactly one capability has. Reads every capability file."""
+        """Return the capability for each alias that exactly one capability has. All capability files are read."""
         if self._scanned is None:
             last = {
                 place.id: place for layout in self._layouts for place in layout.all("capability")

@@ -1,5 +1,7 @@
-"""The part of a loaded catalog that one skill or capability can reach, as a run loads it
-(docs/reference/execution.md#start). Pure: no file is read."""
+"""The part of a loaded catalog that a skill or capability can reach, as a run loads it. Pure: no file is read.
+
+The rules are in docs/reference/execution.md#start.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,10 @@ _OF_SPECS: Final = ("skill", "case", "capability", "binding", "service", "pack")
 
 
 def skill_closure(catalog: Catalog, id: str) -> Catalog:
-    """Return a skill with its nested skills, the capabilities they call, gates and probes, their bindings and services.
+    """Return the catalog that one skill needs.
 
-    Without such a skill return only the parts that count for every run.
+    It has the skill with its nested skills, their capabilities, gates and probes, and their bindings and services. If
+    the skill does not exist, it has only the parts that every run needs.
     """
     skills = reach_skills(catalog, [id])
     found = (catalog.skills[name] for name in skills if name in catalog.skills)
@@ -25,12 +28,15 @@ def skill_closure(catalog: Catalog, id: str) -> Catalog:
 
 
 def capability_closure(catalog: Catalog, id: str) -> Catalog:
-    """Return a capability, by id or alias, with its gates and probe, their bindings and services."""
+    """Return the catalog of a capability, its gates and probe, and their bindings and services.
+
+    `id` may be an alias.
+    """
     return _build_closure(catalog, (), (id,))
 
 
 def reach_skills(catalog: Catalog, ids: Iterable[str]) -> dict[str, None]:
-    """Return the ids of these skills and of those that nest in them, including absent ones."""
+    """Return the ids of these skills and of all skills nested in them, including ids without a spec."""
     reached: dict[str, None] = {}
     waiting = [*ids]
     while waiting:
@@ -43,7 +49,10 @@ def reach_skills(catalog: Catalog, ids: Iterable[str]) -> dict[str, None]:
 
 
 def reach_capabilities(catalog: Catalog, names: Iterable[str]) -> dict[str, None]:
-    """Return the ids of these capabilities, by id or alias, and of their gates and probes, including absent ones."""
+    """Return the ids of these capabilities, and of their gates and probes, including ids without a spec.
+
+    The names may be aliases.
+    """
     reached: dict[str, None] = {}
     waiting = [*names]
     while waiting:
@@ -81,14 +90,15 @@ def _build_closure(catalog: Catalog, skills: Collection[str], called: Iterable[s
 
 
 def select_specs(specs: dict[str, S], ids: Iterable[str]) -> dict[str, S]:
-    """Return the existing specs of these ids, in their order."""
+    """Return the specs that exist for these ids, in the order of the ids."""
     return {id: specs[id] for id in ids if id in specs}
 
 
 def _is_relevant(key: str, file: str, named: dict[str, Collection[str]]) -> bool:
-    """Return whether a file with errors concerns a run of these specs.
+    """Return whether a file with errors affects a run of these specs.
 
-    Bindings count if they are in a folder of one of the capabilities. Every file that chooses among bindings counts.
+    A binding is relevant if it is in the folder of one of the capabilities. Every file that chooses among bindings is
+    relevant.
     """
     kind, _, id = key.partition(":")
     if kind == "binding":

@@ -1,7 +1,7 @@
-"""Contradictions between the types that the specs of a lenient root declare (docs/reference/spec-files.md#lenient).
+"""Contradictions between types that the specs of a lenient root declare (docs/reference/spec-files.md#lenient).
 
-They are warnings there, and each run records them. They excuse type errors at run time. Nothing else is excused:
-safety, trust, references and permissions are as strict as anywhere.
+They are warnings, and each run records them. At run time they excuse type errors, and nothing else: safety, trust,
+references and permissions are as strict as in other roots.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ _CODES: Final = frozenset(("flow.type", "yaml.duplicate-key"))
 
 
 def soften_contradiction(problem: Problem, catalog: Catalog) -> Problem:
-    """Return the problem, as a warning if it concerns types that a skill of a lenient root declares."""
+    """Return a problem unchanged, or as a warning if it concerns types that a skill of a lenient root declares."""
     if problem.code == "flow.type" and problem.severity == "E" and problem.file in catalog.lenient:
         return problem._replace(severity="W")
     return problem
 
 
 class Contradictions(NamedTuple):
-    """The contradictions that a run was started with: the lenient skills and capabilities, and the problems found in
-    them. The `contracts` of `run.started`."""
+    """The contradictions at the start of a run: lenient skills and capabilities, and the problems found in them.
+
+    `contracts` of `run.started` records them.
+    """
 
     lenient: frozenset[str] = frozenset()
     """Specs of lenient roots, as `skill:ID`, `capability:ID`."""
@@ -34,7 +36,7 @@ class Contradictions(NamedTuple):
 
     @classmethod
     def of(cls, catalog: Catalog, problems: Iterable[Problem]) -> Contradictions:
-        """Return the contradictions of a catalog with these problems."""
+        """Return the contradictions among these problems of a catalog."""
         specs = {f"skill:{id}": skill.file for id, skill in catalog.skills.items()}
         specs |= {f"capability:{id}": each.file for id, each in catalog.capabilities.items()}
         by_file = {file: spec for spec, file in specs.items() if file in catalog.lenient}
@@ -47,13 +49,13 @@ class Contradictions(NamedTuple):
 
     @classmethod
     def recorded(cls, contracts: RecordedContracts | None) -> Contradictions:
-        """Return the contradictions in the first event of a run."""
+        """Return the contradictions that the first event of a run records."""
         if contracts is None:
             return NO_CONTRADICTIONS
         return cls(frozenset(contracts.lenient), tuple(contracts.found))
 
     def to_payload(self) -> Json:
-        """Return the `contracts` of `run.started`. Empty for a run without lenient specs."""
+        """Return the `contracts` of `run.started`. Empty if the run has no lenient specs."""
         return {"lenient": sorted(self.lenient), "found": list(self.found)} if self.lenient else {}
 
     def holds_skill(self, skill_id: str) -> bool:
@@ -61,10 +63,10 @@ class Contradictions(NamedTuple):
         return f"skill:{skill_id}" in self.lenient
 
     def excuses(self, skill_id: str, step_id: str, field: str, target: str) -> bool:
-        """Return whether an input of a step may have another type than its target (`skill:ID`, `capability:ID`)
-        declares.
+        """Return whether the type of an input of a step may differ from what its target declares.
 
-        This requires a recorded contradiction at that input, and that both specs are in lenient roots.
+        The target is `skill:ID` or `capability:ID`. A contradiction must be recorded for this input, and both specs
+        must be in lenient roots.
         """
         place = {"spec": f"skill:{skill_id}", "step": step_id, "input": field}
         return target in self.lenient and any(place.items() <= each.items() for each in self.found)

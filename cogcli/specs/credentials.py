@@ -1,4 +1,4 @@
-"""Credentials written out in specs: finding and masking them.
+"""Finds and masks credentials that are written in specs.
 
 1. A member whose key names a secret (`base/redact.py`) holds a credential if its value is a literal: a number, or a
    text that is not a reference, template or placeholder. Null, booleans, empty values, and words such as `on` and
@@ -43,7 +43,7 @@ IsLiteral = Callable[[str], bool]
 
 
 def is_written_out(value: object, literal: IsLiteral) -> bool:
-    """Return whether the value of a secret's key is the secret itself."""
+    """Return whether the value under a secret's key is the secret itself."""
     if isinstance(value, str):
         return value.strip().lower() not in (*_SWITCHES, "") and value != MASK and literal(value)
     return kind_of(value) == "number"
@@ -55,8 +55,10 @@ def has_no_placeholder(text: str) -> bool:
 
 
 def header_holds_credential(name: str, value: str) -> bool:
-    """Return whether a header's value holds a credential: by the header's name, after a scheme, or next to a
-    variable."""
+    """Return whether a header's value holds a credential.
+
+    A credential is recognized by the header's name, after a scheme such as `Bearer`, or next to a variable.
+    """
     alone = has_no_placeholder(value)
     if names_secret(name):
         return is_written_out(value, has_no_placeholder) or (not alone and _holds_token(value))
@@ -64,7 +66,7 @@ def header_holds_credential(name: str, value: str) -> bool:
 
 
 def _holds_token(text: str) -> bool:
-    """Return whether a text contains a long word with digits."""
+    """Return whether a text contains a long word with digits, like a token."""
     found = ((piece, re.search(_LONG_WORD, piece)) for piece in re.split(_BETWEEN_WORDS, text))
     return any(word and re.search("[0-9]", piece[word.start() :]) for piece, word in found)
 
@@ -72,7 +74,7 @@ def _holds_token(text: str) -> bool:
 def find_written_out(
     value: object, literal: IsLiteral, path: KeyPath = (), *, named: bool = False
 ) -> Iterator[KeyPath]:
-    """Yield the paths of the credentials in a value. `named` means that the value itself is under a secret's key."""
+    """Yield the paths of the credentials in a value. `named` is whether the value itself is under a secret's key."""
     if named and is_written_out(value, literal):
         yield path
     for key, item in members_of(value):
@@ -93,7 +95,7 @@ _TESTS_OF_KEYS: Final[dict[str, IsLiteral]] = {
 
 
 def keeps_secret(name: str) -> bool:
-    """Return whether an environment variable of this name holds a secret itself, not the path of a file with one."""
+    """Return whether an environment variable with this name holds a secret, not the path of a file with one."""
     last = _LAST_WORD.search(name)
     return names_secret(name) and not (last and last[0].lower() in _PLACES)
 
@@ -114,22 +116,26 @@ def _assigns_credential(text: str) -> bool:
 
 
 def _is_value_of_flag(text: str, flag: str) -> bool:
-    """Return whether a text is the credential after the argument `flag`, as `x` after `--token`."""
+    """Return whether a text is the credential for the preceding argument `flag`, like `x` after `--token`."""
     if text.startswith("-") or not flag.startswith("-") or "=" in flag:
         return False
     return keeps_secret(flag) and is_written_out(text, _is_any_text)
 
 
 def text_holds_credential(text: str) -> bool:
-    """Return whether a text under any key looks like a credential: a scheme with a value, an address with a password,
-    `--api-key=x`, `X-Api-Key: x`."""
+    """Return whether a text looks like a credential, whatever its key is.
+
+    It may be a scheme with a value, an address with a password, `--api-key=x`, or `X-Api-Key: x`.
+    """
     words = re.search(_SCHEME_WITHIN, text) or re.search(_USER, text)
     return bool(words) or any(True for _ in find_in_arguments([text, *text.split()]))
 
 
 def holds_credential(value: object, *, named: bool) -> bool:
-    """Return whether a list or object in place of a text holds a credential. `named` means that its key names a
-    secret."""
+    """Return whether a list or object, where a text is expected, holds a credential.
+
+    `named` is whether its key names a secret.
+    """
     if any(True for _ in find_written_out(value, has_no_placeholder, named=named)):
         return True
     if isinstance(value, str):
@@ -138,7 +144,7 @@ def holds_credential(value: object, *, named: bool) -> bool:
 
 
 def address_holds_credential(url: str) -> bool:
-    """Return whether a URL, or the path of an operation, holds a credential."""
+    """Return whether a URL or the path of an operation holds a credential."""
     if re.match(_USER, url):
         return True
     for name, value in re.findall(_QUERY, url):
@@ -153,7 +159,7 @@ def address_holds_credential(url: str) -> bool:
 
 
 def _step_literal_test(step: object) -> IsLiteral:
-    """Return the test for literals among the values of a step."""
+    """Return the function that recognizes literals among the values of a step."""
     foreach = object_at(step, "config", "foreach")
     names = (foreach.get("as") or "item", text_at(foreach, "index_as")) if foreach else ()
     loops = frozenset(name for name in names if isinstance(name, str))
@@ -164,7 +170,7 @@ _OF_A_FIELD: Final = ("default", "example", "examples", "enum", "const")
 
 
 def find_in_fields(fields: Json, path: KeyPath) -> Iterator[KeyPath]:
-    """Yield the paths of credentials among the defaults and examples of declared fields."""
+    """Yield the paths of credentials in the defaults and examples of declared fields."""
     for name, field in fields.items():
         secret = names_secret(name)
         for key in _OF_A_FIELD:
@@ -180,7 +186,7 @@ _VALUES_OF_A_STEP: Final = (
 
 
 def find_in_skill(raw: Json) -> Iterator[KeyPath]:
-    """Yield the paths of credentials in a skill's mapping, which may be unchecked."""
+    """Yield the paths of credentials in the mapping of a skill. The mapping need not be valid."""
     yield from find_in_fields(object_at(raw, "inputs"), ("inputs",))
     for index, step in objects_at(raw, "steps"):
         literal = _step_literal_test(step)
@@ -190,13 +196,13 @@ def find_in_skill(raw: Json) -> Iterator[KeyPath]:
 
 
 def find_in_capability(raw: Json) -> Iterator[KeyPath]:
-    """Yield the paths of credentials in a capability's mapping."""
+    """Yield the paths of credentials in the mapping of a capability."""
     for key in ("inputs", "outputs"):
         yield from find_in_fields(object_at(raw, key), (key,))
 
 
 def mask_places(raw: Json, places: Iterator[KeyPath]) -> Json:
-    """Return a spec with the values at these paths masked, or the same object without any."""
+    """Return a copy of a spec with the values at these paths masked. Without paths, return the same object."""
     for path in places:
         raw = _mask_at(raw, path)
     return raw

@@ -1,5 +1,7 @@
-"""The eligibility of bindings, and the reasons against it (docs/reference/binding.md#eligibility,
-docs/reference/service.md#trust)."""
+"""The eligibility of bindings, and the reasons why a binding is not eligible.
+
+The rules are in docs/reference/binding.md#eligibility and docs/reference/service.md#trust.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,15 @@ _UNTRUSTED: Final = "project not trusted"
 
 
 def conformance_needed(capability: Capability | None, options: SelectionOptions) -> str:
-    """Return the minimum conformance of a binding: the run's, otherwise the capability's, otherwise experimental."""
+    """Return the minimum conformance of a binding.
+
+    The run's option decides, otherwise the capability, otherwise it is experimental.
+    """
     return options.conformance or (capability.conformance if capability else None) or "experimental"
 
 
 class _Call(NamedTuple):
-    """A call of a binding on its service, with these options."""
+    """A call of a binding on its service, under the options of a run."""
 
     catalog: Catalog
     binding: Binding
@@ -40,17 +45,17 @@ class _Call(NamedTuple):
 
     @property
     def capability(self) -> Capability | None:
-        """The capability that the binding serves, or None if it is unknown."""
+        """The capability that the binding is for, or None if it is unknown."""
         return self.catalog.capabilities.get(self.binding.capability)
 
     @property
     def is_made(self) -> bool:
-        """Whether the service is called. If not, a stub of a test answers for it."""
+        """Whether the service is really called. Otherwise a stub of a test replaces it."""
         return self.binding.capability not in self.catalog.stubbed
 
 
 def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> list[Reason]:
-    """Return why a binding is not eligible, most important first. Empty if it is."""
+    """Return the reasons why a binding is not eligible, the most important first. Empty if it is eligible."""
     service = catalog.services.get(binding.service)
     if service is None:
         return [_unknown_service_reason(catalog, binding.service)]
@@ -58,7 +63,7 @@ def reasons(catalog: Catalog, binding: Binding, options: SelectionOptions) -> li
     untrusted = list(_untrusted_call_reasons(call)) if call.is_made else []
     if untrusted:
         return untrusted  # other reasons matter only after the project is trusted
-    judges = _JUDGES if call.is_made else _JUDGES_OF_STUBS
+    judges = _JUDGES if call.is_made else _STUB_CHECKS
     return [reason for judge in judges for reason in judge(call)]
 
 
@@ -116,8 +121,10 @@ def _shipped_fit_reasons(call: _Call) -> Iterator[Reason]:
 
 
 def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
-    """Yield the environment variables that a call needs, each once: in headers, MCP environment values and
-    `auth_ref`."""
+    """Yield the environment variables that a call needs, without repeats.
+
+    They are named in headers, MCP environment values and `auth_ref`.
+    """
     texts = [
         *service.metadata.headers.values(),
         *(service.settings.get("env") or {}).values(),
@@ -129,7 +136,7 @@ def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
 
 
 def path_of_variable(service: Service, name: str) -> KeyPath:
-    """Return the path in a service's file that names a variable."""
+    """Return the path of the value in a service's file that names a variable."""
     headers, env = service.metadata.headers, service.settings.get("env") or {}
     places: dict[KeyPath, str] = {
         ("metadata", "headers", key): text for key, text in headers.items()
@@ -140,7 +147,7 @@ def path_of_variable(service: Service, name: str) -> KeyPath:
 
 
 def place_of_variable(service: Service, environ: Mapping[str, str]) -> KeyPath | None:
-    """Return the path in a service's file that names the first variable without a value, or None if all have one."""
+    """Return the path of the value in a service's file that names the first unset variable, or None if all are set."""
     names = [name for name in variables_of(None, service) if not environ.get(name)]
     if service.variables:
         names += lacking_variables(service, environ)
@@ -148,21 +155,21 @@ def place_of_variable(service: Service, environ: Mapping[str, str]) -> KeyPath |
 
 
 def secrets_of(service: Service) -> Iterator[str]:
-    """Yield the environment variables that a service gets as credentials: in headers and by `auth_ref`."""
+    """Yield the environment variables that a service receives as credentials: in headers and by `auth_ref`."""
     for text in service.metadata.headers.values():
         yield from PLACEHOLDER.findall(text)
     yield from _find_auth_variable(service)
 
 
 def _find_auth_variable(service: Service) -> Iterator[str]:
-    """Yield the variable that `auth_ref` names, if it names one."""
+    """Yield the environment variable that `auth_ref` names, if it names one."""
     auth = service.settings.get("auth_ref")
     if auth and not auth.startswith(("file:", "keyring:")):
         yield auth.removeprefix("env:")
 
 
 def unset_variables_text(names: list[str], environ: Mapping[str, str]) -> str:
-    """Return a clause stating that these environment variables are not set, or are empty."""
+    """Return a clause that lists environment variables that are not set or are empty."""
     groups = (
         ("not set", [n for n in names if n not in environ]),
         ("empty", [n for n in names if n in environ]),
@@ -178,7 +185,7 @@ def _variables_text(names: list[str], state: str) -> str:
 
 
 def lower_trust(service: Service, binding: Binding) -> tuple[Service, Binding]:
-    """Return service and binding of a call, trusted only if both are.
+    """Return the service and binding of a call, both untrusted unless both are trusted.
 
     So an untrusted binding cannot use the permissions of a trusted service, and vice versa.
     """
@@ -188,10 +195,11 @@ def lower_trust(service: Service, binding: Binding) -> tuple[Service, Binding]:
 
 
 def _untrusted_call_reasons(call: _Call) -> Iterator[Reason]:
-    """Yield why a call is not made for an untrusted project. None if service and binding are trusted.
+    """Yield the reasons why an untrusted project may not make this call.
 
-    An allowed call computes, or reads files inside the project: it reaches an open shipped function. With allowed hosts
-    it may also reach these, without variables and secrets.
+    A call of a trusted binding on a trusted service is always allowed. Otherwise only open shipped functions may be
+    called: they compute, or read files inside the project. With allowed hosts, a call may also reach those hosts,
+    without variables and secrets.
     """
     binding, service = call.binding, call.service
     if service.trusted and binding.trusted:
@@ -207,7 +215,7 @@ def _untrusted_call_reasons(call: _Call) -> Iterator[Reason]:
 
 
 def _explain_distrust(binding: Binding, service: Service) -> str:
-    """Return the reason why the call of a binding on a service is not trusted."""
+    """Return why a call of this binding on this service is not trusted."""
     if service.trusted:
         return binding.distrust or f"the layer of binding `{binding.id}` is not trusted"
     own = service.distrust or binding.distrust
@@ -215,7 +223,7 @@ def _explain_distrust(binding: Binding, service: Service) -> str:
 
 
 def _function_reasons(call: _Call, why: str) -> Iterator[Reason]:
-    """Yield why a shipped function is not called for an untrusted project."""
+    """Yield the reason why an untrusted project may not call a shipped function."""
     module, operation = call.service.module or "", call.binding.operation
     function = f"{module}:{operation}"
     if not is_shipped(module) or function in OPEN_FUNCTIONS:
@@ -231,8 +239,10 @@ def _is_shipped_call(binding: Binding, service: Service) -> bool:
 
 
 def untrusted_reasons(service: Service, hosts: Sequence[str] = ()) -> Iterator[Reason]:
-    """Yield the needs of an untrusted service that it may not use: its own code, programs, the network beyond `hosts`,
-    variables, secrets. None for a trusted service."""
+    """Yield what an untrusted service needs but may not use. Yield nothing for a trusted service.
+
+    These are its own code, programs, network hosts other than `hosts`, variables and secrets.
+    """
     if service.trusted:
         return
     text = f"service `{service.id}`: {service.distrust or 'its layer is not trusted'}, so"
@@ -255,14 +265,14 @@ def untrusted_reasons(service: Service, hosts: Sequence[str] = ()) -> Iterator[R
 
 
 def _is_allowed(host: str, hosts: Sequence[str]) -> bool:
-    """Return whether a host is among the allowed ones. An unknown host is, if there are any."""
+    """Return whether a host is among the allowed ones. An unknown host is allowed if any host is."""
     return allows_host(host, hosts) if host else bool(hosts)
 
 
 def remote_host(service: Service) -> str | None:
     """Return the host of a service that is called over a network, with its port if the address has one.
 
-    Empty if only its document has the address; None for functions and programs.
+    Return an empty string if only the API document has the address, and None for functions and programs.
     """
     address = service.settings.get("base_url") or service.settings.get("url") or ""
     if not address:
@@ -287,7 +297,7 @@ def _host_reason(text: str, host: str) -> Reason:
 
 
 def _wall_reasons(call: _Call) -> Iterator[Reason]:
-    """Yield the reason if a call requires the wall and this machine has none (docs/reference/service.md#isolation)."""
+    """Yield the reason if a call requires isolation that this machine lacks (docs/reference/service.md#isolation)."""
     service = call.service
     function = f"{service.module}:{call.binding.operation}"
     if not call.catalog.runs_functions(service):
@@ -305,7 +315,7 @@ def _wall_reasons(call: _Call) -> Iterator[Reason]:
 def isolation_of(service: Service) -> str:
     """Return where the functions of a pythoncall service run: `thread`, `process` or `sandbox`.
 
-    As declared; by default `thread` for shipped functions and `process` for others.
+    If the service does not declare it, shipped functions run in a `thread`, others in a `process`.
     """
     return service.isolation or ("thread" if is_shipped(service.module or "") else "process")
 
@@ -320,8 +330,10 @@ def _scope_reasons(call: _Call) -> Iterator[Reason]:
 
 
 def _find_scope_faults(call: _Call, safety: Safety) -> Iterator[str]:
-    """Yield the violated constraints. The behavior of a function is judged by where it runs, unless its service
-    declares `network`."""
+    """Yield the safety constraints that the service violates.
+
+    A function is judged by where it runs, unless its service declares `network`.
+    """
     service = call.service
     in_process = call.catalog.in_process(service)
     missing = [each for each in safety.allowed_targets if each not in service.metadata.targets]
@@ -343,21 +355,21 @@ _BREACHES: Final = {
     "sandboxed_execution": "does not run in a process of its own",
     "no_credential_passthrough": "is given credentials",
 }
-"""What a service does that breaks a constraint, in words."""
+"""By constraint: a phrase for what a service does to violate it."""
 
 
 def _uses_secrets(binding: Binding | None, service: Service) -> bool:
-    """Whether a service or its binding's headers use a variable or a secret."""
+    """Return whether a service or its binding's headers use an environment variable or a secret."""
     return "auth_ref" in service.settings or any(True for _ in variables_of(binding, service))
 
 
-_JUDGES_OF_STUBS: Final = (
+_STUB_CHECKS: Final = (
     _address_reasons,
     _protocol_reasons,
     _conformance_reasons,
     _scope_reasons,
 )
-"""The checks for a service that a stub answers for, in order of importance."""
+"""The checks of a service that a stub replaces, in order of importance."""
 _JUDGES: Final = (
     _address_reasons,
     _variable_reasons,

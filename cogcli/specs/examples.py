@@ -17,7 +17,7 @@ BASE64: Final = "base64"
 
 
 class Example(NamedTuple):
-    """An executable example. `{$file: NAME}` in it is a path below a folder with its `files`."""
+    """An executable example of a capability. `{$file: NAME}` in it is replaced by the path of one of its `files`."""
 
     number: int
     inputs: Mapping[str, object]
@@ -29,7 +29,7 @@ class Example(NamedTuple):
 
 
 def examples_of(capability: Capability) -> list[Example]:
-    """Return the executable examples, in order. `validate` reports their faults."""
+    """Return the executable examples of a capability, in order. `validate` reports their faults."""
     found = []
     for index, entry in objects_at(capability.metadata, "examples"):
         inputs = entry.get("inputs", value_at(entry, "input"))
@@ -42,7 +42,7 @@ def examples_of(capability: Capability) -> list[Example]:
 
 
 def with_paths(value: object, path_of: Callable[[str], str]) -> Any:
-    """Return a value in which each `{$file: NAME}` is replaced by the path of that file."""
+    """Return a copy of a value in which the path of the file replaces each `{$file: NAME}`."""
     if has_only(value, FILE) and isinstance(value[FILE], str):
         return path_of(value[FILE])
     if isinstance(value, dict):
@@ -51,13 +51,13 @@ def with_paths(value: object, path_of: Callable[[str], str]) -> Any:
 
 
 def is_inside(name: str) -> bool:
-    """Return whether a relative file name stays inside its folder."""
+    """Return whether a relative file name does not lead out of its folder."""
     path = normpath(name)
     return bool(name) and not path.startswith(("/", "..")) and "\\" not in name and "\0" not in name
 
 
 def content_of(content: object) -> bytes | None:
-    """Return the bytes of an example's file: a text, or the bytes of `{base64: TEXT}`. None for any other value."""
+    """Return the bytes of an example's file, declared as a text or as `{base64: TEXT}`. None for any other value."""
     if isinstance(content, str):
         return content.encode()
     encoded = text_at(content, BASE64) if has_only(content, BASE64) else None

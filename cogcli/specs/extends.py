@@ -1,8 +1,7 @@
-"""`extends`: the chain of bases of a capability: following, checking and merging it
-(docs/reference/capability.md#extends).
+"""`extends`: finds, checks and merges the chain of a capability's bases (docs/reference/capability.md#extends).
 
-Inherited are inputs, outputs, properties, safety, hints and requires. Mappings are inherited by key, other values as a
-whole. Not inherited are id, version, name, description, metadata, aliases, status and deprecation.
+A capability inherits inputs, outputs, properties, safety, hints and requires. Mappings are inherited by key, other
+values as a whole. It does not inherit id, version, name, description, metadata, aliases, status and deprecation.
 """
 
 from __future__ import annotations
@@ -32,7 +31,10 @@ _BY_KEY: Final = ("inputs", "outputs", "properties", "safety", "cognitive_hints"
 
 
 class ExtendsChain(NamedTuple):
-    """A capability's file and those of its bases, nearest first. `fault` has code and reason of an incomplete chain."""
+    """The files of a capability and its bases, the nearest first.
+
+    `fault` has code and reason of an incomplete chain.
+    """
 
     files: tuple[SpecFile, ...]
     fault: tuple[str, str] | None = None
@@ -43,7 +45,7 @@ def follow_bases(
 ) -> ExtendsChain:
     """Return the chain that starts at a capability's file.
 
-    `find` returns the file in force for an id, `canonical` the id of a name.
+    `find` returns the effective file for an id, `canonical` the id for a name.
     """
     files = [own]
     while (base := (files[-1].raw or {}).get("extends")) is not None:
@@ -64,7 +66,7 @@ def follow_bases(
 
 
 def fold_chain(files: Sequence[SpecFile]) -> Json:
-    """Return the mapping of the first file with all bases merged in."""
+    """Return the mapping of the first file, with all bases merged in."""
     *nearer, farthest = files
     raw = farthest.raw or {}
     for loaded in reversed(nearer):
@@ -73,7 +75,7 @@ def fold_chain(files: Sequence[SpecFile]) -> Json:
 
 
 def check_chain(chain: ExtendsChain, report: ProblemReport, known: Callable[[], list[str]]) -> None:
-    """Report the problems of a chain at its first file."""
+    """Report the problems of a chain in its first file."""
     own, *bases = chain.files
     if chain.fault:
         code, reason = chain.fault
@@ -97,18 +99,18 @@ def fold_base(own: Json, base: Json) -> Json:
     for key in _BY_KEY:
         if base.get(key) is not None:
             result[key] = {**base[key], **(own.get(key) or {})}
-    produces = {**_hints_of(base), **_hints_of(own)}
+    produces = {**_collect_hints(base), **_collect_hints(own)}
     if produces:
         result["cognitive_hints"] = {**result["cognitive_hints"], "produces": produces}
     return result
 
 
-def _hints_of(raw: Json) -> Json:
+def _collect_hints(raw: Json) -> Json:
     return object_at(raw, "cognitive_hints", "produces")
 
 
 def find_weakened_keys(own: Capability, base: Capability) -> list[tuple[tuple[str, ...], str]]:
-    """Return the keys whose value demands less than the base's, as (path of the key, message)."""
+    """Return the keys whose value is less strict than the base's, as (path of the key, message)."""
     found: list[tuple[tuple[str, ...], str]] = []
     for side in ("inputs", "outputs"):
         changes = _find_weakened_fields(side, getattr(own, side), getattr(base, side))
@@ -132,7 +134,7 @@ def _find_weakened_fields(side: str, fields: Fields, bases: Fields) -> Iterator[
 
 
 def find_weakened_safety(new: Safety, old: Safety) -> list[tuple[str, str]]:
-    """Return the keys in which one safety block demands less than another, as (key, message)."""
+    """Return the keys in which a safety block is less strict than another one, as (key, message)."""
     found = []
     if TRUST_RANKS[new.trust_level] < TRUST_RANKS[old.trust_level]:
         message = f"trust level {new.trust_level} is below {old.trust_level}"
@@ -159,7 +161,7 @@ def _find_weakened_gates(new: tuple[Gate, ...], old: tuple[Gate, ...]) -> Iterat
 
 
 def _find_strictest(gates: tuple[Gate, ...]) -> dict[str, str]:
-    """Return the strictest `on_fail` by gate."""
+    """Return the strictest `on_fail` for each gate."""
     found: dict[str, str] = {}
     for gate in gates:
         weaker = found.get(gate.capability, STRICTNESS[0])

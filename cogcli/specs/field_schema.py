@@ -1,5 +1,4 @@
-"""The JSON Schema of declared fields for tools of the Model Context Protocol and of models
-(docs/reference/protocols.md#serve)."""
+"""The JSON Schema of declared fields, for tools of MCP servers and of models (docs/reference/protocols.md#serve)."""
 
 from __future__ import annotations
 
@@ -17,8 +16,7 @@ _ANCHORS: Final = frozenset(("$dynamicRef", "$id", "$anchor", "$dynamicAnchor"))
 
 
 def schema_of(fields: Fields) -> Json:
-    """Return the JSON Schema of declared fields. It is never narrower than the values that the skill accepts or
-    returns."""
+    """Return the JSON Schema of declared fields. It allows every value that the skill accepts or returns."""
     required = [name for name, field in fields.items() if field.needs_value]
     shared: Json = {}
     schema: Json = {
@@ -28,13 +26,13 @@ def schema_of(fields: Fields) -> Json:
     for name, field in fields.items():
         # A client must not see a secret of the skill file: no default or enum under a secret name.
         public = field.replace(default=None, enum=None) if names_secret(name) else field
-        schema["properties"][name] = _field_schema(public, name, shared)
+        schema["properties"][name] = _build_field_schema(public, name, shared)
     if required:
         schema["required"] = required
     return schema | ({"$defs": shared} if shared else {})
 
 
-def _field_schema(field: FieldSpec, place: str, shared: Json) -> Json:
+def _build_field_schema(field: FieldSpec, place: str, shared: Json) -> Json:
     schema: Json = {} if field.type == "any" else {"type": field.type}
     if field.description:
         schema["description"] = field.description
@@ -43,7 +41,7 @@ def _field_schema(field: FieldSpec, place: str, shared: Json) -> Json:
     if field.enum is not None:
         schema["enum"] = field.enum
     if field.items is not None:
-        schema["items"] = _field_schema(field.items, f"{place}.items", shared)
+        schema["items"] = _build_field_schema(field.items, f"{place}.items", shared)
     if isinstance(field.schema, dict) and not _uses_anchors(field.schema):
         schema["allOf"] = [_relocate(field.schema, place, shared)]
     return schema
@@ -56,9 +54,10 @@ def _uses_anchors(schema: object) -> bool:
 
 
 def _relocate(schema: Json, place: str, shared: Json) -> Json:
-    """Return a field's schema as part of the tool's schema.
+    """Return a field's schema as a part of the tool's schema.
 
-    Its definitions move to the tool's `$defs`, under the field's name. So does the whole schema if it refers to itself.
+    Its definitions move to the tool's `$defs`, prefixed with the field's name. If the schema refers to itself, all of
+    it moves there.
     """
     definitions = object_at(schema, "$defs")
     moved = _MovedReferences(place, definitions)
@@ -73,17 +72,17 @@ def _relocate(schema: Json, place: str, shared: Json) -> Json:
 
 
 class _MovedReferences:
-    """The references of a schema that moves to `place` in the `$defs` of another one, and its definitions with it."""
+    """Rewrites the references of a schema that moves to `place` in another schema, and collects its definitions."""
 
     def __init__(self, place: str, definitions: Json) -> None:
         self._place = place
         self.names = {name: f"{place}.{name}" for name in definitions}
         """By name of a definition: its name in the other schema."""
         self.to_itself = False
-        """Whether a reference leads into the schema outside of its definitions."""
+        """Whether a reference leads into the schema itself, not into its definitions."""
 
     def rename(self, part: Json) -> Json:
-        """Return a part of the schema with its reference, if any, as the other schema needs it."""
+        """Return a part of the schema whose reference, if any, is valid in the other schema."""
         reference = text_at(part, "$ref")
         if reference is None or not reference.startswith("#"):
             return part
@@ -99,7 +98,7 @@ class _MovedReferences:
 
 
 def _escape(name: str) -> str:
-    """Return a member's name for a JSON pointer within a URI reference."""
+    """Return a member's name, escaped for a JSON pointer in a URI reference."""
     from urllib.parse import quote
 
     return quote(pointer_of((name,))[1:], safe="~.-_")

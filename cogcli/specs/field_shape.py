@@ -17,7 +17,7 @@ FIELD: Final = shape_of_spec(FieldSpec)
 
 
 def check_fields(fields: Json, side: str, report: ProblemReport) -> None:
-    """Report the faults of every field in the mapping of fields at the key `side`."""
+    """Report the faults of all fields in the mapping at the key `side`."""
     for name, field in fields.items():
         if isinstance(field, dict) and not is_ignored(name):
             inner = report.inner(f"`{side}.{name}`", side, name)
@@ -25,7 +25,7 @@ def check_fields(fields: Json, side: str, report: ProblemReport) -> None:
 
 
 def _check_field(field: Json, name: str, whole: ProblemReport, report: ProblemReport) -> None:
-    """Report the faults of a field, and of its elements in `whole`, the report of the spec."""
+    """Report the faults of a field in `report`, and those of its elements in `whole`, the report of the spec."""
     type = value_at(field, "type")
     if type not in TYPES:
         return
@@ -77,7 +77,7 @@ def _check_schema(schema: object, report: ProblemReport) -> None:
 
 
 def _is_well_formed(field: object) -> bool:
-    """Return whether a FieldSpec can be built. The shape check reports malformed fields."""
+    """Return whether a FieldSpec can be built from a value. The shape check reports the other values."""
     if value_at(field, "type") not in TYPES:
         return False
     if kind_of(value_at(field, "enum")) not in ("list", "null"):

@@ -1,5 +1,4 @@
-"""Field specifications: the types of inputs and outputs, and checks of values against them
-(docs/reference/spec-files.md#fields)."""
+"""Field specifications: the types of inputs and outputs, and checks of values (docs/reference/spec-files.md#fields)."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ TYPES: Final = get_args(FieldType)
 
 
 class Violation(NamedTuple):
-    """A breach of a declaration by a value. `kind` is missing, unknown, type, enum or schema."""
+    """A difference between a value and its declaration. `kind` is missing, unknown, type, enum or schema."""
 
     kind: str
     place: str
@@ -21,15 +20,15 @@ class Violation(NamedTuple):
 
 
 def fields_from(raw: Json | None) -> Fields:
-    """Return the fields of a checked mapping. None gives no fields."""
+    """Return the fields in a checked mapping. None has no fields."""
     return {name: FieldSpec.of(spec) for name, spec in (raw or {}).items()}
 
 
 def fit_values(fields: Fields, values: Json) -> tuple[Json, list[Violation]]:
-    """Return the declared values with defaults applied and integers normalized, and every violation.
+    """Return the declared values, with defaults applied and integers normalized, and all violations.
 
-    Undeclared names are dropped. Null for an optional field counts as absent; for `any` it is a value. The result
-    shares unchanged lists and dicts with `values`.
+    Undeclared names are dropped. For an optional field null means absent, except for the type `any`. The result shares
+    unchanged lists and dicts with `values`.
     """
     kept: Json = {}
     violations: list[Violation] = []
@@ -46,7 +45,7 @@ def fit_values(fields: Fields, values: Json) -> tuple[Json, list[Violation]]:
 
 
 def _fit_value(field: FieldSpec, value: Any, place: str, violations: list[Violation]) -> Any:
-    """Return the normalized value. Append violations to `violations`."""
+    """Return the normalized value. Violations are appended to `violations`."""
     if not has_type(value, field.type):
         message = f"`{place}`: expected {field.type}, found {preview(value)}"
         violations.append(Violation("type", place, message))
@@ -80,7 +79,7 @@ def _find_schema_violations(schema: object, value: object, place: str) -> Iterat
 
 
 def has_type(value: Any, wanted: str) -> bool:
-    """Return whether a JSON value has a declared type. A boolean is never a number, 3.0 is an integer, 1e300 is not."""
+    """Return whether a JSON value has a declared type. A boolean is not a number, 3.0 is an integer, 1e300 is not."""
     if wanted == "any":
         return True
     kind = kind_of(value)

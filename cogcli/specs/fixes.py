@@ -1,4 +1,4 @@
-"""Problems with exactly one right answer, and the repair of a file's text (docs/reference/command-line.md#fixes)."""
+"""Repairs of problems that have exactly one possible fix (docs/reference/command-line.md#fixes)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from cogcli.specs.shape import Boolean, Either, ListOf, MapOf, NumberShape, Reco
 from cogcli.specs.shapes import check_file, shape_of
 
 _MOST: Final = 100
-"""The most problems of a file that are tried, since each requires another parse."""
+"""The maximum number of problems of a file to repair, since each requires another parse."""
 _NEAR: Final = 0.75
-"""The similarity of two words, from 0 to 1, above which no other word is meant."""
+"""Two words with a higher similarity, from 0 to 1, are taken for the same word."""
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 _WORD: Final = re.compile(r"[^\s,\[\]{}]+")
 
@@ -33,11 +33,11 @@ _QUOTED: Final = re.compile(r"`([^`]+)`")
 _NAME: Final = re.compile(
     rf"[\"']?(?:\$\{{)?((?:{NESTED})?[\w-]+(?:\.[\w-]+)*+)(?![\w-]|[.:][\w-])"
 )
-"""A whole reference or id, without a further part of its word."""
+"""A whole reference or id, not a part of a longer word."""
 
 
 class RepairedText(NamedTuple):
-    """A repaired text, and the problems that the repair solved."""
+    """A repaired text, and the problems that the repair solves."""
 
     text: str
     fixed: list[Problem]
@@ -54,46 +54,51 @@ class _FaultPlace(NamedTuple):
     source: str
 
 
-class _Answer(NamedTuple):
-    """A new name for the key, or a new value."""
+class _Repair(NamedTuple):
+    """A possible repair: a new name for the key, or a new value."""
 
     name: str = ""
     value: object = None
 
 
 def repair(text: str, kind: str, protocols: Protocols) -> RepairedText:
-    """Return the text of a file with each repair that causes no new problem. All other bytes are unchanged."""
+    """Return the text of a file after each repair that causes no new problem. All other bytes are unchanged."""
     fixed: list[Problem] = []
     tried: set[tuple[str, str]] = set()
     parsed, problems = _parse_and_check(text, kind, protocols)
     while len(tried) < _MOST:
-        problem = next((p for p in problems if p.code in FIXES and _mark(p) not in tried), None)
+        problem = next((p for p in problems if p.code in FIXES and _identify(p) not in tried), None)
         if problem is None:
             break
-        tried.add(_mark(problem))
-        changed = _apply_answer(text, parsed, problem, shape_of(kind, protocols))
+        tried.add(_identify(problem))
+        changed = _apply_only_repair(text, parsed, problem, shape_of(kind, protocols))
         if changed is None:
             continue
         new, below = changed
         read, after = _parse_and_check(new, kind, protocols)
-        expected = {_mark(each) for each in problems} - {_mark(problem)}
+        expected = {_identify(each) for each in problems} - {_identify(problem)}
         if all(_is_harmless(each, expected, below) for each in after):
             text, parsed, problems = new, read, after
             fixed.append(problem)
     return RepairedText(text, fixed)
 
 
-def _mark(problem: Problem) -> tuple[str, str]:
+def _identify(problem: Problem) -> tuple[str, str]:
     return problem.code, problem.path
 
 
 def _is_harmless(problem: Problem, expected: set[tuple[str, str]], below: str) -> bool:
-    """Return whether a repair may leave a problem: an expected one, a warning, or one in the value of a renamed key."""
-    return _mark(problem) in expected or problem.severity == "W" or _is_below(problem.path, below)
+    """Return whether a problem may exist after a repair.
+
+    It may if it was expected, is a warning, or is in the value of a renamed key.
+    """
+    return (
+        _identify(problem) in expected or problem.severity == "W" or _is_below(problem.path, below)
+    )
 
 
 class Respelling(NamedTuple):
-    """A correction of a misspelt text at an offset, as the hint of a problem proposes it."""
+    """A correction for a misspelled word at an offset of a text, as the hint of a problem proposes it."""
 
     problem: Problem
     start: int
@@ -102,9 +107,10 @@ class Respelling(NamedTuple):
 
 
 def respelling_of(text: str, problem: Problem) -> Respelling | None:
-    """Return the correction of a misspelt reference or id in a problem.
+    """Return the correction for a misspelled reference or id in a problem.
 
-    None if its hint does not propose exactly one similar name, or the place of the problem has another text.
+    Return None if the hint does not propose exactly one similar name, or if the text differs at the place of the
+    problem.
     """
     meant = names_from_hint(problem.hint)
     start = _find_offset(text, problem)
@@ -119,7 +125,7 @@ def respelling_of(text: str, problem: Problem) -> Respelling | None:
 
 
 def _find_offset(text: str, problem: Problem) -> int | None:
-    """Return the offset of a problem in a text. None if the text has no such line."""
+    """Return the offset of a problem in a text, or None if the text has no such line."""
     lines = text.split("\n")
     if not 1 <= problem.line <= len(lines):
         return None
@@ -127,7 +133,7 @@ def _find_offset(text: str, problem: Problem) -> int | None:
 
 
 def respell(text: str, respellings: Iterable[Respelling]) -> str:
-    """Return the text with these corrections. All other bytes are unchanged."""
+    """Return a text with these corrections applied. All other bytes are unchanged."""
     for each in sorted(respellings, key=lambda each: each.start, reverse=True):
         text = f"{text[: each.start]}{each.right}{text[each.start + len(each.wrong) :]}"
     return text
@@ -141,7 +147,7 @@ def _is_near(word: str, meant: str) -> bool:
 
 
 def _is_below(pointer: str, below: str) -> bool:
-    """Return whether a problem is inside the value of a key renamed to `below`, which no check has read before."""
+    """Return whether a problem is in the value of a key that was renamed to `below`, which no check had read before."""
     return bool(below) and f"{pointer}/".startswith(f"{below}/")
 
 
@@ -155,11 +161,13 @@ def _parse_and_check(
     return (parsed.value, parsed.places), [*parsed.problems, *checked.problems]
 
 
-def _apply_answer(
+def _apply_only_repair(
     text: str, parsed: tuple[Any, Places], problem: Problem, shape: Shape
 ) -> tuple[str, str] | None:
-    """Return the text with the answer to a problem, and the pointer of a renamed key. None if there is no single
-    answer."""
+    """Return the text with the only repair of a problem, and the pointer of a renamed key.
+
+    Return None if the problem does not have exactly one repair.
+    """
     value, places = parsed
     path = _parse_pointer(value, problem.path)
     if not path or any(names_secret(str(part)) for part in path):
@@ -181,7 +189,7 @@ def _apply_answer(
 
 
 def _parse_pointer(value: Any, pointer: str) -> KeyPath:
-    """Return the path of a JSON pointer in a value. Empty if it does not exist."""
+    """Return the path for a JSON pointer into a value. Empty if it leads nowhere."""
     path: list[object] = []
     for part in pointer.split("/")[1:]:
         step: Any = int(part) if isinstance(value, list) and part.isdecimal() else part
@@ -199,14 +207,14 @@ def _locate_fault(shape: Shape, value: Any, path: KeyPath, source: str) -> _Faul
     for step in path:
         holder, within = shape, value
         holder = (holder.option_for(within) or holder) if isinstance(holder, Either) else holder
-        shape, value = _member_shape(holder, step), value[step]
+        shape, value = _find_member_shape(holder, step), value[step]
     options = shape.options if isinstance(shape, Either) else (shape,)
     siblings = within if isinstance(within, dict) else {}
     return _FaultPlace(options, holder, siblings, path[-1], value, source)
 
 
-def _member_shape(shape: Shape, step: Any) -> Shape:
-    """Return the shape of a member, or the shape itself if it has no members."""
+def _find_member_shape(shape: Shape, step: Any) -> Shape:
+    """Return the shape of a member, or the shape unchanged if it has no members."""
     match shape:
         case RecordShape(keys=keys) if step in keys:
             return keys[step].shape
@@ -218,47 +226,47 @@ def _member_shape(shape: Shape, step: Any) -> Shape:
             return shape
 
 
-def _suggest_name(spot: _FaultPlace) -> Iterator[_Answer]:
-    """Yield the only key that can be meant, if it is not present yet."""
+def _find_name_repairs(spot: _FaultPlace) -> Iterator[_Repair]:
+    """Yield the known key that is similar to a misspelled one, if it is the only one and not present yet."""
     if isinstance(spot.holder, RecordShape):
         meant = _find_only_near_word(spot.key, list(spot.holder.keys))
         if meant and meant not in spot.siblings:
-            yield _Answer(name=meant)
+            yield _Repair(name=meant)
 
 
-def _suggest_choice(spot: _FaultPlace) -> Iterator[_Answer]:
-    """Yield the only choice that can be meant."""
+def _find_choice_repairs(spot: _FaultPlace) -> Iterator[_Repair]:
+    """Yield the allowed choice that is similar to the value, if it is the only one."""
     (shape,) = spot.shapes
     if isinstance(shape, Text) and isinstance(spot.value, str):
         same = [choice for choice in shape.choices if choice.lower() == spot.value.lower()]
         meant = same[0] if len(same) == 1 else _find_only_near_word(spot.value, list(shape.choices))
         if meant:
-            yield _Answer(value=meant)
+            yield _Repair(value=meant)
 
 
-def _suggest_type(spot: _FaultPlace) -> Iterator[_Answer]:
-    """Yield the value as the expected type, if only its notation is wrong."""
+def _find_type_repairs(spot: _FaultPlace) -> Iterator[_Repair]:
+    """Yield the value with the expected type, if only its notation is wrong."""
     (shape,) = spot.shapes
     match shape, spot.value:
         case Text(), bool() | int() | float():
-            yield _Answer(value=spot.source)
+            yield _Repair(value=spot.source)
         case NumberShape(), str(text) if _NUMBER.fullmatch(text):
-            yield _Answer(value=json.loads(text))
+            yield _Repair(value=json.loads(text))
         case Boolean(), "true" | "false" as text:
-            yield _Answer(value=text == "true")
+            yield _Repair(value=text == "true")
         case ListOf(item=Text()), str(text) if _WORD.fullmatch(text):
-            yield _Answer(value=[text])
+            yield _Repair(value=[text])
 
 
 def _find_only_near_word(word: str, known: list[str]) -> str:
-    """Return the only known word that closely resembles this one, or an empty string."""
+    """Return the known word that is similar to this word, if it is the only one, otherwise an empty string."""
     near = did_you_mean(word, known)
     return near[0] if len(near) == 1 and _is_near(word, near[0]) else ""
 
 
-FIXES: Final[dict[str, Callable[[_FaultPlace], Iterator[_Answer]]]] = {
-    "key.unknown": _suggest_name,
-    "value.choice": _suggest_choice,
-    "value.type": _suggest_type,
+FIXES: Final[dict[str, Callable[[_FaultPlace], Iterator[_Repair]]]] = {
+    "key.unknown": _find_name_repairs,
+    "value.choice": _find_choice_repairs,
+    "value.type": _find_type_repairs,
 }
-"""By code: a function that yields the repairs for one shape. Two or more repairs count as none."""
+"""By code: a function that yields the repairs for one shape. With two or more repairs, none is made."""

@@ -30,13 +30,19 @@ _ELSEWHERE: Final = {
 
 
 class HostLayout(Layout):
-    """One folder of host overrides: bindings, capabilities and three files, but no skills and no policies."""
+    """The files in one folder of host overrides: bindings, capabilities and three single files.
+
+    It has no skills and no policies.
+    """
 
     folders = {"capability": "capabilities", "binding": "bindings"}  # noqa: RUF012
     single = KIND_OF_FILE
 
     def find(self, kind: str, id: str) -> list[FoundFile]:
-        """Return files as another layer does. For a service return the file that may describe it, if it exists."""
+        """Return the files for an id, as other layers do.
+
+        For a service, return the file that may contain it, if it exists.
+        """
         if kind != "service":
             return super().find(kind, id)
         path = self._path(SERVICES_FILE)
@@ -63,7 +69,7 @@ class HostLayout(Layout):
         return stray
 
     def _find_misnamed(self) -> Iterator[Stray]:
-        """Yield files with a name similar to one that is read."""
+        """Yield files whose name is similar to that of a file of host overrides."""
         stems = {name.partition(".")[0]: name for name in KIND_OF_FILE}
         for name in self._list(self.layer.root):
             stem, _, ending = name.partition(".")
@@ -75,17 +81,20 @@ class HostLayout(Layout):
 
 
 def layout_of(layer: Layer) -> Layout:
-    """Return the directories of a layer of either kind."""
+    """Return the layout of a layer: host overrides, or an ordinary root."""
     return HostLayout(layer) if layer.host else Layout(layer)
 
 
 def is_host_root(path: str) -> bool:
-    """Return whether a directory looks like host overrides: it has one of their files and no folder of another kind."""
+    """Return whether a directory looks like host overrides.
+
+    It has one of their files, and no folder for a kind that they do not have.
+    """
     held = any(os.path.lexists(f"{path}/{name}") for name in KIND_OF_FILE)
     return held and not any(os.path.isdir(f"{path}/{folder}") for folder in _ELSEWHERE)
 
 
 def is_root(path: str) -> bool:
-    """Return whether a directory looks like a layer."""
+    """Return whether a directory looks like a registry layer."""
     folders = (*Layout.folders.values(), "policies")
     return any(os.path.isdir(f"{path}/{folder}") for folder in folders) or is_host_root(path)

@@ -1,5 +1,7 @@
-"""Host overrides: the bindings chosen on this host, and the place of each choice
-(docs/reference/binding.md#host-overrides)."""
+"""Host overrides: the bindings chosen on this host, and where each choice is declared.
+
+The rules are in docs/reference/binding.md#host-overrides.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ActiveChoice(NamedTuple):
-    """An entry of `active_bindings.json`. `key` is the capability as written, possibly an alias."""
+    """An entry of `active_bindings.json`. `key` is the capability as it is written, which may be an alias."""
 
     binding: str
     file: str
@@ -21,9 +23,9 @@ class ActiveChoice(NamedTuple):
 
 
 class Override(NamedTuple):
-    """An entry of `overrides.yaml` for one capability: a binding, or a service whose binding is chosen.
+    """An entry of `overrides.yaml` for one capability. It names a binding, or a service whose binding is chosen.
 
-    `entry` is its index in the file, `position` that of the capability in its list.
+    `entry` is the index of the entry in the file, `position` that of the capability in the entry's list.
     """
 
     binding: str | None
@@ -35,12 +37,12 @@ class Override(NamedTuple):
 
     @property
     def prefers(self) -> bool:
-        """Whether the next rule decides if this entry names no usable binding."""
+        """Whether the next selection rule decides if the binding of this entry is not usable."""
         return self.mode == "prefer"
 
 
 class Host(NamedTuple):
-    """The host's choices by capability. `files` are the files that were read, with or without errors."""
+    """The choices of the host by capability. `files` are the files that were read, including those with errors."""
 
     active: dict[str, ActiveChoice] = NOTHING
     overrides: dict[str, Override] = NOTHING
@@ -51,7 +53,7 @@ class Host(NamedTuple):
     """The files with several services each."""
 
     def choices_of(self, capability: str) -> Json:
-        """Return the choices for a capability by kind of rule, without places, for a run's pins."""
+        """Return the choices for a capability by kind of rule, without places. A run pins them."""
         choices: Json = {}
         if active := self.active.get(capability):
             choices["active"] = active.binding
@@ -61,7 +63,7 @@ class Host(NamedTuple):
 
 
 class HostFiles:
-    """Collects the host's choices. Later files win for each capability."""
+    """Collects the choices of the host. For each capability a later file wins."""
 
     def __init__(self, canonical: Callable[[str], str]) -> None:
         self._canonical = canonical
@@ -72,7 +74,7 @@ class HostFiles:
         self._services: set[str] = set()
 
     def add(self, loaded: SpecFile) -> None:
-        """Add one of the three files."""
+        """Add the choices in one of the three files."""
         self._files.append(loaded.file)
         raw = loaded.raw or {}
         if loaded.found.kind == "services":
@@ -97,6 +99,6 @@ class HostFiles:
                     self._overrides[capability] = override
 
     def build(self) -> Host:
-        """Return the choices of the files added so far."""
+        """Return the choices in all files added so far."""
         repeated, files = tuple(self._repeated), tuple(self._files)
         return Host(self._active, self._overrides, repeated, files, frozenset(self._services))

@@ -1,5 +1,7 @@
-"""The shapes of files with several choices: default bindings, and the services, active bindings and overrides of a host
-(docs/reference/binding.md#host-overrides)."""
+"""The shapes of files with several entries: default bindings, and a host's services, active bindings and overrides.
+
+The rules are in docs/reference/binding.md#host-overrides.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def services_shape(protocols: Protocols) -> RecordShape:
 
 
 def _build_file_shape(entry: Shape) -> RecordShape:
-    """Return the shape of a file whose services have the shape `entry`."""
+    """Return the shape of a file of services, each with the shape `entry`."""
     whole = shape_of_spec(ServicesFile).keys["services"]
     return RecordShape(
         {"services": replace(whole, shape=replace(cast(MapOf, whole.shape), value=entry))}
@@ -48,7 +50,7 @@ def _build_entry_shape(protocols: Protocols) -> RecordShape:
 def read_services(
     value: Json, places: Places | None, file: str, protocols: Protocols
 ) -> CheckedFile:
-    """Return the services of a file by id, None for each with errors, and all problems.
+    """Return the services in a file by id, with None for a service with errors, and all problems.
 
     The mapping is None if the file as a whole has errors.
     """
@@ -71,7 +73,7 @@ def read_services(
 
 
 def check_overrides(raw: Json, report: ProblemReport) -> None:
-    """Report overrides without a binding or service, and capabilities that are in the file twice."""
+    """Report overrides without a binding or service, and capabilities that occur twice in the file."""
     seen: dict[str, int] = {}
     for index, entry in objects_at(raw, "overrides"):
         part = report.part(f"override {index + 1}", "overrides", index)
@@ -89,7 +91,7 @@ def check_overrides(raw: Json, report: ProblemReport) -> None:
 
 
 def _check_choice(entry: Json, report: ProblemReport) -> None:
-    """Report an override that does not name either a binding or a service."""
+    """Report an override unless it names either a binding or a service."""
     named = [key for key in ("binding", "service") if value_at(entry, key) is not None]
     if len(named) != 1:
         found = "both `binding` and `service`" if named else "neither `binding` nor `service`"

@@ -1,5 +1,8 @@
-"""The grammars of ids and names (docs/reference/spec-files.md#ids), and of the headers that a service, a binding or a
-parameter may set (docs/reference/protocols.md#headers)."""
+"""The grammars of ids, names and headers.
+
+The rules are in docs/reference/spec-files.md#ids. The headers that a service, a binding or a parameter may set are in
+docs/reference/protocols.md#headers.
+"""
 
 from __future__ import annotations
 
@@ -43,27 +46,27 @@ _SET_BY_CONNECTION: Final = frozenset(
 
 
 def is_skill_id(text: str) -> bool:
-    """Return whether a text may be a skill's id."""
+    """Return whether a text is a valid id of a skill."""
     return len(text) <= LONGEST_ID and SKILL_ID.fullmatch(text) is not None
 
 
 def is_capability_id(text: str) -> bool:
-    """Return whether a text may be a capability's id or alias."""
+    """Return whether a text is a valid id or alias of a capability."""
     return len(text) <= LONGEST_ID and CAPABILITY_ID.fullmatch(text) is not None
 
 
 def is_plain_id(text: str) -> bool:
-    """Return whether a text may be the id of a binding or service."""
+    """Return whether a text is a valid id of a binding or service."""
     return PLAIN_ID.fullmatch(text) is not None
 
 
 def is_user_id(text: object) -> bool:
-    """Return whether a value may be the id of a user or of a session."""
+    """Return whether a value is a valid id of a user or of a session."""
     return USER_ID.accepts(text)
 
 
 def is_settable(name: str) -> bool:
-    """Return whether a header may be set: a token that the connection does not set itself."""
+    """Return whether a spec may set this header: its name is a token, and the connection does not set it itself."""
     lower = name.lower()
     return (
         bool(name)
@@ -74,11 +77,11 @@ def is_settable(name: str) -> bool:
 
 
 def is_sendable(value: str) -> bool:
-    """Return whether a value contains only visible ASCII characters, spaces and tabs."""
+    """Return whether a header value contains only visible ASCII characters, spaces and tabs."""
     return all(32 <= ord(char) < 127 or char == "\t" for char in value)
 
 
 def is_pack_id(text: str) -> bool:
-    """Return whether a text is the id of a pack with its version, `id@1.0.0`."""
+    """Return whether a text is a valid id of a pack with its version, such as `id@1.0.0`."""
     id, _, version = text.partition("@")
     return is_plain_id(id) and SEMVER.fullmatch(version) is not None

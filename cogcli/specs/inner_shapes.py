@@ -1,9 +1,8 @@
-"""The known inner shapes of values: the members of objects and the elements of lists
-(docs/reference/skill.md#flow-checks).
+"""The known inner shapes of values: members of objects, elements of lists (docs/reference/skill.md#flow-checks).
 
-1. Known are the `properties` and `items` of a field's schema, the fields of named results, and literal lists.
+1. Shapes are known from `properties` and `items` of a field's schema, fields of named results, and literal lists.
 2. An object has no other members if its schema has `additionalProperties: false`, and probably none if the schema does
-   not mention others. Other keywords (`anyOf`, `patternProperties`, ...) leave the members unknown.
+   not mention others. Other keywords (`anyOf`, `patternProperties`, ...) make the members unknown.
 """
 
 from __future__ import annotations
@@ -17,24 +16,24 @@ from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
 from cogcli.specs.unchecked import list_at, object_at, text_at, value_at
 
 MOST: Final = 16
-"""A place with more writers counts as unknown, so that the checks stay linear."""
+"""If a place has more writers, its shape is treated as unknown, so that the checks stay linear."""
 _OPEN: Final = frozenset(
     (
         "allOf", "anyOf", "oneOf", "if", "not", "patternProperties", "dependentSchemas", "$dynamicRef",
         "unevaluatedProperties",
     )
 )  # fmt: skip
-"""Keywords next to which `properties` is not the full description."""
+"""If a schema has one of these keywords, `properties` does not describe it completely."""
 _TYPE_OF_KIND: Final[dict[str, FieldType]] = {
     "text": "string", "number": "number", "boolean": "boolean", "list": "array", "object": "object", "null": "any"
 }  # fmt: skip
 
 
 class InnerShape(NamedTuple):
-    """The known shape of one value.
+    """What is known of a value's shape.
 
-    It has the declared type, the schema in the document `root`, the element of a list, and the fields of an object that
-    has no others.
+    It has the declared type, a schema in the document `root`, the element of a list, and the fields of an object that
+    has no other members.
     """
 
     type: str = "any"
@@ -44,7 +43,7 @@ class InnerShape(NamedTuple):
     fields: Fields | None = None
 
     def is_like(self, other: InnerShape) -> bool:
-        """Return whether both come from one declaration."""
+        """Return whether both shapes come from the same declaration."""
         pairs = zip(self, other, strict=True)
         return self.type == other.type and all(a is b for a, b in pairs if not isinstance(a, str))
 
@@ -52,8 +51,8 @@ class InnerShape(NamedTuple):
 class AbsentMember(NamedTuple):
     """A member that a value does not have.
 
-    `known` are the existing members, `type` is that of a value without members, `certain` is whether the value cannot
-    have the member.
+    `known` are the existing members. `type` is the type of a value without members. `certain` is whether the value can
+    never have the member.
     """
 
     known: tuple[str, ...] = ()
@@ -62,9 +61,9 @@ class AbsentMember(NamedTuple):
 
 
 class PathResult(NamedTuple):
-    """The result of following a path: the possible shapes, or None if they are unknown.
+    """The result of following a path: the possible shapes of the value, or None if they are unknown.
 
-    If no value has a segment, `failed` is the index of that segment and `absent` the reason.
+    If no value has one of the segments, `failed` is the index of that segment and `absent` the reason.
     """
 
     shapes: tuple[InnerShape, ...] | None
@@ -73,7 +72,7 @@ class PathResult(NamedTuple):
 
 
 def shape_of(field: FieldSpec) -> InnerShape:
-    """Return the shape that a declared field gives its value."""
+    """Return the shape of the values of a declared field."""
     return InnerShape(field.type, field.schema, field.schema, field.items)
 
 
@@ -87,7 +86,7 @@ def shape_of_value(value: object) -> InnerShape:
 
 
 def follow(shapes: Sequence[InnerShape], segments: Sequence[str], *, lists: bool) -> PathResult:
-    """Return where a path leads in values of any of these shapes. With `lists` it walks lists too."""
+    """Follow a path from values with any of these shapes. With `lists`, segments may be list indices."""
     for index, segment in enumerate(segments):
         found = [_find_member(shape, segment, lists=lists) for shape in shapes]
         reached = [each for each in found if isinstance(each, InnerShape)]
@@ -107,7 +106,7 @@ def _join_absences(absent: Sequence[AbsentMember]) -> AbsentMember:
 
 
 def element_of(shape: InnerShape) -> InnerShape | None:
-    """Return the shape of a list's elements. None for any other value, and for unknown elements."""
+    """Return the shape of the elements of a list. None for any other value, and if the elements are unknown."""
     found = (
         _find_member(shape, "0", lists=True)
         if _find_type(shape, _resolve_schema(shape)) == "array"
@@ -119,7 +118,7 @@ def element_of(shape: InnerShape) -> InnerShape | None:
 def _find_member(
     shape: InnerShape, segment: str, *, lists: bool
 ) -> InnerShape | AbsentMember | None:
-    """Return the shape of one member. None if the value may have it, but the shape is unknown."""
+    """Return the shape of one member, or why it is absent. None if the value may have it with an unknown shape."""
     schema = _resolve_schema(shape)
     type = _find_type(shape, schema)
     if type == "array":
@@ -155,7 +154,7 @@ def _find_property(
 
 
 def _resolve_schema(shape: InnerShape) -> Json:
-    """Return the schema of a shape with references resolved. Empty if there is none, or it cannot be resolved."""
+    """Return the schema of a shape with references resolved. Empty if it has none, or if it cannot be resolved."""
     schema = shape.schema
     for _ in range(MOST):
         reference = text_at(schema, "$ref")

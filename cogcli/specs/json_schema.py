@@ -24,12 +24,11 @@ from cogcli.specs.shapes import shape_of
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _OWN: Final = {"^x-": True}
-"""Keys that authors may add to every record."""
+"""The pattern of keys that authors may add to every record."""
 
 
 class KnownIds(NamedTuple):
-    """The ids of a registry with a description of each. `targets` are those that a step may use, `tools` those that a
-    pack may allow."""
+    """The ids in a registry, with descriptions. `targets` are those a step may use, `tools` those a pack may allow."""
 
     capabilities: Mapping[str, str]
     targets: Mapping[str, str]
@@ -51,10 +50,10 @@ def schema_of(
     words: Mapping[str, Mapping[str, object]] | None = None,
     known: KnownIds | None = None,
 ) -> Json:
-    """Return the JSON Schema of a kind of spec file. Checks across files are left to `validate`.
+    """Return the JSON Schema of a kind of spec file. `validate` does the checks that need several files.
 
-    `words` has keywords that explain a key, by `CLASS.KEY`. With `known`, only these ids are valid where an id is
-    expected.
+    `words` has schema keywords that explain a key, by `CLASS.KEY`. With `known`, only the known ids are valid where an
+    id is expected.
     """
     made = _SchemaWriter(words or {}, known)
     schema = {
@@ -68,7 +67,7 @@ def schema_of(
 
 
 class _SchemaWriter:
-    """Writes the schema of one kind, and collects shared definitions."""
+    """Builds the schema of one kind, and collects shared definitions."""
 
     def __init__(self, words: Mapping[str, Mapping[str, object]], known: KnownIds | None) -> None:
         self.defined: Json = {}
@@ -77,7 +76,7 @@ class _SchemaWriter:
         self._known = known
 
     def schema(self, shape: Shape) -> Any:
-        """Return the schema of a shape."""
+        """Return the schema for a shape."""
         if shape is FIELD:
             self.has_fields = True
             return {"$ref": "#/$defs/field"}
@@ -87,7 +86,7 @@ class _SchemaWriter:
             case Boolean():
                 return {"type": "boolean"}
             case Text():
-                return self._one_of(shape.ids) or _text_schema(shape)
+                return self._refer_to_ids(shape.ids) or _text_schema(shape)
             case NumberShape():
                 return _number_schema(shape)
             case ListOf():
@@ -105,12 +104,12 @@ class _SchemaWriter:
         return {"type": "array", "items": items, **{k: v for k, v in bounds.items() if v}}
 
     def _ids(self, sort: str) -> Mapping[str, str] | None:
-        """Return the known ids of a sort with their descriptions, or None if the sort has no list."""
+        """Return the known ids of a sort with their descriptions, or None if they are unknown."""
         known: Mapping[str, str] | None = getattr(self._known, sort, None) if sort else None
         return known
 
-    def _one_of(self, sort: str) -> dict[str, str] | None:
-        """Return a reference to the ids of one sort, or None if they are unknown."""
+    def _refer_to_ids(self, sort: str) -> dict[str, str] | None:
+        """Return a schema reference to the ids of one sort, or None if they are unknown."""
         known = None if sort == _BINDINGS_OF else self._ids(sort)
         if known is None:
             return None
@@ -127,7 +126,7 @@ class _SchemaWriter:
         names = self._ids(shape.name.ids)
         if names is not None:
             schema["properties"] = {
-                id: {**(self._binding_of(id, shape.value) or value), "description": words}
+                id: {**(self._build_binding_schema(id, shape.value) or value), "description": words}
                 for id, words in names.items()
             }
             return {**schema, "additionalProperties": False}
@@ -135,9 +134,11 @@ class _SchemaWriter:
             schema["propertyNames"] = {"pattern": f"^(?:{shape.name.pattern.pattern}|x-.*)$"}
         return {**schema, "additionalProperties": value}
 
-    def _binding_of(self, capability: str, shape: Shape) -> Json | None:
-        """Return the schema of a value that is a binding of a capability, or a list of these. None for another
-        value."""
+    def _build_binding_schema(self, capability: str, shape: Shape) -> Json | None:
+        """Return the schema of a value that is a binding of a capability, or a list of bindings.
+
+        None for another value.
+        """
         first = shape.options[0] if isinstance(shape, Either) else shape
         if self._known is None or not isinstance(first, Text) or first.ids != _BINDINGS_OF:
             return None
@@ -145,7 +146,7 @@ class _SchemaWriter:
         return _allow_list(one) if isinstance(shape, Either) else one
 
     def record(self, shape: RecordShape) -> Json:
-        """Return the schema of a record with explained keys."""
+        """Return the schema of a record. Its keys have descriptions."""
         properties = {}
         for name, key in shape.keys.items():
             own = self.schema(key.shape)
@@ -164,9 +165,9 @@ class _SchemaWriter:
 
 
 def _allow_null(schema: Json) -> Json:
-    """Return the schema that also accepts null.
+    """Return a schema that also accepts null.
 
-    A single schema if possible: then a violation is reported at its own place, not at that of a choice.
+    If possible it is a single schema without alternatives: then a violation is reported at its own place.
     """
     if "type" in schema and "enum" not in schema:
         return {**schema, "type": [schema["type"], "null"]}
@@ -174,14 +175,14 @@ def _allow_null(schema: Json) -> Json:
 
 
 def _enumerate_ids(known: Mapping[str, str]) -> Json:
-    """Return the schema of these ids, with the descriptions that editors show next to each."""
+    """Return the schema of these ids, with descriptions for editors."""
     if not known:
         return {"type": "string"}
     return {"type": "string", "enum": list(known), "enumDescriptions": list(known.values())}
 
 
 def _allow_list(one: Json) -> Json:
-    """Return the schema of one such value, or of a list of them."""
+    """Return the schema of a value with the schema `one`, or of a list of such values."""
     return {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]}
 
 

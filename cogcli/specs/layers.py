@@ -18,14 +18,16 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def builtin_root() -> str:
-    """Return the directory with the shipped `skills/`, `capabilities/` and so on. It is inside an installed package,
-    next to the package in a checkout."""
+    """Return the directory with the shipped `skills/`, `capabilities/` and so on.
+
+    It is in the package if that is installed, and next to the package in a checkout.
+    """
     inside = os.path.join(PACKAGE, "registry")
     return inside if os.path.isdir(inside) else os.path.dirname(PACKAGE)
 
 
 class Layer(NamedTuple):
-    """One registry root. Services of an untrusted layer start no code of their own and read no secret."""
+    """One root of a registry. Services of an untrusted layer run no code of their own and read no secret."""
 
     name: str
     root: str
@@ -44,18 +46,24 @@ class Layer(NamedTuple):
 
     @property
     def home(self) -> str:
-        """The directory of its services' modules and documents: the root, or the root's parent for host overrides."""
+        """The directory with the modules and documents of its services.
+
+        It is the root, or the parent of the root for host overrides.
+        """
         return os.path.dirname(self.root) if self.host else self.root
 
     def marks(self) -> Json:
-        """Return the layer's data for a service or binding: its name, and whether and why not it is trusted."""
+        """Return the data that a service or binding gets from its layer.
+
+        It is the layer's name, whether the layer is trusted, and if not, why.
+        """
         return {"layer": self.name, "trusted": self.trusted, "distrust": self.distrust}
 
 
 def bounded_layers(layers: Iterable[Layer], project: str) -> list[Layer]:
-    """Return the layers with bounds for untrusted ones: the project, or the root itself if it is outside.
+    """Return the layers, each untrusted one with a bound for links.
 
-    Without a project no layer has a bound.
+    The bound is the project, or the root if it is outside the project. If there is no project, no layer has a bound.
     """
     return [
         layer
@@ -68,9 +76,9 @@ def bounded_layers(layers: Iterable[Layer], project: str) -> list[Layer]:
 
 
 class Root(NamedTuple):
-    """An extra registry root: its absolute path, and whether the project's own file names it.
+    """An additional registry root: its absolute path, and whether the project's own file names it.
 
-    Such a root is trusted like the project. A root that the user names is trusted.
+    A root that the project names is trusted like the project. A root that the user names is trusted.
     """
 
     path: str
@@ -86,11 +94,11 @@ def layers_for(
     distrust: str = "",
     builtin: bool = True,
 ) -> list[Layer]:
-    """Return the layers of a command in order: built-in (unless left out), project, each extra root by its path, the
-    project's host overrides.
+    """Return the layers of a command in order.
 
-    A directory named twice counts once, at the earlier place, and is trusted if either is. One that both project and
-    user name counts at the user's place.
+    The order is: built-in (optional), project, each additional root, host overrides of the project. A directory that is
+    named twice is used once, at the earlier place, and is trusted if either is. A directory that both project and user
+    name is at the user's place.
     """
     layers = [Layer(BUILT_IN, builtin_root(), True)] if builtin else []
     if project is not None:
@@ -109,8 +117,10 @@ def layers_for(
 
 
 def distinct(layers: Iterable[Layer]) -> list[Layer]:
-    """Return the layers without repeated directories. Each is at its earliest place, and trusted if any of its layers
-    is."""
+    """Return the layers without repeated directories.
+
+    Each directory has its earliest place, and is trusted if any of its layers is.
+    """
     first: dict[str, Layer] = {}
     for layer in layers:
         place = os.path.realpath(layer.root)

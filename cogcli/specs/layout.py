@@ -1,6 +1,6 @@
-"""The places of spec files below a layer's root, and the ids in their paths (docs/reference/spec-files.md#places).
+"""The files of a layer's specs, and the ids in their paths (docs/reference/spec-files.md#places).
 
-Only directories are read, each at most once per instance; no file is opened here. If the layer has a bound, a link that
+Only directories are read, each at most once per instance; no file is opened. If the layer has a bound, a link that
 leaves it raises EnvironmentRefusal `project.link`. Too many entries raise `registry.size` (`base/walk.py`).
 """
 
@@ -52,7 +52,7 @@ _STRAY: Final = {
 
 
 class FoundFile(NamedTuple):
-    """A spec file by its path. `id` is the id in the path. It is empty for bindings, whose file names are free."""
+    """The path of a spec file. `id` is the id in the path. It is empty for bindings, whose file names are free."""
 
     kind: str
     id: str
@@ -61,11 +61,14 @@ class FoundFile(NamedTuple):
     channel: str = ""
     capability: str = ""
     entry: bool = False
-    """Whether it is one entry of a file with several. Then the file may not contain it."""
+    """Whether the spec is an entry of a file with several specs. Then the file may turn out not to contain it."""
 
 
 class Stray(NamedTuple):
-    """A file in a spec folder that is not loaded, with code and hint. `why` replaces the code's own reason."""
+    """A file in a spec folder that is not loaded, with code and hint.
+
+    `why` overrides the default reason for the code.
+    """
 
     code: str
     path: str
@@ -74,7 +77,7 @@ class Stray(NamedTuple):
 
     @property
     def message(self) -> str:
-        """The reason why it is not loaded."""
+        """Why the file is not loaded."""
         return f"{self.why or _STRAY[self.code]}, so not loaded"
 
 
@@ -94,8 +97,10 @@ class Layout:
         """Paths in listed folders whose names are not UTF-8."""
 
     def find(self, kind: str, id: str) -> list[FoundFile]:
-        """Return the files of one skill, capability, service or pack. A skill or service may have one file in each
-        channel."""
+        """Return the files for an id of a skill, capability, service or pack.
+
+        A skill or service may have one file in each channel.
+        """
         if kind not in self.folders or not IS_ID[kind](id):
             return []
         root = self._path(self.folders[kind])
@@ -106,7 +111,7 @@ class Layout:
         return [place for place in places if self.has(place.path)]
 
     def _list_places(self, kind: str, root: str, id: str) -> Iterator[tuple[str, str]]:
-        """Yield the channels and paths below a kind's folder where the file of an id may be."""
+        """Yield (channel, path) for each place below a kind's folder where the file for an id may be."""
         if kind == "pack":
             yield "", f"{id.replace('@', '/')}.yaml"
         elif kind == "capability":
@@ -119,7 +124,7 @@ class Layout:
                 yield channel, f"{channel}/{name}"
 
     def has(self, path: str) -> bool:
-        """Return whether this path exists and, in a confined layer, stays inside its root."""
+        """Return whether a path exists. In a confined layer it must also be inside the root."""
         if not os.path.lexists(path):
             return False
         if self.layer.confined:
@@ -128,7 +133,7 @@ class Layout:
         return True
 
     def bindings(self, capability: str) -> list[FoundFile]:
-        """Return the files of all bindings of one capability."""
+        """Return the files of all bindings for one capability."""
         if not is_capability_id(capability):
             return []
         root = self._path("bindings")
@@ -145,7 +150,7 @@ class Layout:
         ]
 
     def cases(self) -> list[FoundFile]:
-        """Return every file of test cases next to a skill's file."""
+        """Return all files of test cases. They are next to the files of skills."""
         beside = [(skill, os.path.dirname(skill.path) + f"/{CASES}") for skill in self.all("skill")]
         return [
             FoundFile("case", "", f"{folder}/{name}", self.layer, skill.channel)
@@ -155,7 +160,7 @@ class Layout:
         ]
 
     def all(self, kind: str) -> list[FoundFile]:
-        """Return every spec file of a kind."""
+        """Return all spec files of a kind."""
         if kind == "case":
             return self.cases()
         if kind not in self.folders:
@@ -166,16 +171,16 @@ class Layout:
         ]
 
     def single_files(self) -> list[FoundFile]:
-        """Return the files of `single` that exist."""
+        """Return the files named in `single` that exist."""
         paths = [(kind, self._path(name)) for name, kind in self.single.items()]
         return [FoundFile(kind, "", path, self.layer) for kind, path in paths if self.has(path)]
 
     def is_channel(self, name: str) -> bool:
-        """Return whether a folder of this name may hold a channel."""
+        """Return whether a folder with this name may be a channel."""
         return CHANNEL.fullmatch(name) is not None
 
     def strays(self) -> list[Stray]:
-        """Return files that look like specs and are not loaded."""
+        """Return files that look like specs but are not loaded."""
         files = [(k, self._path(folder)) for k, folder in self.folders.items()]
         strays = [
             self._stray(kind, root, parts) for kind, root in files for parts in self._files(root, 6)
@@ -187,7 +192,7 @@ class Layout:
         ]
 
     def _classify(self, kind: str, root: str, parts: tuple[str, ...]) -> FoundFile | None:
-        """Return the spec file at `parts` below a kind's folder, or None if no file of this kind may be there."""
+        """Return the spec file at a path below a kind's folder, or None if that is not a place for this kind."""
         if not parts[-1].endswith(".yaml"):
             return None
         stem = parts[-1].removesuffix(".yaml")
@@ -198,7 +203,7 @@ class Layout:
         return FoundFile(kind, id, "/".join((root, *parts)), self.layer, channel, capability)
 
     def _find_place(self, kind: str, parts: tuple[str, ...]) -> tuple[str, str, str] | None:
-        """Return id, channel and capability of a file by its path below the kind's folder, or None."""
+        """Return id, channel and capability of a file, from its path below the kind's folder, or None."""
         match kind, parts:
             case "skill", (channel, domain, slug, "skill") if self.is_channel(channel):
                 return f"{domain}.{slug}", channel, ""
@@ -235,7 +240,7 @@ class Layout:
     def _files(
         self, folder: str, deeper: int, above: tuple[str, ...] = (), outer: tuple[Mark, ...] = ()
     ) -> Iterator[tuple[str, ...]]:
-        """Yield the YAML files below a folder, as path parts.
+        """Yield the YAML files below a folder, each as a tuple of path segments.
 
         Links to directories are followed `deeper` levels, but not into a directory that contains the folder (`outer`).
         """
@@ -254,7 +259,10 @@ class Layout:
         return [name for name in self._list(folder) if self.is_channel(name)]
 
     def _list(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder without those beginning with `_` or `.`. Empty if it is not a folder."""
+        """Return the sorted names in a folder. Names that begin with `_` or `.` are ignored.
+
+        Empty if it is not a folder.
+        """
         names = self._names.get(folder)
         if names is None:
             require_inside(folder, self.layer.bound)
@@ -262,7 +270,7 @@ class Layout:
         return names
 
     def _read_names(self, folder: str) -> Iterator[str]:
-        """Yield the names of a folder, and note those that are not UTF-8."""
+        """Yield the names in a folder, and record those that are not UTF-8."""
         is_guarded = self.layer.confined or bool(self.layer.bound)
         for entry in self._walk.entries(folder):
             name = entry.name
@@ -271,11 +279,14 @@ class Layout:
             path = f"{folder}/{name}"
             if bad_byte(name):
                 self._unreadable.append(path)
-            elif not (is_guarded and entry.is_symlink() and self._opens(name)) or self.has(path):
+            elif not (is_guarded and entry.is_symlink() and self._may_open(name)) or self.has(path):
                 yield name
 
-    def _opens(self, name: str) -> bool:
-        """Return whether an entry may be opened as a file, or is ignored. A directory is checked when it is listed."""
+    def _may_open(self, name: str) -> bool:
+        """Return whether an entry may be opened as a file, or may be ignored.
+
+        A directory is checked when it is listed.
+        """
         return self.layer.confined or name.endswith(_ENDINGS)
 
     def _path(self, folder: str) -> str:

@@ -33,21 +33,23 @@ LockedTools = Mapping[str, Mapping[str, object]]
 
 
 def digest_of_tool(tool: Mapping[str, object]) -> str:
-    """Return the SHA-256 of a tool's definition as canonical JSON, in hexadecimal digits."""
+    """Return the SHA-256 digest of a tool's definition as canonical JSON, in hexadecimal."""
     return digest_of({name: tool.get(name) for name in MEMBERS})
 
 
 def read_locked_tools(root: str, service_id: str) -> LockedTools | None:
-    """Return the accepted tools of a service of the layer at `root`, or None if it has no entry.
+    """Return the accepted tools of a service in the layer at `root`, or None if the lock has no entry for it.
 
-    Raise DocumentFault `wire.document` for a damaged lock: then the accepted tools are unknown.
+    Raise DocumentFault `wire.document` for a damaged lock, since the accepted tools are then unknown.
     """
     return read_locked_services(root).get(service_id)
 
 
 def read_locked_services(root: str) -> Mapping[str, LockedTools]:
-    """Return the accepted tools of every service in the lock of the layer at `root`, by service id. Raise DocumentFault
-    `wire.document`."""
+    """Return the accepted tools of all services in the lock of the layer at `root`, by service id.
+
+    Raise DocumentFault `wire.document` for a damaged lock.
+    """
     identity = lock_identity(root)
     found = _read_services(identity) if identity else {}
     if isinstance(found, DocumentFault):
@@ -58,7 +60,7 @@ def read_locked_services(root: str) -> Mapping[str, LockedTools]:
 
 
 def lock_digest(root: str, service_id: str) -> str | None:
-    """Return the digest of a service's accepted tools, also if it has none. None for a damaged lock."""
+    """Return the digest of a service's accepted tools, even if there are none. None for a damaged lock."""
     try:
         tools = read_locked_tools(root, service_id)
     except DocumentFault:
@@ -69,7 +71,7 @@ def lock_digest(root: str, service_id: str) -> str | None:
 
 
 def lock_identity(root: str) -> Identity | None:
-    """Return the identity of a layer's lock file in its present state, or None without one."""
+    """Return the present identity of a layer's lock file, or None if there is no lock."""
     path = os.path.join(root, NAME)
     try:
         found = os.stat(path)
@@ -99,7 +101,7 @@ def _read_services(identity: Identity) -> dict[str, LockedTools] | DocumentFault
 
 
 def _find_damaged_entry(services: Json) -> Pointer | None:
-    """Return the first service or tool that this program has not written, or None."""
+    """Return the first service or tool with content that this program does not write, or None."""
     for id, entry in services.items():
         tools = value_at(entry, "tools")
         if not isinstance(tools, list):

@@ -1,4 +1,4 @@
-"""The source of a pythoncall service, found without importing it (docs/reference/protocols.md#pythoncall)."""
+"""Finds the source of a pythoncall service without importing it (docs/reference/protocols.md#pythoncall)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def module_file(module: str, root: str) -> str | None:
-    """Return the source file of a module: shipped, below a layer's root, or installed. None if there is none."""
+    """Return the source file of a module, or None. The module may be shipped, below a layer's root, or installed."""
     parts = module.split(".")
     if is_shipped(module):
         return _find_below(PACKAGE, parts[1:])
@@ -36,7 +36,7 @@ def _package_folders(name: str) -> Iterable[str]:
 
 
 def _find_installed(name: str) -> ModuleSpec | None:
-    """Return the spec of an installed top-level module: finding a submodule would import its parents."""
+    """Return the import spec of an installed top-level module. To find a submodule would import its parents."""
     from importlib.util import find_spec
 
     try:
@@ -53,8 +53,10 @@ def _find_below(folder: str, parts: list[str]) -> str | None:
 
 
 def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
-    """Return whether a source file has a top-level `def` of a name. `quickly` searches for a line start, without
-    parsing."""
+    """Return whether a source file has a top-level `def` with this name.
+
+    With `quickly`, only the beginnings of lines are searched, without parsing.
+    """
     try:
         with open(file, "rb") as source:
             text = source.read()
@@ -69,7 +71,7 @@ def has_function(file: str, name: str, *, quickly: bool = False) -> bool:
 
 @lru_cache(maxsize=64)
 def top_level_functions(source: bytes) -> frozenset[str] | None:
-    """Return the names of the top-level functions in the source of a module, or None if it is not Python."""
+    """Return the names of the top-level functions in a module's source, or None if it is not valid Python."""
     import ast
 
     try:

@@ -19,7 +19,7 @@ PACK: Final = shape_of_spec(Pack)
 
 
 def _find_unique_lists(shape: RecordShape) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield lists whose entries have unique names, as (path of the list, key of the name)."""
+    """Yield the lists whose entries need unique names, as (path of the list, key of the name)."""
     for name, key in shape.keys.items():
         match key.shape:
             case ListOf(unique=own) if own:
@@ -38,8 +38,11 @@ _INTENTS: Final = ("decision_layer", "intents")
 
 
 def check_pack(raw: Json, report: ProblemReport) -> None:
-    """Report faults of a single pack that its shape cannot express: patterns without a time limit, guardrails without a
-    pattern or phrase, repeated names, and the steps of templates."""
+    """Report faults of a single pack that its shape cannot express.
+
+    These are patterns that cannot be matched in linear time, guardrails without a pattern or phrase, repeated names,
+    and faults in the steps of templates.
+    """
     for index, template in objects_at(raw, *_TEMPLATES):
         check_steps(template, report, *_TEMPLATES, index)
     for path, pattern in _find_patterns(raw):
@@ -70,7 +73,7 @@ def _check_names(
 
 
 def _find_patterns(raw: Json) -> Iterator[tuple[KeyPath, object]]:
-    """Yield every pattern of a pack with its path."""
+    """Yield (path, pattern) for every pattern of a pack."""
     for place in _GUARDRAILS:
         for index, entry in objects_at(raw, *place):
             yield (*place, index, "pattern"), value_at(entry, "pattern")

@@ -1,10 +1,13 @@
-"""The skills made from the templates of a pack, so that they are checked, pinned and run like any other
-(docs/reference/pack.md#templates).
+"""Converts the templates of a pack to skills, which are checked, pinned and run like any other skill.
 
-1. A template is the skill `agent.PACK.TEMPLATE`. In it `lane:TEMPLATE` is the nested skill of that template.
-2. Its inputs are the `inputs.x` that its steps name, its outputs the `outputs.x` that they write, all of type any.
-3. At most four lanes of a template run at once: the fifth waits for the first. A lane per item has the same limit.
-4. The run itself has the skill `agent.PACK` without steps: each turn brings a plan.
+The rules are in docs/reference/pack.md#templates.
+
+1. A template becomes the skill `agent.PACK.TEMPLATE`. In it `lane:TEMPLATE` is the nested skill of that template.
+2. Its inputs are the `inputs.x` that its steps name, its outputs the `outputs.x` that they write. All have the type
+   any.
+3. At most four lanes of a template run at once: the fifth waits for the first. The same limit applies to a lane per
+   item.
+4. The run itself has the skill `agent.PACK`, which has no steps: each turn brings a plan.
 """
 
 from __future__ import annotations
@@ -34,10 +37,10 @@ _OF_REPLY: Final = re.compile(r"(?<!\$)\$\{(inputs|outputs)\.")
 
 
 def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Catalog:
-    """Return the closure of a pack's agent and of its templates, which become skills of the catalog. Existing
-    capabilities in `also` are included.
+    """Return the closure of a pack's agent and of its templates, which become skills of the catalog.
 
-    Raise EnvironmentRefusal `pack.unknown`; ProblemsFound for a pack with errors.
+    Capabilities in `also` are added if they exist. Raise EnvironmentRefusal `pack.unknown`, or ProblemsFound for a pack
+    with errors.
     """
     whole, id = registry, ref.partition("#")[0]
     registry = whole.for_run("pack", id)
@@ -52,8 +55,10 @@ def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Cat
 
 
 def reach_given_pack(registry: Registry, raw: Json, *, also: Iterable[str] = ()) -> Catalog:
-    """Return the closure, as `reach_pack`, of a pack without a file, from its checked mapping. Only trusted layers
-    count."""
+    """Return the closure, as `reach_pack` does, for a pack without a file, from its checked mapping.
+
+    Only trusted layers are used.
+    """
     registry = registry.trusted_layers()
     builder, pack = registry.builder(), Pack.of(raw)
     builder.give_pack(pack, raw)
@@ -72,17 +77,17 @@ def _close(registry: Registry, builder: CatalogBuilder, pack: Pack, also: Iterab
 
 
 def agent_skill_id(pack: Pack) -> str:
-    """Return the id of the skill in a run of the pack's agent."""
+    """Return the id of the skill that a run of the pack's agent has."""
     return f"agent.{pack.pack_id}"
 
 
 def template_skill_id(pack: Pack, template_id: str) -> str:
-    """Return the id of the skill of a template."""
+    """Return the id of the skill that a template becomes."""
     return f"{agent_skill_id(pack)}.{template_id}"
 
 
 def with_pack_skills(catalog: Catalog, pack: Pack) -> Catalog:
-    """Return the catalog with the skill of the agent, and one for each template."""
+    """Return the catalog with the skill of the agent and the skill of each template added."""
     raws = [_build_skill(agent_skill_id(pack), pack.version, ()), *skills_of_templates(pack)]
     skills = {raw["id"]: Skill.of(raw, file=pack.file) for raw in raws}
     for number, raw in enumerate(raws[1:]):
@@ -95,12 +100,12 @@ def with_pack_skills(catalog: Catalog, pack: Pack) -> Catalog:
 
 
 def skills_of_templates(pack: Pack) -> list[Json]:
-    """Return the skill of each template, as a file would declare it."""
+    """Return the mapping of the skill that each template becomes, as a skill file would declare it."""
     return [template_skill(pack, template) for template in pack.decisions.task_templates.values()]
 
 
 def template_skill(pack: Pack, template: TaskTemplate, prefix: str = "") -> Json:
-    """Return the skill of a template, as a file would declare it, with a prefix on its step ids."""
+    """Return the mapping of the skill that a template becomes. The ids of its steps get a prefix."""
     steps = [_build_step(pack, step, prefix) for step in template.steps]
     lanes = [
         step for step, declared in zip(steps, template.steps, strict=True) if is_lane(declared)
@@ -111,7 +116,7 @@ def template_skill(pack: Pack, template: TaskTemplate, prefix: str = "") -> Json
 
 
 def reply_template(reply: str) -> str:
-    """Return the reply of a template as a request template, where inputs and outputs are below `input`."""
+    """Return the reply of a template as a request template, in which inputs and outputs are members of `input`."""
     return _OF_REPLY.sub(r"${input.\1.", reply)
 
 
@@ -139,15 +144,17 @@ def _limit_lanes(foreach: Json) -> Json:
 
 
 def _add_prefix(members: Json, prefix: str) -> None:
-    """Put a prefix on the step ids among the dependencies in a step or in its config."""
+    """Add a prefix to the step ids among the dependencies in a step or in its config."""
     named = members.get("depends_on")
     if named is not None:
         members["depends_on"] = [prefix + name for name in named]
 
 
 def _add_dependency(step: Json, earlier: str) -> None:
-    """Add an earlier step to a step's declared dependencies. A step without any already waits for the step before
-    it."""
+    """Add an earlier step to the declared dependencies of a step.
+
+    A step that declares no dependencies already waits for the step before it.
+    """
     holder = step if "depends_on" in step else step.get("config") or {}
     if "depends_on" in holder and earlier not in holder["depends_on"]:
         holder["depends_on"] = [*holder["depends_on"], earlier]
@@ -169,7 +176,7 @@ def _build_skill(id: str, version: str, steps: Sequence[Json]) -> Json:
 
 
 def _walk_texts(value: object) -> Iterator[str]:
-    """Yield every text in a value, except literals."""
+    """Yield every text in a value, except those in literals."""
     if isinstance(value, str):
         yield value
     for name, item in members_of(value):

@@ -1,8 +1,11 @@
-"""Text that looks like a read of a value but is not one: `${inputs.x}`, `{{ x }}`, `$inputs.x`, `inputs.x | upper`
-(docs/reference/skill.md#plausible-syntax).
+"""Finds text that looks like a reference but is not one: `${inputs.x}`, `{{ x }}`, `$inputs.x`, `inputs.x
+
+upper`.
+
+The rules are in docs/reference/skill.md#plausible-syntax.
 
 1. A placeholder anywhere in a text: `${...}` or `{{...}}` whose content begins with a name; `$` or one brace before a
-   path in a namespace or a loop name; a tag `{% ... %}` or `<% ... %>` with such a path in it.
+   path in a namespace or a loop name; a tag `{% ... %}` or `<% ... %>` that contains such a path.
 2. A whole text that is an expression with such a path, in Python's syntax or with `||`, `&&`, `!`, `?` or `|`; such a
    path after `$.`, `$$`, `@` or `=`, or in angle brackets; a path of other tools, such as `steps.fetch.outputs.total`.
 
@@ -24,15 +27,15 @@ from cogcli.base.python_syntax import parse_python
 from cogcli.base.refs import READABLE
 
 _LONGEST: Final = 2000
-"""Longer texts are not examined as expressions."""
+"""A longer text is not parsed as an expression."""
 _SHOWN: Final = 72
 
 
 class PlausibleRead(NamedTuple):
-    """A part of a text that looks like a read of a value: its offset, its text, and the path in it as written.
+    """A part of a text that looks like a reference: its offset, its text, and the path in it as it is written.
 
-    `fills` is true for a placeholder, false if the whole text is an expression. `rest` is the text after the path in a
-    placeholder.
+    `fills` is true for a placeholder, and false if the whole text is an expression. `rest` is the text after the path
+    in a placeholder.
     """
 
     offset: int
@@ -43,7 +46,7 @@ class PlausibleRead(NamedTuple):
 
     @property
     def fallback(self) -> str:
-        """`:-text` for a placeholder with a default text, otherwise empty."""
+        """`:-text` for a placeholder with a default text, otherwise an empty string."""
         match = _DEFAULT.match(self.rest)
         return f":-{match[1] if match[1] is not None else match[3]}" if match else ""
 
@@ -52,7 +55,7 @@ _DEFAULT: Final = re.compile(r"""\s*(?::-(.*)|\|\s*default\(\s*(["'])([^"'}]*)\2
 
 
 class _Patterns(NamedTuple):
-    """The patterns of the rules, for the namespaces and the loop names of one step."""
+    """The regular expressions of the rules, for the namespaces and for the loop names of one step."""
 
     anywhere: re.Pattern[str]
     spaced: re.Pattern[str]
@@ -89,7 +92,7 @@ def _patterns(loops: frozenset[str]) -> _Patterns:
 def placeholders(
     text: str, loops: frozenset[str], *, named: bool = False
 ) -> Iterator[PlausibleRead]:
-    """Yield the placeholders of rule 1. With `named` only those with a path in a namespace or with a loop name."""
+    """Yield the placeholders of rule 1. With `named`, only those with a path in a namespace or a loop name."""
     if not ("{" in text or "$" in text or "<%" in text):
         return
     patterns = _patterns(loops)
@@ -105,8 +108,10 @@ def placeholders(
 def find_plausible(
     text: str, loops: frozenset[str], *, named: bool = False
 ) -> PlausibleRead | None:
-    """Return the first part of a text that looks like a read of a value, or None for plain text. `named` as in
-    `placeholders`."""
+    """Return the first part of a text that looks like a reference, or None for plain text.
+
+    `named` is as in `placeholders`.
+    """
     found = next(placeholders(text, loops, named=named), None)
     if found or len(text) > _LONGEST:
         return found
@@ -131,12 +136,12 @@ _TWO_WORDS: Final = re.compile(rf"(?<![\w.])(?!{_WORDS})[\w.]++\s+(?!{_WORDS})\w
 
 
 def _is_prose(text: str) -> bool:
-    """Return whether two words are next to each other without an operator, so that the text is not an expression."""
+    """Return whether two adjacent words of a text have no operator between them, so that it is not an expression."""
     return not ("'" in text or '"' in text) and _TWO_WORDS.search(text) is not None
 
 
 def _find_path_in_expression(text: str, heads: frozenset[str]) -> str:
-    """Return the first path in a text that is a Python expression. Empty without one."""
+    """Return the first path in a text that is a Python expression. Empty if it has none, or is not an expression."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -145,7 +150,7 @@ def _find_path_in_expression(text: str, heads: frozenset[str]) -> str:
         return ""
     methods = [node.func for node in nodes if isinstance(node, ast.Call)]
     paths = (
-        _dotted_path(node, heads)
+        _join_dotted_path(node, heads)
         for node in nodes
         if isinstance(node, _PATHS) and node not in methods
     )
@@ -155,7 +160,7 @@ def _find_path_in_expression(text: str, heads: frozenset[str]) -> str:
 _PATHS: Final = (ast.Attribute, ast.Subscript)
 
 
-def _dotted_path(node: ast.expr, heads: frozenset[str]) -> str:
+def _join_dotted_path(node: ast.expr, heads: frozenset[str]) -> str:
     segments: list[str] = []
     while isinstance(node, _PATHS):
         if isinstance(node, ast.Attribute):
@@ -170,10 +175,10 @@ def _dotted_path(node: ast.expr, heads: frozenset[str]) -> str:
     return ".".join([node.id, *reversed(segments)])
 
 
-def right_form(
+def suggest_correct_form(
     text: str, found: PlausibleRead, loops: frozenset[str], meant: Callable[[str], str]
 ) -> str:
-    """Return the text to write instead. `meant` returns the reference for a path as written."""
+    """Return the correct text to write instead. `meant` returns the reference for a path as it is written."""
     if not found.fills or (found.found == text.strip() and not found.fallback):
         return meant(found.path)
     parts, end, first = [], 0, 0
@@ -188,7 +193,7 @@ def right_form(
 
 
 def _quote_excerpt(text: str, around: int) -> str:
-    """Return a text in double quotes, as YAML reads it. A long text is cut around an offset."""
+    """Return a text in double quotes that YAML can read. A long text is truncated around an offset."""
     if len(text) > _SHOWN:
         start = max(0, min(around - 16, len(text) - _SHOWN))
         end = min(len(text), start + _SHOWN)

@@ -1,4 +1,4 @@
-"""The collection of problems: a position in a file, and a stable code (docs/reference/spec-files.md#problems)."""
+"""Collects problems: each has a position in a file and a stable code (docs/reference/spec-files.md#problems)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from cogcli.base.yaml.positions import Places
 
 _LONGEST: Final = 1000
-"""The most columns of a message. Many messages quote a text of the file, which has no limit."""
+"""The maximum length of a message in characters. Many messages quote a text of the file, which has no limit."""
 
 
 class Details(TypedDict, total=False):
-    """Optional details of a problem. `key`: it is at the key of its path; `within`: inside its text."""
+    """Optional details of a problem.
+
+    With `key` its position is the key of its path, with `within` an offset in its text.
+    """
 
     hint: str
     key: bool
@@ -27,7 +30,7 @@ class Details(TypedDict, total=False):
 
 
 class TextFault(NamedTuple):
-    """A fault in one text, before it has a position in a file."""
+    """A fault in a text whose position in a file is not known yet."""
 
     code: str
     message: str
@@ -36,16 +39,17 @@ class TextFault(NamedTuple):
 
 
 class CheckedFile(NamedTuple):
-    """A file's cleaned mapping, or None if it has errors, and every problem of its content."""
+    """The result of checking a file: its cleaned mapping, or None if it has errors, and all problems of its content."""
 
     raw: Json | None
     problems: list[Problem]
 
 
 class ProblemReport:
-    """The problems of one file. Positions are looked up only for reported problems.
+    """The problems of one file. Positions are computed only for reported problems.
 
-    Paths are below `at`, so that a report can be about one of several specs in a file. `subject` begins each message.
+    Paths are relative to `at`, so that a report can be about one of several specs in a file. Each message begins with
+    `subject`.
     """
 
     def __init__(
@@ -58,13 +62,13 @@ class ProblemReport:
         self._places = places
 
     def part(self, subject: str, *path: str | int) -> ProblemReport:
-        """Return a report with the same list of problems, about the part below `path`."""
+        """Return a report about the part at `path`. It adds to the same list of problems."""
         part = ProblemReport(self.file, self._places, at=(*self._at, *path), subject=subject)
         part.problems = self.problems
         return part
 
     def inner(self, name: str, *path: str | int) -> ProblemReport:
-        """Return a `part` whose subject is a named member of this one's."""
+        """Return a report about a part, as `part` does. Its subject is `name` within this report's subject."""
         return self.part(f"{self.subject}: {name}", *path)
 
     def error(self, code: str, path: KeyPath, message: str, **details: Unpack[Details]) -> None:
@@ -76,13 +80,13 @@ class ProblemReport:
         self.add(code, "W", path, message, **details)
 
     def need(self, code: str, path: KeyPath, message: str, **details: Unpack[Details]) -> None:
-        """Add a warning that becomes an error for a run that needs the spec."""
+        """Add a warning that is an error for a run that needs the spec."""
         self.add(code, "R", path, message, **details)
 
     def fault(
         self, fault: TextFault, path: KeyPath, *, key: bool = False, within: Within = None
     ) -> None:
-        """Add the fault of a text."""
+        """Add a problem for the fault of a text."""
         self.add(
             fault.code, fault.severity, path, fault.message, hint=fault.hint, key=key, within=within
         )
@@ -90,7 +94,7 @@ class ProblemReport:
     def add(
         self, code: str, severity: Severity, path: KeyPath, message: str, **details: Unpack[Details]
     ) -> None:
-        """Add a problem at `path`: at its value, at its key, or within its text."""
+        """Add a problem at `path`. Its position is the value, the key, or an offset in the text."""
         path = (*self._at, *path)
         key, within = details.get("key", False), details.get("within")
         place = (0, 0)
@@ -108,13 +112,13 @@ class ProblemReport:
     def place(
         self, code: str, severity: Severity, place: tuple[int, int], message: str, *, hint: str = ""
     ) -> None:
-        """Add a problem at a known line and column. 0 means the whole file."""
+        """Add a problem at a known line and column. Both are 0 for a problem of the whole file."""
         self.problems.append(
             Problem(code, severity, self.file, *place, "", _shorten(message), hint)
         )
 
     def first(self, *paths: KeyPath) -> KeyPath:
-        """Return the first of several paths to a mapping's key that exists in the file, or the last one."""
+        """Return the first of these paths whose key exists in the file, or the last path if none exists."""
         places = self._places[self.file] if isinstance(self._places, FilePlaces) else self._places
         for path in paths:
             whole = (*self._at, *path)

@@ -1,5 +1,4 @@
-"""The interface of a protocol for the specs. The rows are in `cogcli.protocols`, and are passed in when the registry is
-opened."""
+"""The interface of a protocol that specs use. The implementations in `cogcli.protocols` are passed to the registry."""
 
 from __future__ import annotations
 
@@ -21,17 +20,17 @@ SOURCE: Final = "source"
 
 
 class Grammar(NamedTuple):
-    """The keys of a protocol's services, and the rules of its bindings.
+    """The keys of a protocol's services, and the rules for its bindings.
 
-    A service needs one key of `addresses`; `exclusive` is whether it may have only one. `beside` maps that key to the
-    keys that are allowed next to it.
+    A service needs one key of `addresses`; `exclusive` is whether it may have only one. `keys_with_address` maps that
+    key to the keys that are allowed together with it.
     """
 
     settings: type[Spec]
     """The class whose fields are the keys."""
     addresses: tuple[str, ...]
     exclusive: bool = False
-    beside: Mapping[str, tuple[str, ...]] | None = None
+    keys_with_address: Mapping[str, tuple[str, ...]] | None = None
     unused: tuple[str, ...] = ()
     """Keys of a binding's `metadata` without a meaning for this protocol."""
     operation: Callable[[str], str] = lambda operation: ""
@@ -45,24 +44,24 @@ class Grammar(NamedTuple):
 
     @property
     def keys(self) -> Mapping[str, RecordKey]:
-        """The shapes of its keys by name."""
+        """Return the shapes of the keys by name."""
         return shape_of_spec(self.settings).keys
 
 
 class SpecProtocol(Protocol):
-    """A row of the table of protocols, as far as the specs need it."""
+    """A row of the table of protocols, as far as specs use it."""
 
     @property
     def in_process(self) -> bool:
-        """Whether its services are functions on this machine."""
+        """Whether the protocol's services are functions on this machine."""
         ...
 
     def grammar(self) -> Grammar:
-        """Return the keys of its files and their rules."""
+        """Return the keys of the protocol's files and their rules."""
         ...
 
     def described_by(self, service: Service) -> str:
-        """Return the description of a service's operations: DOCUMENT, LOCK or SOURCE. Empty if there is none."""
+        """Return what describes a service's operations: DOCUMENT, LOCK or SOURCE. Empty if nothing does."""
         ...
 
 

@@ -1,8 +1,8 @@
-"""Failing imports of the Python module of a service (docs/reference/protocols.md#python-imports).
+"""Finds imports that fail in the Python module of a service (docs/reference/protocols.md#python-imports).
 
-The files are read by syntax; nothing is imported. The walk starts at the module of the service and follows its imports
-to files below the registry root. It checks only imports that always run: not those in a branch, in a loop, in a
-function that no binding calls, or that the program guards. It does not look inside installed packages.
+Files are parsed; nothing is imported. The walk starts at the module of the service and follows its imports to files
+below the registry root. Only imports that always run are checked: not those in a branch, in a loop, in a function that
+no binding calls, or that the program guards. Installed packages are not examined.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Import = ast.Import | ast.ImportFrom
 class FailedImport(NamedTuple):
     """An import that fails: its file and line, the imported name, the places searched, and a hint.
 
-    `certain` is whether no file in the walk changes where Python looks for modules.
+    `certain` is false if a file in the walk changes where Python looks for modules.
     """
 
     file: str
@@ -75,10 +75,10 @@ class _Module(NamedTuple):
 def failed_imports(
     module: str, root: str, operations: Collection[str] = (), *, links: bool = True
 ) -> list[FailedImport]:
-    """Return the failing imports of a service's module below a root, in order of files and lines.
+    """Return the imports that fail in a service's module below a root, in order of files and lines.
 
-    The list is empty for a module that is not below the root. `operations` are the functions of the module that
-    bindings call. Without `links`, files outside the root are not read through links.
+    The list is empty if the module is not below the root. `operations` are the functions of the module that bindings
+    call. Without `links`, files outside the root are not read through links.
     """
     return _ImportWalk(module, root, operations, links=links).failures() if root else []
 
@@ -128,7 +128,7 @@ class _ImportWalk:
                 yield from self._find_module_faults(tuple(alias.name.split(".")), alias.name)
             return
         written = "." * node.level + (node.module or "")
-        target = _absolute_name(importer, node)
+        target = _resolve_module_name(importer, node)
         if not target:
             hint = "write the name in full, without the dots"
             yield _ImportFault(written, "it leads out of the package of the module", hint)
@@ -140,7 +140,7 @@ class _ImportWalk:
             yield from self._find_name_faults(target, written, names)
 
     def _find_module_faults(self, name: tuple[str, ...], written: str) -> Iterator[_ImportFault]:
-        """Yield the fault of a module that is not found. A module below the root is followed."""
+        """Yield the fault of a module that is not found. Follow a module below the root."""
         if not self._is_served(name[0]):
             if not self._is_known(name[0]):
                 yield self._explain_missing_package(name[0], written)
@@ -174,7 +174,7 @@ class _ImportWalk:
     def _find_name_faults(
         self, target: tuple[str, ...], written: str, names: list[str]
     ) -> Iterator[_ImportFault]:
-        """Yield the names that a module below the root neither binds nor has as submodules."""
+        """Yield the faults of names that a module below the root neither binds nor has as submodules."""
         module = self._find(target)
         if module is None:
             return
@@ -192,7 +192,7 @@ class _ImportWalk:
                 yield _ImportFault(full_name, f"{where} has no `{name}`", hint)
 
     def _find_bound_names(self, module: _Module) -> set[str] | None:
-        """Return the names that a module binds, or None if they are not known."""
+        """Return the names that a module binds, or None if they are unknown."""
         if not module.file:
             return set() if module.is_package else None
         tree = self._parse_file(module.file)
@@ -204,7 +204,7 @@ class _ImportWalk:
         return f"`{os.path.relpath(module.file, self._root).replace(os.sep, '/')}`"
 
     def _follow(self, name: tuple[str, ...]) -> int:
-        """Plan to read a module and the packages above it. Return how many parts of its name are found."""
+        """Schedule a module and its parent packages to be read. Return how many segments of its name are found."""
         for count in range(1, len(name) + 1):
             module = self._find(name[:count])
             if module is None:
@@ -217,7 +217,7 @@ class _ImportWalk:
         return len(name)
 
     def _find(self, name: tuple[str, ...]) -> _Module | None:
-        """Return a module below the root, found as Python finds it in a folder, or None."""
+        """Return a module below the root, or None. The lookup follows Python's rules for a folder."""
         folder = os.path.join(self._root, *name[:-1])
         place = os.path.join(folder, name[-1])
         if name[-1] in _NOT_SERVED or os.path.isfile(os.path.join(place, _ENVIRONMENT)):
@@ -231,15 +231,17 @@ class _ImportWalk:
         return _Module(name, file, spec.submodule_search_locations is not None)
 
     def _is_served(self, top: str) -> bool:
-        """Return whether a top-level name is looked up below the root: the service's own, and packages with a new
-        name."""
+        """Return whether a top-level name is looked up below the root.
+
+        This is the case for the service's own name, and for packages with a name that is not known otherwise.
+        """
         if top == self._module[0]:
             return True
         package = self._find((top,))
         return package is not None and package.is_package and not self._is_known(top)
 
     def _is_known(self, top: str) -> bool:
-        """Return whether a top-level module is Python's, cogcli's or installed outside the root."""
+        """Return whether a top-level module belongs to Python or cogcli, or is installed outside the root."""
         if top in sys.stdlib_module_names or top == "cogcli":
             return True
         if top not in self._installed:
@@ -256,7 +258,7 @@ class _ImportWalk:
         return sorted(each for each in names if each.isidentifier())
 
     def _parse_file(self, file: str) -> ast.Module | str:
-        """Return the syntax tree of a file, or the reason why it has none."""
+        """Return the syntax tree of a file, or the reason why it cannot be parsed."""
         if file not in self._trees:
             self._trees[file] = _read_tree(file, self._bound)
         return self._trees[file]
@@ -278,7 +280,7 @@ def _read_tree(file: str, bound: str) -> ast.Module | str:
 def _is_installed_outside(top: str, root: str) -> bool:
     """Return whether a top-level module is installed outside the root.
 
-    Submodules are not looked up, since finding one would import its parents.
+    Submodules are not looked up: to find one would import its parents.
     """
     try:
         spec = find_spec(top)
@@ -294,7 +296,7 @@ def _is_installed_outside(top: str, root: str) -> bool:
 # -- syntax -----------------------------------------------------------------------------------------------------------
 
 
-def _absolute_name(importer: _Module, node: ast.ImportFrom) -> tuple[str, ...]:
+def _resolve_module_name(importer: _Module, node: ast.ImportFrom) -> tuple[str, ...]:
     """Return the full name of the module in a `from` import. Empty if it is outside the importer's package."""
     name = tuple(node.module.split(".")) if node.module else ()
     if not node.level:
@@ -305,7 +307,7 @@ def _absolute_name(importer: _Module, node: ast.ImportFrom) -> tuple[str, ...]:
 
 
 def _find_imports(body: Iterable[ast.stmt], called: Collection[str]) -> Iterator[Import]:
-    """Yield the imports in statements that always run. Of functions only those named in `called` are read."""
+    """Yield the imports in statements that always run. Of functions, only those named in `called` are searched."""
     for node in body:
         match node:
             case ast.Import() | ast.ImportFrom():
@@ -327,7 +329,7 @@ def _catches_import(handler: ast.ExceptHandler) -> bool:
 
 
 def _changes_search(tree: ast.Module) -> bool:
-    """Return whether a module names an object that determines where modules are found."""
+    """Return whether a module mentions an object that determines where modules are found."""
     return any(map(_names_search, ast.walk(tree)))
 
 
@@ -348,12 +350,12 @@ def _find_names(node: ast.AST) -> set[str]:
 
 
 def _find_bound_names(tree: ast.Module) -> set[str] | None:
-    """Return the names that a module binds, or None if its statements do not show all of them."""
+    """Return the names that a module binds, or None if its statements do not determine all of them."""
     names: set[str] = set()
     waiting: list[ast.AST] = [*tree.body]
     while waiting:
         node = waiting.pop()
-        names |= _names_bound_by(node)
+        names |= _find_names_bound_by(node)
         if not isinstance(node, _SCOPES):
             waiting += ast.iter_child_nodes(node)
         elif any(isinstance(each, ast.Global) for each in ast.walk(node)):
@@ -361,8 +363,8 @@ def _find_bound_names(tree: ast.Module) -> set[str] | None:
     return None if names & (_BINDS_UNSEEN | {"*", "__getattr__"}) else names
 
 
-def _names_bound_by(node: ast.AST) -> set[str]:
-    """Return the names that a node of a syntax tree binds by itself, and those of functions that bind unseen."""
+def _find_names_bound_by(node: ast.AST) -> set[str]:
+    """Return the names that a syntax node itself binds, and the names of called functions that may bind more."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return {name}

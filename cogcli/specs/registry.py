@@ -1,5 +1,7 @@
-"""The registry: it loads the closure of one skill, everything, or single files (docs/reference/spec-files.md#places,
-docs/reference/spec-files.md#layers)."""
+"""The registry: it loads the closure of one skill, all specs, or single files.
+
+The rules are in docs/reference/spec-files.md#places and docs/reference/spec-files.md#layers.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,10 @@ _KINDS = ("skill", "case", "capability", "binding", "service", "pack")
 
 
 class Registry:
-    """Layers of specs. `environ` has the variables of services. Shown file names are relative to the directory `base`
-    for files below it.
+    """Layers of specs.
 
-    Every load reads the files again, each once: the hashed bytes are the parsed bytes.
+    `environ` has the variables of services. Display paths are relative to the directory `base` for files below it.
+    Every load reads the files again, each once: the bytes that are hashed are the bytes that are parsed.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class Registry:
         self._base = _posix_path(base)
         self._environ = environ
         self.distrust = ""
-        """The reason why no spec of a catalog is trusted, in any layer. Empty if each layer's own trust counts."""
+        """The reason why no spec of a catalog is trusted, in any layer. Empty if each layer has its own trust."""
         self.refusal = refusal
         """Raised if an untrusted layer would be read. None if all layers can be read."""
 
@@ -57,8 +59,8 @@ class Registry:
     def for_run(self, kind: str, id: str) -> Registry:
         """Return the registry for a run of a skill or a pack (docs/reference/service.md#trust).
 
-        If a trusted layer has it, return only the trusted layers: the run is as in an empty directory. Otherwise return
-        all layers, without trust, since the project determines the calls.
+        If a trusted layer has the spec, return only the trusted layers: the run is the same as in an empty directory.
+        Otherwise return all layers without trust, since the project determines the calls.
         """
         if self.is_trusted and self.refusal is None:
             return self
@@ -67,31 +69,31 @@ class Registry:
         return trusted if known else self.without_trust(self.distrust)
 
     def trusted_layers(self) -> Registry:
-        """Return the registry with only the trusted layers."""
+        """Return the registry with only its trusted layers."""
         trusted = self.with_layers({layer.name for layer in self.layers if layer.trusted})
         trusted.refusal = None
         return trusted
 
     def readable(self) -> Registry:
-        """Return the registry of the readable layers: all, or the trusted ones."""
+        """Return the registry with only its readable layers: all of them, or the trusted ones."""
         return self if self.refusal is None else self.trusted_layers()
 
     def _readable_layers(self) -> list[Layer]:
-        """Return the layers. Raise the error of settings that do not give the places of all of them."""
+        """Return the layers. Raise the error in the settings if they do not determine all layers."""
         if self.refusal is not None:
             raise self.refusal
         return self.layers
 
     def with_layers(self, names: Collection[str]) -> Registry:
-        """Return the registry with only the layers of these names."""
+        """Return the registry with only the layers that have these names."""
         other = copy(self)
         other.layers = [layer for layer in self.layers if layer.name in names]
         return other
 
     def without_trust(self, why: str = "") -> Registry:
-        """Return the registry with no service and no binding trusted, or itself if all layers are trusted.
+        """Return the registry with all services and bindings untrusted, or itself if all layers are trusted.
 
-        `why` is the reason, if it is another one than an untrusted layer.
+        `why` is the reason, if it is not that a layer is untrusted.
         """
         if self.is_trusted:
             return self
@@ -101,11 +103,11 @@ class Registry:
         return other
 
     def reach(self, skill_id: str, *, also: Iterable[str] = (), pack: str = "") -> Catalog:
-        """Return the closure of one skill, of the existing capabilities in `also`, and of a `pack`.
+        """Return the closure of one skill, of a `pack`, and of the capabilities in `also` that exist.
 
         It has nested skills, capabilities, gates, all their bindings and services. `pack` is an `id@version`, with its
         hash if layers hold several. Trust is as in `for_run`. Raise SkillNotFoundError if no layer has a file for the
-        id. A file with errors is in `broken`.
+        id. A file with errors is listed in `broken`.
         """
         registry = self.for_run("skill", skill_id)
         builder = registry.builder()
@@ -117,7 +119,7 @@ class Registry:
         return registry.close(builder, [skill_id], also)
 
     def close(self, builder: CatalogBuilder, skills: list[str], also: Iterable[str]) -> Catalog:
-        """Return the catalog of these skills with their nested skills, and of the existing capabilities in `also`."""
+        """Return the catalog of these skills and their nested skills, and of the capabilities in `also` that exist."""
         called = [name for name in also if builder.exists("capability", builder.canonical(name))]
         seen = set[str]()
         while skills:
@@ -130,9 +132,9 @@ class Registry:
         return self._load_closure(builder, called)
 
     def reach_capability(self, name: str) -> Catalog:
-        """Return the closure of one capability, by id or alias: gates, all their bindings and services.
+        """Return the closure of one capability: gates, all their bindings and services. `name` may be an alias.
 
-        Raise CapabilityNotFoundError if no layer has a file for it. A file with errors is in `broken`.
+        Raise CapabilityNotFoundError if no layer has a file for it. A file with errors is listed in `broken`.
         """
         builder = self.builder()
         if not builder.exists("capability", builder.canonical(name)):
@@ -143,8 +145,10 @@ class Registry:
         return self._load_closure(builder, [name])
 
     def _load_closure(self, builder: CatalogBuilder, called: list[str]) -> Catalog:
-        """Return a catalog of capabilities with their gates and probes, bindings, services, default selections and host
-        choices."""
+        """Return the catalog of capabilities with all that their calls need.
+
+        It has gates, probes, bindings, services, default selections and the choices of the host.
+        """
         seen: set[str] = set()
         while called:
             capability = builder.add_capability(called.pop())
@@ -158,17 +162,17 @@ class Registry:
         return self._build_catalog(builder, partial=True)
 
     def everything(self) -> Catalog:
-        """Return all specs of all layers."""
+        """Return the catalog of all specs in all layers."""
         return self._build_catalog(self.builder().add_everything(), partial=False)
 
     def skills(self) -> dict[str, Skill]:
-        """Return the skills of all layers with a usable file, by id. No other file is read."""
+        """Return the skills of all layers whose file has no errors, by id. No other file is read."""
         found = self.builder().add_skills()
         self._flush()
         return found
 
     def capabilities(self) -> dict[str, Capability]:
-        """Return the capabilities of all layers with a usable file, by id. No other file is read."""
+        """Return the capabilities of all layers whose file has no errors, by id. No other file is read."""
         found = self.builder().add_capabilities()
         self._flush()
         return found
@@ -181,13 +185,12 @@ class Registry:
         kind: str = "",
         packs_alone: bool = False,
     ) -> Catalog:
-        """Return a catalog of these files and directories with the registry they refer to. `only` of the catalog names
-        these files.
+        """Return the catalog of these files and directories, with the registry that they refer to.
 
-        With `packs_alone` only the packs of the registry are loaded, without their references. `contents` replaces the
-        bytes of a path. A file outside all layers is part of a last, untrusted layer; a directory with spec folders is
-        such a layer. `kind` is that of a file outside all layers. Without it, the folders and keys of the file
-        determine the kind.
+        `only` of the catalog lists these files. With `packs_alone`, only the packs of the registry are loaded, without
+        their references. `contents` replaces the bytes of a path. A file outside all layers belongs to an additional
+        last layer, which is untrusted; a directory with spec folders is such a layer. `kind` is the kind of a file
+        outside all layers. Without it, the folders and keys of the file determine the kind.
         """
         named = [self._absolute(path) for path in paths]
         given = {self._absolute(path): data for path, data in (contents or {}).items()}
@@ -212,13 +215,15 @@ class Registry:
         return catalog._replace(only=only, problems=tuple(sort_problems(kept)))
 
     def _find_bound(self, path: str) -> str:
-        """Return the bound of the layers that contain a path. Empty outside of them."""
+        """Return the bound of the layer that contains a path. Empty if no layer contains it."""
         bounds = (layer.bound for layer in self.layers if layer.bound)
         return next((bound for bound in bounds if is_below(path, bound)), "")
 
     def ids(self, kind: str) -> list[str]:
-        """Return all ids of a kind, sorted, from paths alone except for services of host overrides. For bindings: their
-        file names."""
+        """Return all ids of a kind, sorted. They are derived from paths, except for services of host overrides.
+
+        For bindings, return the names of their files.
+        """
         builder = self.builder()
         names = {
             p.id or os.path.basename(p.path).removesuffix(".yaml") for p in builder.files(kind)
@@ -226,7 +231,7 @@ class Registry:
         return sorted(names.union(builder.entries() if kind == "service" else ()))
 
     def paths(self, kind: str, id: str) -> list[str]:
-        """Return the files of one skill, capability, service or pack, in layer order."""
+        """Return the paths of all files for a skill, capability, service or pack, in layer order."""
         return [
             place.path
             for layer in self._readable_layers()
@@ -234,8 +239,10 @@ class Registry:
         ]
 
     def packs(self, id: str) -> dict[str, str]:
-        """Return by path the hash of each file of an `id@version`, in layer order. The hash is empty for a file with
-        errors."""
+        """Return, by path, the hash of each file of a pack `id@version`, in layer order.
+
+        The hash is empty for a file with errors.
+        """
         reader = self._reader()
         places = [
             place
@@ -262,7 +269,7 @@ class Registry:
             self._cache.flush()
 
     def builder(self) -> CatalogBuilder:
-        """Return an empty builder over all layers."""
+        """Return an empty builder for all layers."""
         return CatalogBuilder(
             [layout_of(layer) for layer in self._readable_layers()],
             self._reader(),
@@ -279,8 +286,10 @@ class Registry:
 
 
 def catalog_without_trust(catalog: Catalog, distrust: str) -> Catalog:
-    """Return the catalog with no service and no binding trusted. Those that were trusted have `distrust` as the
-    reason."""
+    """Return the catalog with all services and bindings untrusted.
+
+    Those that were trusted get the reason `distrust`.
+    """
     services = {
         id: each.replace(trusted=False, distrust=distrust) if each.trusted else each
         for id, each in catalog.services.items()
@@ -349,7 +358,10 @@ def _classify(
 
 
 def _find_spec_files(path: str, known: Iterable[str]) -> Iterator[str]:
-    """Yield the file itself. For a directory yield the known spec files below it, or all its YAML files."""
+    """Yield the path itself if it is a file.
+
+    For a directory, yield the known spec files below it, or all YAML files.
+    """
     if not os.path.isdir(path):
         yield path
     elif below := [file for file in known if file.startswith(f"{path.rstrip('/')}/")]:
@@ -365,9 +377,9 @@ def _is_read(entry: os.DirEntry[str]) -> bool:
 
 
 def _find_kind(path: str, reader: SpecReader, expected: str) -> tuple[str, list[Problem]]:
-    """Return the kind of a spec file: by its folders, otherwise the expected one, otherwise by its keys.
+    """Return the kind of a spec file: by its folders, otherwise the expected kind, otherwise by its keys.
 
-    It is empty, with problems, if the file cannot be parsed.
+    The kind is empty, with problems, if the file cannot be parsed.
     """
     above, _, name = path.rpartition("/")
     if name == ACTIVE_FILE or (name in KIND_OF_FILE and above.endswith(HOST_FOLDER)):

@@ -1,5 +1,4 @@
-"""The location of each key of a binding's request, by the operation that it calls
-(docs/reference/protocols.md#openapi)."""
+"""Finds where each key of a binding's request belongs in the operation (docs/reference/protocols.md#openapi)."""
 
 from __future__ import annotations
 
@@ -17,15 +16,20 @@ _PREFIXES: Final = ("path", "query", "header", "cookie", "body")
 
 
 class RequestLocation(NamedTuple):
-    """The location of a value: a parameter or a property of the body by name, or the whole body with an empty name."""
+    """Where a value belongs: in a named parameter, in a named property of the body, or in the body as a whole.
+
+    The name is empty for the whole body.
+    """
 
     kind: Literal["path", "query", "header", "body", "whole"]
     name: str
 
 
 def locate_keys(keys: Iterable[str], operation: OpenApiOperation) -> dict[str, RequestLocation]:
-    """Return the location of each key. Raise DocumentFault `wire.parameter` for a key without one, or for two keys with
-    the same one."""
+    """Return the location of each key.
+
+    Raise DocumentFault `wire.parameter` for a key that has no location, or if two keys have the same location.
+    """
     found: dict[str, RequestLocation] = {}
     taken: dict[RequestLocation, str] = {}
     for key in keys:
@@ -44,7 +48,7 @@ def locate_keys(keys: Iterable[str], operation: OpenApiOperation) -> dict[str, R
 
 
 def place_of(key: str, operation: OpenApiOperation) -> RequestLocation:
-    """Return the location of one key. Raise DocumentFault `wire.parameter`."""
+    """Return the location of one key. Raise DocumentFault `wire.parameter` if it has none."""
     if key == WHOLE and operation.body is not None:
         return RequestLocation("whole", "")
     prefix, dot, name = key.partition(".")
@@ -111,7 +115,7 @@ def _suggest_key(key: str, known: list[str]) -> str:
 
 
 def properties_of(schema: object) -> Json:
-    """Return the properties that a schema declares for an object, including those of `$ref` and `allOf`."""
+    """Return the properties that a schema declares for an object, including those in `$ref` and `allOf`."""
     found: Json = {}
     waiting, seen = [schema], set[str]()
     while waiting:

@@ -1,4 +1,4 @@
-"""Sample inputs of a skill: the author's example if there is one, otherwise values by the type of the field. Pure."""
+"""Sample inputs of a skill: an example by the author, otherwise values that suit the type of each field. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _BY_WORD: Final[dict[str, str]] = {
 
 
 def sample_inputs(skill: Skill) -> Json:
-    """Return a value for each required input without a default, or the whole example in `metadata.examples`."""
+    """Return the example in `metadata.examples`, or a value for each required input without a default."""
     example = _find_example(skill)
     return example or {
         name: sample_value(field, name) for name, field in skill.inputs.items() if field.needs_value
@@ -53,7 +53,7 @@ def sample_inputs(skill: Skill) -> Json:
 def sample_value(field: FieldSpec, name: str = "") -> Any:
     """Return a value that the field accepts, if possible one that suits its name.
 
-    If no value fits its schema, return one of its type.
+    If no sample fits the field's schema, return a value of its type.
     """
     by_name = _BY_WORD.get(name.lower().rpartition("_")[2])
     candidates = [
@@ -61,13 +61,15 @@ def sample_value(field: FieldSpec, name: str = "") -> Any:
         *([by_name] if by_name else []),
         _BY_TYPE.get(field.type),
     ]
-    found = next((value for value in candidates if _fits(field, value)), None)
+    found = next((value for value in candidates if _is_accepted(field, value)), None)
     return _sample_by_schema(field) if found is None else found
 
 
 def sample_words(skill: Skill) -> dict[str, str]:
-    """Return the `-p` argument for each input of `sample_inputs`, by name. An input with a secret name gets
-    `api_key=…`."""
+    """Return the `-p` argument for each input of `sample_inputs`, by name.
+
+    An input whose name is that of a secret gets a placeholder: `api_key=…`.
+    """
     return {
         name: f"{name}=…"
         if names_secret(name)
@@ -84,18 +86,20 @@ def _sample_by_schema(field: FieldSpec) -> Any:
             value = sample(field.schema)
         except NoSample:
             value = None
-        if value is not None and _fits(field, value):
+        if value is not None and _is_accepted(field, value):
             return value
     return _BY_TYPE.get(field.type)
 
 
-def _fits(field: FieldSpec, value: object) -> bool:
+def _is_accepted(field: FieldSpec, value: object) -> bool:
     return not fit_values({"value": field}, {"value": value})[1]
 
 
 def _find_example(skill: Skill) -> Json:
-    """Return the inputs of the first valid example. `{$file: NAME}` becomes the path of a file next to the skill. Empty
-    without one."""
+    """Return the inputs of the first valid example, or an empty object.
+
+    Each `{$file: NAME}` is replaced by the path of a file next to the skill.
+    """
     for entry in list_at(skill.metadata, "examples"):
         given = object_at(entry, "inputs")
         values = {name: _resolve_path(value, skill.file) for name, value in given.items()}
@@ -114,7 +118,7 @@ def _are_complete(fields: Fields, values: Json) -> bool:
 
 
 def written_value(value: object, type: str) -> str:
-    """Return a value as `-p` accepts it after the name of an input of this type."""
+    """Return a value as `-p` accepts it for an input of this type."""
     if isinstance(value, str) and not value.startswith("@") and visible(value) == value:
         return f"={quote(value)}"
     text = quote(visible_json(orjson.dumps(value).decode()))

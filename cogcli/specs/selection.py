@@ -4,7 +4,7 @@
    none.
 2. A binding named by flag, active or override must itself be eligible. After an override with mode prefer, and after
    preferred services, the next rule decides instead. For a binding named by prefer, policy or only, fallbacks are used.
-   If a policy names several, the first eligible one counts, otherwise the first with an eligible fallback.
+   If a policy names several bindings, the first eligible one is chosen, otherwise the first with an eligible fallback.
 3. A binding of channel `candidate` is used only if flag, active or override names it.
 """
 
@@ -50,21 +50,21 @@ __all__ = [
 def select(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
     """Return the binding chain of a capability, by id or alias.
 
-    Raise BindingResolutionError `binding.none`, `binding.ambiguous` or `binding.ineligible`, or with the code of the
-    only reason. Its hint lists every reason.
+    Raise BindingResolutionError `binding.none`, `binding.ambiguous` or `binding.ineligible`. If all reasons have the
+    same code, the error has that code instead. Its hint lists every reason.
     """
     chooser = _Chooser(catalog, capability_id, options)
     selection = chooser.selection()
     if not any(link.eligible for link in selection.tried):
-        beside = [
+        others = [
             link for link in chooser.listed if link.binding_id != selection.primary_binding_id
         ]
-        raise ineligible_error(catalog, selection, options, beside=beside)
+        raise ineligible_error(catalog, selection, options, others=others)
     return selection
 
 
 def named_binding(catalog: Catalog, capability_id: str, options: SelectionOptions) -> Selection:
-    """Return the chain that the rules name for a capability, by id or alias, whether or not a member is eligible.
+    """Return the chain that the rules name for a capability, by id or alias, even if no binding in it is eligible.
 
     Raise BindingResolutionError `binding.none` or `binding.ambiguous`.
     """
@@ -72,8 +72,10 @@ def named_binding(catalog: Catalog, capability_id: str, options: SelectionOption
 
 
 class Explanation(NamedTuple):
-    """A selection and its evaluated rules. Either the selection or the error is None, unless no binding of the
-    selection is eligible."""
+    """A selection or an error, with the rules that were evaluated.
+
+    Only one of selection and error is set, unless the selection has no eligible binding.
+    """
 
     capability_id: str
     considered: tuple[ConsideredRule, ...]
@@ -84,8 +86,10 @@ class Explanation(NamedTuple):
 def explain_selection(
     catalog: Catalog, capability_id: str, options: SelectionOptions
 ) -> Explanation:
-    """Return the explanation of `select`, without raising. A selection without an eligible binding has its error
-    too."""
+    """Select a binding like `select`, but return errors instead of raising them.
+
+    A selection without an eligible binding is returned together with its error.
+    """
     chooser = _Chooser(catalog, capability_id, options)
     found: Selection | None = None
     try:
@@ -99,7 +103,7 @@ def explain_selection(
 
 
 class _Chooser:
-    """Chooses the binding of one capability. Every evaluated rule is in `considered`, also after an error."""
+    """Chooses the binding of one capability. `considered` has every rule that was evaluated, even after an error."""
 
     def __init__(self, catalog: Catalog, name: str, options: SelectionOptions) -> None:
         self.catalog = catalog
@@ -111,14 +115,17 @@ class _Chooser:
         """The bindings of a policy that names several, if that policy decides."""
 
     def selection(self) -> Selection:
-        """Return the chain that the rules name: the primary binding and its fallbacks. A cycle ends at its start."""
+        """Return the chain that the rules name: the primary binding and its fallbacks.
+
+        If the fallbacks form a cycle, the chain ends before it repeats.
+        """
         source, primary = self._decide()
         chain = self._build_chain(primary, named=source in BY_NAME)
         needed = conformance_needed(self.capability, self.options)
         return Selection(self.id, source, primary, needed, tuple(self.considered), chain)
 
     def _decide(self) -> tuple[str, str]:
-        """Return the deciding rule and its binding. Raise BindingResolutionError if no rule names one."""
+        """Return the rule that decides and its binding. Raise BindingResolutionError if no rule names a binding."""
         for rule, find in _RULES.items():
             if rule == "prefer" and not self.options.prefer:
                 continue  # most runs prefer nothing, and each log records the considered rules
@@ -128,13 +135,13 @@ class _Chooser:
                 return rule, found.binding_id
             if rule == "flag":
                 self._require_readable()
-        ids = self._non_candidates()
+        ids = self._list_non_candidates()
         if len(ids) > 1:
             raise ambiguous_error(self.catalog, self.id, ids, self.options)
         raise no_binding_error(self.catalog, self.id, self.catalog.bindings_of.get(self.id, ()))
 
     def _require_readable(self) -> None:
-        """Raise if a file that could name a binding is unreadable: then the choice is unknown."""
+        """Raise BindingResolutionError if an unreadable file might name a binding: then the choice is unknown."""
         for key, file in self.catalog.broken.items():
             if key.startswith(("active:", "overrides:")):
                 text = f"{file} has errors, so nothing is chosen"
@@ -153,16 +160,16 @@ class _Chooser:
 
     def by_active(self) -> ConsideredRule:
         active = self.catalog.host.active.get(self.id)
-        return _considered_file(
+        return _consider_file(
             "active", active.binding if active else None, active.file if active else ""
         )
 
     def by_policy(self) -> ConsideredRule:
-        """Return the default binding. If several are listed, return the first eligible one."""
+        """Return the default binding. If several bindings are listed, it is the first eligible one."""
         defaults = self.catalog.defaults
         names, file = defaults.bindings.get(self.id, ()), defaults.files.get(self.id, "")
         if len(names) < 2:
-            return self._single_default(next(iter(names), None), file)
+            return self._consider_single_default(next(iter(names), None), file)
         self.listed = tuple(self._build_link(name, named=False) for name in names)
         chosen = next((link for link in self.listed if link.eligible), None) or next(
             (link for link in self.listed if self._has_eligible_fallback(link)), self.listed[0]
@@ -171,24 +178,28 @@ class _Chooser:
         passed = "".join(f"; before it `{link.binding_id}`: {link.reason}" for link in before)
         return ConsideredRule("policy", chosen.binding_id, True, f"named in {file}{passed}")
 
-    def _single_default(self, name: str | None, file: str) -> ConsideredRule:
+    def _consider_single_default(self, name: str | None, file: str) -> ConsideredRule:
         shipped = self.catalog.bindings.get(name or "")
         replaced = (
-            shipped and is_shipped_file(self.catalog, file) and name not in self._non_candidates()
+            shipped
+            and is_shipped_file(self.catalog, file)
+            and name not in self._list_non_candidates()
         )
         if shipped and replaced and (fault := explain_shipped_misfit(self.catalog, shipped)):
             return ConsideredRule("policy", name, False, f"named in {file}, but {fault}")
-        return _considered_file("policy", name, file)
+        return _consider_file("policy", name, file)
 
     def _has_eligible_fallback(self, link: ChainLink) -> bool:
         return any(each.eligible for each in self._build_chain(link.binding_id, named=False))
 
     def by_override(self) -> ConsideredRule:
-        """Return the binding of an override. Raise BindingResolutionError `binding.none` for a service without a
-        binding."""
+        """Return the binding that an override names.
+
+        Raise BindingResolutionError `binding.none` if the capability has no binding on the service that it names.
+        """
         override = self.catalog.host.overrides.get(self.id)
         if override is None:
-            return _considered_file("override", None, "")
+            return _consider_file("override", None, "")
         file, service = override.file, override.service
         name = override.binding or find_binding_on(self.catalog, self.id, service or "")
         if name is None:
@@ -209,7 +220,7 @@ class _Chooser:
         )
 
     def by_prefer(self) -> ConsideredRule:
-        """Return the binding on the first preferred service with an eligible one."""
+        """Return the binding on the first preferred service that has an eligible one."""
         first, why = None, []
         for service in self.options.prefer:
             name = find_binding_on(self.catalog, self.id, service)
@@ -224,16 +235,16 @@ class _Chooser:
         return ConsideredRule("prefer", first, False, "; ".join(why))
 
     def by_only(self) -> ConsideredRule:
-        ids = self._non_candidates()
+        ids = self._list_non_candidates()
         if len(ids) == 1:
             return ConsideredRule("only", ids[0], True, "the only one")
         reason = f"there are {len(ids)}: {', '.join(ids)}" if ids else "there is none"
         return ConsideredRule("only", None, False, reason)
 
-    def _non_candidates(self) -> list[str]:
-        """Return the bindings except candidates.
+    def _list_non_candidates(self) -> list[str]:
+        """Return the bindings that are not candidates.
 
-        If some bindings fit a replaced capability, shipped ones that do not fit are left out.
+        If a replaced capability still fits some bindings, shipped bindings that it does not fit are omitted.
         """
         bindings = [
             self.catalog.bindings[name] for name in self.catalog.bindings_of.get(self.id, ())
@@ -248,7 +259,7 @@ class _Chooser:
         ] or ids
 
     def _build_chain(self, primary: str, *, named: bool) -> tuple[ChainLink, ...]:
-        """Return a binding and its fallbacks. `named` is whether a rule names this very binding."""
+        """Return a binding and its fallbacks. `named` is whether a rule names exactly this binding."""
         chain: list[ChainLink] = []
         name: str | None = primary
         while name is not None and all(link.binding_id != name for link in chain):
@@ -277,7 +288,7 @@ class _Chooser:
         return ChainLink(name, binding.service, binding.conformance, tuple(found))
 
 
-def _considered_file(rule: str, binding: str | None, file: str) -> ConsideredRule:
+def _consider_file(rule: str, binding: str | None, file: str) -> ConsideredRule:
     reason = "names none" if binding is None else f"named in {file}"
     return ConsideredRule(rule, binding, binding is not None, reason)
 
@@ -297,7 +308,7 @@ RULES: Final = tuple(_RULES)
 def find_binding_on(catalog: Catalog, id: str, service: str) -> str | None:
     """Return a capability's binding on a service, or None.
 
-    Among non-candidates the latest layer counts, then the first by id.
+    Of several bindings that are not candidates, the latest layer decides, then the order of ids.
     """
     bindings = (catalog.bindings[name] for name in catalog.bindings_of.get(id, ()))
     fitting = [each for each in bindings if each.service == service and each.channel != CANDIDATE]

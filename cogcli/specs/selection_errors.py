@@ -1,4 +1,4 @@
-"""The errors of a capability without a usable binding, with hints (docs/reference/binding.md#selection)."""
+"""The errors for a capability without a usable binding, with hints (docs/reference/binding.md#selection)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons
 
 _PROPOSED: Final = 2
-"""The most bindings that a hint lists with commands."""
+"""The maximum number of bindings that a hint lists with commands."""
 _SHOWN: Final = 5
-"""The most bindings named in a message."""
+"""The maximum number of bindings that a message lists."""
 _INELIGIBLE: Final = "binding.ineligible"
 
 
 def no_binding_error(
     catalog: Catalog, id: str, candidates: Sequence[str]
 ) -> BindingResolutionError:
-    """Return `binding.none`: a capability has no binding, except candidates and unreadable files."""
+    """Return the error `binding.none`: the capability has no bindings, or only candidates and unreadable files."""
     files = (
         file
         for key, file in catalog.broken.items()
@@ -38,9 +38,9 @@ def no_binding_error(
 
 
 def nothing_named_error(id: str, text: str, hint: str, *, file: str) -> BindingResolutionError:
-    """Return `binding.none`: the file that names a capability's binding names no usable one.
+    """Return the error `binding.none`: the file that should name a binding names no usable one.
 
-    The file has a problem of its own, to which the error refers by `file`.
+    That file has a problem of its own, which the error refers to by `file`.
     """
     error = _error("binding.none", id, text, hint)
     error.file = file
@@ -50,7 +50,10 @@ def nothing_named_error(id: str, text: str, hint: str, *, file: str) -> BindingR
 def ambiguous_error(
     catalog: Catalog, id: str, ids: Sequence[str], options: SelectionOptions
 ) -> BindingResolutionError:
-    """Return `binding.ambiguous`: it names the bindings, eligible ones first, and how to choose one."""
+    """Return the error `binding.ambiguous`.
+
+    It lists the bindings, eligible ones first, and explains how to choose one.
+    """
     usable, rest = usable_bindings(catalog, ids, options)
     hint = (
         f"name one: {_suggest_commands(id, usable[0])}"
@@ -65,7 +68,7 @@ def ambiguous_error(
 def usable_bindings(
     catalog: Catalog, ids: Sequence[str], options: SelectionOptions
 ) -> tuple[list[str], list[str]]:
-    """Return the eligible bindings of these, and the others."""
+    """Split bindings by whether they are eligible. Return the eligible ones and the others."""
     usable = [name for name in ids if not reasons(catalog, catalog.bindings[name], options)]
     return usable, [name for name in ids if name not in usable]
 
@@ -73,8 +76,7 @@ def usable_bindings(
 def unknown_binding_reason(
     catalog: Catalog, id: str, name: str, options: SelectionOptions | None = None
 ) -> Reason:
-    """Return why a name is not one of the capability's loaded bindings. With `options` the cure proposes only usable
-    ones."""
+    """Explain why a name is not a binding of the capability. With `options`, the cure proposes only usable bindings."""
     file = catalog.broken.get(f"binding:{name}")
     if file:
         return Reason(_INELIGIBLE, f"its file {file} has errors", f"cogcli validate {file}")
@@ -89,7 +91,7 @@ def unknown_binding_reason(
 def other_capability_reason(
     catalog: Catalog, id: str, other: str, options: SelectionOptions | None = None
 ) -> Reason:
-    """Return the reason for a binding of another capability. `options` as in `unknown_binding_reason`."""
+    """Explain that a binding is for another capability. `options` is as in `unknown_binding_reason`."""
     return Reason(_INELIGIBLE, f"it binds `{other}`", _suggest_binding(catalog, id, "", options))
 
 
@@ -98,45 +100,45 @@ def ineligible_error(
     selection: Selection,
     options: SelectionOptions,
     *,
-    beside: Sequence[ChainLink] = (),
-    asked: bool = False,
+    others: Sequence[ChainLink] = (),
+    proposed: bool = False,
 ) -> BindingResolutionError:
-    """Return the error of a named binding that is not eligible: `binding.ineligible`, or the common code of all
-    reasons.
+    """Return the error for a named binding that is not eligible.
 
-    Its hint names the eligible bindings. `beside` are the other bindings that the same rule names. `asked` means that
-    the binding is only about to be chosen.
+    Its code is `binding.ineligible`, or the code that all reasons have in common. Its hint lists the eligible bindings.
+    `others` are the other bindings that the same rule names. `proposed` is true if a user is about to choose the
+    binding.
     """
     id, name, tried = selection.capability_id, selection.primary_binding_id, selection.tried
-    all_reasons = [reason for link in (*tried, *beside) for reason in link.reasons]
+    all_reasons = [reason for link in (*tried, *others) for reason in link.reasons]
     codes = {reason.code for reason in all_reasons}
     namer = _find_naming_file(catalog, selection)
-    beginning = f"`{name}`" if asked else _describe_origin(selection, namer)
+    beginning = f"`{name}`" if proposed else _describe_origin(selection, namer)
     parts = [f"{beginning}: {tried[0].reason}"]
     parts += [f"its fallback `{link.binding_id}`: {link.reason}" for link in tried[1:]]
-    parts += [f"`{link.binding_id}`: {link.reason}" for link in beside]
+    parts += [f"`{link.binding_id}`: {link.reason}" for link in others]
     cures = [reason.cure for reason in all_reasons]
-    if not asked:
+    if not proposed:
         cures += _list_usable(catalog, id, options)
     hint = "\n".join(dict.fromkeys(filter(None, cures)))
     error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, "; ".join(parts), hint)
     binding = catalog.bindings.get(name)
     if binding and len(tried) == 1:
         error.service_id = binding.service
-    if not asked and (binding is None or binding.capability != id):
+    if not proposed and (binding is None or binding.capability != id):
         error.file = namer  # it has a problem of its own
     return error
 
 
 def _describe_origin(selection: Selection, namer: str) -> str:
-    """Return the origin of the binding's name, as the beginning of a sentence."""
+    """Return the beginning of a sentence that states where the binding was named."""
     if selection.selection_source == "only":
         return f"its only binding `{selection.primary_binding_id}`"
     return f"{namer or '`--bind`'} names `{selection.primary_binding_id}`"
 
 
 def _find_naming_file(catalog: Catalog, selection: Selection) -> str:
-    """Return the file that names the binding. Empty without one."""
+    """Return the file that names the binding. Empty if no file names it."""
     id, source = selection.capability_id, selection.selection_source
     if source == "active":
         return catalog.host.active[id].file
@@ -146,7 +148,7 @@ def _find_naming_file(catalog: Catalog, selection: Selection) -> str:
 
 
 def _list_usable(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[str]:
-    """Yield lines that name the usable bindings, and the commands and flags that choose them."""
+    """Yield hint lines that list the usable bindings, and the commands and flags that choose them."""
     ids = [n for n in catalog.bindings_of.get(id, ()) if catalog.bindings[n].channel != CANDIDATE]
     usable, _ = usable_bindings(catalog, ids, options)
     if usable:
@@ -160,8 +162,10 @@ def _suggest_commands(id: str, name: str) -> str:
 
 
 def _suggest_binding(catalog: Catalog, id: str, name: str, options: SelectionOptions | None) -> str:
-    """Return a hint with the capability's bindings that are similar to a word, or all of them. With `options` only
-    usable ones."""
+    """Return a hint with the bindings of the capability that are similar to a word, or with all of them.
+
+    With `options`, only usable bindings are included.
+    """
     known: Sequence[str] = catalog.bindings_of.get(id, ())
     usable, rest = usable_bindings(catalog, known, options) if options else (known, [])
     if near := suggestion(name, usable):

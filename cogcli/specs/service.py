@@ -11,15 +11,15 @@ from cogcli.declarations.service_spec import Service
 
 
 def is_shipped(module: str) -> bool:
-    """Return whether a module is one of the service modules in this package."""
+    """Return whether a module is one of the service modules that this package ships."""
     return module.startswith("cogcli.official.")
 
 
 def network_of(service: Service) -> str:
-    """Return the network that a service may use.
+    """Return which network addresses a service may call.
 
-    Private addresses require a declaration in a trusted layer, or an address that the host itself names. An untrusted
-    layer has only the allowed hosts.
+    Private addresses require a declaration in a trusted layer, or an address that the host itself sets. A service of an
+    untrusted layer may call only the allowed hosts.
     """
     if not service.trusted:
         return only_hosts(service.allow_hosts)
@@ -30,7 +30,7 @@ IN_ADDRESS: Final = re.compile(r"\{([^{}]*)\}")
 
 
 def names_in_address(address: str) -> list[str]:
-    """Return the names in braces in an address, in order."""
+    """Return the names in braces in an address template, in order."""
     return IN_ADDRESS.findall(address)
 
 

@@ -32,8 +32,10 @@ _PLAIN_URL: Final = re.compile(HTTP_URL, re.IGNORECASE)
 
 
 def service_shape(protocols: Protocols) -> RecordShape:
-    """Return the shape of a service: the common keys, and those of every protocol. The first protocol wins for a shared
-    key."""
+    """Return the shape of a service: the common keys, and the keys of every protocol.
+
+    If several protocols have the same key, the first protocol defines it.
+    """
     keys = {**with_protocols(shape_of_spec(Service), protocols).keys}
     for protocol in protocols.values():
         for name, key in protocol.grammar().keys.items():
@@ -65,7 +67,7 @@ def check_service(raw: Json, report: ProblemReport, protocols: Protocols) -> Non
 
 
 def _check_variables(raw: Json, report: ProblemReport) -> None:
-    """Report variables without a source, variables with a secret name, and unknown names in addresses."""
+    """Report variables without a source, variables with a secret's name, and unknown names in addresses."""
     known = object_at(raw, "variables")
     for name, variable in known.items():
         _check_source(name, variable, report)
@@ -122,20 +124,20 @@ def _check_keys(raw: Json, kind: str, report: ProblemReport, protocols: Protocol
 def _check_chosen_address(
     choices: list[str], given: set[str], grammar: Grammar, report: ProblemReport
 ) -> None:
-    """Report a second address, and keys that have no meaning next to the address."""
+    """Report a second address, and keys that have no effect together with the address."""
     chosen, *others = choices
     for key in others if grammar.exclusive else ():
         message = f"`{chosen}` and `{key}` exclude each other"
         report.error("service.kind-key", (key,), message, hint="keep one of them", key=True)
-    if grammar.beside:
-        means = {*grammar.addresses, *grammar.beside.get(chosen, ())}
+    if grammar.keys_with_address:
+        means = {*grammar.addresses, *grammar.keys_with_address.get(chosen, ())}
         for key in sorted(given & grammar.keys.keys() - means):
             message = f"`{key}` has no meaning beside `{chosen}`"
             report.error("service.kind-key", (key,), message, hint="remove it", key=True)
 
 
 def _check_addresses(raw: Json, report: ProblemReport) -> None:
-    """Report credentials in addresses, and faults of credentials sent to them."""
+    """Report credentials in addresses, and addresses to which credentials must not be sent."""
     if address_holds_credential(text_at(raw, "spec_ref") or ""):
         hint = "keep the document as a file of the project"
         report.error("secret.literal", ("spec_ref",), "`spec_ref` holds a secret", hint=hint)
@@ -159,7 +161,7 @@ def _check_addresses(raw: Json, report: ProblemReport) -> None:
 
 
 def document_key(raw: Json, protocols: Protocols) -> str:
-    """Return the key that identifies a file in a service's place as an API document. Empty for a service."""
+    """Return the key that identifies a file as an API document instead of a service. Empty for a service."""
     keys = (key for protocol in protocols.values() for key in protocol.grammar().documents)
     if "kind" in raw:
         return ""

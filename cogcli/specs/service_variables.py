@@ -1,6 +1,6 @@
-"""Variables of a service: values from the host, for its address and for requests (docs/reference/service.md#variables).
+"""Variables of a service: values from the host, for addresses and requests (docs/reference/service.md#variables).
 
-They are not secret: their values are recorded. Only a trusted layer reads the environment for them.
+They are not secret: their values are recorded. The environment is read only for a trusted layer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _URL: Final = re.compile(r"https?://[^/?#\s@]+(?:/[^?#\s]*)?", re.IGNORECASE)
 
 
 def with_variables(service: Service, environ: Mapping[str, str]) -> Service:
-    """Return the service with values from the environment, or from its defaults, and the resulting address."""
+    """Return the service with the values of its variables and the resulting address.
+
+    Values are from the environment, otherwise from the service's defaults.
+    """
     found = {}
     for name, variable in service.variables.items():
         given = environ.get(variable.env or "", "") if service.trusted else ""
@@ -46,19 +49,19 @@ def _fill_service(service: Service, values: Mapping[str, str]) -> Service:
 
 
 def _find_written_addresses(service: Service) -> dict[str, str]:
-    """Return the addresses with variables as the file has them, by key."""
+    """Return the addresses by key, as the file declares them, with variables in braces."""
     settings = service.settings
     addresses = service.written or {key: settings[key] for key in ADDRESSES if key in settings}
     return {key: text for key, text in addresses.items() if names_in_address(text)}
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:
-    """Return a text with each `{name}` that has a value replaced."""
+    """Return a text in which the value replaces each `{name}`, if there is a value."""
     return IN_ADDRESS.sub(lambda match: values.get(match[1], match[0]), text)
 
 
 def with_recorded_variables(catalog: Catalog, recorded: object) -> Catalog:
-    """Return the catalog with the variable values that a run recorded."""
+    """Return the catalog with the values of variables that a run recorded."""
     known = {id: values for id, values in object_at(recorded).items() if id in catalog.services}
     if not known:
         return catalog
@@ -71,7 +74,7 @@ def with_recorded_variables(catalog: Catalog, recorded: object) -> Catalog:
 def lacking_variables(
     service: Service, environ: Mapping[str, str], binding: Binding | None = None
 ) -> list[str]:
-    """Return the unset environment variables that address, request and response need, each once."""
+    """Return the unset environment variables that address, request and response need, without repeats."""
     used = [name for text in service.written.values() for name in names_in_address(text)]
     used += [name for _, name in service_names(binding)] if binding else []
     lacking = [
@@ -81,7 +84,7 @@ def lacking_variables(
 
 
 def service_names(binding: Binding) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield the service variables that a binding uses, each with its place."""
+    """Yield (path, name) for each service variable that a binding uses."""
     for part in ("request", "response"):
         for path, text in texts(getattr(binding, part), (part,)):
             try:
@@ -96,8 +99,10 @@ def service_names(binding: Binding) -> Iterator[tuple[tuple[str | int, ...], str
 
 
 def address_fault(service: Service) -> str:
-    """Return the fault of an address made from variables, without quoting it. Empty for a valid one, and for one that
-    still lacks a value."""
+    """Return the fault of an address made from variables, without quoting it.
+
+    Return an empty string if the address is valid, or if a value is still missing.
+    """
     for key, text in service.written.items():
         if not _is_address(_fill(text, service.values)):
             return f"its variables make `{key}` no http or https URL without user info and query"

@@ -1,4 +1,4 @@
-"""Shapes: the allowed structure of a parsed file, as data."""
+"""Shapes: declarations of the structure that a parsed file may have."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from cogcli.base.jsonvalue import Json, kind_of
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text, one of `choices`, or matching `pattern` (`code` and `expected` are for problems of either).
+    """Text, optionally one of `choices` or matching `pattern`. `code` and `expected` are for problems with either.
 
-    `hint` is for any problem of the text. A `secretive` text may hold a secret by mistake, so it is never shown. `ids`
-    names the kind of registry ids that fit, a member of `json_schema.KnownIds`.
+    `hint` is for any problem of the text. A `secretive` text may hold a secret by mistake, so it is never displayed.
+    `ids` names the kind of registry ids that are valid, a member of `json_schema.KnownIds`.
     """
 
     choices: Collection[str] = ()
@@ -31,7 +31,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class NumberShape:
-    """A finite number in a range; the bound `above` is excluded."""
+    """A finite number in a range. The bound `above` is exclusive."""
 
     least: float | None = None
     most: float | None = None
@@ -51,9 +51,10 @@ class Data:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of one shape. `code` is for a wrong length, `hint` for a value that is not a list.
+    """A list whose items have one shape.
 
-    `unique` is the key whose values must differ between entries.
+    `code` is for a wrong length, `hint` for a value that is not a list. `unique` is the key whose values must differ
+    between entries.
     """
 
     item: Shape
@@ -66,8 +67,10 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True)
 class MapOf:
-    """A mapping of free names to one shape. `foreign` means that another party chooses the names, so that `x-` names
-    are not ignored."""
+    """A mapping from free names to values of one shape.
+
+    `foreign` means that another party chooses the names, so that names with `x-` are not ignored.
+    """
 
     value: Shape
     name: Text = Text()
@@ -77,7 +80,7 @@ class MapOf:
 
 @dataclass(frozen=True, slots=True)
 class RecordKey:
-    """One key of a record. `declared` is its unique name: its class, a dot and the key."""
+    """One key of a record. `declared` is its unique name: the name of its class, a dot and the key."""
 
     shape: Shape
     required: bool = False
@@ -87,7 +90,10 @@ class RecordKey:
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
-    """A mapping of known keys. `thing` precedes its `id` in messages: ``step `sum` ``; `open` allows other keys."""
+    """A mapping with known keys.
+
+    In messages `thing` precedes the value of `id`: ``step `sum` ``. `open` allows other keys.
+    """
 
     keys: dict[str, RecordKey]
     thing: str = ""
@@ -96,12 +102,12 @@ class RecordShape:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """The first of several shapes that accepts the kind of the value."""
+    """A choice between shapes. The first one that accepts the kind of the value is used."""
 
     options: tuple[Shape, ...]
 
     def option_for(self, value: object) -> Shape | None:
-        """Return the shape for a value, or None if no shape accepts its kind."""
+        """Return the shape to use for a value, or None if no shape accepts its kind."""
         return next(
             (option for option in self.options if kind_of(value) == KIND[type(option)]), None
         )
@@ -116,12 +122,15 @@ KIND: Final = {
 
 
 def is_ignored(name: str) -> bool:
-    """Return whether a key is an author's own (`x-`) and ignored."""
+    """Return whether a key is ignored because it is an author's own key (`x-`)."""
     return name.startswith("x-")
 
 
 def clean(shape: Shape, value: object) -> Any:
-    """Return a checked value without ignored keys and without nulls of optional keys, with integers as `int`."""
+    """Return a copy of a checked value.
+
+    Ignored keys and null values of optional keys are removed; integers become `int`.
+    """
     match shape, value:
         case Either(), _:
             chosen = shape.option_for(value)

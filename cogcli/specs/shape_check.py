@@ -1,4 +1,4 @@
-"""The comparison of a parsed file with its shape (docs/reference/spec-files.md#keys).
+"""Compares a parsed file with its shape (docs/reference/spec-files.md#keys).
 
 1. `x-` keys are ignored in every record and map, but not in `Data` and in maps of foreign names.
 2. Null for an optional key means absent. For a required key null needs a shape that allows it.
@@ -29,12 +29,15 @@ from cogcli.specs.unchecked import text_at
 
 
 def check_shape(shape: Shape, value: object, report: ProblemReport) -> None:
-    """Report each difference of a parsed value from its shape. The report's subject begins each message."""
-    _check(shape, value, _Spot(report.part(""), (), report.subject, 0))
+    """Report every difference between a parsed value and its shape. Each message begins with the report's subject."""
+    _check(shape, value, _CheckedPlace(report.part(""), (), report.subject, 0))
 
 
-class _Spot(NamedTuple):
-    """A value's place. `named` is the number of path segments that the subject of its messages includes."""
+class _CheckedPlace(NamedTuple):
+    """The place of a value to check.
+
+    `named` is the number of path segments that the subject of its messages includes.
+    """
 
     report: ProblemReport
     path: KeyPath
@@ -43,21 +46,21 @@ class _Spot(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The part of its path that the subject does not include, with a dot at the end."""
+        """The part of the path that the subject does not include, with a dot at the end."""
         return "".join(f"{part}." for part in self.path[self.named :])
 
-    def below(self, step: str | int) -> _Spot:
+    def below(self, step: str | int) -> _CheckedPlace:
         return self._replace(path=(*self.path, step))
 
     def error(self, code: str, message: str, *, hint: str = "", key: str | None = None) -> None:
-        """Report a fault of the value, or of its `key`."""
+        """Report an error of the value, or of its member `key`."""
         own = ".".join(map(str, self.path[self.named :]))
         subject = f"{self.subject}: `{own}`" if own else self.subject
         path = self.path if key is None else (*self.path, key)
         self.report.error(code, path, f"{subject}: {message}", hint=hint, key=key is not None)
 
 
-def _check(shape: Shape, value: Any, spot: _Spot) -> None:
+def _check(shape: Shape, value: Any, spot: _CheckedPlace) -> None:
     match shape:
         case Data():
             return
@@ -81,7 +84,7 @@ def _check(shape: Shape, value: Any, spot: _Spot) -> None:
             _check_record(shape, value, spot)
 
 
-def _report_type(shape: Shape, value: object, spot: _Spot) -> None:
+def _report_type(shape: Shape, value: object, spot: _CheckedPlace) -> None:
     code, hint, is_secret = "value.type", "", False
     match shape:
         case ListOf():
@@ -92,17 +95,17 @@ def _report_type(shape: Shape, value: object, spot: _Spot) -> None:
             code = shape.code if is_secret else code
     is_secret = is_secret or (isinstance(value, str) and text_holds_credential(value))
     found = kind_of(value) if is_secret else preview(value)
-    spot.error(code, f"found {found}, expected {_kind_names(shape)}", hint=hint)
+    spot.error(code, f"found {found}, expected {_list_kinds(shape)}", hint=hint)
 
 
 def _suggest_quotes(value: object) -> str:
-    """Return a hint for a text that is written as a number or a boolean. Empty for any other value."""
+    """Return a hint if a text was written as a number or a boolean. Empty for any other value."""
     if kind_of(value) not in ("number", "boolean"):
         return ""
     return f'quote it: "{preview(value).split(" ", 1)[1]}"'
 
 
-def _check_text(shape: Text, value: str, spot: _Spot) -> None:
+def _check_text(shape: Text, value: str, spot: _CheckedPlace) -> None:
     if shape.choices and value not in shape.choices:
         expected = f"one of {', '.join(f'`{choice}`' for choice in shape.choices)}"
         same = [choice for choice in shape.choices if choice.lower() == value.lower()]
@@ -115,7 +118,7 @@ def _check_text(shape: Text, value: str, spot: _Spot) -> None:
 
 
 def _has_form(shape: Text, value: str) -> bool:
-    """Return whether a text has the pattern and the length of its shape."""
+    """Return whether a text has the pattern and the length that its shape requires."""
     if shape.pattern and not shape.pattern.fullmatch(value):
         return False
     if shape.longest and len(value) > shape.longest:
@@ -123,7 +126,7 @@ def _has_form(shape: Text, value: str) -> bool:
     return shape.empty or bool(value.strip())
 
 
-def _check_number(shape: NumberShape, value: float, spot: _Spot) -> None:
+def _check_number(shape: NumberShape, value: float, spot: _CheckedPlace) -> None:
     if shape.whole and value != int(value):
         _report_type(shape, value, spot)
         return
@@ -133,7 +136,7 @@ def _check_number(shape: NumberShape, value: float, spot: _Spot) -> None:
         spot.error("value.range", f"found {preview(value)}, expected {_describe_number(shape)}")
 
 
-def _check_list(shape: ListOf, value: list[object], spot: _Spot) -> None:
+def _check_list(shape: ListOf, value: list[object], spot: _CheckedPlace) -> None:
     least, most = shape.least, shape.most
     if len(value) < least or (most and len(value) > most):
         between = f"{least} to {most}" if least else f"at most {most}"
@@ -146,7 +149,7 @@ def _check_list(shape: ListOf, value: list[object], spot: _Spot) -> None:
         _check(shape.item, item, spot.below(index))
 
 
-def _check_map(shape: MapOf, value: Json, spot: _Spot) -> None:
+def _check_map(shape: MapOf, value: Json, spot: _CheckedPlace) -> None:
     own = {name: item for name, item in value.items() if shape.foreign or not is_ignored(name)}
     if shape.filled and not own:
         spot.error("value.range", "empty, expected an entry")
@@ -157,9 +160,9 @@ def _check_map(shape: MapOf, value: Json, spot: _Spot) -> None:
         _check(shape.value, item, spot.below(name))
 
 
-def _check_record(shape: RecordShape, value: Json, spot: _Spot) -> None:
+def _check_record(shape: RecordShape, value: Json, spot: _CheckedPlace) -> None:
     if shape.thing:
-        spot = _name_after_id(shape.thing, value, spot)
+        spot = _add_id_to_subject(shape.thing, value, spot)
     for name, item in value.items():
         key = shape.keys.get(name)
         if key is not None:
@@ -173,15 +176,15 @@ def _check_record(shape: RecordShape, value: Json, spot: _Spot) -> None:
             spot.report.error("key.missing", spot.path, message)
 
 
-def _name_after_id(thing: str, value: Json, spot: _Spot) -> _Spot:
-    """Return the place with the id of the mapping in its subject, or its number in its list."""
+def _add_id_to_subject(thing: str, value: Json, spot: _CheckedPlace) -> _CheckedPlace:
+    """Return the place with a subject that includes the id of the mapping, or its number in its list."""
     id = text_at(value, "id")
     number = f" {spot.path[-1] + 1}" if spot.path else ""
     label = number if id is None else f" `{id}`"
     return spot._replace(subject=thing + label, named=len(spot.path))
 
 
-def _report_unknown_key(shape: RecordShape, name: str, value: Json, spot: _Spot) -> None:
+def _report_unknown_key(shape: RecordShape, name: str, value: Json, spot: _CheckedPlace) -> None:
     free = [key for key in shape.keys if key not in value]
     others = f"keys: {', '.join(free)}" if free else "no other key may stand there"
     hint = _suggest_place(name, shape) or suggestion(name, shape.keys) or others
@@ -190,7 +193,7 @@ def _report_unknown_key(shape: RecordShape, name: str, value: Json, spot: _Spot)
 
 
 def _suggest_place(name: str, shape: RecordShape) -> str:
-    """Return a hint for a key that a member of the mapping accepts. Empty for any other."""
+    """Return a hint if a member of the mapping accepts an unknown key. Empty if none does."""
     for outer, key in shape.keys.items():
         match key.shape:
             case RecordShape(keys=keys) if name in keys:
@@ -198,10 +201,10 @@ def _suggest_place(name: str, shape: RecordShape) -> str:
     return ""
 
 
-def _kind_names(shape: Shape) -> str:
+def _list_kinds(shape: Shape) -> str:
     match shape:
         case Either():
-            return " or ".join(map(_kind_names, shape.options))
+            return " or ".join(map(_list_kinds, shape.options))
         case NumberShape(whole=True):
             return "whole number"
         case _:

@@ -1,4 +1,4 @@
-"""The shape of a declared class, built from the fields of its declaration. Parsed files are checked against it."""
+"""Builds the shape of a declared class from the fields of its declaration. Parsed files are checked against it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SHAPES: Final[dict[type[Spec], RecordShape]] = {}
 
 
 def shape_of_spec(cls: type[Spec]) -> RecordShape:
-    """Return the shape of a class. Each call returns the same object."""
+    """Return the shape of a declared class. Each call returns the same object."""
     if cls not in _SHAPES:
         shape = _SHAPES[cls] = RecordShape({}, cls.thing, cls.other_members)
         hints = hints_of(cls)
@@ -41,7 +41,7 @@ def shape_of_spec(cls: type[Spec]) -> RecordShape:
 
 
 def with_protocols(shape: RecordShape, protocols: Collection[str]) -> RecordShape:
-    """Return the shape with the names of the protocols as choices for keys that name a protocol."""
+    """Return a shape in which keys that name a protocol accept only the names of these protocols."""
     names = Text(choices=tuple(protocols))
     keys = {
         name: replace(key, shape=names) if key.shape == _PROTOCOL else key
@@ -69,7 +69,10 @@ def _build_key(cls: type[Spec], field: Field, hint: Any) -> RecordKey:
 
 
 def shape_of_hint(hint: Any) -> Shape:
-    """Return the shape of a type. None among its options is ignored: it is the value of an absent key."""
+    """Return the shape for a type annotation.
+
+    A None among its options is ignored, since it is the value of an absent key.
+    """
     words = _find_words(hint)
     hint = plain_hint(hint)
     if "keys" in words:
@@ -89,7 +92,7 @@ def shape_of_hint(hint: Any) -> Shape:
 
 
 def _find_words(hint: Any) -> Json:
-    """Return the limits that are annotated to a type."""
+    """Return the limits in the annotations of a type."""
     words: Json = {}
     for limits in get_args(hint)[1:] if get_origin(hint) is Annotated else ():
         if isinstance(limits, SpecLimits):
@@ -98,7 +101,7 @@ def _find_words(hint: Any) -> Json:
 
 
 def text_pattern(hint: Any) -> re.Pattern[str]:
-    """Return the pattern of a text type. Raise TypeError for a type without one."""
+    """Return the pattern of a text type. Raise TypeError if it has none."""
     shape = shape_of_hint(hint)
     if not isinstance(shape, Text) or shape.pattern is None:
         raise TypeError(f"{hint} is no text with a pattern")
@@ -111,9 +114,10 @@ def _build_spec_shape(cls: type[Spec]) -> Shape:
 
 
 def _build_map_shape(names: Any, value: object, words: Json) -> Shape:
-    """Return the shape of a dictionary.
+    """Return the shape for a dictionary type.
 
-    It is a list if the entries of a list are keyed by a member, a record if the names are known, otherwise a mapping.
+    It is a list if the dictionary is built from a list whose entries have a key member, a record if the names are
+    known, otherwise a mapping.
     """
     if "unique" in words:
         return ListOf(shape_of_hint(value), **words)

@@ -1,4 +1,4 @@
-"""The shapes of all kinds of files, and the check of one parsed file (docs/reference/spec-files.md#keys)."""
+"""The shapes of all kinds of files, and the check of a parsed file (docs/reference/spec-files.md#keys)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS: Final = ("skill", "capability", "binding", "service", "policy", "pack")
 
 
 class _FileKind(NamedTuple):
-    """The shape of a kind of file, which may depend on the protocols, and its rules that a shape cannot express."""
+    """A kind of file: its shape, which may depend on the protocols, and rules that a shape cannot express."""
 
     shape: Callable[[Protocols], Shape]
     check: Callable[[Json, ProblemReport, Protocols], None] = lambda raw, report, protocols: None
@@ -64,7 +64,7 @@ def shape_of(kind: str, protocols: Protocols) -> Shape:
 def check_file(
     kind: str, value: Json, places: Places | None, file: str, protocols: Protocols
 ) -> CheckedFile:
-    """Return the result of checking a single parsed file: its shape and the rules of its kind."""
+    """Check a single parsed file against the shape and the rules of its kind."""
     if kind == "services":
         return read_services(value, places, file, protocols)
     named = kind in KINDS and isinstance(value.get("id"), str)

@@ -1,5 +1,7 @@
-"""The fit between a shipped binding and a capability that replaces the shipped one in a later layer
-(docs/reference/spec-files.md#shipped-unusable)."""
+"""Whether shipped bindings fit a capability that replaces the shipped one in a later layer.
+
+The rules are in docs/reference/spec-files.md#shipped-unusable.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _FOLDERS: Final = ("skills", "capabilities", "bindings", "services", "policies",
 
 
 def is_shipped_file(catalog: Catalog, file: str) -> bool:
-    """Return whether a displayed file is in the built-in layer."""
+    """Return whether a display path belongs to a file in the built-in layer."""
     places = catalog.places
     path = places.path(file) if isinstance(places, FilePlaces) else ""
     root = f"{builtin_root()}/".replace("\\", "/")
@@ -27,14 +29,14 @@ def is_shipped_file(catalog: Catalog, file: str) -> bool:
 
 
 def find_replaced_versions(catalog: Catalog, binding: Binding) -> Sequence[Capability]:
-    """Return the replaced versions of the capability that a shipped binding is made for. Empty for other bindings."""
+    """Return the replaced versions of the capability that a shipped binding is for. Empty for other bindings."""
     return catalog.replaced.get(binding.capability, ()) if binding.layer == BUILT_IN else ()
 
 
 def explain_shipped_misfit(catalog: Catalog, binding: Binding) -> str:
-    """Return why a shipped binding cannot serve the capability that replaces its own, with the file.
+    """Return why a shipped binding does not fit the capability that replaces its own, with the file.
 
-    Empty if it can, and for bindings that are not shipped.
+    Return an empty string if it fits, and for bindings that are not shipped.
     """
     before, capability = (
         find_replaced_versions(catalog, binding),
@@ -47,7 +49,7 @@ def explain_shipped_misfit(catalog: Catalog, binding: Binding) -> str:
 
 
 def is_shipped_gate(catalog: Catalog, id: str) -> bool:
-    """Return whether a capability is a shipped one that answers `allowed`, or replaces such a one."""
+    """Return whether a capability is a shipped gate, which returns `allowed`, or replaces one."""
     own = catalog.capabilities.get(id)
     known = [each for each in (own, *catalog.replaced.get(id, ())) if each is not None]
     return any(_answers_allowed(each) and is_shipped_file(catalog, each.file) for each in known)
@@ -61,7 +63,7 @@ def _answers_allowed(capability: Capability) -> bool:
 def find_weakened(
     capability: Capability, before: Capability
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield where a capability is less safe than the one it replaces: the path of the key, and the reason."""
+    """Yield each key in which a capability is less safe than the one it replaces, as (path of the key, reason)."""
     new, old = (each.safety or Safety() for each in (capability, before))
     for key, reason in find_weakened_safety(new, old):
         yield ("safety", key), reason
@@ -87,7 +89,7 @@ def _find_faults(
 
 
 def _needs_input(slot: TemplateSlot, before: Sequence[Capability]) -> bool:
-    """Return whether a request cannot do without an input of the replaced capabilities."""
+    """Return whether a request requires an input of the replaced capabilities."""
     gone = [one.inputs[slot.path[0]] for one in before if slot.path[0] in one.inputs]
     if not gone:
         return False

@@ -9,7 +9,7 @@ from cogcli.declarations.spec_types import NESTED
 
 
 def targets_of(step: Step) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield every target that a step may call, as (path below the step, name)."""
+    """Yield every target that a step may call, as (path in the step, name)."""
     router, scatter = step.config.router, step.config.scatter
     if router:
         for case, target in router.cases.items():
@@ -24,15 +24,15 @@ def targets_of(step: Step) -> Iterator[tuple[tuple[str | int, ...], str]]:
 
 
 def list_targets(skill: Skill) -> list[str]:
-    """Return the capabilities and nested skills that the steps of a skill may call, in order, each once."""
+    """Return the capabilities and nested skills that the steps of a skill may call, in order, without repeats."""
     return list(dict.fromkeys(target for step in skill.steps for _, target in targets_of(step)))
 
 
 def capabilities_of(skill: Skill) -> list[str]:
-    """Return the capabilities among `list_targets`, by id or alias."""
+    """Return the capabilities in `list_targets`, by id or alias."""
     return [target for target in list_targets(skill) if not target.startswith(NESTED)]
 
 
 def skills_of(skill: Skill) -> list[str]:
-    """Return the ids of the nested skills among `list_targets`."""
+    """Return the ids of the nested skills in `list_targets`."""
     return [target[len(NESTED) :] for target in list_targets(skill) if target.startswith(NESTED)]

@@ -1,5 +1,7 @@
-"""The search for the skill that a message requests, with the word search of `skills search`
-(docs/reference/agent-run.md#without-pack). Pure."""
+"""Finds the skill that a message requests, by the word search of `skills search`. Pure.
+
+The rules are in docs/reference/agent-run.md#without-pack.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,12 @@ from cogcli.specs.unchecked import list_at
 from cogcli.specs.word_search import SearchField, Weight, stems, weigh
 
 NEAREST: Final = 3
-"""The number of skills that are named if none is a clear hit."""
+"""The number of skills in the answer if none is clearly requested."""
 _CLEAR: Final = 1.1
-"""The factor by which a clear hit exceeds the next weight."""
+"""The weight of a clear hit is at least this many times the next weight."""
 _NOTHING: Final = Weight(0.0, 0.0)
 _SAID: Final = 0.5
-"""The share of a message's words that a clear hit must match."""
+"""The minimum share of a message's words that a clear hit matches."""
 _EXAMPLES: Final = {
     "string": "=…",
     "integer": "=1",
@@ -34,7 +36,7 @@ _FILES: Final = ("text", "content", "document", "html", "markdown", "source")
 
 
 class FoundSkill(NamedTuple):
-    """A skill that may be meant: its missing inputs, and a line to run it."""
+    """A skill that a message may request, with its missing inputs and a command that runs it."""
 
     skill_id: str
     description: str
@@ -43,20 +45,20 @@ class FoundSkill(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The skill in two lines: its description and needs, and how to run it."""
+        """Two lines about the skill: its description and missing inputs, and the command that runs it."""
         needs = f" It needs {', '.join(self.missing)}." if self.missing else ""
         return f"{self.skill_id}: {' '.join(self.description.split())}{needs}\n  {self.run}"
 
 
 class SkillAnswer(NamedTuple):
-    """The result of a search: one skill that is clearly meant, or the nearest ones."""
+    """The result of a search: one skill that is clearly requested, or the skills that match best."""
 
     hit: FoundSkill | None
     nearest: tuple[FoundSkill, ...] = ()
 
     @property
     def text(self) -> str:
-        """The answer to the user."""
+        """The answer for the user."""
         if self.hit is not None:
             return self.hit.text
         if not self.nearest:
@@ -74,8 +76,10 @@ def skill_texts(
     fields: Iterable[str],
     calls: Iterable[str],
 ) -> list[SearchField]:
-    """Return the searched texts of a skill: id and use cases, name, tags and description, names of fields, ids of
-    calls. The weight falls in this order."""
+    """Return the texts in which a skill is searched, with decreasing weight.
+
+    These are id and use cases, name, tags and description, names of fields, ids of called specs.
+    """
     return [
         SearchField(id, 4),
         SearchField(_join_texts(metadata.get("use_cases")), 4),
@@ -90,7 +94,7 @@ def skill_texts(
 def rank(message: str, tools: Mapping[str, Capability]) -> dict[str, Weight]:
     """Return the weight of each skill tool for a message, the highest first, then by id.
 
-    The search weight is multiplied by up to 2, by the share of the id's words that the message contains.
+    The weight of the search is multiplied by up to 2, by the share of the id's words that the message contains.
     """
     asked = stems(message)
     found = weigh(asked, {id: _tool_texts(tools[id]) for id in sorted(tools)})
@@ -104,7 +108,7 @@ def rank(message: str, tools: Mapping[str, Capability]) -> dict[str, Weight]:
 def answer_for(
     message: str, given: Mapping[str, object], tools: Mapping[str, Capability]
 ) -> SkillAnswer:
-    """Return the skills that a message requests among these tools. `given` are the inputs in the message."""
+    """Return the skills among these tools that a message requests. `given` are the inputs in the message."""
     weights = rank(message, tools)
     found = tuple(_build_found_skill(tools[id], given) for id in list(weights)[:NEAREST])
     best, second = [*weights.values(), _NOTHING, _NOTHING][:2]
@@ -121,7 +125,7 @@ def _tool_texts(tool: Capability) -> list[SearchField]:
 
 
 def _matched_id_share(id: str, asked: list[str]) -> float:
-    """Return the share of the words of an id that are in the message."""
+    """Return the share of the words in an id that are also in the message."""
     words = stems(id.removeprefix(NESTED))
     return sum(word in asked for word in words) / max(1, len(words))
 
@@ -138,7 +142,10 @@ def _build_found_skill(tool: Capability, given: Mapping[str, object]) -> FoundSk
 
 
 def run_line(skill_id: str, inputs: Fields, given: Mapping[str, object] = {}) -> str:
-    """Return a command to paste, with every given input, and a sample value for every other required one."""
+    """Return a command that runs a skill.
+
+    It has every given input, and a sample value for each other required input.
+    """
     words = [f"cogcli run {skill_id}"]
     for name, field in inputs.items():
         value = given.get(name)

@@ -33,19 +33,19 @@ def check_skill(raw: Json, report: ProblemReport) -> None:
 
 
 def check_steps(raw: Json, report: ProblemReport, *path: str | int) -> None:
-    """Report the faults of the `steps` of a skill, or of the steps at a path of another file."""
+    """Report the faults of a skill's `steps`, or of the steps at a path of another kind of file."""
     seen: dict[str, int] = {}
     for index, step in objects_at(raw, "steps"):
         id = text_at(step, "id")
         subject = f"step {index + 1}" if id is None else f"step `{id}`"
         part = report.part(subject, *path, "steps", index)
         if id is not None and (first := seen.setdefault(id, index)) != index:
-            message = f"this id is taken by the {_ordinal(first + 1)} step"
+            message = f"this id is taken by the {_format_ordinal(first + 1)} step"
             part.error("step.duplicate", ("id",), message)
         _check_step(step, part)
 
 
-def _ordinal(number: int) -> str:
+def _format_ordinal(number: int) -> str:
     ending = (
         "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     )
@@ -70,7 +70,7 @@ def _check_step(step: Json, report: ProblemReport) -> None:
 
 
 def _check_uses(step: Json, given: set[str], report: ProblemReport) -> None:
-    """Report a step without a target, and a target that is not called. `given` are the keys of its config."""
+    """Report a step without a target, and a target that is never called. `given` are the keys in its config."""
     chooses = next((name for name in ("router", "scatter") if name in given), "")
     if not chooses:
         if value_at(step, "uses") is None:

@@ -1,4 +1,4 @@
-"""Skills as tools of a pack: `skill:ID` next to capabilities (docs/reference/pack.md#skills)."""
+"""Skills as tools of a pack, named `skill:ID` among its capabilities (docs/reference/pack.md#skills)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from cogcli.specs.unchecked import text_at, value_at
 
 
 def tool_names(catalog: Catalog) -> Collection[str]:
-    """Return the names that a pack may call: capabilities by id and alias, skills as `skill:ID`."""
+    """Return the names that a pack may call: ids and aliases of capabilities, and `skill:ID` for skills."""
     return dict.fromkeys([*catalog.by_name, *(NESTED + id for id in catalog.skills)])
 
 
 def skill_tools(
     catalog: Catalog, pack: Pack, callable_here: Mapping[str, Capability]
 ) -> dict[str, Capability]:
-    """Return by `skill:ID` the contract of each skill that the pack names.
+    """Return, by `skill:ID`, the contract of each skill that the pack names.
 
-    A skill is left out if it reaches a capability that is not in `callable_here`, which maps names to capabilities.
+    A skill is omitted if it reaches a capability that is not in `callable_here`, which maps names to capabilities.
     """
     found = {}
     for name in _named_skills(pack):
@@ -36,7 +36,7 @@ def skill_tools(
 
 
 def find_tool(catalog: Catalog, name: str) -> Capability | None:
-    """Return a capability by id or alias, or the contract of a `skill:ID`. None for an unknown name."""
+    """Return the capability with this id or alias, or the contract of a `skill:ID`. None for an unknown name."""
     skill = catalog.skills.get(name.removeprefix(NESTED)) if name.startswith(NESTED) else None
     return (
         contract_of(skill, catalog.skills, catalog.by_name) if skill else catalog.capability(name)
@@ -44,7 +44,10 @@ def find_tool(catalog: Catalog, name: str) -> Capability | None:
 
 
 def called_by(payload: Json) -> str:
-    """Return the capability or `skill:ID` that a step called, from its closing event. Empty if it called none."""
+    """Return the capability or `skill:ID` that a step called, from the payload of its closing event.
+
+    Return an empty string if the step called nothing.
+    """
     uses = text_at(payload, "uses") or ""
     return value_at(payload, "capability") or (uses if uses.startswith(NESTED) else "")
 
@@ -58,7 +61,10 @@ def _named_skills(pack: Pack) -> Iterator[str]:
 def contract_of(
     skill: Skill, skills: Mapping[str, Skill], callable_here: Mapping[str, Capability]
 ) -> Capability | None:
-    """Return a skill as a capability that reaches others, or None if one of them is not callable here."""
+    """Return the contract of a skill as a capability that reaches others.
+
+    Return None if one of those capabilities is not in `callable_here`.
+    """
     reached: dict[str, Capability] = {}
     waiting, seen = list_targets(skill), {NESTED + skill.id}
     while waiting:
@@ -94,7 +100,7 @@ def contract_of(
 
 
 def _combine_effects(reached: Mapping[str, Capability]) -> Properties:
-    """Return the properties of a capability that combines all these effects. An unknown effect counts as an effect."""
+    """Return the properties of a capability with all these effects. An unknown effect is treated as an effect."""
     effects = {capability.effect for capability in reached.values()}
     return Properties(
         side_effects=not effects <= {"none"}, idempotent=effects <= {"none", "idempotent"}

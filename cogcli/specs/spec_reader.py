@@ -1,4 +1,4 @@
-"""The reader of one spec file: its bytes once, their digest, and its checked mapping from the cache or the parser."""
+"""Reads a spec file once: its bytes, their digest, and its checked mapping from the cache or the parser."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ MAX_BYTES: Final = 256 * 1024
 
 
 class SpecFile(NamedTuple):
-    """A spec file after reading. `raw` is None if it has errors; `id` is then the id in its path or file."""
+    """The result of reading a spec file.
+
+    `raw` is None if the file has errors; `id` is then the id in its path or content.
+    """
 
     found: FoundFile
     file: str
@@ -35,7 +38,7 @@ class SpecFile(NamedTuple):
 
 
 class SpecReader:
-    """Reads spec files, each once. Shown names are relative to `base` for files below it."""
+    """Reads spec files, each once. Display paths are relative to `base` for files below it."""
 
     def __init__(
         self,
@@ -53,11 +56,11 @@ class SpecReader:
         self._loaded: dict[tuple[str, str], SpecFile] = {}
 
     def display_path(self, path: str) -> str:
-        """Return the name of a file in messages."""
+        """Return the path of a file as messages display it."""
         return path[len(self._base) :] if path.startswith(self._base) else path
 
     def load(self, found: FoundFile) -> SpecFile:
-        """Return the file, checked alone and against its path. For an entry return its part of the file."""
+        """Return the file, checked alone and against its path. For an entry, return only its part of the file."""
         if found.entry:
             return self._load_entry(found)
         key = (found.kind, found.path)
@@ -67,13 +70,16 @@ class SpecReader:
         return loaded
 
     def entries(self, found: FoundFile) -> Json:
-        """Return the services of a file with several, None for each with errors. Empty for another file."""
+        """Return the services in a file with several services, with None for a service with errors.
+
+        Return an empty object for another kind of file.
+        """
         raw = self.load(found._replace(kind="services", id="", entry=False)).raw
         services: Json = raw["services"] if raw else {}
         return services
 
     def parse(self, path: str) -> Parsed:
-        """Return a parsed but unchecked file, whose kind is still unknown."""
+        """Parse a file whose kind is still unknown. It is not checked."""
         from cogcli.base.yaml import reader
 
         file = self.display_path(path)
@@ -82,7 +88,7 @@ class SpecReader:
         return reader.read_file(path, file=file)[1]
 
     def _load_entry(self, found: FoundFile) -> SpecFile:
-        """Return one service of a file with several. Its pin covers only its entry, not the whole file."""
+        """Return one service of a file with several services. Its pin covers only its own entry."""
         expected = self.entries(found).get(found.id)
         raw = None if expected is None else {"id": found.id, **expected}
         return SpecFile(
@@ -159,7 +165,7 @@ class SpecReader:
         return self._check_path(read, raw, problems)
 
     def _check_path(self, read: SpecFile, raw: Json, problems: list[Problem]) -> SpecFile:
-        """Return the file, refused if its content contradicts its path."""
+        """Return the file, or the file with errors if its content contradicts its path."""
         misplaced = _find_path_mismatches(read.found, raw)
         if not misplaced:
             return read._replace(id=_find_id(read.found, raw), raw=raw, problems=problems)
@@ -172,9 +178,9 @@ class SpecReader:
 
 
 def is_tolerated(found: FoundFile, problem: Problem) -> bool:
-    """Return whether a repeated key is allowed: in the free metadata of a skill or capability of a lenient layer.
+    """Return whether a repeated key is allowed: it must be in the metadata of a lenient layer's skill or capability.
 
-    The key that limits the eligible bindings must not repeat.
+    The key that limits the eligible bindings must never be repeated.
     """
     _, _, below = problem.path.partition("/metadata/")
     return (
@@ -186,7 +192,7 @@ def is_tolerated(found: FoundFile, problem: Problem) -> bool:
 
 
 def _find_path_mismatches(found: FoundFile, raw: Json) -> list[tuple[str, str, str]]:
-    """Return the keys that contradict the path, as (key, message, hint)."""
+    """Return the keys whose value contradicts the path of the file, as (key, message, hint)."""
     wrong = []
     if found.kind == "pack":
         id = _find_id(found, raw)
@@ -225,7 +231,7 @@ def _find_path_mismatches(found: FoundFile, raw: Json) -> list[tuple[str, str, s
 
 
 def _find_id(found: FoundFile, raw: Json) -> str:
-    """Return the id of a checked mapping, with the version for a pack. Empty for a file without one."""
+    """Return the id in a checked mapping, with the version for a pack. Empty if the kind of file has no id."""
     if found.kind == "pack":
         return f"{raw['pack_meta']['pack_id']}@{raw['pack_meta']['pack_version']}"
     return raw.get("id") or ""

@@ -1,4 +1,4 @@
-"""The specs of one run as one JSON document, kept as a blob of the episode, and the catalog made from it.
+"""The specs of one run as a JSON document, stored as a blob of the episode, and the catalog made from it.
 
 An episode is explained and replayed from this document alone, without its project. Keys keep the order of their files:
 writes happen in mapping order, so sorted keys would change the skill.
@@ -26,9 +26,9 @@ SCHEMA: Final = "specs/1"
 
 
 def document_of(catalog: Catalog) -> Json:
-    """Return the catalog's specs as declared in their files, with bases merged in, each with its places.
+    """Return the specs of a catalog as their files declare them, with bases merged in and positions added.
 
-    Credentials written out in them are masked. The pins show whether a file has changed.
+    Credentials written in the specs are masked. The pins show whether a file has changed.
     """
     specs = {}
     for key, raw in catalog.raw.items():
@@ -43,7 +43,7 @@ def document_of(catalog: Catalog) -> Json:
 
 
 def catalog_of(document: Json, protocols: Protocols) -> Catalog:
-    """Return the catalog in such a document. None of its services is trusted.
+    """Return the catalog in such a document, with all services untrusted.
 
     Raise ValueError, KeyError, TypeError or AttributeError for an invalid document.
     """
@@ -68,8 +68,7 @@ def catalog_of(document: Json, protocols: Protocols) -> Catalog:
 
 
 def without_secret_requirements(catalog: Catalog) -> Catalog:
-    """Return the catalog for reading a log. Declarations of secret values are not enforced, since the log masks
-    them."""
+    """Return the catalog for reading a log. It does not enforce types of secret values, since the log masks them."""
     kinds: tuple[Json, ...] = (catalog.skills, catalog.capabilities)
     for specs in kinds:
         for id, spec in specs.items():
@@ -88,10 +87,10 @@ def _relax(fields: Fields) -> Fields:
 
 
 class _PinnedKind(NamedTuple):
-    """How specs of a kind are stored: their table in a catalog, the members with their place, the function that builds
-    them, and the one that finds credentials in them.
+    """How specs of one kind are stored.
 
-    A kind without the last one cannot have credentials.
+    It has their table in a catalog, the members with their positions, the function that builds them, and the function
+    that finds credentials in them. A kind without the last one cannot have credentials.
     """
 
     table: str

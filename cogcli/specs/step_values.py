@@ -1,5 +1,7 @@
-"""Values in `input` and `otherwise` of a step: references, `{$literal: v}` and `{$text: "..."}`
-(docs/reference/skill.md#texts)."""
+"""Values in `input` and `otherwise` of a step (docs/reference/skill.md#texts).
+
+They may contain references, `{$literal: v}` and `{$text: "..."}`.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,8 @@ class ValuePart(NamedTuple):
     """One part of a value.
 
     `kind` is `plain` for a text, `text` for the text of a `$text`, `literal` for a `$literal`, `odd` for an invalid
-    `$text`, `mixed` for a `$literal` or `$text` next to other keys. The last key of `path` is then one of these two.
-    `braces` is an object with a single key, a path, and no value.
+    `$text`, `mixed` for a `$literal` or `$text` with other keys. In the last case `path` ends with one of these two
+    keys. `braces` is an object with a single key, which is a path, and no value.
     """
 
     kind: Literal["plain", "text", "literal", "odd", "mixed", "braces"]
@@ -46,7 +48,7 @@ class ValuePart(NamedTuple):
 
 
 def reference_of(text: str, loops: frozenset[str]) -> Reference | None:
-    """Return the reference in a text, or None for a literal. Loop names are known only in their own step."""
+    """Return the reference in a text, or None if the text is a literal. Loop names are known only in their own step."""
     return parse(text) or (parse_loop(text, loops) if loops else None)
 
 
@@ -57,7 +59,7 @@ def is_text(value: object) -> TypeGuard[Json]:
 
 @lru_cache(maxsize=1024)
 def parse_text(text: str, loops: frozenset[str] = frozenset()) -> tuple[str | TextSlot, ...]:
-    """Return the pieces of a `$text`. Raise TemplateFault."""
+    """Return the literal texts and slots of a `$text`. Raise TemplateFault if it is invalid."""
 
     def slot(inner: str, offset: int) -> TextSlot:
         match = _PLACEHOLDER.fullmatch(inner)
@@ -70,12 +72,14 @@ def parse_text(text: str, loops: frozenset[str] = frozenset()) -> tuple[str | Te
 
 
 def parts_of(value: object, path: KeyPath = ()) -> Iterator[ValuePart]:
-    """Yield every text of a value that may be a reference, and every misuse of `$literal` and `$text`. Keys are left
-    out."""
+    """Yield every text in a value that may be a reference, and every misuse of `$literal` and `$text`.
+
+    Keys of objects are not included.
+    """
     if isinstance(value, str):
         yield ValuePart("plain", path, value)
     elif is_text(value):
-        yield _part_of_text(value[TEXT], (*path, TEXT))
+        yield _build_text_part(value[TEXT], (*path, TEXT))
     else:
         braces = _find_path_in_braces(value)
         if braces is not None:
@@ -87,12 +91,15 @@ def parts_of(value: object, path: KeyPath = ()) -> Iterator[ValuePart]:
                 yield from parts_of(item, (*path, name))
 
 
-def _part_of_text(text: object, path: KeyPath) -> ValuePart:
+def _build_text_part(text: object, path: KeyPath) -> ValuePart:
     return ValuePart("text", path, text) if isinstance(text, str) else ValuePart("odd", path)
 
 
 def _find_path_in_braces(value: object) -> str | None:
-    """Return the only key of an object without a value, as `{inputs.name}` is read. None for any other value."""
+    """Return the only key of an object if it has no value, which is how YAML reads `{inputs.name}`.
+
+    Return None for any other value.
+    """
     if not isinstance(value, dict) or len(value) != 1:
         return None
     ((key, item),) = value.items()
@@ -100,7 +107,7 @@ def _find_path_in_braces(value: object) -> str | None:
 
 
 def references_in(value: object, loops: frozenset[str] = frozenset()) -> Iterator[Reference]:
-    """Yield the references that a value without faults reads, in order."""
+    """Yield the references in a valid value, in order."""
     for part in parts_of(value):
         if part.kind == "plain" and (reference := reference_of(part.text, loops)):
             yield reference

@@ -1,8 +1,8 @@
-"""The stricter of two declarations of one capability, for a run that resumes with changed specs.
+"""Combines two declarations of a capability to the stricter one, for a run that resumes with changed specs.
 
 1. Levels: the higher one. Confirmation: if either requires it. Targets and constraints: those of both.
 2. Gates: those of both, the earlier declaration's first, so that they keep their positions. A gate in both with the
-   same input counts once, with the stricter `on_fail`.
+   same input is listed once, with the stricter `on_fail`.
 3. Effects: the class that promises less.
 
 All other members are those of the present declaration.
@@ -36,7 +36,7 @@ _DECLARED: Final[dict[str, tuple[bool | None, bool]]] = {
 def merge_stricter(
     present: Mapping[str, Capability], earlier: Mapping[str, Capability]
 ) -> dict[str, Capability]:
-    """Return the present capabilities, each made as strict as its earlier declaration."""
+    """Return the present capabilities, each at least as strict as its earlier declaration."""
     return {
         id: stricter(capability, earlier[id]) if id in earlier else capability
         for id, capability in present.items()
@@ -44,7 +44,7 @@ def merge_stricter(
 
 
 def stricter(present: Capability, earlier: Capability) -> Capability:
-    """Return the present capability with the stricter of both declarations."""
+    """Return the present capability with the stricter members of both declarations."""
     effect = max(present.effect, earlier.effect, key=_EFFECTS.index)
     safety = stricter_safety(present.safety, earlier.safety)
     if (safety, effect) == (present.safety, present.effect):
@@ -55,7 +55,7 @@ def stricter(present: Capability, earlier: Capability) -> Capability:
 
 
 def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | None:
-    """Return a safety block with the requirements of both, or None without either."""
+    """Return a safety block with the requirements of both blocks, or None if neither exists."""
     if present is None or earlier is None or present == earlier:
         return present or earlier
     levels = {
@@ -64,7 +64,7 @@ def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | 
     }
     gates = {
         phase: [
-            _gate_members(gate)
+            _list_gate_members(gate)
             for gate in _merge_gates(getattr(present, phase), getattr(earlier, phase))
         ]
         for phase in GATES
@@ -77,8 +77,8 @@ def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | 
     return Safety.of({**earlier.json, **present.json, **levels, **demands})
 
 
-def _gate_members(gate: Gate) -> Json:
-    """Return the members of a gate as in a capability file."""
+def _list_gate_members(gate: Gate) -> Json:
+    """Return the members of a gate as a capability file declares them."""
     return {name: value for name, value in vars(gate).items() if value is not None}
 
 

@@ -28,7 +28,7 @@ DATA: Final = "$data"
 class TemplateSlot(NamedTuple):
     """A reference to the input or to a variable of the service.
 
-    For the input it has its path below `input`, whether it is the whole value, and its default text.
+    For the input it has the path below `input`, whether it is the whole value, and its default text.
     """
 
     path: tuple[str, ...]
@@ -38,12 +38,12 @@ class TemplateSlot(NamedTuple):
 
     @property
     def certain(self) -> tuple[str, ...]:
-        """The path up to its first `*`. After it elements may differ."""
+        """The path up to its first `*`. The elements that follow may differ."""
         return self.path[: self.path.index(EACH)] if EACH in self.path else self.path
 
 
 class TemplateFault(ValueError):
-    """Raised for a text that is not a template. The message is the reason, `offset` the place in the text."""
+    """Raised for a text that is not a valid template. The message is the reason, `offset` the position in the text."""
 
     def __init__(self, message: str, offset: int = 0) -> None:
         super().__init__(message)
@@ -55,7 +55,7 @@ Slot = TypeVar("Slot")
 
 @lru_cache(maxsize=4096)
 def parse_template(text: str) -> tuple[str | TemplateSlot, ...]:
-    """Return the literal texts and slots of a template text. Raise TemplateFault."""
+    """Return the literal texts and slots of a template. Raise TemplateFault if it is invalid."""
     whole = _WHOLE.fullmatch(text)
     if whole:
         return (TemplateSlot(tuple((whole[1] or whole[2]).split(".")), whole=True),)
@@ -63,13 +63,13 @@ def parse_template(text: str) -> tuple[str | TemplateSlot, ...]:
         return (TemplateSlot((variable[1],), whole=True, of_service=True),)
     if _NEAR.fullmatch(text):
         raise TemplateFault(f"`{text}` is not a path below `input`")
-    return tuple(split_placeholders(text, _slot)) if "${" in text else (text,)
+    return tuple(split_placeholders(text, _parse_slot)) if "${" in text else (text,)
 
 
 def split_placeholders(text: str, read: Callable[[str, int], Slot]) -> Iterator[str | Slot]:
-    """Yield the literal texts of a text, and the result of `read` for the inside and offset of each `${...}`.
+    """Yield the literal parts of a text, and the result of `read` for the content and offset of each `${...}`.
 
-    `$${` is a plain `${`. Raise TemplateFault.
+    `$${` is a literal `${`. Raise TemplateFault if the text is invalid.
     """
     position = 0
     while position < len(text):
@@ -95,7 +95,7 @@ def split_placeholders(text: str, read: Callable[[str, int], Slot]) -> Iterator[
         position = end + 1
 
 
-def _slot(inner: str, offset: int) -> TemplateSlot:
+def _parse_slot(inner: str, offset: int) -> TemplateSlot:
     if variable := _VARIABLE.fullmatch(inner):
         return TemplateSlot((variable[1],), whole=False, of_service=True)
     match = _INNER.fullmatch(inner)
@@ -105,7 +105,7 @@ def _slot(inner: str, offset: int) -> TemplateSlot:
 
 
 def texts(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every template text of a request, with its path. Text inside `$literal` is not a template."""
+    """Yield (path, text) for every template in a request. Text inside `$literal` is not a template."""
     if isinstance(value, str):
         yield path, value
     for name, item in members_of(value):
@@ -114,7 +114,7 @@ def texts(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
 
 
 def has_only(value: object, key: str) -> TypeGuard[Json]:
-    """Return whether a value is an object with this key and no other."""
+    """Return whether a value is an object with only this key."""
     return isinstance(value, dict) and len(value) == 1 and key in value
 
 
@@ -134,7 +134,7 @@ def is_data(value: object) -> TypeGuard[Json]:
 
 
 def files_in(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Json]]:
-    """Yield every `{$file: ...}` of a request, with its path."""
+    """Yield (path, object) for every `{$file: ...}` in a request."""
     if is_file(value):
         yield path, value
     elif not is_literal(value):
@@ -143,7 +143,7 @@ def files_in(value: object, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Json]
 
 
 def find_mixed_literals(value: object, path: KeyPath = ()) -> Iterator[KeyPath]:
-    """Yield the paths of `$literal` keys with other keys next to them."""
+    """Yield the paths of `$literal` keys that have other keys next to them."""
     if is_literal(value):
         return
     if isinstance(value, dict) and LITERAL in value:

@@ -1,7 +1,7 @@
-"""The ranking of texts for words: BM25 over fields of different weight, by stems
-(docs/reference/command-line.md#search).
+"""A word search that ranks texts: BM25 over fields of different weight, by stems.
 
-Pure; there is no index, and each search counts again.
+The rules are in docs/reference/command-line.md#search. It is pure; it has no index, so that each search counts the
+words again.
 """
 
 from __future__ import annotations
@@ -29,31 +29,31 @@ _ENDS: Final = (
     "es", "ly", "al", "s", "y", "e",
 )  # fmt: skip
 _SHORTEST: Final = 3
-"""The fewest letters of a stem."""
+"""The minimum number of letters in a stem."""
 _SATURATION: Final = 1.2
 _LENGTH: Final = 0.35
 _BEGINNING: Final = 0.5
 """The weight of a search word that is only the beginning of a word in the text."""
 _FRACTION: Final = 0.3
-"""The fraction of the best weight that a hit needs."""
+"""The minimum weight of a hit, as a fraction of the best weight."""
 
 
 class SearchField(NamedTuple):
-    """A part of a text, and the weight of a word in it."""
+    """A part of a text, and the weight of the words in it."""
 
     text: str
     weight: float
 
 
 class SearchHits(NamedTuple):
-    """The keys of the matching texts, the best first. If there are none, similar words."""
+    """The keys of the matching texts, the best first. If no text matches, it has similar words."""
 
     keys: tuple[str, ...]
     near: tuple[str, ...] = ()
 
 
 def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> SearchHits:
-    """Return the texts that match these words. A key that is among the words comes first."""
+    """Return the texts that match these words. A text whose key is one of the words comes first."""
     asked = stems(" ".join(words))
     weights = {key: weight.value for key, weight in weigh(asked, texts).items()}
     exact = [key for key in texts if key in [*words]]
@@ -67,14 +67,13 @@ def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> 
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of the meaningful words of a text, each once."""
+    """Return the stems of the meaningful words in a text, without repeats."""
     said = [word for word in _WORD.findall(text.lower()) if word not in _COMMON]
     return list(dict.fromkeys(map(stem, said)))
 
 
 def stem(word: str) -> str:
-    """Return a word without the ending by which its forms differ: `summarize`, `summaries` and `summary` give
-    `summar`."""
+    """Return a word without its inflected ending: `summarize`, `summaries` and `summary` all give `summar`."""
     for end in _ENDS:
         if word.endswith(end) and len(word) - len(end) >= _SHORTEST and not word.endswith("ss"):
             return word[: -len(end)]
@@ -89,8 +88,10 @@ class Weight(NamedTuple):
 
 
 def weigh(asked: Sequence[str], texts: Mapping[str, Sequence[SearchField]]) -> dict[str, Weight]:
-    """Return the weight of each text for these stems. Among texts with equally heavy words, the one with more of them
-    ranks higher."""
+    """Return the weight of each text for these stems.
+
+    Of texts with equally important words, the one that contains more of the words ranks higher.
+    """
     counted = {key: _count_stems(fields) for key, fields in texts.items()}
     mean = sum(each.length for each in counted.values()) / max(1, len(counted)) or 1.0
     weights = dict.fromkeys(counted, 0.0)
@@ -137,7 +138,7 @@ def _weigh_stem(word: str, counts: _Counts) -> float:
 
 
 def _find_near(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> tuple[str, ...]:
-    """Return words of the texts that resemble the search words."""
+    """Return words in the texts that are similar to the search words."""
     known = {
         word
         for fields in texts.values()

@@ -95,7 +95,7 @@ def _require_sound(
     then = catalog._replace(host=catalog.host._replace(active=active_then))
     selection = named_binding(then, capability, given)
     if not selection.chain[0].eligible:
-        raise ineligible_error(then, selection, given, asked=True)
+        raise ineligible_error(then, selection, given, proposed=True)
     called = _files_of_chain(catalog, selection)
     problems = check(then, options=given)
     found = [p for p in problems if p.severity == "E" or (p.severity == "R" and p.file in called)]

@@ -36,6 +36,6 @@ GRAMMAR: Final = Grammar(
     settings=McpServer,
     addresses=("command", "url", "server"),
     exclusive=True,
-    beside={"command": ("args", "env", "cwd"), "url": ("auth_ref",)},
+    keys_with_address={"command": ("args", "env", "cwd"), "url": ("auth_ref",)},
     unused=("method",),
 )

@@ -1,7 +1,6 @@
-"""The static checks of a catalog (docs/reference/spec-files.md#problems, docs/reference/skill.md#checks): they find
-every problem before a run.
+"""The static checks of a catalog (docs/reference/spec-files.md#problems, docs/reference/skill.md#checks).
 
-`CHECKS` lists them; each reports to its context.
+They find problems before a run. `CHECKS` lists them; each one reports to its context.
 """
 
 from __future__ import annotations
@@ -24,8 +23,10 @@ from cogcli.specs.contradictions import soften_contradiction
 
 
 def check_contracts(context: CheckContext) -> None:
-    """Compare bindings with the documents of their services. For one skill's closure, only the bindings that it
-    needs."""
+    """Compare bindings with the API documents of their services.
+
+    If only the closure of one skill is loaded, only the bindings that it needs are compared.
+    """
     catalog, needed = context.catalog, context.needed
     bindings = [b for b in catalog.bindings.values() if needed is None or b.file in needed.files]
     for name, protocol in context.protocols.items():
@@ -49,11 +50,13 @@ CHECKS: Final[dict[str, Callable[[CheckContext], None]]] = {
 def check(
     catalog: Catalog, *, options: SelectionOptions | None = None, shipped_too: bool = False
 ) -> list[Problem]:
-    """Return all problems of a catalog in order, including those of reading.
+    """Return all problems of a catalog in order, including those found when its files were read.
 
-    For one skill's closure only problems in files that it needs are returned: of bindings and services the chosen ones
-    and their fallbacks. For files given by name only theirs. Damage that later layers do to shipped files has severity
-    R; with `shipped_too` it is an ordinary error. Raise EnvironmentRefusal for an unknown schema engine.
+    For the closure of one skill, only problems in files that it needs are returned: of bindings and services, the
+    chosen ones and their fallbacks. If files are given by name, only their problems are returned.
+
+    If a later layer makes a shipped file unusable, the problem has severity R. With `shipped_too` it is an ordinary
+    error. Raise EnvironmentRefusal for an unknown schema engine.
     """
     found = _problems(catalog, options or SelectionOptions())
     return found if shipped_too else lower_shipped_errors(catalog, found)
@@ -69,11 +72,11 @@ def _problems(catalog: Catalog, options: SelectionOptions) -> list[Problem]:
 
 
 def _select_reported(context: CheckContext, problems: list[Problem]) -> list[Problem]:
-    """Return the problems in the files that the catalog is about."""
+    """Return the problems in the files that the catalog was loaded for."""
     only, documents, needed = context.catalog.only, context.documents, context.needed
     if needed is not None:
         # Only documents of needed services were checked.
-        return [p for p in problems if p.file in documents or needed.holds(p)]
+        return [p for p in problems if p.file in documents or needed.is_affected_by(p)]
     if only is None:
         return problems
     described = {file for file, services in documents.items() if not only.isdisjoint(services)}

@@ -1,4 +1,4 @@
-"""The report of a path to a member that a value does not have (docs/reference/skill.md#flow-checks)."""
+"""Reports a path to a member that a value does not have (docs/reference/skill.md#flow-checks)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def report_absent(
     severity: Severity = "E",
     **details: Unpack[Details],
 ) -> None:
-    """Report `ref.field`, or `ref.walk` for a path into a value without members.
+    """Report `ref.field`, or `ref.walk` if the path leads into a value without members.
 
-    The first `start` parts of the path are known; `inside` is the result for the rest.
+    The first `start` segments of the path exist. `inside` is the result of following the other segments.
     """
     absent, failed = inside.absent, start + inside.failed
     if absent is None:

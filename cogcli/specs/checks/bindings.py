@@ -1,5 +1,8 @@
-"""Checks of bindings against their capability, service and fallbacks (docs/reference/binding.md#request,
-docs/reference/binding.md#response, docs/reference/binding.md#metadata)."""
+"""Checks of bindings against their capability, service and fallbacks.
+
+The rules are in docs/reference/binding.md#request, docs/reference/binding.md#response and
+docs/reference/binding.md#metadata.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,12 @@ from cogcli.specs.template import FILE, TemplateFault, TemplateSlot, files_in, p
 
 
 def check_bindings(context: CheckContext) -> None:
-    """Report conflicts of each binding with the rest of the catalog."""
-    for binding in context.checked(context.catalog.bindings):
+    """Report conflicts between each binding and the rest of the catalog."""
+    for binding in context.iterate_specs(context.catalog.bindings):
         report = context.report(binding.file).part(f"binding `{binding.id}`")
         capability = context.catalog.capability(binding.capability)
         if capability is None:
-            message, hint = context.absent("capability", binding.capability)
+            message, hint = context.explain_absence("capability", binding.capability)
             report.error("binding.capability", ("capability",), message, hint=hint)
         else:
             before = find_replaced_versions(context.catalog, binding)
@@ -52,7 +55,7 @@ def check_bindings(context: CheckContext) -> None:
 def _check_service(context: CheckContext, binding: Binding, report: ProblemReport) -> None:
     service = context.catalog.services.get(binding.service)
     if service is None:
-        message, hint = context.absent("service", binding.service)
+        message, hint = context.explain_absence("service", binding.service)
         report.error("binding.service", ("service",), message, hint=hint)
         return
     if service.kind != binding.protocol:
@@ -69,7 +72,7 @@ def _check_service(context: CheckContext, binding: Binding, report: ProblemRepor
 
 
 def _check_service_names(context: CheckContext, binding: Binding, report: ProblemReport) -> None:
-    """Report `service.NAME` if the service has no such variable."""
+    """Report each `service.NAME` if the service has no such variable."""
     service = context.catalog.services.get(binding.service)
     if service is None:
         return
@@ -99,7 +102,7 @@ _DROPPED: Final = "a later layer declares it with fewer fields, so this one is l
 class _RequestCheck(NamedTuple):
     """The check of a binding's request against its capability.
 
-    `before` are the capabilities that a later layer replaced, for which a shipped binding was written.
+    `before` are the versions of the capability that later layers replaced. A shipped binding was written for them.
     """
 
     context: CheckContext
@@ -110,7 +113,7 @@ class _RequestCheck(NamedTuple):
 
 
 def _check_request(check: _RequestCheck) -> None:
-    """Report inputs in a request that the capability does not have, or that may be absent inside text."""
+    """Report inputs in a request that the capability does not declare, and inputs inside a text that may be absent."""
     expected = [
         each
         for number, declared in enumerate(check.binding.checks)
@@ -147,7 +150,7 @@ def _check_slot(check: _RequestCheck, slot: TemplateSlot, path: KeyPath) -> None
 
 
 def _report_optional(check: _RequestCheck, slot: TemplateSlot, path: KeyPath) -> None:
-    """Report an input inside text that may be absent."""
+    """Report an input inside a text that may be absent."""
     if path[1] in _path_keys(check.context, check.binding):
         without = "a call without it fails, as that would be another path"
         hint = "make the input required, or give it a default"
@@ -171,7 +174,7 @@ def _path_keys(context: CheckContext, binding: Binding) -> Collection[str]:
 
 
 def _check_files(binding: Binding, capability: Capability, report: ProblemReport) -> None:
-    """Report the first file that is sent if the capability has no gate to check what is read."""
+    """Report the first file that a request sends if the capability has no gate that could check it."""
     for path, value in files_in(binding.request, ("request",)):
         if not (capability.safety and capability.safety.mandatory_pre_gates):
             message = f"`{_join_path(path)}` sends a file, and no gate of `{capability.id}` looks at its path"
@@ -209,7 +212,7 @@ def _check_fallback(
     bindings, path = context.catalog.bindings, ("metadata", "fallback_binding_id")
     other = bindings.get(name)
     if other is None:
-        message, hint = context.absent("binding", name)
+        message, hint = context.explain_absence("binding", name)
         report.error("fallback.unknown", path, f"fallback: {message}", hint=hint)
         return
     if other.capability != binding.capability:

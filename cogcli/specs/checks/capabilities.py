@@ -1,6 +1,8 @@
-"""Checks of capabilities against each other (docs/reference/capability.md#hints,
-docs/reference/capability.md#replacing), and of the examples in their metadata, without a call
-(docs/reference/capability.md#examples)."""
+"""Checks of capabilities against each other, and of their examples, without a call.
+
+The rules are in docs/reference/capability.md#hints, docs/reference/capability.md#replacing and
+docs/reference/capability.md#examples.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from cogcli.declarations.field_spec import Fields
 from cogcli.specs.capability import HINT_TYPES
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.gates import check_gates, check_probe
-from cogcli.specs.checks.references import target_fault
+from cogcli.specs.checks.references import find_target_fault
 from cogcli.specs.examples import content_of, is_inside, with_paths
 from cogcli.specs.fields import fit_values
 from cogcli.specs.problem_report import ProblemReport
@@ -19,8 +21,8 @@ from cogcli.specs.unchecked import object_at, objects_at, value_at
 
 
 def check_capabilities(context: CheckContext) -> None:
-    """Report conflicts of each capability with the rest of the catalog."""
-    for capability in context.checked(context.catalog.capabilities):
+    """Report conflicts between each capability and the rest of the catalog."""
+    for capability in context.iterate_specs(context.catalog.capabilities):
         report = context.report(capability.file).part(f"capability `{capability.id}`")
         _check_hints(capability, report)
         _check_safety(capability, report)
@@ -56,7 +58,7 @@ def _check_references(context: CheckContext, capability: Capability, report: Pro
             and catalog.capability(id) is None
             and f"capability:{id}" not in catalog.broken
         ):
-            hint = context.near("capability", id)
+            hint = context.suggest_ids("capability", id)
             report.warn("capability.unknown", path, f"unknown capability `{id}`", hint=hint)
 
 
@@ -69,7 +71,7 @@ def _check_hints(capability: Capability, report: ProblemReport) -> None:
                 "hints.field", path, f"hints name `{name}`, which is no output", hint=hint, key=True
             )
         if production.target is not None:
-            if fault := target_fault(production.target):
+            if fault := find_target_fault(production.target):
                 report.fault(fault, (*path, "target"))
         elif production.type not in HINT_TYPES:
             message = f"`{name}` of type {production.type} is not wired"
@@ -97,7 +99,7 @@ def _check_safety(capability: Capability, report: ProblemReport) -> None:
 
 
 def _check_replaced(capability: Capability, before: Capability, report: ProblemReport) -> None:
-    """Report `safety.weakened`: a later layer may replace a capability, but not weaken its safety."""
+    """Report `safety.weakened`: a later layer may replace a capability, but must not weaken its safety."""
     for path, reason in find_weakened(capability, before):
         message = f"weaker than the one it replaces in {before.file}: {reason}"
         report.error(
@@ -106,7 +108,7 @@ def _check_replaced(capability: Capability, before: Capability, report: ProblemR
 
 
 def _check_examples(capability: Capability, report: ProblemReport) -> None:
-    """Report `example.contract`: inputs and outputs of executable examples that do not fit the capability."""
+    """Report `example.contract` for inputs and outputs of executable examples that do not fit the capability."""
     for index, example in objects_at(capability.metadata, "examples"):
         key = "inputs" if "inputs" in example else "input"
         if key not in example:
@@ -124,7 +126,7 @@ def _check_examples(capability: Capability, report: ProblemReport) -> None:
 
 
 def _check_files(files: object, report: ProblemReport) -> None:
-    """Report files of an example that cannot be written."""
+    """Report files of an example that could not be written."""
     if files is not None and not isinstance(files, dict):
         message = "expected an object: file names to their contents"
         report.warn("example.contract", ("files",), message)
@@ -139,7 +141,7 @@ def _check_files(files: object, report: ProblemReport) -> None:
 def _check_values(
     key: str, values: object, fields: Fields, report: ProblemReport, *, whole: bool
 ) -> None:
-    """Report values that do not fit their fields. `whole` is whether required fields must be present."""
+    """Report values that do not fit their fields. `whole` is whether all required fields must be present."""
     if not isinstance(values, dict):
         report.warn("example.contract", (key,), "expected an object of values")
         return

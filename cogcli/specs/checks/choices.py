@@ -1,6 +1,6 @@
-"""Checks of the files that choose bindings, and of the result.
+"""Checks of the files that choose bindings, and of the resulting choices.
 
-They cover the default selection (docs/reference/binding.md#default-selection), the host's choices
+They cover the default selection (docs/reference/binding.md#default-selection), the choices of the host
 (docs/reference/binding.md#host-overrides), and whether each called capability has a usable binding.
 """
 
@@ -21,18 +21,21 @@ from cogcli.specs.skill import targets_of
 
 
 def check_defaults(context: CheckContext) -> None:
-    """Report defaults whose capability or binding is missing, that do not belong together, or that name a candidate."""
+    """Report defaults that are inconsistent.
+
+    The capability or the binding is missing, they do not belong together, or the binding is a candidate.
+    """
     catalog = context.catalog
     for capability, names in catalog.defaults.bindings.items():
         report, path = context.report(catalog.defaults.files[capability]), ("defaults", capability)
         if capability not in catalog.capabilities:
             if not catalog.partial:
-                message, hint = context.absent("capability", capability)
+                message, hint = context.explain_absence("capability", capability)
                 report.error("policy.capability", path, message, hint=hint, key=True)
             continue
         for number, name in enumerate(names):
             place = (*path, number) if len(names) > 1 else path
-            if wrong := context.misnamed(capability, name):
+            if wrong := context.explain_wrong_binding(capability, name):
                 report.error("policy.binding", place, wrong[0], hint=wrong[1])
             elif catalog.bindings[name].channel == CANDIDATE:
                 message = f"`{capability}`: binding `{name}` is a candidate"
@@ -42,18 +45,18 @@ def check_defaults(context: CheckContext) -> None:
 
 
 def check_host(context: CheckContext) -> None:
-    """Report host choices whose capability does not exist, or whose binding does not serve it.
+    """Report choices of the host whose capability does not exist, or whose binding is for another capability.
 
-    The severity is R: an error only for a run that needs the capability.
+    The severity is R: it is an error only for a run that needs the capability.
     """
     catalog, host = context.catalog, context.catalog.host
     for capability, active in host.active.items():
         report, path = context.report(active.file), (active.key,)
         if capability not in catalog.capabilities:
             if not catalog.partial:
-                message, hint = context.absent("capability", capability)
+                message, hint = context.explain_absence("capability", capability)
                 report.need("active.capability", path, message, hint=hint, key=True)
-        elif wrong := context.misnamed(capability, active.binding, context.options):
+        elif wrong := context.explain_wrong_binding(capability, active.binding, context.options):
             message, hint = wrong
             known, _ = usable_bindings(
                 catalog, catalog.bindings_of.get(capability, ()), context.options
@@ -81,10 +84,10 @@ def _check_override(
     catalog, code, service = context.catalog, "overrides.unresolved", override.service or ""
     if capability not in catalog.capabilities:
         if not catalog.partial:
-            message, hint = context.absent("capability", capability)
+            message, hint = context.explain_absence("capability", capability)
             report.need(code, ("capabilities", override.position), message, hint=hint)
     elif override.binding is not None:
-        if wrong := context.misnamed(capability, override.binding):
+        if wrong := context.explain_wrong_binding(capability, override.binding):
             report.need(code, ("binding",), wrong[0], hint=wrong[1])
     elif find_binding_on(catalog, capability, service) is None:
         message = f"`{capability}` has no binding on service `{service}`"
@@ -93,7 +96,7 @@ def _check_override(
 
 
 def _suggest_service(context: CheckContext, capability: str, service: str) -> str:
-    """Return a hint with the services that a capability has a binding on. Empty without one."""
+    """Return a hint with the services on which a capability has a binding. Empty if it has no binding."""
     catalog = context.catalog
     bindings = (catalog.bindings[id] for id in catalog.bindings_of.get(capability, ()))
     known = dict.fromkeys(b.service for b in bindings if b.channel != CANDIDATE)
@@ -104,10 +107,12 @@ def _suggest_service(context: CheckContext, capability: str, service: str) -> st
 
 
 def check_choices(context: CheckContext) -> None:
-    """Report capabilities without a usable binding, at the first step, gate and probe that call them
-    (docs/reference/skill.md#step-checks)."""
+    """Report each capability without a usable binding, at the first step, gate or probe that calls it.
+
+    The rule is in docs/reference/skill.md#step-checks.
+    """
     catalog = context.catalog
-    for skill in context.checked(catalog.skills):
+    for skill in context.iterate_specs(catalog.skills):
         called: set[str] = set()
         for index, step in enumerate(skill.steps):
             for path, name in targets_of(step):
@@ -115,7 +120,7 @@ def check_choices(context: CheckContext) -> None:
                 if capability and capability.id not in called:
                     called.add(capability.id)
                     _check_usable(context, capability.id, context.step_report(skill, index), path)
-    for capability in context.checked(catalog.capabilities):
+    for capability in context.iterate_specs(catalog.capabilities):
         report = context.report(capability.file).part(f"capability `{capability.id}`")
         for path, gate in capability.gate_places():
             _check_usable(context, gate.capability, report, path)
@@ -133,11 +138,11 @@ def _check_usable(
         if found.code == "env.missing" and _is_shipped_for_the_host(context, found, report.file):
             return
         named = _locate_variable(context, found) if found.code == "env.missing" else ""
-        report.need(found.code, path, found.message, hint=_with_place(found.hint, named))
+        report.need(found.code, path, found.message, hint=_insert_place(found.hint, named))
 
 
-def _with_place(hint: str, named: str) -> str:
-    """Return the hint with the place of the variable after the lines that set it, before the alternatives."""
+def _insert_place(hint: str, named: str) -> str:
+    """Return a hint with the place where the variable is named, inserted before the alternatives."""
     lines = hint.split("\n") if hint else []
     after = max((n for n, line in enumerate(lines, 1) if line.startswith("export ")), default=0)
     return "\n".join([*lines[:after], *filter(None, [named]), *lines[after:]])
@@ -146,8 +151,10 @@ def _with_place(hint: str, named: str) -> str:
 def _is_shipped_for_the_host(
     context: CheckContext, error: BindingResolutionError, file: str
 ) -> bool:
-    """Return whether a shipped file lacks only a variable of a shipped service. A run that needs the variable reports
-    it."""
+    """Return whether a shipped file lacks only a variable of a shipped service.
+
+    A run that needs the variable reports it.
+    """
     service, places = context.catalog.services.get(error.service_id or ""), context.catalog.places
     if context.catalog.partial or service is None or service.layer != BUILT_IN:
         return False
@@ -155,7 +162,7 @@ def _is_shipped_for_the_host(
 
 
 def _locate_variable(context: CheckContext, error: BindingResolutionError) -> str:
-    """Return the place in the service's file that names the missing variable. Empty if no place is known."""
+    """Return the place in the service's file that names the missing variable. Empty if the place is unknown."""
     service, places = context.catalog.services.get(error.service_id or ""), context.catalog.places
     if service is None or not isinstance(places, FilePlaces):
         return ""

@@ -1,4 +1,4 @@
-"""The context of every check: the catalog, the options of the run, and the problem reports."""
+"""The context that every check gets: the catalog, the options of the run, and the problem reports."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ S = TypeVar("S", Skill, Capability, Binding, Service)
 
 
 class NeededFiles(NamedTuple):
-    """The files that the skill of a partial catalog depends on, and the ids of services in files with several."""
+    """The files that the skill of a partial catalog depends on, and the ids of services in `services.yaml` files."""
 
     files: set[str]
     services: set[str]
     shared: frozenset[str]
 
-    def holds(self, problem: Problem) -> bool:
-        """Return whether a problem concerns the skill."""
+    def is_affected_by(self, problem: Problem) -> bool:
+        """Return whether a problem affects the skill."""
         if problem.file in self.shared and problem.path.startswith("/services/"):
             return problem.path.split("/")[2] in self.services
         return problem.file in self.files
 
 
 class CheckContext:
-    """One catalog under check. Each capability's selection is computed once."""
+    """The catalog to check, with the options and problem reports. Each capability's selection is computed once."""
 
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self.catalog = catalog
         self.options = options
         self.documents: dict[str, set[str]] = {}
-        """By shown file of a document or lock with problems: the files of its services."""
+        """By display path of a document or lock with problems: the files of its services."""
         self._reports: dict[tuple[str, KeyPath], ProblemReport] = {}
         self._selections: dict[str, Selection | BindingResolutionError] = {}
 
     def report(self, file: str, at: KeyPath = ()) -> ProblemReport:
-        """Return the report of a file, or of its part at the path `at`."""
+        """Return the problem report of a file, or of its part at the path `at`."""
         report = self._reports.get((file, at))
         if report is None:
             places = self.catalog.places
@@ -59,33 +59,35 @@ class CheckContext:
             self._reports[file, at] = report
         return report
 
-    def checked(self, specs: Mapping[str, S]) -> Iterator[S]:
-        """Return the specs to check. If files are given by name, only the specs in them."""
+    def iterate_specs(self, specs: Mapping[str, S]) -> Iterator[S]:
+        """Yield the specs to check: all, or only those in the files that were given by name."""
         only = self.catalog.only
         return (spec for spec in specs.values() if only is None or spec.file in only)
 
     def step_report(self, skill: Skill, index: int) -> ProblemReport:
-        """Return the report of one step, with paths below it."""
+        """Return the problem report of one step. Its paths are relative to the step."""
         return self.report(skill.file, skill.at).part(
             f"step `{skill.steps[index].id}`", "steps", index
         )
 
-    def shown(self, path: str, *, beside: str) -> str:
-        """Return the shown name of a real path that is not a spec file, relative like the name of the spec file
-        `beside`."""
+    def display_path(self, path: str, *, relative_to: str) -> str:
+        """Return the display path of a file that is not a spec file.
+
+        It is relative to the same directory as the display path `relative_to`, which belongs to a spec file.
+        """
         places = self.catalog.places
-        base = places.base(beside) if isinstance(places, FilePlaces) else ""
+        base = places.base(relative_to) if isinstance(places, FilePlaces) else ""
         real = os.path.join(os.path.realpath(base), "") if base else ""
         return path[len(real) :] if real and path.startswith(real) else path
 
     def problems(self) -> list[Problem]:
-        """Return all reported problems, and write the positions found to the cache."""
+        """Return all reported problems, and write newly computed positions to the cache."""
         if isinstance(self.catalog.places, FilePlaces):
             self.catalog.places.flush()
         return [problem for report in self._reports.values() for problem in report.problems]
 
     def selection(self, capability: str) -> Selection | BindingResolutionError:
-        """Return the selection of a capability, or the error if there is none."""
+        """Return the selection of a capability, or the error if it has no usable binding."""
         found = self._selections.get(capability)
         if found is None:
             try:
@@ -97,14 +99,14 @@ class CheckContext:
 
     @cached_property
     def protocols(self) -> Mapping[str, CheckedProtocol]:
-        """The protocols by name. Cast, because the type of the catalog cannot import that of the checks."""
+        """The protocols by name. The cast is needed because the catalog's type cannot import that of the checks."""
         return cast("Mapping[str, CheckedProtocol]", self.catalog.protocols)
 
     @cached_property
     def needed(self) -> NeededFiles | None:
-        """The files that the skill of a partial catalog depends on, or None for a whole catalog.
+        """The files that the skill of a partial catalog depends on. None for a whole catalog.
 
-        Of bindings and services only those are included that are chosen and called.
+        Of bindings and services, only those that are chosen and called are included.
         """
         if not self.catalog.partial:
             return None
@@ -127,7 +129,7 @@ class CheckContext:
         return NeededFiles(files, services, catalog.host.services_files)
 
     def _files_of_link(self, link: ChainLink) -> set[str]:
-        """Return the files of a binding and its service, with or without errors."""
+        """Return the files of a binding and of its service, even if they have errors."""
         catalog = self.catalog
         binding = catalog.bindings.get(link.binding_id)
         service = catalog.services.get(link.service_id or "")
@@ -135,19 +137,19 @@ class CheckContext:
         files = {spec.file for spec in (binding, service) if spec}
         return files.union(catalog.broken.get(key, "") for key in keys)
 
-    def absent(self, kind: str, id: str) -> tuple[str, str]:
-        """Return message and hint about a needed spec that is not in the catalog."""
+    def explain_absence(self, kind: str, id: str) -> tuple[str, str]:
+        """Return the message and the hint about a spec that is needed but not in the catalog."""
         file = self.catalog.broken.get(f"{kind}:{id}")
         if file:
             return f"{kind} `{id}`: its file {file} has errors", ""
-        return f"unknown {kind} `{id}`", self.near(kind, id)
+        return f"unknown {kind} `{id}`", self.suggest_ids(kind, id)
 
-    def misnamed(
+    def explain_wrong_binding(
         self, capability: str, name: str, options: SelectionOptions | None = None
     ) -> tuple[str, str] | None:
-        """Return message and hint about a name that is not a binding of this capability, or None if it is one.
+        """Return the message and the hint about a name that is not a binding of this capability. None if it is one.
 
-        With `options` the hint proposes only usable bindings.
+        With `options`, the hint proposes only usable bindings.
         """
         binding = self.catalog.bindings.get(name)
         if binding is not None and binding.capability == capability:
@@ -158,15 +160,15 @@ class CheckContext:
             reason = other_capability_reason(self.catalog, capability, binding.capability, options)
         return f"`{capability}`: binding `{name}`: {reason.text}", reason.cure
 
-    def near(self, kind: str, id: str) -> str:
-        """Return a hint with ids similar to a word, or an empty string."""
+    def suggest_ids(self, kind: str, id: str) -> str:
+        """Return a hint with ids that are similar to this one, or an empty string."""
         return suggestion(id, self.catalog.known(kind) if self.catalog.known else ())
 
 
 class ProtocolChecks(NamedTuple):
-    """Static checks of a protocol's services and bindings. Each reports to the context.
+    """The static checks of a protocol's services and bindings. Each one reports to the context.
 
-    A binding is checked without its service if that is unknown or of another kind.
+    A binding whose service is unknown or of another kind is checked without its service.
     """
 
     service: Callable[[CheckContext, Service], None] = lambda context, service: None
@@ -176,18 +178,18 @@ class ProtocolChecks(NamedTuple):
 
 
 class CheckedProtocol(Protocol):
-    """The interface of a protocol for checks, in addition to the one for the catalog."""
+    """The interface of a protocol for checks. It extends the interface for the catalog."""
 
     def checks(self) -> ProtocolChecks:
-        """Return the checks of its services and bindings."""
+        """Return the checks of the protocol's services and bindings."""
         ...
 
     def check_contracts(
         self, context: CheckContext, name: str, bindings: Iterable[Binding]
     ) -> None:
-        """Report bindings that contradict the documents of their services."""
+        """Report bindings that contradict the API documents of their services."""
         ...
 
     def path_keys(self, service: Service, binding: Binding) -> Collection[str]:
-        """Return the keys of a binding's request that become parts of a URL path."""
+        """Return the keys of a binding's request that become parts of the URL path."""
         ...

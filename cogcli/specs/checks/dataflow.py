@@ -1,9 +1,10 @@
-"""Dataflow along the graph: the writers and readers of each place (docs/reference/skill.md#reference-checks,
-docs/reference/skill.md#graph-checks).
+"""Dataflow between steps: which steps write and read each place in the state.
 
-Sets of steps are bit sets over the plan order, so that a check of one step takes few operations in a large skill.
-1. A read needs a writer before it. With a concurrent writer the value depends on timing.
-2. `vars` and `outputs` hold flat keys: a read takes its whole path as one key, otherwise its first segment.
+The rules are in docs/reference/skill.md#reference-checks and docs/reference/skill.md#graph-checks. Sets of steps are
+bit sets over the plan order, so that a check of one step takes few operations in a large skill.
+
+1. A read needs an earlier writer. If a writer is concurrent, the value depends on timing.
+2. `vars` and `outputs` hold flat keys: a read uses its whole path as one key, otherwise its first segment.
 3. In other namespaces a write supplies reads of its place, of places below it, and of places that contain it.
 """
 
@@ -26,7 +27,7 @@ _MUST_EXIST: Final = ("vars", "outputs", "working")
 
 
 class Dataflow:
-    """The writers and readers of every place, by position in plan order."""
+    """The writers and readers of every place. Steps are identified by their position in plan order."""
 
     def __init__(self, skill: Skill, facts: Sequence[StepFacts], graph: StepGraph) -> None:
         self.skill = skill
@@ -50,7 +51,7 @@ class Dataflow:
                 for end in () if write.maybe else range(1, len(place) + 1):
                     self.surely[place[:end]] |= bit
             for read in fact.reads:
-                for source in places_read(read.reference):
+                for source in list_supplying_places(read.reference):
                     self.read[source] |= 1 << position
 
     def _note_shape(self, place: StatePath, shape: InnerShape) -> None:
@@ -61,27 +62,29 @@ class Dataflow:
             known.clear()
 
     def writers(self, reference: Reference) -> int:
-        """Return the steps whose writes may supply a reference, as bits."""
+        """Return, as bits, the steps whose writes may supply the value of a reference."""
         bits = self.within.get((reference.namespace, *reference.segments), 0)
-        for place in places_read(reference):
+        for place in list_supplying_places(reference):
             bits |= self.written.get(place, 0)
         return bits
 
     def sure_writers(self, reference: Reference) -> int:
-        """Return the steps that always write the place of a reference, as bits."""
+        """Return, as bits, the steps that always write the place of a reference."""
         bits = 0
-        for place in places_read(reference):
+        for place in list_supplying_places(reference):
             bits |= self.surely.get(place, 0)
         return bits
 
     def name(self, bits: int) -> str:
-        """Return the id of the first step of a set."""
+        """Return the id of the first step in a set of bits."""
         return self.facts[(bits & -bits).bit_length() - 1].step.id
 
 
-def places_read(reference: Reference) -> list[StatePath]:
-    """Return the places whose writes may supply a reference. In flat namespaces two keys, otherwise the place itself
-    and those around it."""
+def list_supplying_places(reference: Reference) -> list[StatePath]:
+    """Return the places whose writes may supply the value of a reference.
+
+    In flat namespaces these are two keys, otherwise the place itself and the places that contain it.
+    """
     namespace, segments = reference.namespace, reference.segments
     if len(segments) == 1:
         return [(namespace, segments[0])]
@@ -106,12 +109,12 @@ def check_reads(flow: Dataflow) -> None:
 
 
 def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int) -> bool:
-    """Report the problems of one read. Return whether it needs values of steps that never run."""
+    """Report the problems of one read. Return whether all its values come from steps that never run."""
     reference, report, graph = read.reference, flow.facts[position].report, flow.graph
     writers = flow.writers(reference)
-    beside = writers & graph.beside(position)
-    if beside:
-        other = flow.name(beside)
+    concurrent = writers & graph.find_concurrent(position)
+    if concurrent:
+        other = flow.name(concurrent)
         message = f"`{reference.text}` is written by concurrent step `{other}`"
         hint = f"add `{other}` to depends_on"
         report.error("ref.unordered", read.path, message, hint=hint, within=read.within)
@@ -131,7 +134,7 @@ def _check_read(flow: Dataflow, position: int, read: Read, unreachable: int) -> 
 
 
 def _check_sure_writer(flow: Dataflow, position: int, read: Read, before: int) -> None:
-    """Report a read of a place that each writer before may leave unwritten."""
+    """Report a read of a place if every earlier writer may leave it unwritten."""
     fact = flow.facts[position]
     if flow.sure_writers(read.reference) & before or _may_be_unwritten(fact, read):
         return
@@ -143,15 +146,15 @@ def _check_sure_writer(flow: Dataflow, position: int, read: Read, before: int) -
 
 
 def _may_be_unwritten(fact: StepFacts, read: Read) -> bool:
-    """Return whether an unwritten place is allowed.
+    """Return whether the place of a read is allowed to be unwritten.
 
-    It is allowed if the read gives null, if the step's own condition tests the place, or if the step itself wrote it in
-    the iteration before.
+    This is the case if a missing value is null, if the condition of the step tests the place, or if the step itself
+    writes the place in the previous iteration.
     """
     reference = read.reference
     if read.lenient or any(guard.lenient and guard.reference == reference for guard in fact.guards):
         return True
-    places = places_read(reference)
+    places = list_supplying_places(reference)
     return read.own and any(write.field.required and write.place in places for write in fact.writes)
 
 
@@ -187,7 +190,7 @@ def _report_unwritten(flow: Dataflow, position: int, read: Read, writers: int) -
 
 
 def _have_same_condition(reader: StepFacts, writer: StepFacts) -> bool:
-    """Return whether both steps have the same condition, which reads only values that never change in a run."""
+    """Return whether both steps have the same condition, and it reads only values that are fixed during a run."""
     condition = reader.step.config.condition
     return (
         condition is not None
@@ -199,7 +202,7 @@ def _have_same_condition(reader: StepFacts, writer: StepFacts) -> bool:
 
 
 def latest(bits: int, limit: int) -> Iterator[int]:
-    """Yield at most `limit` members of a set, last to first."""
+    """Yield the positions in a bit set from last to first, at most `limit` of them."""
     while bits and limit:
         position = bits.bit_length() - 1
         yield position

@@ -1,5 +1,7 @@
-"""Checks of paths into values of known shape: inputs, writes of steps, items of loops
-(docs/reference/skill.md#flow-checks)."""
+"""Checks of paths into values of known shape (docs/reference/skill.md#flow-checks).
+
+The shapes of inputs, of writes of steps, and of items of loops are known.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from cogcli.specs.inner_shapes import MOST, InnerShape, element_of, follow, shap
 
 
 def check_member(flow: Dataflow, fact: StepFacts, read: Read) -> bool:
-    """Report a reference to a member that its value does not have. Return whether one was reported."""
+    """Report a reference to a member that its value does not have. Return whether it was reported."""
     namespace, segments = read.reference.namespace, read.reference.segments
     shapes, start = _find_source_shapes(flow, fact, read.reference)
     walks = read.in_expression or namespace not in ("inputs", *FLAT)
@@ -32,7 +34,7 @@ def check_member(flow: Dataflow, fact: StepFacts, read: Read) -> bool:
 def _find_source_shapes(
     flow: Dataflow, fact: StepFacts, reference: Reference
 ) -> tuple[Sequence[InnerShape], int]:
-    """Return the known shapes at the first segments of a reference, and the number of those segments."""
+    """Return the known shapes of the value at the first segments of a reference, and the number of those segments."""
     namespace, segments = reference.namespace, reference.segments
     if namespace in fact.loops:
         return _find_item_shapes(flow, fact), 0
@@ -48,7 +50,7 @@ def _find_source_shapes(
 def _find_written_shapes(
     flow: Dataflow, namespace: str, segments: Sequence[str]
 ) -> tuple[Sequence[InnerShape], int]:
-    """Return the shapes of the only written place around a path, and the number of its segments."""
+    """Return the shapes of the only written place that contains a path, and the number of its segments."""
     places = [(namespace, *segments[: end + 1]) for end in range(len(segments))]
     written = [place for place in places if place in flow.shapes]
     if len(written) != 1 or written[0] in flow.within:

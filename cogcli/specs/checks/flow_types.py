@@ -1,5 +1,7 @@
-"""Checks of declared types along the graph: reads against the fields they fill, writes against declared outputs
-(docs/reference/skill.md#flow-checks)."""
+"""Checks of declared types along the graph (docs/reference/skill.md#flow-checks).
+
+Reads are compared with the fields that they fill, and writes with the declared outputs.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _TYPES: Final = {
 
 
 def check_read_types(flow: Dataflow) -> None:
-    """Report references that do not fit the field they fill."""
+    """Report references whose type does not fit the field that they fill."""
     for fact in flow.facts:
         for read in fact.reads:
             _check_type(flow, fact, read)
@@ -38,7 +40,7 @@ def check_read_types(flow: Dataflow) -> None:
 
 
 def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
-    """Report `flow.type`, `flow.null`, and paths into a scalar that a step wrote."""
+    """Report `flow.type`, `flow.null`, and paths that lead into a scalar written by a step."""
     reference, wanted = read.reference, read.wanted
     sources = _find_read_types(flow, read)
     if sources is None:
@@ -65,7 +67,7 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
 
 
 def _find_read_types(flow: Dataflow, read: Read) -> set[str] | None:
-    """Return the possible types of a reference, or None if it leads into a value without members."""
+    """Return the possible types of a reference. None if it leads into a value without members."""
     namespace, segments = read.reference.namespace, read.reference.segments
     is_whole = len(segments) == 1
     if namespace == "inputs":
@@ -83,7 +85,7 @@ def _find_read_types(flow: Dataflow, read: Read) -> set[str] | None:
 
 
 def _may_be_null(reference: Reference, skill: Skill) -> bool:
-    """Return whether a whole input or field of the frame may have no value."""
+    """Return whether a reference is a whole input or a field of the frame that may have no value."""
     name, *below = reference.segments
     if reference.namespace == "inputs" and not below:
         field = skill.inputs.get(name)
@@ -92,7 +94,7 @@ def _may_be_null(reference: Reference, skill: Skill) -> bool:
 
 
 def check_write_types(flow: Dataflow) -> None:
-    """Report writes that do not fit the declared output."""
+    """Report writes whose type does not fit the declared output."""
     for fact in flow.facts:
         for write in fact.writes:
             namespace, name = write.place[:2]

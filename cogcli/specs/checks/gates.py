@@ -1,5 +1,4 @@
-"""Checks of the capabilities that a call of another one needs: its gates (docs/reference/capability.md#gates) and its
-probe."""
+"""Checks of the gates and the probe of a capability (docs/reference/capability.md#gates)."""
 
 from __future__ import annotations
 
@@ -12,13 +11,13 @@ from cogcli.declarations.field_spec import Fields
 from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.graph import shortest_cycle
-from cogcli.specs.checks.references import inner_path
+from cogcli.specs.checks.references import find_first_path
 from cogcli.specs.inner_shapes import follow, shape_of
 from cogcli.specs.problem_report import ProblemReport
 
 
 def check_gates(context: CheckContext, capability: Capability) -> None:
-    """Report gates that do not exist, do not answer `allowed`, have effects, cannot be called, or form a cycle."""
+    """Report gates that do not exist, do not return `allowed`, have effects, cannot be called, or form a cycle."""
     catalog = context.catalog
 
     def find_gates(id: str) -> list[str]:
@@ -30,7 +29,7 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
         report = context.report(capability.file).part(subject, *path)
         called = catalog.capability(gate.capability)
         if called is None:
-            message, hint = context.absent("capability", gate.capability)
+            message, hint = context.explain_absence("capability", gate.capability)
             report.error("gate.unknown", (), message, hint=hint)
             continue
         _check_answer(called, report)
@@ -41,7 +40,7 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
 
 
 def _check_answer(called: Capability, report: ProblemReport) -> None:
-    """Report a gate that does not answer `allowed`, or that has effects."""
+    """Report a gate that does not return `allowed`, or that has effects."""
     allowed = called.outputs.get("allowed")
     if allowed is None or allowed.type != "boolean":
         message, hint = "has no boolean output `allowed`", "a gate answers `allowed`"
@@ -55,7 +54,7 @@ def _check_answer(called: Capability, report: ProblemReport) -> None:
 def _check_inputs(
     capability: Capability, called: Capability, gate: Gate, report: ProblemReport, *, post: bool
 ) -> None:
-    """Report `gate.input`: inputs of a gate that are not supplied, or not from the capability's own fields."""
+    """Report `gate.input` for missing inputs of a gate, and for inputs that are not fields of the capability."""
     needed = [name for name, field in called.inputs.items() if field.needs_value]
     if gate.input is None:
         side, fields = ("output", capability.outputs) if post else ("input", capability.inputs)
@@ -84,7 +83,7 @@ def _check_inputs(
 def _check_source(
     id: str, sides: Mapping[str, Fields], name: str, text: str, report: ProblemReport
 ) -> None:
-    """Report `gate.input`: a source of a gate's input that is not a field of the capability."""
+    """Report `gate.input` if the source of a gate's input is not a field of the capability."""
     path = ("input", name)
     side, _, rest = text.partition(".")
     field, *below = rest.split(".")
@@ -103,9 +102,9 @@ def _check_source(
 
 
 def _suggest_source(sides: Mapping[str, Fields], text: str) -> str:
-    """Return a hint with the fields that a text may mean."""
+    """Return a hint with the fields that a text may refer to."""
     known_paths = [f"{side}.{name}" for side, fields in sides.items() for name in fields]
-    inner = inner_path(text)
+    inner = find_first_path(text)
     near = f"write {inner}" if inner in known_paths else suggestion(inner, known_paths)
     return suggestion_hint([known for known in known_paths if known.endswith(f".{inner}")]) or near
 
@@ -116,21 +115,23 @@ _ANSWERED: Final = {"happened": ("boolean", "any"), "output": ("object", "any")}
 
 
 def check_probe(context: CheckContext, capability: Capability) -> None:
-    """Report `probe.contract` unless the probe of the capability has the required fields and no effects."""
+    """Report `probe.contract` unless the capability's probe has the required fields and no effects."""
     if not capability.probe:
         return
     subject = f"capability `{capability.id}`: probe `{capability.probe}`"
     report = context.report(capability.file).part(subject, "probe", "capability")
     probe = context.catalog.capability(capability.probe)
     faults = (
-        _find_probe_faults(probe) if probe else [context.absent("capability", capability.probe)]
+        _find_probe_faults(probe)
+        if probe
+        else [context.explain_absence("capability", capability.probe)]
     )
     for message, hint in faults:
         report.error("probe.contract", (), message, hint=hint)
 
 
 def _find_probe_faults(probe: Capability) -> Iterator[tuple[str, str]]:
-    """Yield the reasons why a capability cannot be a probe, as (message, hint)."""
+    """Yield the reasons why a capability is not a valid probe, as (message, hint)."""
     if probe.effect != "none":
         yield (
             f"has effect class {probe.effect}, expected none",

@@ -1,4 +1,4 @@
-"""The graph of a skill's steps: its problems, its plan order, and predecessors and successors as bit sets."""
+"""The dependency graph of a skill's steps: its problems, its plan order, and its bit sets of steps."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from cogcli.specs.checks.step_facts import StepFacts
 
 
 class StepGraph:
-    """Steps by position in plan order: topological, ties by file order.
+    """The steps by position in plan order: topological, ties by file order.
 
-    Bit n of a set is the step at position n. `before[n]` holds all steps that n depends on, directly or not; `after[n]`
-    all steps that depend on n. With a cycle `order` is empty.
+    Sets of steps are bit sets, in which bit n is the step at position n. `before[n]` has all direct and indirect
+    dependencies of step n, `after[n]` all steps that depend on it. If the graph has a cycle, `order` is empty.
     """
 
     def __init__(self, dependencies: Sequence[tuple[int, ...]]) -> None:
@@ -32,14 +32,19 @@ class StepGraph:
             for dependency in dependencies[index]:
                 self.after[position[dependency]] |= bits
 
-    def beside(self, position: int) -> int:
-        """Return the steps concurrent with this one, as bits. Bits above the last step are set too, so use it as a
-        mask."""
+    def find_concurrent(self, position: int) -> int:
+        """Return, as bits, the steps that are concurrent with this one.
+
+        Bits beyond the last step are set too, so the result may be used only as a mask.
+        """
         return ~(self.before[position] | self.after[position] | 1 << position)
 
 
 def dependencies_of(facts: Sequence[StepFacts]) -> list[tuple[int, ...]]:
-    """Return for each step in file order the indices of its dependencies. Report unknown names and self-references."""
+    """Return, for each step in file order, the indices of its dependencies.
+
+    Report unknown names and self-references.
+    """
     index_of = {fact.step.id: index for index, fact in enumerate(facts)}
     found: list[tuple[int, ...]] = []
     for index, fact in enumerate(facts):
@@ -60,12 +65,12 @@ def dependencies_of(facts: Sequence[StepFacts]) -> list[tuple[int, ...]]:
 
 
 def _find_place(fact: StepFacts, n: int) -> KeyPath:
-    """Return the path of a dependency: in the config, otherwise in the step itself."""
+    """Return the path at which a dependency is declared: in the config, otherwise in the step itself."""
     return (*fact.report.first(("config", "depends_on"), ("depends_on",)), n)
 
 
 def report_cycle(facts: Sequence[StepFacts], dependencies: Sequence[tuple[int, ...]]) -> None:
-    """Report `graph.cycle` at a written dependency of a cycle. Only one cycle is reported."""
+    """Report `graph.cycle` at a declared dependency of a cycle. Only one cycle is reported."""
     cycle = _find_cycle(dependencies)
     if not cycle:
         return
@@ -82,7 +87,7 @@ def report_cycle(facts: Sequence[StepFacts], dependencies: Sequence[tuple[int, .
 def shortest_cycle(
     start: str, following: Callable[[str], Iterable[str]], *, first: Iterable[str] | None = None
 ) -> list[str]:
-    """Return a shortest path from a name back to itself, or an empty list. `first` are the names to start from."""
+    """Return a shortest path from a name back to itself, or an empty list. `first` are the first names to follow."""
     came: dict[str, str] = {}
     waiting = [(start, name) for name in (following(start) if first is None else first)]
     for before, name in waiting:
@@ -120,7 +125,10 @@ def _sort_indices(dependencies: Sequence[tuple[int, ...]]) -> list[int]:
 
 
 def _find_cycle(dependencies: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return a cycle of indices along the dependencies, with the first repeated at the end. Empty if there is none."""
+    """Return the indices of a cycle of dependencies, with the first index repeated at the end.
+
+    Empty if there is none.
+    """
     state = [0] * len(dependencies)
     for start in range(len(dependencies)):
         trail, branches = [start], [iter(dependencies[start])]

@@ -1,4 +1,4 @@
-"""The checks of the specs that an agent may call (docs/reference/pack.md#skills)."""
+"""Checks of the specs that an agent may call (docs/reference/pack.md#skills)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ from cogcli.specs.skill import capabilities_of
 
 
 def check_agent(catalog: Catalog, *, options: SelectionOptions) -> list[Problem]:
-    """Return the problems of the closure of a pack's agent.
+    """Return the problems in the closure of a pack's agent.
 
-    Missing needs of a skill tool alone are left out: the tool is withheld from the model, and the rest works. Damage
-    that later layers do to shipped files is an error here, since a tool is withheld only because of its bindings.
+    Problems that only make a skill tool unusable are omitted: that tool is not offered to the model, and everything
+    else works. If a later layer makes a shipped file unusable, the problem is an ordinary error here.
     """
-    needed = CheckContext(_without_tools(catalog), options).needed
+    needed = CheckContext(_omit_tools(catalog), options).needed
     found = check(catalog, options=options, shipped_too=True)
-    return [each for each in found if each.severity != "R" or needed is None or needed.holds(each)]
+    return [
+        each
+        for each in found
+        if each.severity != "R" or needed is None or needed.is_affected_by(each)
+    ]
 
 
-def _without_tools(catalog: Catalog) -> Catalog:
-    """Return the catalog of specs that templates need, and of the capabilities that the pack permits directly."""
+def _omit_tools(catalog: Catalog) -> Catalog:
+    """Return the catalog of the specs that templates need and of the capabilities that the pack permits directly."""
     templates = [id for id, skill in catalog.skills.items() if skill.at]
     skills = select_specs(catalog.skills, reach_skills(catalog, templates))
     permitted = [id for pack in catalog.packs.values() for id in pack.permitted]

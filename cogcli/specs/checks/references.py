@@ -1,5 +1,8 @@
-"""The texts of a step that name a place in the state: references (docs/reference/skill.md#reference-checks) and targets
-(docs/reference/skill.md#target-checks), and the faults of each alone."""
+"""The texts of a step that name a place in the state: references and targets, and their faults.
+
+Faults here do not depend on other steps. The rules are in docs/reference/skill.md#reference-checks and
+docs/reference/skill.md#target-checks.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from cogcli.base.problems import Severity, did_you_mean, suggest_path
 from cogcli.base.refs import READABLE, WORKING_SLOTS, WRITABLE, Reference, Target
 from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.declarations.skill_spec import Skill
-from cogcli.specs.plausible_syntax import PlausibleRead, find_plausible, right_form
+from cogcli.specs.plausible_syntax import PlausibleRead, find_plausible, suggest_correct_form
 from cogcli.specs.problem_report import TextFault
 from cogcli.specs.step_values import reference_of
 
@@ -22,9 +25,9 @@ _WORD: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\.[A-Za-z0-9_-]+)+")
 
 
 def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
-    """Return the fault of a text that was probably meant as a reference, or None for a literal.
+    """Return the fault of a text that was probably meant to be a reference, or None for a literal.
 
-    A text in an unknown namespace is a literal too, with a warning if the name resembles a namespace.
+    A text in an unknown namespace is a literal. It has a warning if the name is similar to that of a namespace.
     """
     match = _DOTTED.fullmatch(text)
     if match is None:
@@ -44,15 +47,18 @@ def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
     return None
 
 
-def plausible_fault(
+def build_plausible_read_fault(
     text: str, found: PlausibleRead, skill: Skill, loops: frozenset[str]
 ) -> TextFault:
-    """Return `ref.text`: the fault of a literal text that contains an apparent reference."""
+    """Return the fault `ref.text` of a literal that contains an apparent reference."""
 
     def meant(path: str) -> str:
-        return meant_reference(path, skill, loops)
+        return guess_reference(path, skill, loops)
 
-    right, instead = right_form(text, found, loops, meant), "or {$literal: ...} for this very text"
+    right, instead = (
+        suggest_correct_form(text, found, loops, meant),
+        "or {$literal: ...} for this very text",
+    )
     shown = found.found if len(found.found) <= 60 else f"{found.found[:60]}…"
     if found.fills:
         return TextFault("ref.text", f"`{shown}` is not filled in", f"write {right}, {instead}")
@@ -62,8 +68,11 @@ def plausible_fault(
     return TextFault("ref.text", f"`{shown}` is not computed", hint)
 
 
-def meant_reference(path: str, skill: Skill, loops: frozenset[str]) -> str:
-    """Return the reference that a path or a bare name was probably meant as, or `inputs.NAME` if that is unknown."""
+def guess_reference(path: str, skill: Skill, loops: frozenset[str]) -> str:
+    """Return the reference that the author of a path or bare name probably intended.
+
+    Return `inputs.NAME` literally if it is unknown.
+    """
     if reference_of(path, loops):
         return path
     head, *rest = path.split(".")
@@ -73,7 +82,7 @@ def meant_reference(path: str, skill: Skill, loops: frozenset[str]) -> str:
                 return ".".join((name, *rest))
     if target := _find_target_of_step(path, skill):
         return target
-    known = readable_names(skill)
+    known = collect_readable_names(skill)
     for name in (path, head, *did_you_mean(head, known)):
         if name in known:
             return ".".join((known[name], *(rest if name != path else ())))
@@ -81,16 +90,20 @@ def meant_reference(path: str, skill: Skill, loops: frozenset[str]) -> str:
 
 
 def _find_target_of_step(path: str, skill: Skill) -> str:
-    """Return the target of the output that a path of another tool names, such as `steps.fetch.outputs.total`. Empty
-    without one."""
+    """Return the target that holds a step's output, for a path in the syntax of other tools.
+
+    An example of such a path is `steps.fetch.outputs.total`. Return an empty string if there is no such target.
+    """
     words = path.split(".")
     outputs = [step.output or {} for step in skill.steps if step.id in words]
     return next(filter(None, (output.get(words[-1]) for output in outputs)), "")
 
 
-def readable_names(skill: Skill) -> dict[str, str]:
-    """Return the references that steps of a skill can read, by the name below the namespace. Inputs override writes of
-    steps."""
+def collect_readable_names(skill: Skill) -> dict[str, str]:
+    """Return the references that steps of a skill can read, by the name after the namespace.
+
+    If an input and a write of a step have the same name, the input is returned.
+    """
     targets = (target for each in skill.steps for target in (each.output or {}).values())
     readable = [
         text for text in targets if text.partition(".")[0] in ("vars", "outputs", "working")
@@ -108,7 +121,7 @@ def _is_near(head: str, name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _edit_distance(a: str, b: str) -> int:
-    """Return the edit distance of two words: the least number of characters to insert, remove or replace."""
+    """Return the edit distance of two words: the minimum number of characters to insert, remove or replace."""
     row = list(range(len(b) + 1))
     for i, x in enumerate(a, 1):
         previous, row[0] = row[0], i
@@ -130,12 +143,13 @@ _TEXT_ATTRIBUTES: Final = frozenset(
 _LENGTHS: Final = ("length", "size", "count", "len")
 
 
-def reference_fault(
+def find_reference_fault(
     reference: Reference, inputs: Fields, *, expression: bool = False
 ) -> TextFault | None:
-    """Return the fault of a reference that does not depend on the steps: unknown input or slot, path into a scalar.
+    """Return a fault of a reference that does not depend on the steps, or None.
 
-    In an expression paths may lead into lists, and a missing value is not null.
+    The input or slot may be unknown, or the path may lead into a scalar. In an expression, paths may lead into lists,
+    and a missing value is not null.
     """
     namespace = reference.namespace
     head, *below = reference.segments or ("",)
@@ -176,7 +190,7 @@ def _explain_unknown_slot(reference: Reference, slots: Sequence[str]) -> TextFau
 
 
 def _find_scalar_slot(namespace: str, slot: str, below: Sequence[str]) -> str:
-    """Return what a slot holds if no path leads into it. Empty if the path `below` may exist."""
+    """Return a description of the slot's value if no path can lead into it. Empty if the path `below` may exist."""
     if not below:
         return ""
     if f"{namespace}.{slot}" in _TEXT_ATTRIBUTES:
@@ -196,7 +210,7 @@ def _explain_walk(reference: Reference, scalar: str, *, expression: bool) -> Tex
 
 
 def has_members(type: str, segment: str, *, lists: bool) -> bool:
-    """Return whether a value of a type may have a member at a segment."""
+    """Return whether a value of this type may have a member named by a path segment."""
     return type in ("object", "any") or (lists and type == "array" and segment.isdecimal())
 
 
@@ -210,17 +224,20 @@ _INNER_PATH: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
 _SIGNS: Final = re.compile(r"[\s${}|()\[\]]")
 
 
-def inner_path(text: str) -> str:
-    """Return the first path or name in a text, as in `${vars.x}` and `summary | upper`. Empty without one."""
+def find_first_path(text: str) -> str:
+    """Return the first path or name in a text such as `${vars.x}` or `summary
+
+    upper`. Empty if it has none.
+    """
     found = _INNER_PATH.search(text)
     return found[0] if found else ""
 
 
 @lru_cache(maxsize=4096)
-def target_fault(text: str) -> TextFault | None:
-    """Return why a target cannot be written, or None if it can."""
+def find_target_fault(text: str) -> TextFault | None:
+    """Return the reason why a target cannot be written, or None if it can."""
     namespace, _, rest = text.partition(".")
-    inner = inner_path(text)
+    inner = find_first_path(text)
     if _SIGNS.search(text) and refs.parse_target(inner):
         return TextFault("target.format", f"`{text}` is not a target", f"write {inner}")
     if not rest or any(char.isspace() for char in text):
@@ -255,9 +272,8 @@ def _find_slot_fault(text: str, namespace: str, segments: Sequence[str]) -> Text
     return None
 
 
-def overlapping_targets(targets: Iterable[tuple[str, Target]]) -> list[tuple[str, str]]:
-    """Return the left sides of one mapping whose target overlaps that of an earlier one, as (left side, earlier
-    one)."""
+def find_overlapping_targets(targets: Iterable[tuple[str, Target]]) -> list[tuple[str, str]]:
+    """Return the outputs of one mapping whose target overlaps an earlier target, as (output, earlier output)."""
     exact: dict[tuple[str, ...], str] = {}
     above: dict[tuple[str, ...], str] = {}
     found = []
@@ -277,8 +293,8 @@ def overlapping_targets(targets: Iterable[tuple[str, Target]]) -> list[tuple[str
     return found
 
 
-def slot_misfit(target: Target, field: FieldSpec) -> str:
-    """Return the value that a typed slot requires if the declared type cannot fit. Empty if it may fit."""
+def explain_slot_misfit(target: Target, field: FieldSpec) -> str:
+    """Return a phrase for the values that a typed slot accepts if the declared type cannot fit. Empty if it may fit."""
     if target.namespace == "working" and len(target.path) == 1:
         if target.path[0] in _LIST_SLOTS:
             wanted, fits = "a list of objects", _may_hold_objects(field)

@@ -1,9 +1,9 @@
-"""The effect of later layers on shipped files: these become unusable, but are not reported as errors
-(docs/reference/spec-files.md#shipped-unusable).
+"""The effect of later layers on shipped files (docs/reference/spec-files.md#shipped-unusable).
 
-Shipped files have no errors among themselves. If one has errors next to other layers, it lacks a spec that one of these
-replaced. The problem is shown, and a run that needs the file is refused, but the user need not repair the file. The
-same holds for a capability that is less safe than the shipped one it replaces: it may be declared, but is not called.
+Shipped files have no errors among themselves. If one has errors together with other layers, it lacks a spec that one of
+these layers replaced. The problem is displayed, and a run that needs the file is refused, but the user need not repair
+the file. The same is true of a capability that is less safe than the shipped one it replaces: it may be declared, but
+is not called.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from cogcli.specs.shipped_fit import is_shipped_file
 from cogcli.specs.skill import targets_of
 
 _OWN: Final = ("yaml.", "json.", "key.", "value.", "id.", "layout.", "field.", "template.")
-"""Codes about a single file's own content, which no other file can cause."""
+"""Codes of problems in the content of a single file, which no other file can cause."""
 WITHOUT_SHIPPED: Final = (
     "or leave out what is shipped: builtin = false in cogcli.toml of a trusted project"
 )
 
 
 def lower_shipped_errors(catalog: Catalog, problems: Iterable[Problem]) -> list[Problem]:
-    """Return the problems. Errors that later layers cause in shipped files have severity R and name the replaced specs
-    with their files."""
+    """Return the problems, with severity R for those that later layers cause in shipped files.
+
+    Such a problem names the replaced specs and their files.
+    """
     if catalog.layers == (BUILT_IN,):
         return [*problems]
     return [
@@ -38,21 +40,21 @@ def lower_shipped_errors(catalog: Catalog, problems: Iterable[Problem]) -> list[
 
 
 def is_made_unusable(problem: Problem) -> bool:
-    """Return whether a later layer caused a problem of severity R."""
+    """Return whether a problem has severity R because a later layer caused it."""
     return problem.severity == "R" and problem.hint.endswith(WITHOUT_SHIPPED)
 
 
 def _lower_severity(catalog: Catalog, problem: Problem) -> Problem:
     if is_shipped_file(catalog, problem.file) and not problem.code.startswith(_OWN):
-        return _blame_replacements(catalog, problem)
+        return _name_causes(catalog, problem)
     is_weakened = problem.severity == "E" and problem.code == "safety.weakened"
     if is_weakened and _weakens_only_shipped(catalog, problem.file):
         return problem._replace(severity="R", hint=f"{problem.hint}\n{WITHOUT_SHIPPED}")
     return problem
 
 
-def _blame_replacements(catalog: Catalog, problem: Problem) -> Problem:
-    """Return a problem of a shipped file with severity R, and with the files that cause it in its hint."""
+def _name_causes(catalog: Catalog, problem: Problem) -> Problem:
+    """Return a problem of a shipped file with severity R. Its hint lists the files that cause it."""
     replaced = _find_replaced_specs(catalog, problem)
     if problem.severity == "R" and not (replaced and problem.code.startswith("binding.")):
         return problem
@@ -69,9 +71,9 @@ def _weakens_only_shipped(catalog: Catalog, file: str) -> bool:
 
 
 def _find_replaced_specs(catalog: Catalog, problem: Problem) -> list[tuple[str, str]]:
-    """Return the replaced specs that a shipped file was written for, each by id with the present file.
+    """Return the specs that replace those for which a shipped file was written, as (id, file).
 
-    Only those of the step with the problem, or all that the file names if the step has none.
+    If the problem is in a step, only specs that the step uses are returned, otherwise all that the file names.
     """
     named: list[str] = []
     for skill in catalog.skills.values():
@@ -101,7 +103,10 @@ def _find_targets(skill: Skill, of_step: int | None) -> Iterator[str]:
 
 
 def _find_replacements(catalog: Catalog, named: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the named specs that replace a shipped one, as (id, file). Bare names are capabilities."""
+    """Yield those of the named specs that replace a shipped one, as (id, file).
+
+    A name without a kind is a capability.
+    """
     shipped = {(shadow.kind, shadow.id) for shadow in catalog.shadows if shadow.layer == BUILT_IN}
     for name in named:
         kind, _, id = name.rpartition(":")

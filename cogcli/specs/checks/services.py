@@ -1,5 +1,7 @@
-"""Checks of services: variables, isolation, and whether their Python module exists
-(docs/reference/service.md#trust, docs/reference/protocols.md#pythoncall)."""
+"""Checks of services: their variables, isolation and Python modules.
+
+The rules are in docs/reference/service.md#trust and docs/reference/protocols.md#pythoncall.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ SHORTEST_SECRET: Final = 8
 
 
 def check_services(context: CheckContext) -> None:
-    """Report the problems of each service that depend on its layer and environment."""
-    for service in context.checked(context.catalog.services):
+    """Report the problems of each service that depend on its layer and on the environment."""
+    for service in context.iterate_specs(context.catalog.services):
         report = context.report(service.file).part(f"service `{service.id}`", *service.at)
         protocol = context.protocols.get(service.kind)
         if protocol is not None:
@@ -40,7 +42,7 @@ def check_services(context: CheckContext) -> None:
 
 
 def _check_address(service: Service, key: str, report: ProblemReport) -> None:
-    """Report a literal IP address that may not be called; host names are checked at the call."""
+    """Report a literal IP address that must not be called. Host names are checked when the call is made."""
     from urllib.parse import urlsplit
 
     from cogcli.base.addresses import literal_refusal

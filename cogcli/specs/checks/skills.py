@@ -1,5 +1,7 @@
-"""All checks of one skill, in the order in which they build on each other (docs/reference/skill.md#step-checks), and
-of skills that nest (docs/reference/skill.md#graph-checks)."""
+"""All checks of skills, in the order in which they build on each other.
+
+The rules are in docs/reference/skill.md#step-checks and docs/reference/skill.md#graph-checks.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,14 @@ from cogcli.specs.checks.write_conflicts import (
 from cogcli.specs.skill import skills_of, targets_of
 
 MAX_DEPTH: Final = 10
-"""The levels of nested skills."""
+"""The maximum number of levels of nested skills."""
 MAX_LANES: Final = 2
-"""The levels of nested templates of a pack."""
+"""The maximum number of levels of nested templates of a pack."""
 
 
 def check_skills(context: CheckContext) -> None:
-    """Report the problems of all skills: references, graph and dataflow."""
-    for skill in context.checked(context.catalog.skills):
+    """Report the problems of all skills: in references, graph and dataflow."""
+    for skill in context.iterate_specs(context.catalog.skills):
         facts = [StepFacts(context, skill, index) for index in range(len(skill.steps))]
         for step in facts:
             _check_step(step)
@@ -80,8 +82,8 @@ def _check_targets(step: StepFacts) -> None:
 
 
 def _explain_absent_target(step: StepFacts, kind: str, name: str) -> tuple[str, str]:
-    """Return message and hint about an unknown target. The hint spells targets as `uses` does."""
-    message, hint = step.context.absent(kind, name.removeprefix(NESTED))
+    """Return the message and the hint about an unknown target. The hint has the syntax of `uses`."""
+    message, hint = step.context.explain_absence(kind, name.removeprefix(NESTED))
     known = step.context.catalog.known
     if hint and kind == "skill" and known:
         hint = suggest_path(name.removeprefix(NESTED), known("skill"), before=NESTED)
@@ -91,7 +93,7 @@ def _explain_absent_target(step: StepFacts, kind: str, name: str) -> tuple[str, 
 
 
 def check_nesting(context: CheckContext) -> None:
-    """Report `skill.cycle` and `skill.depth` of all skills in the catalog, at the steps that nest."""
+    """Report `skill.cycle` and `skill.depth` for all skills of the catalog, at the steps that call nested skills."""
     skills = context.catalog.skills
     below = {id: [n for n in skills_of(skills[id]) if n in skills] for id in sorted(skills)}
     nested = {id: ids for id, ids in below.items() if ids}
@@ -124,7 +126,7 @@ def _check_depth(
 
 
 def _measure_depth(nested: dict[str, list[str]], id: str, depths: dict[str, int]) -> int:
-    """Return the depth of nesting below a skill, at most one more than allowed. A cycle counts once."""
+    """Return how many levels of skills are nested in a skill, at most one more than allowed. A cycle is one level."""
     stack = [id]
     while stack:
         current = stack[-1]

@@ -1,8 +1,7 @@
-"""Expressions of a step: the faults of each alone, and the references in it
-(docs/reference/skill.md#expression-checks).
+"""Expressions of a step: their faults, and the references in them (docs/reference/skill.md#expression-checks).
 
-1. Loop names are known in `router.on`, not in `condition`, `while.condition` and `foreach.items`.
-2. A path that the expression itself tests, `vars.x is not null and vars.x > 5`, needs no certain writer.
+1. Loop names are known in `router.on`, but not in `condition`, `while.condition` and `foreach.items`.
+2. A path that the expression itself tests, as in `vars.x is not null and vars.x > 5`, may be unwritten.
 3. The condition of `while` is evaluated after an iteration: it may read places that the step itself writes.
 """
 
@@ -19,7 +18,11 @@ from cogcli.base.problems import KeyPath, did_you_mean, suggestion_hint
 from cogcli.base.refs import READABLE, Reference
 from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.skill_spec import StepConfig
-from cogcli.specs.checks.references import explain_near_miss, meant_reference, readable_names
+from cogcli.specs.checks.references import (
+    collect_readable_names,
+    explain_near_miss,
+    guess_reference,
+)
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference
 from cogcli.specs.plausible_syntax import find_plausible
@@ -33,25 +36,27 @@ _LANGUAGE = "compare, combine with `and`, `or`, `not`, use `in`, `is null` and f
 
 
 class ExpressionSite(NamedTuple):
-    """One expression of a step: its text, its path below the step, and the rules that differ for it."""
+    """An expression of a step: its text, its path in the step, and the rules that apply to it."""
 
     text: str
     path: KeyPath
     loops: bool = False
     own: bool = False
     nulls: bool = False
-    """Whether the whole expression may be a path without a value."""
+    """Whether the expression may be a single path whose value is missing."""
     wanted: FieldSpec | None = None
 
     @property
     def name(self) -> str:
-        """Its path below the step's config, joined by dots."""
+        """The path of the expression in the step's config, joined by dots."""
         return ".".join(self.path[1:])
 
 
 def check_expressions(step: StepFacts) -> None:
-    """Report the faults of the step's expressions. Note their references as reads, and the value of a constant
-    condition."""
+    """Report the faults of a step's expressions.
+
+    Record their references as reads of the step, and the value of a constant condition.
+    """
     _check_listed_items(step)
     for site in _find_sites(step.step.config):
         try:
@@ -68,7 +73,7 @@ def check_expressions(step: StepFacts) -> None:
 
 
 def _check_listed_items(step: StepFacts) -> None:
-    """Report `ref.text`: a literal list of items is data, and references in it are not read."""
+    """Report `ref.text` for apparent references in a literal list of items, which is data."""
     items = step.step.config.foreach.items if step.step.config.foreach else None
     for part in parts_of(items, ("config", "foreach", "items")) if isinstance(items, list) else ():
         found = find_plausible(part.text, _NO_NAMES)
@@ -110,13 +115,16 @@ def _note_references(step: StepFacts, site: ExpressionSite, expression: Expressi
 
 
 def _find_items_reference(expression: Expression) -> Reference | None:
-    """Return the reference that the items come from, alone or followed by `or []`. None otherwise."""
+    """Return the reference to the items, if the expression is a reference, optionally followed by `or []`.
+
+    Return None for any other expression.
+    """
     alone = expression.references[0] if len(expression.references) == 1 else None
     return expression.path or (alone if _OR_NONE.search(expression.text) else None)
 
 
 def _report_fault(step: StepFacts, site: ExpressionSite, fault: ExpressionFault) -> None:
-    """Report `expr.name` for an apparent name of a value, otherwise `expr.syntax`."""
+    """Report `expr.name` if the fault is a name that looks like a value, otherwise `expr.syntax`."""
     named = fault.name.partition(".")[0].partition("[")[0]
     code, message, hint = "expr.syntax", str(fault), fault.hint or _LANGUAGE
     if named.isidentifier() and named not in READABLE:
@@ -130,13 +138,13 @@ def _report_fault(step: StepFacts, site: ExpressionSite, fault: ExpressionFault)
 
 
 def _suggest_meaning(step: StepFacts, name: str, head: str) -> str:
-    """Return a hint about a bare name: a value of the same name, a misspelt namespace, or text without quotes."""
+    """Return a hint about a bare name: a value with this name, a misspelled namespace, or a text that lacks quotes."""
     near = explain_near_miss(name, _NO_NAMES)
     if near and near.code == "ref.namespace":
         return near.hint.partition("?")[0] + "?"
-    if head == "steps" and (meant := meant_reference(name, step.skill, _NO_NAMES)) != "inputs.NAME":
+    if head == "steps" and (meant := guess_reference(name, step.skill, _NO_NAMES)) != "inputs.NAME":
         return suggestion_hint([meant])
-    known, below = readable_names(step.skill), name[len(head) :]
+    known, below = collect_readable_names(step.skill), name[len(head) :]
     names = [head] if head in known else did_you_mean(head, known)
     found = [known[name]] if name in known else [known[word] + below for word in names]
     text = foreign_value(name) or (
@@ -146,12 +154,14 @@ def _suggest_meaning(step: StepFacts, name: str, head: str) -> str:
 
 
 class _UnknownValue(Exception):
-    """Raised if an evaluation needs the value of a reference."""
+    """Raised when an evaluation needs the value of a reference."""
 
 
 def constant(expression: Expression) -> bool | None:
-    """Return the value of a condition that does not depend on state, such as `1 > 2` and `false and inputs.x`. None
-    otherwise."""
+    """Return the value of a condition that does not depend on state, such as `1 > 2` or `false and inputs.x`.
+
+    Return None for any other condition.
+    """
     try:
         return bool(expression.evaluate(_refuse_lookup))
     except (ExpressionError, _UnknownValue):

@@ -28,7 +28,7 @@ _ROUNDS: Final = {
 
 
 class ResolvedTarget(NamedTuple):
-    """One target of a step: its name, its path below the step, and its spec, or None if that is unknown."""
+    """A target of a step: its name, its path in the step, and its spec. The spec is None if it is unknown."""
 
     name: str
     path: KeyPath
@@ -36,10 +36,10 @@ class ResolvedTarget(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """A step's contract. A field of `outputs` is `required` if it is always produced.
+    """The contract of a step. A field of `outputs` is `required` if it is always produced.
 
-    `complete` is false if a target is unknown: then fields missing here may exist. `results` holds the outputs of each
-    target of a collecting scatter, by name.
+    `complete` is false if a target is unknown: then there may be more fields. `results` has the outputs of each target
+    of a collecting scatter, by name.
     """
 
     called: tuple[ResolvedTarget, ...]
@@ -57,10 +57,10 @@ class Interface(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A reference with its place below the step. `wanted` is the field that it fills as a whole, if any.
+    """A reference that a step reads, with its path in the step. `wanted` is the field that it fills alone, if any.
 
-    In an expression, or in a `$text`, `text` is the whole text and `offset` the place in it. `lenient`: a missing value
-    is null; `own`: the step's own writes can be read; `filled`: its value becomes part of a text.
+    In an expression or a `$text`, `text` is the whole text and `offset` the position of the reference in it. `lenient`:
+    a missing value is null. `own`: writes of the step itself can be read. `filled`: the value becomes part of a text.
     """
 
     reference: Reference
@@ -75,18 +75,23 @@ class Read(NamedTuple):
 
     @property
     def in_expression(self) -> bool:
-        """Whether it is in an expression. Expressions traverse lists, and a missing value is not null in them."""
+        """Whether the reference is in an expression.
+
+        There, paths may lead into lists, and a missing value is not null.
+        """
         return bool(self.text) and not self.filled
 
     @property
     def within(self) -> tuple[str, int] | None:
-        """The text of the value at `path` and the offset of the reference in it. None if the reference is the whole
-        value."""
+        """The text that contains the reference, and the offset in it. None if the reference is the whole value."""
         return (self.text, self.offset) if self.text else None
 
 
 class PlannedWrite(NamedTuple):
-    """A target with its place below the step. `field` declares the value; `maybe` is whether it may stay unwritten."""
+    """A target that a step writes, with its path in the step.
+
+    `field` declares the value. `maybe` is whether the target may stay unwritten.
+    """
 
     target: Target
     path: KeyPath
@@ -105,9 +110,9 @@ class PlannedWrite(NamedTuple):
 
 
 class StepFacts:
-    """A step under check, its contract, and its reads and writes for the checks of order and flow.
+    """A step to check, its contract, and its reads and writes. Checks of order and dataflow use them.
 
-    Paths in its `report` are below the step.
+    Paths in its `report` are relative to the step.
     """
 
     __slots__ = (
@@ -134,7 +139,7 @@ class StepFacts:
         self.loops = self.step.loop_names
         self.reads: list[Read] = []
         self.item_reads: list[Read] = []
-        """Reads below the item of its loop."""
+        """Reads of members of the item of its loop."""
         self.items: Reference | None = None
         """The reference that its loop iterates over, if it is a single one."""
         self.writes: list[PlannedWrite] = []
@@ -145,7 +150,7 @@ class StepFacts:
         """The value of a constant condition."""
 
     def called(self) -> str:
-        """Return the name of the step's target for messages."""
+        """Return the name of the step's target, for messages."""
         names = [f"`{called.name}`" for called in self.interface.called]
         return names[0] if len(names) == 1 else f"any of {', '.join(names[:5])}"
 
@@ -184,7 +189,7 @@ def _find_results(step: Step, called: Sequence[ResolvedTarget]) -> dict[str, Fie
 
 
 def _join_inputs(specs: Sequence[Capability | Skill]) -> Fields:
-    """Return all inputs of several targets. An input is required if any target requires it."""
+    """Return the inputs of all targets of a step. An input is required if any target requires it."""
     joined: Fields = {}
     for spec in specs:
         for name, field in spec.inputs.items():
@@ -213,8 +218,10 @@ def _find_outputs(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
 
 
 def _join_outputs(specs: Sequence[Capability | Skill], *, every: bool) -> Fields:
-    """Return all outputs of several targets. An output is certain if all targets produce it (`every`), or any
-    target."""
+    """Return the outputs of all targets of a step.
+
+    With `every`, an output is certain if all targets produce it, otherwise if any of them does.
+    """
     if len(specs) == 1:
         return {name: _mark_certain(field) for name, field in specs[0].outputs.items()}
     joined: Fields = {}

@@ -1,4 +1,4 @@
-"""The reads of a step: its input and `otherwise`, checked against the contract, and the references in them."""
+"""The reads of a step: its `input` and `otherwise`, compared with the contract, and the references in them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from cogcli.base.jsonvalue import preview
 from cogcli.base.problems import KeyPath, Severity, suggestion
 from cogcli.declarations.field_spec import FieldSpec
 from cogcli.specs.checks.references import (
+    build_plausible_read_fault,
     explain_near_miss,
-    meant_reference,
-    plausible_fault,
-    reference_fault,
+    find_reference_fault,
+    guess_reference,
 )
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.fields import fit_values
@@ -30,7 +30,7 @@ from cogcli.specs.unchecked import members_of
 
 
 def check_input(step: StepFacts) -> None:
-    """Report input values that do not fit the called target, and missing inputs."""
+    """Report input values that do not fit the target, and missing inputs."""
     inputs, values, report = step.interface.inputs, step.step.input, step.report
     for name, value in values.items():
         path = ("input", name)
@@ -49,7 +49,7 @@ def check_input(step: StepFacts) -> None:
 
 
 def check_otherwise(step: StepFacts) -> None:
-    """Report values of `otherwise`, the outputs of a skipped step, that do not fit."""
+    """Report values of `otherwise`, which are the outputs of a skipped step, that do not fit."""
     outputs = step.interface.outputs
     for name, value in (step.step.config.otherwise or {}).items():
         path = ("config", "otherwise", name)
@@ -64,7 +64,7 @@ def check_otherwise(step: StepFacts) -> None:
 def _check_value(
     step: StepFacts, name: str, value: object, path: KeyPath, wanted: FieldSpec | None
 ) -> None:
-    """Note the references in one value, and report a literal that cannot fit."""
+    """Record the references in a value, and report a literal that cannot fit."""
     literal, misused = True, False
     for part in parts_of(value, path):
         has_read = _check_part(step, part, name, path, wanted)
@@ -79,7 +79,7 @@ def _check_value(
 def _check_part(
     step: StepFacts, part: ValuePart, name: str, path: KeyPath, wanted: FieldSpec | None
 ) -> bool:
-    """Note the references in a text, or report its fault. Return False for a text that is passed verbatim."""
+    """Record the references in a text, or report its fault. Return False if the text is a literal."""
     match part.kind:
         case "literal":
             return False
@@ -101,7 +101,7 @@ def _check_part(
 
 
 def _check_braces(step: StepFacts, part: ValuePart) -> bool:
-    """Report an object that was meant as a reference in braces."""
+    """Report an object that was meant to be a reference in braces. Return whether it was reported."""
     if reference_of(part.text, step.loops) is None:
         return False
     hint = f"write {part.text}, or {{$literal: ...}} for this very object"
@@ -112,13 +112,13 @@ def _check_braces(step: StepFacts, part: ValuePart) -> bool:
 def _check_plain_text(
     step: StepFacts, part: ValuePart, name: str, wanted: FieldSpec | None
 ) -> bool:
-    """Note a reference, or report a text that was meant as one. Return False for any other text."""
+    """Record a reference, or report a text that was meant to be one. Return False for any other text."""
     if reference := reference_of(part.text, step.loops):
         note_reference(step, Read(reference, part.path, name, wanted))
     elif fault := explain_near_miss(part.text, step.loops):
         step.report.fault(fault, part.path)
     elif found := find_plausible(part.text, step.loops):
-        fault = plausible_fault(part.text, found, step.skill, step.loops)
+        fault = build_plausible_read_fault(part.text, found, step.skill, step.loops)
         step.report.fault(fault, part.path, within=(part.text, found.offset))
     else:
         return False
@@ -129,7 +129,7 @@ _DEAR: Final = '"Dear ${inputs.name}"'
 
 
 def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
-    """Note the references of a `$text`, or report its fault."""
+    """Record the references in a `$text`, or report its fault."""
     text, path, loops = part.text, part.path, step.loops
     try:
         slots = [piece for piece in parse_text(text, loops) if isinstance(piece, TextSlot)]
@@ -146,7 +146,7 @@ def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
         odd.append(PlausibleRead(0, text, text))
     for found in odd[:1]:
         message = f"`{found.found}` is not filled in"
-        hint = f"write ${{{meant_reference(found.path, step.skill, loops)}}}"
+        hint = f"write ${{{guess_reference(found.path, step.skill, loops)}}}"
         step.report.error("ref.text", path, message, hint=hint, within=(text, found.offset))
 
 
@@ -154,7 +154,7 @@ def _report_text_fault(step: StepFacts, part: ValuePart, fault: TemplateFault) -
     meant = "inputs.NAME"
     for found in placeholders(part.text, step.loops):
         if found.offset == fault.offset:
-            meant = meant_reference(found.path, step.skill, step.loops)
+            meant = guess_reference(found.path, step.skill, step.loops)
             break
     hint = f"write ${{{meant}}}, ${{{meant}:-text}}, or $${{ for a plain ${{"
     within = (part.text, fault.offset)
@@ -162,7 +162,7 @@ def _report_text_fault(step: StepFacts, part: ValuePart, fault: TemplateFault) -
 
 
 def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
-    """Report a faulty reference. Note any other as a read."""
+    """Record a reference as a read of the step, or report its fault."""
     reference, foreach = read.reference, step.step.config.foreach
     if reference.namespace in step.loops:
         if foreach and reference.namespace == foreach.index_name and reference.segments:
@@ -171,7 +171,7 @@ def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
         elif reference.segments:
             step.item_reads.append(read)
         return
-    fault = reference_fault(reference, step.skill.inputs, expression=read.in_expression)
+    fault = find_reference_fault(reference, step.skill.inputs, expression=read.in_expression)
     if fault:
         step.report.fault(fault, read.path, key=key, within=read.within)
     if fault is None or fault.severity != "E":
@@ -179,9 +179,9 @@ def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
 
 
 def find_type_misfit(sources: Collection[str], wanted: str) -> Severity | None:
-    """Return the severity of a value of one of these types in place of the wanted type, or None if one fits.
+    """Return the severity of using a value of one of these types as the wanted type. None if a type fits.
 
-    A number for an integer is a warning, any other misfit an error.
+    A number where an integer is wanted is a warning, any other misfit an error.
     """
     for source in sources:
         if (
@@ -194,8 +194,10 @@ def find_type_misfit(sources: Collection[str], wanted: str) -> Severity | None:
 
 
 def _explain_misfit(value: object, wanted: FieldSpec, *, whole: bool) -> str:
-    """Return why a literal value cannot fit a field, or an empty string. Unless `whole`, it contains references, and
-    only its kind is known."""
+    """Return why a literal value cannot fit a field, or an empty string.
+
+    Without `whole`, the value contains references, so that only its kind is known.
+    """
     if is_literal(value):
         value, whole = value[LITERAL], True
     if value is None:

@@ -1,4 +1,4 @@
-"""The writes of a step: its output lines, or those of its capability's hints."""
+"""The writes of a step: those of its `output` mapping, or those of its capability's hints."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.specs.capability import hinted_writes
 from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.references import (
-    inner_path,
-    overlapping_targets,
-    slot_misfit,
-    target_fault,
+    explain_slot_misfit,
+    find_first_path,
+    find_overlapping_targets,
+    find_target_fault,
 )
 from cogcli.specs.checks.step_facts import PlannedWrite, Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference
@@ -21,7 +21,10 @@ from cogcli.specs.step_values import reference_of
 
 
 def check_output(step: StepFacts) -> None:
-    """Report the faults of a step's output lines and note its writes. Without lines note those of its hints."""
+    """Record the writes of a step's `output` mapping and report its faults.
+
+    If the step has no mapping, record the writes of the hints.
+    """
     if step.step.output is None:
         _note_hinted_writes(step)
         return
@@ -30,7 +33,7 @@ def check_output(step: StepFacts) -> None:
     for left, right in step.step.output.items():
         path = ("output", left)
         produced, shape = _find_produced_field(step, left, path)
-        fault = target_fault(right)
+        fault = find_target_fault(right)
         target = parse_target(right)
         if fault:
             step.report.fault(fault, path)
@@ -39,16 +42,16 @@ def check_output(step: StepFacts) -> None:
             maybe = _may_skip(step, left) or not produced.required
             _note_write(step, PlannedWrite(target, path, strategy, produced, maybe, shape=shape))
     if strategy == "overwrite":
-        for left, other in overlapping_targets(good):
+        for left, other in find_overlapping_targets(good):
             message = f"`{step.step.output[left]}` is also written by `{other}`"
             hint = "write merge_strategy: replace, or write elsewhere"
             step.report.error("target.duplicate", ("output", left), message, hint=hint)
 
 
 def _find_produced_field(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, InnerShape]:
-    """Return the field of an output line's left side, and the known shape of its value.
+    """Return the field and the known shape that an entry of the `output` mapping reads.
 
-    The type is `any` for a path and for a faulty side.
+    The type is `any` for a path and for an invalid source.
     """
     outputs = step.interface.outputs
     if left in outputs:
@@ -70,7 +73,7 @@ def _find_produced_field(step: StepFacts, left: str, path: KeyPath) -> tuple[Fie
 
 
 def _find_inner_field(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, InnerShape]:
-    """Return the field and the shape at a path into an output."""
+    """Return the field and the known shape at a path in an output."""
     head, *below = left.split(".")
     field = step.interface.outputs[head]
     produced = FieldSpec(type="any", required=field.required)
@@ -84,8 +87,8 @@ def _find_inner_field(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldS
 
 
 def _suggest_output(outputs: Fields, left: str) -> str:
-    """Return a hint with the output that a text means, or with all outputs."""
-    inner = inner_path(left)
+    """Return a hint with the output that a text probably means, or with all outputs."""
+    inner = find_first_path(left)
     last = inner.rpartition(".")[2]
     if last in outputs:
         return f"write {last}"
@@ -95,7 +98,7 @@ def _suggest_output(outputs: Fields, left: str) -> str:
 
 
 def _note_hinted_writes(step: StepFacts) -> None:
-    """Note the writes of a step without an output mapping."""
+    """Record the writes of a step without an `output` mapping."""
     config = step.step.config
     for called in step.interface.called:
         if not isinstance(called.spec, Capability):
@@ -103,7 +106,7 @@ def _note_hinted_writes(step: StepFacts) -> None:
         for write in hinted_writes(called.spec, as_list=config.foreach is not None):
             target = parse_target(write.target)
             field = step.interface.outputs.get(write.output)
-            if target and field and target_fault(write.target) is None:
+            if target and field and find_target_fault(write.target) is None:
                 strategy = config.merge_strategy or write.strategy
                 maybe = _may_skip(step, write.output) or not field.required
                 shape = InnerShape() if write.as_list else step.interface.shape(write.output)
@@ -115,14 +118,14 @@ def _note_hinted_writes(step: StepFacts) -> None:
 
 def _note_write(step: StepFacts, write: PlannedWrite) -> None:
     step.writes.append(write)
-    wanted = "" if write.wraps else slot_misfit(write.target, write.field)
+    wanted = "" if write.wraps else explain_slot_misfit(write.target, write.field)
     if wanted:
         message = f"`{write.target.text}` holds {wanted}, the value is {write.field.type}"
         step.report.error("flow.slot", write.path, message)
 
 
 def _may_skip(step: StepFacts, left: str) -> bool:
-    """Return whether the step may succeed without writing this line."""
+    """Return whether the step may succeed without making the write for this source."""
     config = step.step.config
     if not step.interface.degrades and (config.condition is None or step.holds):
         return False

@@ -1,5 +1,7 @@
-"""Checks of writes: races, values that are never read, and the skill's own outputs
-(docs/reference/skill.md#target-checks, docs/reference/skill.md#flow-checks)."""
+"""Checks of writes: races, values that are never read, and the outputs of the skill.
+
+The rules are in docs/reference/skill.md#target-checks and docs/reference/skill.md#flow-checks.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ Masks = defaultdict["StatePath", dict[str, int]]
 
 
 def check_races(flow: Dataflow) -> None:
-    """Report `target.race`: overlapping writes of concurrent steps.
+    """Report `target.race` for overlapping writes of concurrent steps.
 
-    Each step is compared with the earlier ones in plan order that it does not depend on.
+    Each step is compared with the earlier steps in plan order that it does not depend on.
     """
     at: Masks = defaultdict(dict)
     below: Masks = defaultdict(dict)
@@ -56,7 +58,7 @@ def _find_overlapping(at: Masks, below: Masks, place: StatePath) -> Iterator[tup
 
 
 def check_rewrites(flow: Dataflow) -> None:
-    """Report `target.rewrite`: a value that is overwritten before it is read."""
+    """Report `target.rewrite` for a value that is overwritten before any step reads it."""
     for position, fact in enumerate(flow.facts):
         for write in fact.writes:
             earlier = flow.written[write.place] & flow.graph.before[position]
@@ -93,7 +95,7 @@ def check_outputs(flow: Dataflow, report: ProblemReport) -> None:
 
 
 def check_names(flow: Dataflow) -> None:
-    """Report writes to undeclared outputs, and to vars that are never read."""
+    """Report writes to undeclared outputs, and to vars that no step reads."""
     unread = set()
     for fact in flow.facts:
         for write in fact.writes:
