@@ -329,9 +329,11 @@ class Loop:
                 self._advance()
                 continue
             if self._waiting and self._is_inline(*self._waiting[0]):
-                self._call_inline(*self._waiting.popleft(), epoch)
+                # Each completion is handled to its end before the next, as over a log.
                 if self._in_flight and not self._inbox.empty():
                     self._receive()
+                else:
+                    self._call_inline(*self._waiting.popleft(), epoch)
                 continue
             while self._waiting:
                 self._call_in_pool(*self._waiting.popleft())
