@@ -228,8 +228,9 @@ BUGS = (
     Bug(
         "proposals stored again by who goes on",
         "agent/use_cases/runs.py",
-        '{"run_id": turn.run_id, "at"',
-        """{"run_id": f"{turn.run_id}-{__import__('time').time_ns()}", "at\"""",
+        "turn = self._unstored[0]",
+        "turn = self._unstored[0]; "
+        "turn = turn._replace(run_id=f\"{turn.run_id}-{__import__('time').time_ns()}\")",
         flow="agent-lanes",
         kills=(149, 148),
     ),
