@@ -1,6 +1,7 @@
-"""Self-contained JSON Schemas of 2020-12 from the schemas of an API document.
+"""Build self-contained JSON Schemas of 2020-12 from the schemas of an API document.
 
-OpenAPI 3.0 has a dialect of its own: `nullable`, boolean `exclusiveMinimum`, and keywords next to `$ref` are ignored.
+OpenAPI 3.0 has its own dialect: `nullable`, boolean `exclusiveMinimum`, and keywords next to `$ref`
+are ignored.
 """
 
 from __future__ import annotations
@@ -26,17 +27,18 @@ _COPIED: Final = ASSERTIONS | {
 
 
 class SchemaBundler:
-    """Takes schemas out of one document. `is_openapi_30`: whether it is of OpenAPI 3.0."""
+    """Extracts schemas from one document. `is_openapi_30`: whether the document uses OpenAPI 3.0."""
 
     def __init__(self, document: Json, *, is_openapi_30: bool = False) -> None:
         self._document = document
         self._is_openapi_30 = is_openapi_30
 
     def bundle(self, schema: object, place: Pointer, *, is_request: bool | None = None) -> Schema:
-        """The schema at a place, with every schema that it refers to in its own `$defs`.
+        """Return the schema at a place, with every schema that it references in its own `$defs`.
 
-        For a request (`is_request` true) read-only properties are not required, for a response write-only ones; None
-        changes nothing. Raises DocumentFault `wire.document` for a part that is not a schema.
+        If `is_request` is true, read-only properties are not required. If it is false, write-only
+        properties are not required. If it is None, `required` stays unchanged. Raise DocumentFault
+        `wire.document` for a part that is not a schema.
         """
         optional_mark = "" if is_request is None else "readOnly" if is_request else "writeOnly"
         closure = _Closure(self._document, self._is_openapi_30, optional_mark)
@@ -46,7 +48,7 @@ class SchemaBundler:
 
 
 class _Closure:
-    """One schema and those it refers to, directly or not, each once."""
+    """Copies one schema and every schema that it references, directly or indirectly, once each."""
 
     def __init__(self, document: Json, is_openapi_30: bool, optional_mark: str) -> None:
         self._document = document
@@ -58,7 +60,7 @@ class _Closure:
         self._pending: list[Pointer] = []
 
     def definitions(self) -> Json:
-        """The schemas referred to by name."""
+        """Return the referenced schemas by name."""
         found: Json = {}
         while self._pending:
             place = self._pending.pop()
@@ -66,7 +68,10 @@ class _Closure:
         return found
 
     def part(self, schema: object, place: Pointer) -> Schema:
-        """A copy of one schema with references to the bundle's definitions. Raises DocumentFault `wire.document`."""
+        """Return a copy of one schema whose references point to the bundle's definitions.
+
+        Raise DocumentFault `wire.document`.
+        """
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, dict):
@@ -91,6 +96,7 @@ class _Closure:
         return result
 
     def _definition_name(self, place: Pointer) -> str:
+        """Return the unique name under `$defs` for the schema at a place."""
         if place not in self._names:
             letters = (char if char.isalnum() or char in "_-." else "_" for char in place[-1])
             plain = "".join(letters)[:_MOST_NAME] or "_"
@@ -114,7 +120,9 @@ class _Closure:
             ]
 
     def _is_optional(self, schema: object) -> bool:
-        """Whether a schema, or the one that it refers to, is marked as not sent in this direction."""
+        """Whether a schema, or the schema that it references, is marked as not sent in this
+        direction.
+        """
         own = object_of(schema)
         reference = keywords.text(own, "$ref")
         if reference is not None:

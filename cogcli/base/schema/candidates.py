@@ -1,4 +1,7 @@
-"""Values that may fit a schema: simple ones, and those at its bounds. The engine decides whether one fits."""
+"""Values that may fit a schema: simple values, and values at its bounds.
+
+The engine decides whether a value fits.
+"""
 
 from __future__ import annotations
 
@@ -34,23 +37,28 @@ _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", 
 
 
 def candidates(schema: object) -> Iterator[object]:
-    """At most 200 values that may fit a schema, the simplest first."""
+    """Yield at most 200 values that may fit a schema, the simplest first."""
     return islice(_CandidateSearch(schema).values(schema, _DEPTH), MAX_VALUES)
 
 
 def types_of(schema: object) -> frozenset[str]:
-    """The types that values of a schema may have, perhaps more; an integer is a number as well."""
+    """Return the types that values of a schema may have, possibly too many.
+
+    An integer is also a number.
+    """
     return _CandidateSearch(schema).types(schema, _DEPTH)
 
 
 class _CandidateSearch:
+    """Searches a schema for values that may fit, in a limited number of steps."""
+
     def __init__(self, root: object) -> None:
         self._root = root
-        self._left = _MAX_STEPS
+        self._steps_left = _MAX_STEPS
         self._types: dict[tuple[int, int], frozenset[str]] = {}
 
     def types(self, schema: object, depth: int) -> frozenset[str]:
-        """The types of one subschema, computed once."""
+        """Return the types that values of one subschema may have. Each subschema is computed once."""
         key = (id(schema), depth)
         if key not in self._types:
             # `id` is safe as a key: every subschema lives as long as the root.
@@ -73,12 +81,12 @@ class _CandidateSearch:
         return found
 
     def values(self, schema: object, depth: int) -> Iterator[object]:
-        """Values of at most `MAX_NODES` nodes that may fit a subschema."""
+        """Yield values of at most `MAX_NODES` nodes that may fit a subschema."""
         return (value for value in self._values(schema, depth) if holds_at_most(value, MAX_NODES))
 
     def _values(self, schema: object, depth: int) -> Iterator[object]:
-        self._left -= 1
-        if self._left < 0:
+        self._steps_left -= 1
+        if self._steps_left < 0:
             return
         own: Json = schema if isinstance(schema, dict) else {}
         yield from _author_values(own)
@@ -92,9 +100,9 @@ class _CandidateSearch:
         types = self.types(own, depth)
         for type in TYPES:
             if type in types and not (type == "integer" and "number" in types):
-                yield from self._of_type(type, own, depth)
+                yield from self._values_of_type(type, own, depth)
 
-    def _of_type(self, type: str, schema: Json, depth: int) -> Iterator[object]:
+    def _values_of_type(self, type: str, schema: Json, depth: int) -> Iterator[object]:
         if type == "array":
             yield from self._arrays(schema, depth)
         elif type == "object":
@@ -128,11 +136,11 @@ class _CandidateSearch:
         yield {**plain, "extra": "x"}
 
     def _first(self, part: object, depth: int) -> object:
-        """The first value of a part, null if there is none."""
+        """Return the first candidate for a subschema, or None if there is none."""
         return next(self.values(part, depth - 1), None)
 
     def _members(self, schema: Json, depth: int) -> tuple[Json, list[str]]:
-        """The properties of an object and the names of the required ones."""
+        """Return the properties of an object and the names of the required properties."""
         properties = keywords.mapping(schema, "properties")
         required = keywords.names(schema, "required")
         for part in applied_parts(self._root, schema) if depth else ():
@@ -143,7 +151,7 @@ class _CandidateSearch:
 
 
 def _declared_types(schema: Json) -> frozenset[str]:
-    """The types that `type`, `enum` and `const` allow together."""
+    """Return the types that `type`, `enum` and `const` allow together."""
     found = frozenset(TYPES)
     if "type" in schema:
         named = keywords.types(schema)
@@ -176,7 +184,7 @@ def _types_of_value(value: object) -> tuple[str, ...]:
 
 
 def _author_values(schema: Json) -> Iterator[object]:
-    """The values that the author wrote into the schema."""
+    """Yield the values that the author wrote into the schema."""
     if "const" in schema:
         yield schema["const"]
     for key in ("enum", "examples"):
@@ -186,7 +194,7 @@ def _author_values(schema: Json) -> Iterator[object]:
 
 
 def _values_at_bounds(type: str, schema: Json) -> Iterator[object]:
-    """Texts and numbers at the bounds of a schema, and next to them."""
+    """Yield texts and numbers at the bounds of a schema, and next to them."""
     if type == "string":
         for key, more in _LENGTHS:
             length = keywords.count(schema, key)

@@ -1,10 +1,14 @@
-"""Whether every value that fits one schema fits another: proved, disproved by an example, or unknown
-(docs/reference/spec-files.md#schemas).
+"""Decides whether every value that fits one schema fits another: proved, disproved by an example,
+or unknown (docs/reference/spec-files.md#schemas).
 
 1. YES is a proof. NO has a value that fits the narrow schema and breaks the wide one.
-2. Without jsonschema-rs only simple cases are decided: equal schemas, bare types, finite choices, disjoint types.
-   Equal are schemas that read the same once their references are followed, recursive ones included.
-3. UNKNOWN: a pattern or schema that cannot be applied, a failure of the library, or a proof that would take too long.
+
+2. Without jsonschema-rs only simple cases are decided: equal schemas, bare types, finite choices,
+disjoint types. Schemas are equal if they read the same after their references are followed. That
+includes recursive schemas.
+
+3. UNKNOWN: a pattern or schema cannot be applied, the library fails, or a proof would take too
+long.
 """
 
 from __future__ import annotations
@@ -34,7 +38,9 @@ _MAX_WORK: Final = 5_000_000
 
 
 class Cover(NamedTuple):
-    """A verdict; `example` of `no` is a value that fits the narrow schema and not the wide one."""
+    """The answer of `covers`. If it is `no`, `example` fits the narrow schema and breaks the wide
+    one.
+    """
 
     verdict: Literal["yes", "no", "unknown"]
     example: object = None
@@ -66,8 +72,8 @@ def disjoint(wide: object, narrow: object) -> bool:
     pair = _normalized_pair(wide, narrow)
     if pair is None:
         return False
-    choices = _choices(narrow)
-    if choices is not None and len(choices) * _work(pair) <= _MAX_WORK:
+    choices = _finite_values(narrow)
+    if choices is not None and len(choices) * _work_per_node(pair) <= _MAX_WORK:
         return not any(fits(narrow, value) and fits(wide, value) for value in choices)
     if types_of(wide).isdisjoint(types_of(narrow)):
         return True
@@ -82,7 +88,7 @@ _Pair = tuple[NormalizedSchema, NormalizedSchema]
 
 
 def _normalized_pair(wide: object, narrow: object) -> _Pair | None:
-    """Both schemas normalized, None where nothing can be proved about them."""
+    """Return both schemas normalized, or None if nothing can be proved about them."""
     if _is_too_large(wide) or _is_too_large(narrow):
         return None
     first, second = normalized(wide), normalized(narrow)
@@ -93,26 +99,28 @@ def _normalized_pair(wide: object, narrow: object) -> _Pair | None:
     return None if unusable else (first, second)
 
 
-def _work(pair: _Pair) -> int:
-    """The work of checking one node of a value by both schemas."""
+def _work_per_node(pair: _Pair) -> int:
+    """Return the work of checking one node of a value against both schemas."""
     return pair[0].work_per_node + pair[1].work_per_node
 
 
 def _simple_cover(pair: _Pair, wide: object, narrow: object) -> Cover | None:
-    """The answer in a simple case, None in any other; `pair` is `wide` and `narrow` normalized."""
+    """Return the answer in a simple case, None otherwise. `pair` is `wide` and `narrow`,
+    normalized.
+    """
     first, second = pair[0].schema, pair[1].schema
     if first is True or first == {}:
         return YES
     if any(reads_same(each, second) for each in (first, *_alternatives(first))):
         return YES
-    choices = _choices(narrow)
+    choices = _finite_values(narrow)
     if choices is not None:
         return _cover_choices(pair, wide, narrow, choices)
     return YES if pair[0].is_bare and types_of(narrow) <= types_of(wide) else None
 
 
 def _cover_choices(pair: _Pair, wide: object, narrow: object, choices: list[object]) -> Cover:
-    if len(choices) * _work(pair) > _MAX_WORK:
+    if len(choices) * _work_per_node(pair) > _MAX_WORK:
         return UNKNOWN
     for value in choices:
         if fits(narrow, value) and not fits(wide, value):
@@ -121,15 +129,15 @@ def _cover_choices(pair: _Pair, wide: object, narrow: object, choices: list[obje
 
 
 def _alternatives(schema: Schema) -> list[Schema]:
-    """Return the schemas one of which a value has to fit; empty if the schema asserts more."""
+    """Return the alternatives of a schema that is only an `anyOf`; empty for any other schema."""
     if not isinstance(schema, dict) or schema.keys() - DEFINITIONS != {"anyOf"}:
         return []
     shared = {key: value for key, value in schema.items() if key in DEFINITIONS}
     return [{**each, **shared} for each in schema["anyOf"] if isinstance(each, dict)]
 
 
-def _choices(schema: object) -> list[object] | None:
-    """Return the values of `const` or `enum`, None without one."""
+def _finite_values(schema: object) -> list[object] | None:
+    """Return the values that `const` or `enum` lists; None if the schema has neither."""
     match schema:
         case {"const": value}:
             return [value]
@@ -141,7 +149,7 @@ def _choices(schema: object) -> list[object] | None:
 
 def _search_counterexample(pair: _Pair, wide: object, narrow: object) -> Cover:
     # Values at the bounds of the wide schema are the likeliest counterexamples.
-    most = max(10, _MAX_WORK // (MAX_NODES * _work(pair)))
+    most = max(10, _MAX_WORK // (MAX_NODES * _work_per_node(pair)))
     for value in islice(chain(candidates(wide), candidates(narrow)), most):
         if fits(narrow, value) and not fits(wide, value):
             return Cover("no", value)
@@ -149,7 +157,9 @@ def _search_counterexample(pair: _Pair, wide: object, narrow: object) -> Cover:
 
 
 def _is_proved(pair: _Pair, *, disjoint: bool) -> bool:
-    """Whether the library proves that the first schema covers the second, or that they are disjoint."""
+    """Whether the library proves that the first schema covers the second, or that they are
+    disjoint.
+    """
     import jsonschema_rs
 
     schemas = [each.schema for each in pair]
@@ -174,22 +184,30 @@ _NOT_MULTIPLIED: Final = DEFINITIONS | {*CHOICES, "unevaluatedItems", "unevaluat
 
 
 def count_parts(schema: object) -> int:
-    """The number of JSON nodes of a schema."""
+    """Return the number of JSON nodes in a schema."""
     return sum(1 for _ in walk_values(schema))
 
 
 def count_alternatives(schema: object) -> int:
-    """The number of ways in which a value may fit a schema, its alternatives multiplied; at most a million."""
+    """Return the number of ways in which a value may fit a schema, at most a million.
+
+    The counts of independent alternatives are multiplied.
+    """
     return _AlternativeCounter(schema).count(schema, 0)
 
 
 class _AlternativeCounter:
+    """Counts the ways in which a value may fit each subschema of a root."""
+
     def __init__(self, root: object) -> None:
         self._root = root
         self._counts: dict[int, int] = {}
 
     def count(self, schema: object, depth: int) -> int:
-        """The ways of one subschema; one in progress or nested deeper than 64 counts as one."""
+        """Return the number of ways to fit one subschema.
+
+        A subschema that is already being counted, or nested deeper than 64 levels, counts as 1.
+        """
         if not isinstance(schema, dict):
             return 1
         counted = self._counts.get(id(schema))

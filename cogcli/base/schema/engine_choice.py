@@ -1,4 +1,5 @@
-"""The engine that applies JSON Schemas: jsonschema-rs, or jsonschema where the other has no wheel (ADR 9).
+"""Chooses the engine that applies JSON Schemas: jsonschema-rs, or jsonschema if jsonschema-rs has
+no wheel (ADR 9).
 
 `COGCLI_SCHEMA_ENGINE` forces one of them.
 """
@@ -17,21 +18,25 @@ _VARIABLE: Final = "COGCLI_SCHEMA_ENGINE"
 
 
 def engine() -> str:
-    """The engine in use: `jsonschema-rs` or `jsonschema`.
+    """Return the engine in use: `jsonschema-rs` or `jsonschema`.
 
-    Raises EnvironmentRefusal `config.key` where `COGCLI_SCHEMA_ENGINE` names another, or one that is not installed.
+    Raise EnvironmentRefusal `config.key` if `COGCLI_SCHEMA_ENGINE` names an unknown engine or one
+    that is not installed.
     """
-    return _engine(os.environ.get(_VARIABLE, ""))
+    return _choose_engine(os.environ.get(_VARIABLE, ""))
 
 
 def require_engine() -> None:
-    """Check `COGCLI_SCHEMA_ENGINE` before a run needs an engine. Raises EnvironmentRefusal `config.key`."""
+    """Check `COGCLI_SCHEMA_ENGINE` before a run needs an engine.
+
+    Raise EnvironmentRefusal `config.key`.
+    """
     if os.environ.get(_VARIABLE):
         engine()
 
 
 @lru_cache(maxsize=4)
-def _engine(forced: str) -> str:
+def _choose_engine(forced: str) -> str:
     if forced == PYTHON:
         return PYTHON
     if forced in ("", RUST) and is_rust_usable():
@@ -46,7 +51,7 @@ def _engine(forced: str) -> str:
 
 
 def engine_key() -> str:
-    """A key of what the choice of an engine depends on, made without loading an engine."""
+    """Return a cache key that changes when another engine may be chosen. No engine is loaded."""
     from importlib.util import find_spec
 
     try:
@@ -57,7 +62,7 @@ def engine_key() -> str:
 
 
 def is_rust_usable() -> bool:
-    """Whether jsonschema-rs is installed, loads, and is of the version whose interface is known."""
+    """Whether jsonschema-rs is installed, loads, and has a supported version."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -1,6 +1,7 @@
-"""The two engines that apply a schema, adapted to give the same breaches at the same places.
+"""Adapters for the two schema engines, so that both report the same breaches at the same places.
 
-Neither loads anything: references stay inside the schema (`normalizer`), the registry is empty.
+Neither engine loads anything: references stay inside the schema (`normalizer`), the registry is
+empty.
 """
 
 from __future__ import annotations
@@ -22,18 +23,25 @@ DIALECT: Final = {"$ref": "https://json-schema.org/draft/2020-12/schema"}
 
 
 class CompiledSchema(NamedTuple):
-    """A schema in an engine. `fits(value)`: whether a value fits; `breaches(value, first)`: all or the first."""
+    """A schema compiled for an engine.
+
+    `fits(value)` returns whether a value fits. `breaches(value, first)` yields all breaches, or the
+    first one.
+    """
 
     fits: Callable[[object], bool]
     breaches: Callable[[object, bool], Iterator[Breach]]
 
 
 class Unusable(Exception):
-    """A schema that the engine refuses."""
+    """The engine refuses a schema."""
 
 
 class _PythonError(Protocol):
-    """What is read of an error of jsonschema. `concerned` is ours: the keys that the error is about."""
+    """The parts of a jsonschema error that this module reads.
+
+    `concerned` is added here: the keys that the error is about.
+    """
 
     validator: str
     validator_value: Any
@@ -46,7 +54,7 @@ class _PythonError(Protocol):
 
 
 class _PythonValidator(Protocol):
-    """What is called of a validator of jsonschema."""
+    """The methods of a jsonschema validator that this module calls."""
 
     def is_type(self, value: object, type: str) -> bool: ...
     def is_valid(self, value: object) -> bool: ...
@@ -58,11 +66,11 @@ _Check = Callable[[_PythonValidator, Any, Any, Json], Iterator[_PythonError]]
 
 
 def compile_python(schema: object) -> CompiledSchema:
-    """A schema compiled for jsonschema. Raises Unusable."""
+    """Return a schema compiled for jsonschema. Raise Unusable."""
     from jsonschema.exceptions import SchemaError
     from referencing import Registry
 
-    validator = _python_class()
+    validator = _extend_python_validator()
     registry: Registry[object] = Registry()
     if schema is DIALECT:
         from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
@@ -81,7 +89,8 @@ def compile_python(schema: object) -> CompiledSchema:
     return CompiledSchema(engine.is_valid, breaches)
 
 
-def _python_class() -> Any:
+def _extend_python_validator() -> Any:
+    """Return the validator class of jsonschema with corrected keyword checks."""
     from jsonschema import Draft202012Validator, validators
 
     theirs: _Check = Draft202012Validator.VALIDATORS["additionalProperties"]
@@ -104,7 +113,7 @@ def _python_class() -> Any:
 
 
 def _unknown_keys(value: Json, schema: Json) -> list[str]:
-    """The keys of an object that its schema does not name."""
+    """Return the keys of an object that its schema does not name."""
     known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
     return [
         key for key in value if key not in known and not any(re.search(p, key) for p in patterns)
@@ -114,7 +123,9 @@ def _unknown_keys(value: Json, schema: Json) -> list[str]:
 def _multiple_of(
     validator: _PythonValidator, divisor: float, value: object, schema: Json
 ) -> Iterator[_PythonError]:
-    """`multipleOf` by decimal value: 0.3 is a multiple of 0.1, which the library's float division denies."""
+    """Check `multipleOf` in decimal: 0.3 is a multiple of 0.1, unlike in the library's float
+    division.
+    """
     from jsonschema import ValidationError
 
     if not validator.is_type(value, "number"):
@@ -126,27 +137,28 @@ def _multiple_of(
 def _unique_items(
     validator: _PythonValidator, unique: bool, value: list[object], schema: Json
 ) -> Iterator[_PythonError]:
-    """`uniqueItems` in linear time; the library compares every pair."""
+    """Check `uniqueItems` in linear time. The library would compare every pair."""
     from jsonschema import ValidationError
 
     if not unique or not validator.is_type(value, "array"):
         return
-    if len(set(map(_identity_of, value))) < len(value):
+    if len(set(map(_hashable_key, value))) < len(value):
         yield ValidationError("")
 
 
-def _identity_of(value: object) -> Hashable:
-    """A hashable value, equal for equal JSON values: 1 equals 1.0, 1 does not equal true."""
+def _hashable_key(value: object) -> Hashable:
+    """Return a hashable key that is equal for equal JSON values: 1 equals 1.0, but not true."""
     if isinstance(value, dict):
-        return dict, frozenset((key, _identity_of(each)) for key, each in value.items())
+        return dict, frozenset((key, _hashable_key(each)) for key, each in value.items())
     if isinstance(value, list):
-        return list, tuple(map(_identity_of, value))
+        return list, tuple(map(_hashable_key, value))
     return isinstance(value, bool), value
 
 
 def _property_names(
     validator: _PythonValidator, names: object, value: Json, schema: Json
 ) -> Iterator[_PythonError]:
+    """Check `propertyNames` and record each key that does not fit."""
     from jsonschema import ValidationError
 
     if validator.is_type(value, "object"):
@@ -159,6 +171,7 @@ def _property_names(
 
 
 def _python_breaches(error: _PythonError) -> Iterator[Breach]:
+    """Yield the breaches that an error of jsonschema reports."""
     place = tuple(error.absolute_path)
     keyword, limit, value = error.validator, error.validator_value, error.instance
     match keyword:
@@ -190,7 +203,10 @@ _KEYWORD_ALIASES: Final = {
 
 
 def compile_rust(schema: Any) -> CompiledSchema:
-    """A schema compiled for jsonschema-rs with its linear-time engine for patterns. Raises Unusable."""
+    """Return a schema compiled for jsonschema-rs with its linear-time engine for patterns.
+
+    Raise Unusable.
+    """
     import jsonschema_rs
 
     try:
@@ -206,15 +222,18 @@ def compile_rust(schema: Any) -> CompiledSchema:
             try:
                 engine.validate(value)
             except jsonschema_rs.ValidationError as error:
-                found = _true_breaches([error])
-        for breach in found or _true_breaches(engine.iter_errors(value)):
+                found = _drop_false_alarms([error])
+        for breach in found or _drop_false_alarms(engine.iter_errors(value)):
             yield breach._replace(place=_exact_place(value, breach.place))
 
     return CompiledSchema(engine.is_valid, breaches)
 
 
 def _exact_place(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
-    """Return the path with object keys as text. jsonschema-rs 0.60 reports keys of digits as numbers."""
+    """Return the path with object keys as text.
+
+    jsonschema-rs 0.60 reports keys of digits as numbers.
+    """
     place: list[str | int] = []
     for part in path:
         own = str(part) if isinstance(value, dict) else part
@@ -223,8 +242,11 @@ def _exact_place(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ..
     return tuple(place)
 
 
-def _true_breaches(found: Iterable[RustError]) -> list[Breach]:
-    """The breaches that hold: next to `additionalProperties: false`, 0.60 also reports present keys as missing."""
+def _drop_false_alarms(found: Iterable[RustError]) -> list[Breach]:
+    """Return the breaches that hold.
+
+    Next to `additionalProperties: false`, jsonschema-rs 0.60 also reports present keys as missing.
+    """
     pairs = [(_rust_breach(error), error.instance) for error in found]
     return [breach for breach, value in pairs if not _is_false_alarm(breach, value)]
 
@@ -234,7 +256,7 @@ def _is_false_alarm(breach: Breach, value: Any) -> bool:
 
 
 def rust_options() -> Json:
-    """Options: fetch nothing, assert no format, run patterns without backtracking."""
+    """Return options that fetch nothing, assert no format, and run patterns without backtracking."""
     import jsonschema_rs
 
     return {
@@ -245,6 +267,7 @@ def rust_options() -> Json:
 
 
 def _rust_breach(error: RustError) -> Breach:
+    """Return the breach that an error of jsonschema-rs reports."""
     import jsonschema_rs
 
     place, kind = tuple(error.instance_path), error.kind

@@ -1,4 +1,6 @@
-"""Whether two schemas read the same once their references are followed: then they accept the same values."""
+"""Decides whether two schemas read the same after their references are followed. Such schemas
+accept the same values.
+"""
 
 from __future__ import annotations
 
@@ -14,47 +16,53 @@ _Pair = tuple[Schema, Schema]
 
 
 class _Different(Exception):
-    """A keyword of two schemas whose values differ."""
+    """The two schemas differ in the value of a keyword."""
 
 
 def reads_same(first: Schema, second: Schema) -> bool:
-    """Whether two normalized schemas are equal but for the names of definitions and for where a reference is. False
-    proves nothing. A pair is compared once, so that recursive schemas end."""
+    """Whether two normalized schemas are equal except for the names of definitions and the places
+    of references.
+
+    False proves nothing. Each pair is compared once, so the comparison of recursive schemas ends.
+    """
     pending, met = [(first, second)], set[tuple[int, int]]()
     while pending:
         one, other = pending.pop()
-        one, other = _followed(one, first), _followed(other, second)
+        one, other = _follow_reference(one, first), _follow_reference(other, second)
         if not (isinstance(one, dict) and isinstance(other, dict)):
             if one is not other:
                 return False
         elif (id(one), id(other)) not in met:
             met.add((id(one), id(other)))
             try:
-                pending += _inner_pairs(one, other)
+                pending += _pair_subschemas(one, other)
             except _Different:
                 return False
     return True
 
 
-def _followed(schema: Schema, root: Schema) -> Schema:
-    """What a schema that is nothing but a reference refers to; references of normalized schemas end. It is no schema
-    if the reference leads through a rewritten pattern."""
+def _follow_reference(schema: Schema, root: Schema) -> Schema:
+    """Return the target if a schema consists of a reference only, else the schema itself.
+
+    Reference chains in normalized schemas always end. The result is not a schema if the reference
+    leads through a rewritten pattern.
+    """
     while isinstance(schema, dict) and schema.keys() - DEFINITIONS == {"$ref"}:
         schema = find_at(root, parse_reference(schema["$ref"]))
     return schema
 
 
-def _inner_pairs(one: Json, other: Json) -> Iterator[_Pair]:
-    """The pairs of subschemas of two schemas. Raises _Different."""
+def _pair_subschemas(one: Json, other: Json) -> Iterator[_Pair]:
+    """Yield the pairs of matching subschemas of two schemas. Raise _Different."""
     keys = one.keys() - DEFINITIONS
     if keys != other.keys() - DEFINITIONS:
         raise _Different
     for key in keys:
-        yield from _keyword_pairs(key, one[key], other[key])
+        yield from _pair_keyword_values(key, one[key], other[key])
 
 
-def _keyword_pairs(key: str, one: Any, other: Any) -> Iterator[_Pair]:
-    """The pairs of subschemas of a keyword. Raises _Different."""
+def _pair_keyword_values(key: str, one: Any, other: Any) -> Iterator[_Pair]:
+    """Yield the pairs of matching subschemas of one keyword. Raise _Different."""
     if key in SINGLE:
         yield one, other
     elif key in MAPS:

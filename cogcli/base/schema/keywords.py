@@ -1,4 +1,7 @@
-"""The keywords of one subschema, read by their types in JSON Schema. A keyword of another type reads as absent."""
+"""Reads the keywords of one subschema by their types in JSON Schema.
+
+A keyword whose value has another type reads as absent.
+"""
 
 from __future__ import annotations
 

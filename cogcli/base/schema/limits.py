@@ -1,5 +1,6 @@
-"""The limits of a JSON Schema fragment in a spec file: local references, bounded size, linear-time patterns
-(docs/reference/spec-files.md#schemas)."""
+"""The limits of a JSON Schema fragment in a spec file: local references, bounded size, linear-time
+patterns (docs/reference/spec-files.md#schemas).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ MAX_DEPTH: Final = 16
 
 
 def faults(schema: object) -> list[tuple[KeyPath, str]]:
-    """The faults of a fragment as (path from its root, message); empty if it is allowed."""
+    """Return the faults of a fragment as (path from its root, message); empty if it is allowed."""
     found: list[tuple[KeyPath, str]] = []
     parts: SubschemaMap = {}
     for path, depth, part in _all_subschemas(schema, (), 1):
@@ -41,6 +42,7 @@ def faults(schema: object) -> list[tuple[KeyPath, str]]:
 def _all_subschemas(
     schema: object, path: KeyPath, depth: int
 ) -> Iterator[tuple[KeyPath, int, object]]:
+    """Yield every subschema with its path and depth."""
     yield path, depth, schema
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return
@@ -62,9 +64,10 @@ def _own_faults(schema: object, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
 
 
 def unsafe_reason(pattern: str) -> str:
-    """Why no engine may run a regular expression in a spec file; empty if it is allowed.
+    """Return why no engine may run a regular expression in a spec file; empty if it is allowed.
 
-    A quantifier inside a repeated group is refused, so that a spec means the same without jsonschema-rs.
+    A quantifier inside a repeated group is refused, so that a spec has the same meaning without
+    jsonschema-rs.
     """
     try:
         nested = _has_nested_quantifier(parse_pattern(pattern), repeated=False)
@@ -76,7 +79,7 @@ def unsafe_reason(pattern: str) -> str:
 
 
 def _has_nested_quantifier(part: RegexPart, *, repeated: bool) -> bool:
-    """Whether a repeated group holds a quantifier. `repeated`: the part itself is in such a group."""
+    """Whether a repeated group contains a quantifier. `repeated`: the part is in such a group."""
     match part:
         case Repetition():
             if repeated and part.least != part.most:

@@ -1,4 +1,6 @@
-"""The members of the objects that fit a schema, and the schema at a path inside such an object."""
+"""Finds the members of the objects that fit a schema, and the schema at a path inside such an
+object.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ _MOST_DIGITS: Final = 6
 
 
 class Members(NamedTuple):
-    """The members of an object. `closed`: no others are allowed. `plain`: nothing else is asserted about members."""
+    """The members that a schema declares for an object.
+
+    `closed`: no other members are allowed. `plain`: the schema asserts nothing else about members.
+    """
 
     properties: Json
     required: frozenset[str]
@@ -26,7 +31,10 @@ class Members(NamedTuple):
 
 
 def members(schema: object) -> Members:
-    """Return the members by a schema, its `$ref` and `allOf`; alternatives are not visited."""
+    """Return the members that a schema declares itself, by `$ref` and by `allOf`.
+
+    Alternatives are not visited.
+    """
     properties: Json = {}
     required: set[str] = set()
     closed, plain = False, True
@@ -41,18 +49,27 @@ def members(schema: object) -> Members:
 
 
 def with_definitions(root: object, part: object) -> object:
-    """A part of a schema as a schema of its own, with the definitions of the root if it refers to any."""
-    if isinstance(root, dict) and "$defs" in root and isinstance(part, dict) and _refers(part):
+    """Return a part of a schema as a self-contained schema.
+
+    The root's definitions are added if the part contains a reference.
+    """
+    if (
+        isinstance(root, dict)
+        and "$defs" in root
+        and isinstance(part, dict)
+        and _has_reference(part)
+    ):
         return {**part, "$defs": root["$defs"]}
     return part
 
 
-def _refers(value: object) -> bool:
+def _has_reference(value: object) -> bool:
+    """Whether a value contains a reference at any depth."""
     return any(isinstance(part, dict) and "$ref" in part for part in walk_values(value))
 
 
 def _same_value_parts(schema: object) -> Iterator[Json]:
-    """A schema and all that applies to the same value by `$ref` and `allOf`."""
+    """Yield a schema and every schema that applies to the same value by `$ref` and `allOf`."""
     pending, seen = [schema], set[int]()
     while pending:
         part = pending.pop(0)
@@ -63,14 +80,20 @@ def _same_value_parts(schema: object) -> Iterator[Json]:
 
 
 def applied_parts(root: object, schema: Json) -> list[object]:
-    """The subschemas of `allOf` and `$ref`, which apply to the same value; references are resolved in `root`."""
+    """Return the subschemas of `allOf` and `$ref`, which apply to the same value.
+
+    References are resolved in `root`.
+    """
     parts = keywords.items(schema, "allOf")
     reference = keywords.text(schema, "$ref")
     return parts if reference is None else [*parts, find_at(root, parse_reference(reference))]
 
 
 class FoundSchema(NamedTuple):
-    """The schema at a path. `maybe`: the value may be absent; `undeclared`: it is neither named nor excluded."""
+    """The schema at a path.
+
+    `maybe`: the value may be absent. `undeclared`: the schema neither names nor excludes the value.
+    """
 
     schema: object
     maybe: bool = False
@@ -96,15 +119,19 @@ _UNSPECIFIED: Final = FoundSchema(True, maybe=True)
 
 
 class _PathSearch:
-    """Steps into a schema, with a bound: alternatives of alternatives multiply at each segment."""
+    """Follows a path into a schema in a limited number of steps.
+
+    Without the limit, nested alternatives would multiply at each segment.
+    """
 
     def __init__(self) -> None:
         self._steps_left = _MAX_STEPS
 
     def step(self, schema: object, segment: str, depth: int) -> FoundSchema | None:
-        """Return the schema one key or index further, by all parts that apply.
+        """Return the schema at one more key or index, combined from all parts that apply.
 
-        It is unrestricted once no step of the whole search is left."""
+        If the search has used up its steps, the result allows every value.
+        """
         self._steps_left -= 1
         if not depth or self._steps_left < 0:
             return _UNRESTRICTED
@@ -118,8 +145,7 @@ class _PathSearch:
     def _step_into_choices(
         self, root: object, choices: list[object], segment: str, depth: int
     ) -> FoundSchema | None:
-        """Return one step into alternatives: the union of those that have the segment, None if none
-        has."""
+        """Return the union of the alternatives that have the segment, or None if none has it."""
         if len(choices) > self._steps_left:
             return FoundSchema(True, maybe=True)
         steps = [self.step(with_definitions(root, each), segment, depth - 1) for each in choices]
@@ -130,7 +156,10 @@ class _PathSearch:
 
 
 def _join_steps(steps: list[FoundSchema | None], *, required: bool) -> FoundSchema | None:
-    """Return the step by all parts of a schema, of which each must hold; None if one of them excludes the segment."""
+    """Return the schema of a segment if all parts of a schema apply.
+
+    Return None if one part excludes the segment.
+    """
     found = [each for each in steps if each is not None]
     if len(found) < len(steps):
         return None
@@ -143,7 +172,10 @@ def _join_steps(steps: list[FoundSchema | None], *, required: bool) -> FoundSche
 
 
 def _join_choices(found: list[FoundSchema], *, complete: bool) -> FoundSchema:
-    """Return the union of the steps into alternatives. `complete`: every alternative has the segment."""
+    """Return the union of the schemas that alternatives have for a segment.
+
+    `complete`: every alternative has the segment.
+    """
     schemas: list[object] = []
     for each in found:
         if each.schema not in schemas:
@@ -159,7 +191,9 @@ def _count_definitions(schema: object) -> int:
 
 
 def _step_into(root: object, part: Json, segment: str) -> FoundSchema | None:
-    """Return one step into a part of a schema; None if it excludes the segment."""
+    """Return the schema of a segment in one part of a schema; None if the part excludes the
+    segment.
+    """
     types = keywords.types(part)
     index = _parse_index(segment) if not types or "array" in types else None
     if types and index is None and "object" not in types:
@@ -170,7 +204,7 @@ def _step_into(root: object, part: Json, segment: str) -> FoundSchema | None:
 
 
 def _parse_index(segment: str) -> int | None:
-    """Return the index that a segment may be."""
+    """Return the list index that a segment spells, or None."""
     is_index = segment.isdecimal() and segment.isascii() and len(segment) <= _MOST_DIGITS
     return int(segment) if is_index else None
 

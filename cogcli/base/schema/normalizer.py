@@ -1,8 +1,14 @@
-"""A schema as the engines get it: what they would read differently is removed or rewritten.
+"""Normalizes a schema for the engines: parts that they would read differently are removed or
+rewritten.
 
-1. Patterns mean the same in both engines; one that cannot be run in linear time is not applied.
-2. `false` becomes `{"not": {}}` except for `unevaluatedItems` and the like: one engine reports a wrong place for it.
-3. References resolve inside the schema, and following them ends.
+1. Patterns have the same meaning in both engines. A pattern that cannot run in linear time is not
+applied.
+
+2. `false` becomes `{"not": {}}` except in `unevaluatedItems` and similar keywords: one engine
+reports a wrong place for it.
+
+3. References resolve inside the schema, and every chain of references ends.
+
 4. `format`, `$id`, `$anchor` and unknown keywords are removed: they assert nothing.
 """
 
@@ -25,16 +31,17 @@ NOTHING: Final[Json] = {"not": {}}
 
 
 def asserts_only_type(schema: object) -> bool:
-    """Whether a schema asserts nothing, or a type alone."""
+    """Whether a schema asserts nothing, or only a type."""
     return schema is True or (isinstance(schema, dict) and schema.keys() <= {"type"})
 
 
 class NormalizedSchema(NamedTuple):
     """A schema for the engine in use.
 
-    `refused_patterns`: the patterns that are not applied. `original_patterns`: a rewritten pattern to that of the
-    author. `work_per_node`: the most comparisons for one node of a value; `steps_per_character`: the most steps of the
-    patterns for one character.
+    `refused_patterns`: the patterns that are not applied. `original_patterns`: the author's pattern
+    by rewritten pattern. `work_per_node`: the maximum number of comparisons for one node of a
+    value. `steps_per_character`: the maximum number of steps that the patterns take for one
+    character.
     """
 
     schema: Schema
@@ -45,12 +52,12 @@ class NormalizedSchema(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """Whether it asserts a type at most."""
+        """Whether the schema asserts nothing, or only a type."""
         return asserts_only_type(self.schema)
 
 
 def normalize(schema: object) -> NormalizedSchema | None:
-    """The schema for the engine in use, None if it cannot be applied."""
+    """Return the schema for the engine in use, None if it cannot be applied."""
     normalizer = _Normalizer()
     try:
         normalized = normalizer.part(schema, ())
@@ -68,21 +75,21 @@ _SIZED_KEYWORDS: Final = ("required", "properties", "dependentRequired", "depend
 
 
 def _work_of(part: object) -> int:
-    """The comparisons that a subschema alone makes for one node."""
+    """Return the number of comparisons that a subschema itself makes for one node."""
     if not isinstance(part, dict):
         return 1
-    named = sum(_size(part[key], scalar=0) for key in _SIZED_KEYWORDS if key in part)
-    choices = sum(_size(each, factor=10) for each in keywords.items(part, "enum"))
+    named = sum(_count_members(part[key], scalar=0) for key in _SIZED_KEYWORDS if key in part)
+    choices = sum(_count_members(each, factor=10) for each in keywords.items(part, "enum"))
     return 1 + named // 8 + choices // 8
 
 
-def _size(value: object, *, factor: int = 1, scalar: int = 1) -> int:
-    """The members of an object or list, each counted `factor` times; `scalar` for any other value."""
+def _count_members(value: object, *, factor: int = 1, scalar: int = 1) -> int:
+    """Return the number of members of an object or list times `factor`; `scalar` for other values."""
     return factor * len(value) if isinstance(value, dict | list) else scalar
 
 
 def _steps_of(part: object) -> int:
-    """The most steps that the patterns of a subschema alone take for one character."""
+    """Return the maximum number of steps that a subschema's own patterns take for one character."""
     if not isinstance(part, dict):
         return 0
     found = [pattern_of(text) for _, text in keywords.patterns(part)]
@@ -90,17 +97,19 @@ def _steps_of(part: object) -> int:
 
 
 class _Malformed(Exception):
-    """A part that is not a schema."""
+    """A part is not a schema."""
 
 
 class _Normalizer:
+    """Normalizes one schema and collects its subschemas and patterns."""
+
     def __init__(self) -> None:
         self.parts: SubschemaMap = {}
         self.original_patterns: dict[str, str] = {}
         self.refused_patterns: list[str] = []
 
     def part(self, schema: object, place: tuple[str, ...]) -> Schema:
-        """One subschema, normalized. Raises _Malformed."""
+        """Return one subschema, normalized. Raise _Malformed."""
         self.parts[place] = schema
         if isinstance(schema, bool):
             return schema or NOTHING
@@ -140,6 +149,7 @@ class _Normalizer:
         return result
 
     def _pattern(self, text: str) -> str | None:
+        """Return the rewritten pattern; None for a pattern that cannot run in linear time."""
         pattern = pattern_of(text)
         if pattern is None:
             self.refused_patterns.append(text)
@@ -154,14 +164,16 @@ class _Normalizer:
 # -- references: each resolves to a subschema, and following them ends -----------------------------------------------
 
 MAX_APPLIED: Final = 10_000
-"""The most subschemas that apply to one node of a value: references can double them at each level."""
+"""The limit subschemas that apply to one node of a value: references can double them at each level."""
 
 SubschemaMap = dict[tuple[str, ...], object]
 """All subschemas of a schema by path, list indices as text."""
 
 
 def reference_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
-    """References that do not resolve, leave the fragment, or form a cycle: (path, message)."""
+    """Return (path, message) for each reference that does not resolve, leaves the fragment, or
+    forms a cycle.
+    """
     found: list[tuple[KeyPath, str]] = []
     for path, part in parts.items():
         for key, target in _references(part):
@@ -174,7 +186,7 @@ def reference_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
 
 
 def _references(part: object) -> Iterator[tuple[str, str]]:
-    """The references of a subschema: (keyword, target)."""
+    """Yield the references of a subschema as (keyword, target)."""
     if isinstance(part, dict):
         for key in REFERENCES:
             target = keywords.text(part, key)
@@ -183,7 +195,10 @@ def _references(part: object) -> Iterator[tuple[str, str]]:
 
 
 def _applied_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
-    """The first subschema that applies to a value endlessly, or to which too many others do: (path, message)."""
+    """Return (path, message) for the first subschema that applies to a value endlessly.
+
+    A subschema to which too many others apply is also a fault. The list is empty if there is none.
+    """
     totals: dict[tuple[str, ...], int] = {}
     for path in parts:
         total = _total_work(path, parts, totals, lambda part: 1, MAX_APPLIED)
@@ -195,7 +210,10 @@ def _applied_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
 
 
 def _most_work_per_node(parts: SubschemaMap, work_of: Callable[[object], int]) -> int:
-    """The most work for one node of a value; `work_of` gives that of one subschema. Only for parts without faults."""
+    """Return the maximum work for one node of a value. `work_of` returns the work of one subschema.
+
+    `parts` must have no faults.
+    """
     totals: dict[tuple[str, ...], int] = {}
     return max((_total_work(path, parts, totals, work_of, 10**9) for path in parts), default=0)
 
@@ -205,10 +223,12 @@ def _total_work(
     parts: SubschemaMap,
     totals: dict[tuple[str, ...], int],
     work_of: Callable[[object], int],
-    most: int,
+    limit: int,
 ) -> int:
-    """The work for one node of a value from `start` on, at most `most + 1`; 0 for an endless cycle. `work_of` gives the
-    work of one subschema."""
+    """Return the work for one node of a value from `start` on, at most `limit + 1`.
+
+    0 means an endless cycle. `work_of` returns the work of one subschema.
+    """
     stack = [start]
     in_progress: set[tuple[str, ...]] = set()
     while stack:
@@ -223,13 +243,13 @@ def _total_work(
         stack.pop()
         in_progress.discard(path)
         totals[path] = min(
-            work_of(parts[path]) + sum(totals[below] for below in next_paths), most + 1
+            work_of(parts[path]) + sum(totals[below] for below in next_paths), limit + 1
         )
     return totals[start]
 
 
 def _same_value_parts(path: tuple[str, ...], part: object) -> Iterator[tuple[str, ...]]:
-    """The paths of the subschemas that apply to the same value as this one."""
+    """Yield the paths of the subschemas that apply to the same value as this one."""
     if not isinstance(part, dict):
         return
     yield from (parse_reference(target) for _, target in _references(part))

@@ -1,10 +1,10 @@
-"""Patterns of schemas in one meaning for every engine (docs/reference/spec-files.md#schemas), and only those
-that never run away (ADR 9).
+r"""Patterns of schemas with the same meaning in every engine
+(docs/reference/spec-files.md#schemas). Only patterns that run in linear time are accepted (ADR 9).
 
-JSON Schema demands ECMA 262; Python's `re` and Rust's `regex` each differ from it in what `\\d`, `\\s`, `.` and `$`
-match and in what must be escaped. So a pattern is parsed once and written again from parts that mean the same to
-both. Rust's engine takes linear time for each of these; Python's backtracks, so that it gets only the patterns that
-`regex_work` shows to take linear time as well.
+JSON Schema demands ECMA 262. Python's `re` and Rust's `regex` differ from it in what `\d`, `\s`,
+`.` and `$` match and in what must be escaped. So a pattern is parsed once and rewritten from parts
+that have the same meaning in both. Rust's engine takes linear time for each of them. Python's
+engine backtracks, so it only gets patterns that `regex_work` proves linear.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ RUST_TEXT: Final = {START: "^", END: "$", EDGE: r"(?-u:\b)", NO_EDGE: r"(?-u:\B)
 
 
 def text_of(part: RegexPart, dialect: dict[str, str]) -> str:
-    """A part as a regular expression with the anchors of a dialect."""
+    """Return a part as a regular expression with the anchors of a dialect."""
     match part:
         case Chars(((first, last),)) if first == last:
-            return _escaped(first)
+            return _escape_character(first)
         case Chars(ranges):
-            return f"[{''.join(_range(*each) for each in ranges)}]"
+            return f"[{''.join(_render_range(*each) for each in ranges)}]"
         case Anchor(kind):
             return dialect[kind]
         case Sequence(parts):
@@ -54,11 +54,17 @@ def text_of(part: RegexPart, dialect: dict[str, str]) -> str:
             return f"(?:{text_of(part.part, dialect)}){{{part.least},{most}}}{lazy}"
 
 
-def _range(first: int, last: int) -> str:
-    return _escaped(first) if first == last else f"{_escaped(first)}-{_escaped(last)}"
+def _render_range(first: int, last: int) -> str:
+    """Return a range of code points as it appears inside brackets."""
+    return (
+        _escape_character(first)
+        if first == last
+        else f"{_escape_character(first)}-{_escape_character(last)}"
+    )
 
 
-def _escaped(code: int) -> str:
+def _escape_character(code: int) -> str:
+    """Return a character as regular expression text, escaped if necessary."""
     if code < 32 or code == 127:
         return f"\\x{code:02x}"
     char = chr(code)
@@ -72,7 +78,10 @@ MAX_SIZE: Final = 20_000
 
 
 class Pattern(NamedTuple):
-    """A pattern in the words of the engine in use. `steps`: the most steps of that engine for one character."""
+    """A pattern rewritten for the engine in use.
+
+    `steps`: the maximum number of steps that this engine takes for one character.
+    """
 
     text: str
     steps: int
@@ -86,18 +95,25 @@ class _CompiledPattern(NamedTuple):
 
 
 def pattern_of(text: str) -> Pattern | None:
-    """The pattern of a schema's text; None if it is malformed, or the engine in use cannot run it in linear time."""
+    """Return the rewritten pattern of a schema's text.
+
+    Return None if the text is malformed, or the engine in use cannot run it in linear time.
+    """
     return _compile(text, engine()).pattern
 
 
 def refusal(text: str, *, backtracking: bool = False) -> str:
-    """Why the engine in use, or one that backtracks, cannot run a pattern in linear time; empty if it can."""
+    """Return why a pattern cannot run in linear time; empty if it can.
+
+    With `backtracking`, the reason is for an engine that backtracks, otherwise for the engine in
+    use.
+    """
     return _compile(text, PYTHON if backtracking else engine()).refusal
 
 
 @lru_cache(maxsize=64)
 def parse_pattern(text: str) -> RegexPart:
-    """The parts of a pattern. Raises UnsupportedRegex for one that no engine may run."""
+    """Return the parsed form of a pattern. Raise UnsupportedRegex if no engine may run it."""
     if len(text) > MAX_LENGTH:
         raise UnsupportedRegex(f"longer than {MAX_LENGTH:,} characters")
     try:
@@ -109,23 +125,23 @@ def parse_pattern(text: str) -> RegexPart:
 
 
 @lru_cache(maxsize=2048)
-def _compile(text: str, used: str) -> _CompiledPattern:
+def _compile(text: str, engine_name: str) -> _CompiledPattern:
     try:
-        return _CompiledPattern(_pattern_for(parse_pattern(text), used))
+        return _CompiledPattern(_pattern_for(parse_pattern(text), engine_name))
     except UnsupportedRegex as error:
         return _CompiledPattern(None, str(error))
     except RecursionError:
         return _CompiledPattern(None, "nested too deeply")
 
 
-def _pattern_for(part: RegexPart, used: str) -> Pattern:
-    """The pattern for the engine that is used. Raises UnsupportedRegex."""
+def _pattern_for(part: RegexPart, engine_name: str) -> Pattern:
+    """Return the pattern rewritten for an engine. Raise UnsupportedRegex."""
     part = trim_ends(part)
     size = count_characters(part)
     shown = most_steps(part)
     if size > MAX_SIZE:
         raise UnsupportedRegex(f"asks for more than {MAX_SIZE:,} characters")
-    if used == RUST:
+    if engine_name == RUST:
         rust = text_of(part, RUST_TEXT)
         if not _compiles(rust):
             raise UnsupportedRegex("too large for the engine that runs it")
@@ -138,6 +154,7 @@ def _pattern_for(part: RegexPart, used: str) -> Pattern:
 
 
 def _compiles(pattern: str) -> bool:
+    """Whether jsonschema-rs accepts a pattern."""
     import jsonschema_rs
 
     try:

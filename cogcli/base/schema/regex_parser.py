@@ -1,4 +1,6 @@
-"""Regular expressions as parts that mean the same in every engine: characters, anchors, choices, repetitions."""
+"""Regular expressions, parsed into parts that mean the same in every engine: characters, anchors,
+choices, repetitions.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,18 @@ NO_EDGE: Final = "no edge"
 
 @dataclass(frozen=True, slots=True)
 class Chars:
-    """One character out of ranges, which are sorted, disjoint, and without surrogates."""
+    """One character from ranges of code points. The ranges are sorted, disjoint, and without
+    surrogates.
+    """
 
     ranges: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A position between characters: the start or end of the text, a word boundary or none."""
+    """A position between characters: the start or end of the text, or a word boundary or its
+    absence.
+    """
 
     kind: str
 
@@ -50,14 +56,14 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several parts."""
+    """A choice between parts."""
 
     parts: tuple[RegexPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A part repeated; `most` None is unbounded."""
+    """A repeated part. If `most` is None, the number of repetitions is unbounded."""
 
     part: RegexPart
     least: int
@@ -69,11 +75,14 @@ RegexPart = Chars | Anchor | Sequence | Choice | Repetition
 
 
 class UnsupportedRegex(Exception):
-    """A text that is not a regular expression, or one with a construct that some engine lacks."""
+    """The text is not a regular expression, or some engine lacks one of its constructs."""
 
 
 def parse_regex(text: str) -> RegexPart:
-    """The parts of a regular expression. Raises UnsupportedRegex; RecursionError for one nested too deeply."""
+    """Return a regular expression as a tree of parts.
+
+    Raise UnsupportedRegex, or RecursionError if it is nested too deeply.
+    """
     import re._parser as parser  # type: ignore[import-not-found]
 
     try:
@@ -103,6 +112,7 @@ _NO_LIKE: Final = {
 
 
 def _part(name: str, argument: Any, flags: int) -> RegexPart:
+    """Return one parsed element of Python's regular expression parser as a part."""
     if name == "LITERAL":
         return _chars([(argument, argument)], flags)
     if name == "NOT_LITERAL":
@@ -129,6 +139,7 @@ def _part(name: str, argument: Any, flags: int) -> RegexPart:
 
 
 def _members(argument: Any, flags: int) -> RegexPart:
+    """Return the class of characters that a bracket expression lists."""
     found: Ranges = []
     negated = False
     for operation, value in argument:
@@ -152,7 +163,7 @@ def _members(argument: Any, flags: int) -> RegexPart:
 
 
 def _ignore_case(ranges: Ranges, flags: int) -> Ranges:
-    """The ranges, with the other case of each letter if the flags ignore case."""
+    """Return the ranges, with the other case of each letter added if the flags ignore case."""
     if not flags & re.IGNORECASE:
         return ranges
     if sum(last - first + 1 for first, last in ranges) > _EITHER_CASE:
@@ -175,7 +186,7 @@ def _chars(ranges: Ranges, flags: int) -> Chars:
 
 
 def merge_ranges(ranges: Ranges) -> Ranges:
-    """The same characters as sorted ranges that neither overlap nor touch."""
+    """Return the same characters as sorted ranges that neither overlap nor touch."""
     found: Ranges = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:
@@ -186,7 +197,7 @@ def merge_ranges(ranges: Ranges) -> Ranges:
 
 
 def complement(ranges: Ranges) -> Ranges:
-    """All other characters."""
+    """Return the ranges of all characters outside the given ranges."""
     rest: Ranges = []
     begin = 0
     for first, last in sorted(ranges):

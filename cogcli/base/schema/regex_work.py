@@ -1,8 +1,10 @@
-"""The work of a regular expression, and whether a backtracking engine takes linear time for it.
+"""Estimates the work of a regular expression, and decides whether a backtracking engine runs it in
+linear time.
 
-Backtracking is linear where the next character decides between alternatives: all but one fail at once. It is linear
-with a factor for a small number of alternatives, and for one unbounded repetition before parts of bounded width. Any
-other expression is not shown to be linear, even if it is.
+Backtracking is linear if the next character decides between alternatives: all but one fail at once.
+It is also linear, with a larger factor, for a small number of alternatives, and for one unbounded
+repetition before parts of bounded width. Any other expression is treated as not linear, even if it
+is.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ MAX_STEPS: Final = 1_000
 
 
 def count_characters(part: RegexPart) -> int:
-    """The number of characters and classes in a part, its repetitions expanded."""
+    """Return the number of characters and classes in a part with its repetitions expanded."""
     match part:
         case Sequence(parts) | Choice(parts):
             return 1 + sum(map(count_characters, parts))
@@ -39,15 +41,20 @@ def count_characters(part: RegexPart) -> int:
 
 
 def trim_ends(part: RegexPart) -> RegexPart:
-    """A part found in the same texts: repetitions at its ends are reduced to their minimum."""
+    """Return a part that is found in the same texts, with repetitions at its ends reduced to their
+    minimum.
+    """
     if isinstance(part, Choice):
         return Choice(tuple(map(_trim_part, part.parts)))
     return _trim_part(part)
 
 
 def most_steps(part: RegexPart) -> int | None:
-    """The most steps of a backtracking engine for one character when it searches a text for a part; None where linear
-    time is not shown."""
+    """Return the maximum number of steps per character when a backtracking engine searches for a
+    part.
+
+    Return None if linear time cannot be proved.
+    """
     branches = part.parts if isinstance(part, Choice) else (part,)
     try:
         steps = sum(map(_search_steps, branches))
@@ -57,22 +64,25 @@ def most_steps(part: RegexPart) -> int | None:
 
 
 class _NotLinear(Exception):
-    """It may take more than linear time."""
+    """The part may take more than linear time."""
 
 
-class _After(NamedTuple):
-    """What may follow a part: its first characters, whether it always succeeds, its greatest width."""
+class _Continuation(NamedTuple):
+    """What follows a part: its possible first characters, whether it always matches, its maximum
+    width.
+    """
 
     begins: tuple[tuple[int, int], ...]
     succeeds: bool
     width: float
 
 
-_NOTHING: Final = _After((), True, 0)
+_NOTHING: Final = _Continuation((), True, 0)
 
 
 def _search_steps(part: RegexPart) -> float:
-    steps = _steps(part, _NOTHING, repeated=False)
+    """Return the number of steps per character of a search for a part at every position."""
+    steps = _count_steps(part, _NOTHING, repeated=False)
     match part:
         case Anchor(kind=regex_parser.START) | Sequence((Anchor(kind=regex_parser.START), *_)):
             return steps  # it is tried at one position only
@@ -81,6 +91,7 @@ def _search_steps(part: RegexPart) -> float:
 
 
 def _trim_part(part: RegexPart) -> RegexPart:
+    """Return a part without the optional repetitions at its start and end."""
     parts = part.parts if isinstance(part, Sequence) else (part,)
     while parts and (trimmed := _trim_repetition(parts[0])) is not None:
         parts = (*trimmed, *parts[1:])
@@ -90,19 +101,25 @@ def _trim_part(part: RegexPart) -> RegexPart:
 
 
 def _trim_repetition(part: RegexPart) -> tuple[RegexPart, ...] | None:
-    """The least number of repetitions, no part if that is none; None for a part without a choice of number."""
+    """Return a repetition reduced to its minimum number, empty if the minimum is 0.
+
+    Return None for a part that is not a repetition, or whose number is fixed.
+    """
     if not isinstance(part, Repetition) or part.least == part.most:
         return None
     return (Repetition(part.part, part.least, part.least, False),) if part.least else ()
 
 
-def _steps(part: RegexPart, after: _After, *, repeated: bool) -> float:
-    """The number of ways to match a part before `after`. `repeated`: whether it is inside a repetition."""
+def _count_steps(part: RegexPart, after: _Continuation, *, repeated: bool) -> float:
+    """Return the number of ways to match a part before `after`.
+
+    `repeated`: whether the part is inside a repetition.
+    """
     found: float = 1
     match part:
         case Sequence(parts):
             for each in reversed(parts):
-                found *= _steps(each, after, repeated=repeated)
+                found *= _count_steps(each, after, repeated=repeated)
                 after = _prepend(each, after)
         case Choice():
             found = _choice_steps(part, after, repeated=repeated)
@@ -113,48 +130,50 @@ def _steps(part: RegexPart, after: _After, *, repeated: bool) -> float:
     return found
 
 
-def _choice_steps(part: Choice, after: _After, *, repeated: bool) -> float:
-    steps = [_steps(each, after, repeated=repeated) for each in part.parts]
+def _choice_steps(part: Choice, after: _Continuation, *, repeated: bool) -> float:
+    steps = [_count_steps(each, after, repeated=repeated) for each in part.parts]
     begins = [_prepend(each, after).begins for each in part.parts]
-    if not any(_overlap(one, other) for one, other in combinations(begins, 2)):
+    if not any(_share_character(one, other) for one, other in combinations(begins, 2)):
         return max(steps)
     if repeated:
         raise _NotLinear
     return sum(steps)
 
 
-def _repetition_steps(part: Repetition, after: _After, *, repeated: bool) -> float:
+def _repetition_steps(part: Repetition, after: _Continuation, *, repeated: bool) -> float:
     many = part.most is None or part.most > 1
     if many and _widths(part.part)[0] == 0:
         raise _NotLinear
-    inner = _steps(part.part, _after_inner(part, after), repeated=repeated or many)
+    inner = _count_steps(
+        part.part, _continuation_of_iteration(part, after), repeated=repeated or many
+    )
     if part.least == part.most:
         return int(int(inner) ** part.least)
     begins = _prepend(part.part, after).begins
-    if after.succeeds or not _overlap(begins, after.begins):
+    if after.succeeds or not _share_character(begins, after.begins):
         return inner
     if repeated:
         raise _NotLinear
     return inner * ((after.width if part.most is None else part.most - part.least) + 1)
 
 
-def _after_inner(part: Repetition, after: _After) -> _After:
-    """What follows one iteration: another one, or what follows the repetition."""
+def _continuation_of_iteration(part: Repetition, after: _Continuation) -> _Continuation:
+    """Return what can follow one iteration: another iteration, or `after`."""
     if part.most == 1:
         return after
     begins = _union(_prepend(part.part, after).begins, after.begins)
-    return _After(begins, after.succeeds and part.least <= 1, _widths(part)[1] + after.width)
+    return _Continuation(begins, after.succeeds and part.least <= 1, _widths(part)[1] + after.width)
 
 
-def _prepend(part: RegexPart, after: _After) -> _After:
-    """What follows the part before this one: this part, then `after`."""
+def _prepend(part: RegexPart, after: _Continuation) -> _Continuation:
+    """Return the continuation that consists of this part, then `after`."""
     least, most = _widths(part)
     width = most + after.width
     match part:
         case Chars(ranges):
-            return _After(ranges, False, width)
+            return _Continuation(ranges, False, width)
         case Anchor(kind):
-            return _After(() if kind == END else after.begins, False, width)
+            return _Continuation(() if kind == END else after.begins, False, width)
         case Sequence(parts):
             for each in reversed(parts):
                 after = _prepend(each, after)
@@ -162,16 +181,18 @@ def _prepend(part: RegexPart, after: _After) -> _After:
         case Choice(parts):
             found = [_prepend(each, after) for each in parts]
             begins = _union(*(each.begins for each in found))
-            return _After(begins, any(each.succeeds for each in found), width)
+            return _Continuation(begins, any(each.succeeds for each in found), width)
         case Repetition():
             begins = () if part.most == 0 else _prepend(part.part, after).begins
             if least == 0:
-                return _After(_union(begins, after.begins), after.succeeds, width)
-            return _After(begins, False, width)
+                return _Continuation(_union(begins, after.begins), after.succeeds, width)
+            return _Continuation(begins, False, width)
 
 
 def _widths(part: RegexPart) -> tuple[int, float]:
-    """The fewest and the most characters that a part matches; infinite is unbounded."""
+    """Return the minimum and maximum number of characters that a part matches. The maximum may be
+    infinite.
+    """
     match part:
         case Chars():
             return 1, 1
@@ -198,7 +219,7 @@ def _union(*ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     return tuple(regex_parser.merge_ranges([each for some in ranges for each in some]))
 
 
-def _overlap(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:
+def _share_character(one: tuple[tuple[int, int], ...], other: tuple[tuple[int, int], ...]) -> bool:
     """Whether two sorted classes share a character."""
     first, second = 0, 0
     while first < len(one) and second < len(other):

@@ -1,8 +1,12 @@
-"""A value that fits a JSON Schema: the author's own where there is one, else the smallest.
+"""Finds a value that fits a JSON Schema: the author's own value if there is one, else the smallest.
 
-1. In this order: `example`, `examples`, `default`, `const`, `enum`; else made from the keywords.
-2. Objects get their required members, lists their least number of elements, texts their least length.
-3. Every value is checked by the schema before it is returned.
+1. The sources in order: `example`, `examples`, `default`, `const`, `enum`, then values built from
+the keywords.
+
+2. Objects get their required members, lists their minimum number of elements, texts their minimum
+length.
+
+3. Every value is checked against the schema before it is returned.
 """
 
 from __future__ import annotations
@@ -43,7 +47,7 @@ class NoSample(Exception):
 
 def sample(schema: object) -> Any:
     """Return a value that fits a schema of 2020-12 whose references stay inside it. Raise NoSample."""
-    found = next(_Search(schema, 0, [_MOST_LOOKS]).fitting(), _NOTHING)
+    found = next(_SampleSearch(schema, 0, [_MOST_LOOKS]).fitting(), _NOTHING)
     if found is _NOTHING:
         raise NoSample("no value was found that fits the schema")
     return deep_copy(found)
@@ -52,39 +56,41 @@ def sample(schema: object) -> Any:
 _NOTHING: Final = object()
 
 
-class _Search:
-    """The search for a value of `root`, at this depth and with `left` steps of the whole search: a short schema can
-    have an endless number of values."""
+class _SampleSearch:
+    """Searches for a value of `root` at one depth.
 
-    def __init__(self, root: object, depth: int, left: list[int]) -> None:
+    All searches share `steps_left`, because a short schema can have an endless number of values.
+    """
+
+    def __init__(self, root: object, depth: int, steps_left: list[int]) -> None:
         self._schema = root
         self._root = object_of(root)
         self._depth = depth
-        self._left = left
+        self._steps_left = steps_left
 
     def fitting(self) -> Iterator[object]:
-        """The values found, the likeliest first."""
+        """Yield values that fit, the likeliest first."""
         return (value for value in self._candidates(self._schema) if fits(self._schema, value))
 
-    def _inner(self, part: object) -> _Search:
-        """The search for a part of a schema, as one of its own with the definitions of the root."""
+    def _search_part(self, part: object) -> _SampleSearch:
+        """Return the search for a part of a schema, with the definitions of the root."""
         own: Json = part if isinstance(part, dict) else {} if part else {"not": {}}
         kept = {
             key: value for key, value in self._root.items() if key in _SHARED and key not in own
         }
-        return _Search({**own, **kept}, self._depth + 1, self._left)
+        return _SampleSearch({**own, **kept}, self._depth + 1, self._steps_left)
 
     def _first(self, part: object) -> object:
-        """The first value that fits a part of a schema, `_NOTHING` if none is found."""
-        return next(self._inner(part).fitting(), _NOTHING)
+        """Return the first value that fits a part of a schema; `_NOTHING` if none is found."""
+        return next(self._search_part(part).fitting(), _NOTHING)
 
     def _is_used_up(self, schema: Json) -> bool:
-        """Whether to stop; a schema with many definitions costs more steps."""
-        self._left[0] -= 1 + len(keywords.mapping(schema, "$defs")) // 10
-        return self._left[0] < 0
+        """Use up steps, and return whether none is left. More definitions cost more steps."""
+        self._steps_left[0] -= 1 + len(keywords.mapping(schema, "$defs")) // 10
+        return self._steps_left[0] < 0
 
     def _candidates(self, schema: object) -> Iterator[object]:
-        """Values to try, the likeliest to fit first."""
+        """Yield values to try, the likeliest to fit first."""
         if not isinstance(schema, dict):
             yield from () if schema is False else (None,)
             return
@@ -93,15 +99,15 @@ class _Search:
         yield from _author_values(schema)
         schema = _resolve(schema, self._root)
         yield from _author_values(schema)
-        deeper = _Search(self._root, self._depth + 1, self._left)
+        deeper = _SampleSearch(self._root, self._depth + 1, self._steps_left)
         for keyword in ("oneOf", "anyOf"):
             for option in keywords.items(schema, keyword):
-                yield from deeper._candidates(_merge(_without(schema, keyword), option))
+                yield from deeper._candidates(_merge(_drop_keyword(schema, keyword), option))
         for kind in _kinds(schema):
-            yield from self._of_kind(kind, schema)
+            yield from self._values_of_type(kind, schema)
         yield from _SPARE
 
-    def _of_kind(self, kind: str, schema: Json) -> Iterator[object]:
+    def _values_of_type(self, kind: str, schema: Json) -> Iterator[object]:
         match kind:
             case "object":
                 yield from self._object(schema)
@@ -135,7 +141,7 @@ class _Search:
         made: list[object] = []
         for number in range(min(_least_items(schema), _MOST_ITEMS)):
             part = fixed[number] if number < len(fixed) else more
-            found = self._inner(part)._distinct(made) if schema.get("uniqueItems") else None
+            found = self._search_part(part)._distinct(made) if schema.get("uniqueItems") else None
             made.append(self._first(part) if found is None else found)
             if made[-1] is _NOTHING:
                 return
@@ -143,7 +149,7 @@ class _Search:
             yield made
 
     def _distinct(self, taken: list[object]) -> object:
-        """Return a value that fits and is not taken, None if none is found."""
+        """Return a fitting value that is not in `taken`; None if none is found."""
         first = keywords.count(self._root, "minimum") or 0
         numbers = range(first, first + len(taken) + 2)
         texts = (f"a{n}" for n in range(len(taken) + 2))
@@ -156,7 +162,7 @@ class _Search:
 
 
 def _kinds(schema: Json) -> list[str]:
-    """The types to try, null last. If a schema names no type, its keywords imply one."""
+    """Return the types to try, null last. If a schema names no type, its keywords imply one."""
     one = keywords.text(schema, "type")
     named = keywords.names(schema, "type") if one is None else [one]
     implied = (kind for kind, words in _IMPLYING.items() if not schema.keys().isdisjoint(words))
@@ -164,7 +170,7 @@ def _kinds(schema: Json) -> list[str]:
 
 
 def _member_names(schema: Json) -> list[str]:
-    """The required members of an object, then as many others as `minProperties` demands."""
+    """Return the required members of an object, then as many others as `minProperties` demands."""
     wanted = keywords.count(schema, "minProperties") or 0
     required = dict.fromkeys(keywords.names(schema, "required"))
     others = [name for name in keywords.mapping(schema, "properties") if name not in required]
@@ -181,7 +187,7 @@ def _least_items(schema: Json) -> int:
 
 
 def _author_values(schema: Json) -> Iterator[object]:
-    """The values that the author wrote into the schema."""
+    """Yield the values that the author wrote into the schema."""
     if "example" in schema:
         yield schema["example"]
     yield from keywords.items(schema, "examples")
@@ -192,25 +198,31 @@ def _author_values(schema: Json) -> Iterator[object]:
 
 
 def _resolve(schema: Json, root: object) -> Json:
-    """The schema with its reference and `allOf` folded in; a reference that does not resolve restricts nothing."""
+    """Return the schema with its reference and `allOf` merged in.
+
+    A reference that does not resolve restricts nothing.
+    """
     for _ in range(_DEEPEST):
         reference, parts = keywords.text(schema, "$ref"), keywords.items(schema, "allOf")
         if reference is not None:
             target = find_at(root, parse_reference(reference))
-            schema = _merge(_without(schema, "$ref"), {} if target is NOWHERE else target)
+            schema = _merge(_drop_keyword(schema, "$ref"), {} if target is NOWHERE else target)
         elif parts:
-            schema = reduce(_merge, parts, _without(schema, "allOf"))
+            schema = reduce(_merge, parts, _drop_keyword(schema, "allOf"))
         else:
             break
     return schema
 
 
-def _without(schema: Json, keyword: str) -> Json:
+def _drop_keyword(schema: Json, keyword: str) -> Json:
     return {key: value for key, value in schema.items() if key != keyword}
 
 
 def _merge(first: Json, second: object) -> Json:
-    """One schema of two that both apply, as far as their keywords can be merged; the final check decides."""
+    """Return one schema from two schemas that both apply, as far as their keywords can be merged.
+
+    The final check decides whether a value fits.
+    """
     if not isinstance(second, dict):
         return first
     merged = {**first, **second}
@@ -276,7 +288,7 @@ _FORMATS: Final = {
 
 
 def _number(schema: Json, *, whole: bool) -> Iterator[int | float]:
-    """The number nearest to zero within the bounds that is a multiple of `multipleOf`."""
+    """Yield the number nearest to zero within the bounds that is a multiple of `multipleOf`."""
     step = keywords.number(schema, "multipleOf") or 1
     bounds = [(keywords.number(schema, keyword), upwards) for keyword, upwards in _BOUNDS]
     known = [(bound, upwards) for bound, upwards in bounds if bound is not None]
@@ -298,7 +310,7 @@ _BOUNDS: Final = (
 
 
 def _multiples_at(bound: float, step: float, *, upwards: bool) -> Iterator[float]:
-    """The first two multiples of `step` from a bound, as far as they are finite."""
+    """Yield the first two finite multiples of `step` from a bound."""
     quotient = bound / step
     if math.isfinite(quotient):
         count = math.ceil(quotient) if upwards else math.floor(quotient)
@@ -310,14 +322,14 @@ _PRINTABLE: Final = "".join(map(chr, range(33, 127))) + " "
 
 
 class _NoText(Exception):
-    """A construct that no sample is made for, or a sample that would be too long."""
+    """No sample can be built for a construct, or the sample would be too long."""
 
 
 def sample_text(pattern: str, *, repeats: int = 0) -> str | None:
-    """Return a text that the pattern matches, each repetition `repeats` times more often than its
-    minimum.
+    """Return a text that the pattern matches; None if no such text can be built.
 
-    None if none can be made."""
+    Each repetition occurs `repeats` times more often than its minimum.
+    """
     if refusal(pattern):
         return None
     try:

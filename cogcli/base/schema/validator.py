@@ -1,5 +1,6 @@
-"""The one place that applies JSON Schema (docs/reference/spec-files.md#schemas): the same answer with both engines,
-in bounded time."""
+"""Applies JSON Schema, with the same result in both engines and in bounded time
+(docs/reference/spec-files.md#schemas). No other module applies one.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +37,13 @@ _MAX_WORK_FOR_ALL: Final = 50_000
 
 
 def errors(schema: object, value: object) -> list[tuple[str, str]]:
-    """Return the breaches of a schema by a value, as (slash path, message); at most 20, empty if it
+    """Return the breaches of a schema by a value as (slash path, message), at most 20; empty if it
     fits.
 
-    A schema that cannot be applied gives `UNUSABLE` for every value, a check that would take too
-    long `TOO_MUCH`."""
-    ready = _compiled(orjson.dumps(schema), engine())
+    A schema that cannot be applied yields `UNUSABLE` for every value. A check that would take too
+    long yields `TOO_MUCH`.
+    """
+    ready = _compile(orjson.dumps(schema), engine())
     if ready is None:
         return [("", UNUSABLE)]
     if _exceeds_max_work(ready, value):
@@ -62,15 +64,16 @@ def errors(schema: object, value: object) -> list[tuple[str, str]]:
 
 
 def refused_patterns(schema: object) -> tuple[str, ...]:
-    """Return a message per pattern that cannot run in bounded time. No check applies these
-    patterns."""
+    """Return a message for each pattern that cannot run in bounded time. Checks do not apply these
+    patterns.
+    """
     ready = normalized(schema)
     return tuple(map(_refusal_text, ready.refused_patterns)) if ready is not None else ()
 
 
 def is_usable(schema: object) -> bool:
     """Whether a schema can be applied, apart from its patterns."""
-    return _compiled(orjson.dumps(schema), engine()) is not None
+    return _compile(orjson.dumps(schema), engine()) is not None
 
 
 def _refusal_text(pattern: str) -> str:
@@ -79,24 +82,26 @@ def _refusal_text(pattern: str) -> str:
 
 
 def fits(schema: object, value: object) -> bool:
-    """Whether a value fits a schema; False also where that cannot be checked."""
-    ready = _compiled(orjson.dumps(schema), engine())
+    """Whether a value fits a schema; False if that cannot be checked."""
+    ready = _compile(orjson.dumps(schema), engine())
     if ready is None or _exceeds_max_work(ready, value):
         return False
     return ready.compiled.fits(value)
 
 
 def invalid(schema: object) -> list[_Message]:
-    """Return the breaches of the meta-schema of 2020-12 by a schema, as (path, message); at most
-    20, empty if it is valid."""
-    return _first_messages(_compiled_meta(engine()).breaches(schema, False), schema)
+    """Return the breaches of the 2020-12 meta-schema by a schema as (path, message).
+
+    At most 20 breaches are returned; empty if the schema is valid.
+    """
+    return _first_messages(_compile_meta_schema(engine()).breaches(schema, False), schema)
 
 
 _Message = tuple[tuple[str | int, ...], str]
 
 
 def _first_messages(breaches: Iterator[Breach], value: object) -> list[_Message]:
-    """Return the places and messages of breaches, list items in the order of their numbers; at most 20."""
+    """Return the places and messages of at most 20 breaches, with list items in numerical order."""
     messages = {
         (breach.place, text_of(breach, _value_at(value, breach.place)))
         for breach in islice(breaches, _MAX_BREACHES)
@@ -105,7 +110,7 @@ def _first_messages(breaches: Iterator[Breach], value: object) -> list[_Message]
 
 
 class _CompiledSchema(NamedTuple):
-    """A schema in the engine in use, and the most work of one check."""
+    """A schema compiled for the engine in use, with the maximum work of one check."""
 
     compiled: CompiledSchema
     normalized: NormalizedSchema
@@ -113,9 +118,9 @@ class _CompiledSchema(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _compiled(schema: bytes, engine: str) -> _CompiledSchema | None:
-    """The schema in that engine, None if it cannot be applied."""
-    ready = _normalized(schema, engine)
+def _compile(schema: bytes, engine: str) -> _CompiledSchema | None:
+    """Return the schema compiled for an engine; None if it cannot be applied."""
+    ready = _normalize(schema, engine)
     if ready is None:
         return None
     try:
@@ -126,18 +131,21 @@ def _compiled(schema: bytes, engine: str) -> _CompiledSchema | None:
 
 
 def normalized(schema: object) -> NormalizedSchema | None:
-    """Return the schema normalized for the engine in use, None if it cannot be applied."""
-    return _normalized(orjson.dumps(schema), engine())
+    """Return the schema normalized for the engine in use; None if it cannot be applied."""
+    return _normalize(orjson.dumps(schema), engine())
 
 
 @lru_cache(maxsize=512)
-def _normalized(schema: bytes, engine: str) -> NormalizedSchema | None:
-    """The schema normalized, None if it cannot be applied. The engine is part of the key: patterns depend on it."""
+def _normalize(schema: bytes, engine: str) -> NormalizedSchema | None:
+    """Return the normalized schema; None if it cannot be applied.
+
+    The engine is part of the cache key, because patterns depend on it.
+    """
     return normalize(orjson.loads(schema))
 
 
 @lru_cache(maxsize=2)
-def _compiled_meta(engine: str) -> CompiledSchema:
+def _compile_meta_schema(engine: str) -> CompiledSchema:
     return compile_rust(DIALECT) if engine == RUST else compile_python(DIALECT)
 
 
@@ -147,7 +155,7 @@ def _exceeds_max_work(ready: _CompiledSchema, value: object) -> bool:
 
 
 def _count_nodes(value: object, max_work: int) -> tuple[int, int]:
-    """The numbers of nodes and characters of a value; counting stops above `max_work` nodes."""
+    """Return the numbers of nodes and characters in a value. Counting stops above `max_work` nodes."""
     nodes = characters = 0
     pending = [value]
     while pending and nodes <= max_work:
@@ -165,7 +173,7 @@ def _count_nodes(value: object, max_work: int) -> tuple[int, int]:
 
 
 def _sort_key(message: _Message) -> tuple[list[tuple[bool, str | int]], str]:
-    """Order by place, list items by number; then by text."""
+    """Return a key that sorts by place, list items by number, then by text."""
     place, text = message
     return [(isinstance(part, str), part) for part in place], text
 

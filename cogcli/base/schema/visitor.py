@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema 2020-12, and visiting the subschemas that they hold."""
+"""The keywords of JSON Schema 2020-12, and functions that visit the subschemas inside them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ ASSERTIONS: Final = frozenset(
 
 
 def subschemas(schema: Json) -> Iterator[tuple[tuple[str | int, ...], object]]:
-    """The subschemas directly inside a schema: (path from the schema, subschema). Malformed keywords are left out."""
+    """Yield the direct subschemas of a schema as (path from the schema, subschema).
+
+    Malformed keywords are skipped.
+    """
     for key, value in schema.items():
         if key in SINGLE:
             yield (key,), value
@@ -48,8 +51,10 @@ def subschemas(schema: Json) -> Iterator[tuple[tuple[str | int, ...], object]]:
 
 
 def convert_subschemas(schema: Json, convert: Callable[[tuple[str, ...], object], object]) -> Json:
-    """The keywords of a schema that hold subschemas, each converted by its path from the schema and itself; malformed
-    keywords are left out."""
+    """Return the keywords of a schema that contain subschemas, with each subschema converted.
+
+    `convert` receives the path from the schema and the subschema. Malformed keywords are skipped.
+    """
     result: Json = {}
     for key, value in schema.items():
         if key in SINGLE:
@@ -66,7 +71,9 @@ def rewrite(schema: Json, change: Callable[[Json], Json]) -> Json: ...
 @overload
 def rewrite(schema: object, change: Callable[[Json], Json]) -> object: ...
 def rewrite(schema: object, change: Callable[[Json], Json]) -> object:
-    """A copy of a schema with `change` applied to each subschema that is an object, the inner ones first."""
+    """Return a copy of a schema with `change` applied to each subschema that is an object, inner
+    ones first.
+    """
     if not isinstance(schema, dict):
         return schema
     return change(
@@ -75,14 +82,14 @@ def rewrite(schema: object, change: Callable[[Json], Json]) -> object:
 
 
 class Bundle:
-    """Joins schemas, each with `$defs` of its own, into one, renaming their definitions."""
+    """Joins schemas that each have their own `$defs` into one schema, and renames the definitions."""
 
     def __init__(self) -> None:
         self._definitions: Json = {}
         self._count = 0
 
     def part(self, schema: object) -> object:
-        """The schema as a part of the joined one."""
+        """Return the schema as a part of the joined schema."""
         if not isinstance(schema, dict) or "$defs" not in schema:
             return schema
         self._count += 1
@@ -99,12 +106,12 @@ class Bundle:
         return rewrite({key: value for key, value in schema.items() if key != "$defs"}, rename)
 
     def whole(self, schema: Json) -> Json:
-        """The joined schema: `schema`, which holds the parts, with all their definitions."""
+        """Return the joined schema: `schema`, which contains the parts, with all definitions."""
         return {**schema, "$defs": self._definitions} if self._definitions else schema
 
 
 def any_of(schemas: Iterable[object]) -> object:
-    """A schema that fits what at least one of the given schemas fits."""
+    """Return a schema that accepts every value that at least one of the given schemas accepts."""
     found = list(schemas)
     if len(found) == 1:
         return found[0]

@@ -1,7 +1,8 @@
-"""Plain values from the events of a parser.
+"""Builds plain values from the events of a parser.
 
-Values are built from events, not by the library's composer: limits apply before anything is built, and repeated keys,
-aliases and tags are still visible. All problems that can be found are collected.
+Values are built from events, not by the library's composer. So limits apply before anything is
+built, and repeated keys, aliases and tags are still visible. All problems that can be found are
+collected.
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ _NO_KEYS: Final = {
 
 
 class _StopReading(Exception):
-    """Ends reading: no further problem of this file can be found."""
+    """Ends reading because no further problem of this file can be found."""
 
 
 class ValueBuilder:
-    """Builds the value of one event stream, and collects its problems."""
+    """Builds the value of one event stream and collects its problems."""
 
     def __init__(self, take: Take, text: str, file: str, limits: Limits) -> None:
         from ruamel.yaml import events as kinds
@@ -86,7 +87,7 @@ class ValueBuilder:
         self.whole = False  # whether all was read
 
     def document(self) -> object:
-        """The value of the only document. Syntax errors are the parser's exceptions."""
+        """Return the value of the only document. Raise the parser's exceptions for syntax errors."""
         try:
             return self._document()
         except _StopReading:
@@ -192,24 +193,24 @@ class ValueBuilder:
             if len(text) <= _LONGEST_WORD:
                 return self._word(event, text, step)
         elif event.style == '"':
-            self._safe(event, text, step)
+            self._reject_unsafe(event, text, step)
         if event.style and event.style in _QUOTES and event.start_mark.line != event.end_mark.line:
             self.spans = True
         return text
 
     def _word(self, event: ParserEvent, text: str, step: str | int) -> str | bool | None:
-        """The value of a short plain text."""
+        """Return the value of a short unquoted text."""
         if text in _WORDS:
             return _WORDS[text]
         if text.lower() in _OTHER_WORDS:
-            self._ambiguous(event, text, step)
+            self._report_ambiguous(event, text, step)
         return text
 
     def _number(self, event: ParserEvent, text: str, step: str | int) -> str | int | float | None:
         match = _NUMBER.fullmatch(text)
         if match is None:
             if _LOOK_ALIKE.fullmatch(text):
-                self._ambiguous(event, text, step)
+                self._report_ambiguous(event, text, step)
             return text
         value = _exact_number(match)
         if value is None:
@@ -221,13 +222,13 @@ class ValueBuilder:
             )
         return value
 
-    def _ambiguous(self, event: ParserEvent, text: str, step: str | int) -> None:
+    def _report_ambiguous(self, event: ParserEvent, text: str, step: str | int) -> None:
         found = f"`{excerpt(text)}` is read differently by different programs"
         hint = "write true/false, a decimal number, or quote it"
         self._report("yaml.ambiguous", event, found, hint, step)
 
     def _key(self, event: ParserEvent) -> str | None:
-        """The text of a key as written; None, with a problem, for one that is not text."""
+        """Return the text of a key as written. Report a problem and return None if it is not text."""
         if event.__class__ is self._alias:
             self._report_alias(event)
             return None
@@ -245,7 +246,7 @@ class ValueBuilder:
         if len(key) > MAX_KEY:
             self._report("yaml.limit", event, *LONG_KEY)
         if event.style == '"':
-            self._safe(event, key, key)
+            self._reject_unsafe(event, key, key)
         elif not event.style and key in _NO_KEYS:
             code, message, hint = _NO_KEYS[key]
             self._report(code, event, message, hint)
@@ -257,6 +258,7 @@ class ValueBuilder:
         self._report("yaml.alias", event, message, hint, *step)
 
     def _refuse_decoration(self, event: ParserEvent, *step: str | int) -> None:
+        """Report the anchor and the tag of a node as problems."""
         if event.anchor is not None:
             hint = "remove it and write the value out where it is needed"
             message = f"anchor `&{excerpt(event.anchor)}` is not allowed"
@@ -267,12 +269,14 @@ class ValueBuilder:
                 "yaml.tag", event, f"tag `{excerpt(str(event.ctag))}` is not allowed", hint, *step
             )
 
-    def _safe(self, event: ParserEvent, text: str, step: str | int) -> None:
+    def _reject_unsafe(self, event: ParserEvent, text: str, step: str | int) -> None:
+        """Report a problem if quoted text contains a forbidden character."""
         unsafe = UNSAFE.search(text)
         if unsafe:
             self._report("yaml.characters", event, *character_fault(unsafe[0]), step)
 
     def _count(self, event: ParserEvent, nodes: int) -> None:
+        """Count nodes against the limit, and stop reading beyond it."""
         self._left -= nodes
         if self._left < 0:
             self._stop(
@@ -305,7 +309,7 @@ class ValueBuilder:
 
 
 def _exact_number(match: re.Match[str]) -> int | float | None:
-    """The number, or None for one that not every reader keeps exactly."""
+    """Return the number; None if some readers would not read it exactly."""
     if match[1] is None and match[2] is None:
         # Length first: int() of thousands of digits is slow, or refused by Python itself.
         integer = int(match[0]) if len(match[0]) <= 17 else MAX_INT + 1

@@ -1,9 +1,12 @@
-"""Writing YAML that people keep: a text with other values at some paths, and values as a new text.
+"""Edits YAML that people maintain: replaces values at paths in a text, and renders values as new
+text.
 
-1. Unchanged parts keep their bytes: comments, order, quotes, blank lines. A comment inside a value
-   that is replaced goes with it.
+1. Unchanged parts keep their bytes: comments, order, quotes, blank lines. A comment inside a
+replaced value is lost.
+
 2. The written text reads back, by the rules of docs/reference/spec-files.md#yaml, as exactly the
-   intended value."""
+intended value.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,13 @@ from cogcli.base.yaml.writer import below_head, block, flow
 
 
 class UneditableYaml(ValueError):
-    """A text in which a value cannot be replaced without touching others."""
+    """A value in the text cannot be replaced without changing others."""
 
 
 def replace_values(text: str, changes: Mapping[KeyPath, object]) -> str:
-    """Return the text with these values at their paths, all of which must exist. Raise
-    UneditableYaml."""
+    """Return the text with new values at these paths, all of which must exist. Raise
+    UneditableYaml.
+    """
     parsed = parse(text.encode(), file="")
     if parsed.value is None:
         raise UneditableYaml("the text cannot be read")
@@ -36,19 +40,21 @@ def replace_values(text: str, changes: Mapping[KeyPath, object]) -> str:
         spliced = _splice(spliced, source, path, changes[path])
     expected: object = parsed.value
     for path, value in changes.items():
-        expected = _changed(expected, path, value)
-    if not _same(parse(spliced.encode(), file="").value, expected):
+        expected = _replace_at(expected, path, value)
+    if not _is_written_alike(parse(spliced.encode(), file="").value, expected):
         raise UneditableYaml("the values cannot be written here without touching others")
     return spliced
 
 
 def rename_key(text: str, path: KeyPath, name: str) -> str:
-    """Return the text with another name for the last key of a path, which must exist. Raise
-    UneditableYaml."""
+    """Return the text with a new name for the last key of a path, which must exist.
+
+    Raise UneditableYaml.
+    """
     parsed = parse(text.encode(), file="")
     start, end = _offsets(parsed.places.key(path), _line_starts(text))
     spliced = f"{text[:start]}{flow(name)}{text[end:]}"
-    if parsed.value is None or parse(spliced.encode(), file="").value != _renamed(
+    if parsed.value is None or parse(spliced.encode(), file="").value != _rename_at(
         parsed.value, path, name
     ):
         raise UneditableYaml("the key cannot be renamed here without touching others")
@@ -62,18 +68,20 @@ def source_of(text: str, span: Span) -> str:
 
 
 def to_yaml(value: Json) -> str:
-    """Return a mapping as YAML text. Raise UneditableYaml for a value that no file may hold."""
+    """Return a mapping as YAML text. Raise UneditableYaml for a value that YAML files may not
+    contain.
+    """
     text = "".join(f"{line}\n" for line in block(value, ""))
     parsed = parse(text.encode(), file="")
-    if not _same(parsed.value, value):
+    if not _is_written_alike(parsed.value, value):
         raise UneditableYaml(
             parsed.problems[0].message if parsed.problems else "a value cannot be written"
         )
     return text
 
 
-def _same(a: object, b: object) -> bool:
-    """Whether two values are written alike: a text with a number in it shows whether that is `1` or `1.0`."""
+def _is_written_alike(a: object, b: object) -> bool:
+    """Whether two values are written alike, so that `1` differs from `1.0`."""
     return json.dumps(a) == json.dumps(b)
 
 
@@ -86,14 +94,17 @@ def _offsets(span: Span, starts: list[int]) -> tuple[int, int]:
 
 
 class _Source(NamedTuple):
-    """A text that is edited, with the places of its values and the offsets of its lines."""
+    """A text to edit, with the places of its values and the offsets of its lines."""
 
     text: str
     places: Places
     starts: list[int]
 
     def value_offsets(self, path: KeyPath) -> tuple[int, int]:
-        """The offsets of a value; the one after the colon for a key without a value."""
+        """Return the start and end offsets of a value.
+
+        For a key without a value, both are the offset after the colon.
+        """
         span = self.places.value(path)
         start, end = _offsets(span, self.starts)
         if _is_key(path) and span == self.places.key(path):
@@ -106,7 +117,9 @@ class _Source(NamedTuple):
         return any(self.text[_offsets(span, self.starts)[0]] in "{[" for span in outer)
 
     def block(self, path: KeyPath, end: int, value: object) -> list[str] | None:
-        """The lines of a value below its key; None for one that stays in the line of its key."""
+        """Return the lines of a value below its key; None if the value stays on the line of its
+        key.
+        """
         rest = self.text[end:].partition("\n")[0]
         if not _is_key(path) or rest.strip() or self.is_in_flow(path):
             return None
@@ -119,6 +132,7 @@ def _is_key(path: KeyPath) -> bool:
 
 
 def _splice(spliced: str, source: _Source, path: KeyPath, value: object) -> str:
+    """Return the text with a new value at one path of its source."""
     start, end = source.value_offsets(path)
     old = source.text[start:end]
     new = flow(value) if old else f" {flow(value)}"
@@ -130,23 +144,26 @@ def _splice(spliced: str, source: _Source, path: KeyPath, value: object) -> str:
     return f"{spliced[:start]}{new}{tail}{spliced[end:]}"
 
 
-def _changed(value: Any, path: KeyPath, new: object) -> object:
+def _replace_at(value: Any, path: KeyPath, new: object) -> object:
+    """Return the value with another value at a path."""
     if not path:
         return new
     if isinstance(value, list):
         return [
-            _changed(item, path[1:], new) if n == path[0] else item for n, item in enumerate(value)
+            _replace_at(item, path[1:], new) if n == path[0] else item
+            for n, item in enumerate(value)
         ]
-    return {**value, path[0]: _changed(value[path[0]], path[1:], new)}
+    return {**value, path[0]: _replace_at(value[path[0]], path[1:], new)}
 
 
-def _renamed(value: Any, path: KeyPath, name: str) -> object:
+def _rename_at(value: Any, path: KeyPath, name: str) -> object:
+    """Return the value with another name for the last key of a path."""
     first, *rest = path
     if isinstance(value, list):
         return [
-            _renamed(item, tuple(rest), name) if n == first else item
+            _rename_at(item, tuple(rest), name) if n == first else item
             for n, item in enumerate(value)
         ]
     if rest:
-        return {**value, first: _renamed(value[first], tuple(rest), name)}
+        return {**value, first: _rename_at(value[first], tuple(rest), name)}
     return {name if key == first else key: item for key, item in value.items()}

@@ -1,6 +1,8 @@
-"""The event streams of a YAML text, from two parsers of one library. Only this room uses the library.
+"""The event streams of a YAML text from two parsers of one library. Only this package uses the
+library.
 
-The C parser reads an older YAML than 1.2 (`{url: http://host/?a=b}` stops it). Where it stops, the pure parser decides.
+The C parser reads an older YAML than 1.2 (`{url: http://host/?a=b}` stops it). If it stops, the
+pure Python parser decides.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ class Mark(Protocol):
 
 
 class ParserEvent(Protocol):
-    """An event of a parser. It has its two marks, and of the other members those of its kind."""
+    """An event of a parser: its two marks, and the members of its kind."""
 
     start_mark: Mark
     end_mark: Mark
@@ -34,12 +36,12 @@ Take = Callable[[], ParserEvent]
 
 
 def has_c_parser() -> bool:
-    """Whether the C parser is installed; without it reading takes about ten times as long."""
+    """Whether the C parser is installed. Without it, reading takes about ten times as long."""
     return _c_parser() is not None
 
 
 def _c_parser() -> Any:
-    """The class of the C parser, or None where it is not installed."""
+    """Return the class of the C parser, or None if it is not installed."""
     try:
         from ruamel.yaml.cyaml import CParser  # type: ignore[attr-defined]
     except ImportError:
@@ -66,7 +68,10 @@ def _pure_events(text: str) -> Iterator[ParserEvent]:
 
 @cache
 def _pure_scanner() -> Any:
-    """The pure parser's scanner without a check of blank lines before a block's text, which refuses valid blocks."""
+    """Return the pure parser's scanner without one check.
+
+    The check refuses valid blocks for the blank lines before their text.
+    """
     from ruamel.yaml.scanner import Scanner
 
     class BlockScanner(Scanner):
@@ -86,7 +91,10 @@ def _pure_scanner() -> Any:
 
 
 def event_streams(text: str) -> Iterator[Callable[[], Take]]:
-    """The parsers to try in order. Calling one starts it on the text and gives a function for the next event."""
+    """Yield the parsers to try, in order.
+
+    Calling a parser starts it on the text and returns a function that returns the next event.
+    """
     fast = _c_parser()
     if fast is not None:
         yield lambda: fast(text).get_event

@@ -16,7 +16,9 @@ _DEEPEST: Final = 33
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range in a text: 1-based line and column of its first character, and of the one after its last."""
+    """A range in a text: the 1-based line and column of its first character, and of the next after
+    its last.
+    """
 
     line: int
     column: int
@@ -24,7 +26,10 @@ class Span:
     end_column: int
 
     def column_of(self, text: str, offset: int) -> int:
-        """The column of an offset in a value; the start of a value that the file does not write literally."""
+        """Return the column of an offset in a value.
+
+        If the file does not contain the value literally, return the column where the value starts.
+        """
         if self.line != self.end_line:
             return self.column
         around = self.end_column - self.column - len(text)
@@ -37,9 +42,9 @@ _START: Final = Span(1, 1, 1, 1)
 class Places:
     """The positions of the keys and values of one text by path: `("steps", 0, "uses")`.
 
-    A missing path has the position of its nearest existing ancestor, so that a missing key is reported there. An empty
-    value (`key:`) has that of its key. The text is parsed for positions at the first lookup, which most files never
-    get.
+    A missing path has the position of its nearest existing ancestor, so that a missing key is
+    reported there. An empty value (`key:`) has the position of its key. The text is parsed for
+    positions at the first lookup, which most files never need.
     """
 
     __slots__ = ("_root", "_text")
@@ -49,16 +54,22 @@ class Places:
         self._root: _Place | None = None
 
     def value(self, path: Path) -> Span:
-        """The position of the value at `path`."""
+        """Return the position of the value at `path`."""
         return self._nearest(path)[0].value
 
     def key(self, path: Path) -> Span:
-        """The position of the last key of `path`; for a list item and the root that of the value."""
+        """Return the position of the last key of `path`.
+
+        For a list item and for the root, return the position of the value.
+        """
         place, found = self._nearest(path)
         return place.key if found and place.key else place.value
 
     def at_pointer(self, pointer: Sequence[str]) -> Span:
-        """The position of the value at the parts of a JSON pointer, or of its nearest existing ancestor."""
+        """Return the position of the value that the parts of a JSON pointer lead to.
+
+        If it is missing, return the position of its nearest existing ancestor.
+        """
         place = self._nearest(())[0]
         for part in pointer:
             inner = place.children.get(part) or place.children.get(
@@ -89,7 +100,7 @@ class _Place:
 
 
 def _read_places(text: str) -> _Place:
-    """The positions in a text, as far as it can be parsed within the limits."""
+    """Return the positions in a text, as far as it can be parsed within the limits."""
     from ruamel.yaml.error import YAMLError
 
     root = _Place(None, _START)
@@ -110,11 +121,11 @@ def _read_places(text: str) -> _Place:
 
 
 def _fill_places(
-    place: _Place, start: ParserEvent, take: Take, left: list[int], depth: int
+    place: _Place, start: ParserEvent, take: Take, nodes_left: list[int], depth: int
 ) -> None:
-    """Add the positions inside the node of the event `start`, and its end."""
-    left[0] -= 1
-    if left[0] < 0 or depth > _DEEPEST:
+    """Add the positions inside the node that the event `start` begins, and the end of the node."""
+    nodes_left[0] -= 1
+    if nodes_left[0] < 0 or depth > _DEEPEST:
         raise _TooLarge
     if not hasattr(start, "flow_style"):
         return
@@ -126,13 +137,13 @@ def _fill_places(
         if keyed:
             step, key = getattr(event, "value", None), _span(event)
             _fill_places(
-                _Place(key, key), event, take, left, depth + 1
+                _Place(key, key), event, take, nodes_left, depth + 1
             )  # a key that is a collection leads nowhere
             event = take()
         inner = _place_of(event, key)
         if step is not None:
             place.children.setdefault(step, inner)
-        _fill_places(inner, event, take, left, depth + 1)
+        _fill_places(inner, event, take, nodes_left, depth + 1)
         last = inner.value
     # The end of an indented block has no width: it is found where the next thing starts.
     if event.start_mark.column != event.end_mark.column:
@@ -151,4 +162,4 @@ def _span(event: ParserEvent) -> Span:
 
 
 class _TooLarge(Exception):
-    """The text is beyond the limits."""
+    """The text exceeds the limits."""

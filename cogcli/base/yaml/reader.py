@@ -1,8 +1,12 @@
-"""Strict YAML, and the JSON of the one file that people edit, to plain values with positions.
+"""Reads strict YAML, and the JSON of the one file that people edit, as plain values with positions.
 
-1. Problems are values. All that can be found are reported together, and then there is no value.
+1. Problems are values. All problems that can be found are reported together, and then there is no
+value.
+
 2. Lines and columns are 1-based and count code points.
-3. Where the C parser is too lenient, `strictness` decides: the result is the same with the C parser and without.
+
+3. If the C parser is too lenient, `strictness` decides: the result is the same with and without the
+C parser.
 """
 
 from __future__ import annotations
@@ -35,7 +39,10 @@ _SAVE: Final = "save the file as UTF-8"
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The result of one file: its mapping, its positions, and its problems. `value` is None if one is an error."""
+    """The parsed content of one file: its mapping, positions and problems.
+
+    `value` is None if a problem is an error.
+    """
 
     value: Json | None
     places: Places
@@ -43,9 +50,9 @@ class Parsed:
 
 
 def read_file(path: str | os.PathLike[str], *, file: str) -> tuple[bytes, Parsed]:
-    """The bytes of a file and their parsed content; `file` is the name used in problems.
+    """Return the bytes of a file and their parsed content; `file` is its name in problems.
 
-    A file that cannot be read gives no bytes and a problem `yaml.io` or `yaml.size`.
+    A file that cannot be read yields no bytes and a problem `yaml.io` or `yaml.size`.
     """
     try:
         data = read_regular(path, limit=MAX_BYTES)
@@ -65,8 +72,11 @@ def parse(
     limits: Limits = SPEC,
     tolerate: Callable[[Problem], bool] = lambda problem: False,
 ) -> Parsed:
-    """The mapping in a YAML file, by the rules of docs/reference/spec-files.md#yaml; problems are in the result. A
-    repeated key that is tolerated is a warning, and its first value counts. Raises nothing."""
+    """Return the mapping in a YAML file (docs/reference/spec-files.md#yaml). Never raise.
+
+    The result contains the problems. If `tolerate` accepts a repeated key, the problem is a warning
+    and the first value is used.
+    """
     if len(data) > limits.bytes:
         found = f"has {len(data):,} bytes, at most {limits.bytes:,} are allowed"
         return _no_value("yaml.size", file, found, "split the file")
@@ -96,12 +106,16 @@ def parse(
 
 
 def _weigh(problem: Problem, tolerate: Callable[[Problem], bool]) -> Problem:
+    """Return the problem, as a warning if it is a repeated key that `tolerate` accepts."""
     tolerated = problem.code == REPEATED_KEY and tolerate(problem)
     return problem._replace(severity="W") if tolerated else problem
 
 
 def parse_json(data: bytes, *, file: str) -> Parsed:
-    """The object in a JSON file, by the rules of `base.strict_json`; problems are in the result. Raises nothing."""
+    """Return the object in a JSON file, by the rules of `base.strict_json`. Never raise.
+
+    The result contains the problems.
+    """
     try:
         value = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
     except JsonRefused as refused:
@@ -118,6 +132,7 @@ def parse_json(data: bytes, *, file: str) -> Parsed:
 def _no_value(
     code: str, file: str, message: str, hint: str, at: tuple[int, int] = (0, 0)
 ) -> Parsed:
+    """Return a result without a value and with one problem."""
     return Parsed(None, Places(""), [Problem(code, "E", file, *at, "", message, hint)])
 
 

@@ -29,7 +29,7 @@ _BLANK: Final = "a blank is missing before `#`"
 
 
 class StyleBreach(NamedTuple):
-    """A breach of a rule: its offset in the text, a message, a hint."""
+    """A breach of a rule: its offset in the text, a message and a hint."""
 
     offset: int
     message: str
@@ -37,10 +37,10 @@ class StyleBreach(NamedTuple):
 
 
 def find_first_breach(text: str, take: Take) -> StyleBreach | None:
-    """Return the first breach of a rule, None without one. `take` returns the next event of the
-    text's only document.
+    """Return the first breach of a rule, or None.
 
-    Raise the errors of the parser."""
+    `take` returns the next event of the text's only document. Raise the errors of the parser.
+    """
     lines = _Lines(text)
     nodes = list(_nodes(take, lines))
     found = [*_faults_between(nodes, text)]
@@ -62,13 +62,13 @@ class _Lines:
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def offset(self, mark: Mark) -> int:
-        """The offset of a parser's mark."""
+        """Return the offset of a parser's mark."""
         if mark.line >= len(self._starts):
             return len(self.text)
         return self._starts[mark.line] + mark.column
 
     def further_lines(self, node: _Node) -> Iterator[tuple[int, str]]:
-        """The lines of a node after its first, each whole, with the offset of its start."""
+        """Yield each whole line of a node after its first, with the offset of its start."""
         for start in self._starts[self.text.count("\n", 0, node.start) + 1 :]:
             if start >= node.end:
                 return
@@ -79,8 +79,8 @@ class _Lines:
 class _Node(NamedTuple):
     """A scalar, or a collection in brackets.
 
-    `style` is that of the scalar, or the bracket. Further lines must start after the column `beyond`; `inside` is the
-    enclosing bracket, empty without one.
+    `style` is the style of the scalar, or the bracket. Further lines must start after the column
+    `beyond`. `inside` is the enclosing bracket, empty if there is none.
     """
 
     start: int
@@ -91,21 +91,24 @@ class _Node(NamedTuple):
 
 
 class _Collection(NamedTuple):
-    """A collection that is open: its bracket, empty without one, and the column that further lines must start after.
+    """An open collection.
 
-    `start` is its first event; None for one that is written without a bracket inside another."""
+    `bracket` is empty for a collection without one. Further lines must start after the column
+    `beyond`. `start` is the first event. It is None if the collection is written without a bracket
+    inside another one.
+    """
 
     start: ParserEvent | None
     bracket: str
     beyond: int
 
     def node(self, lines: _Lines, start: Mark, end: Mark, style: str) -> _Node:
-        """A node inside it."""
+        """Return a node inside the collection."""
         return _Node(lines.offset(start), lines.offset(end), style, self.beyond, self.bracket)
 
 
 def _nodes(take: Take, lines: _Lines) -> Iterator[_Node]:
-    """The scalars and bracketed collections of the only document, inner ones first."""
+    """Yield the scalars and bracketed collections of the only document, inner ones first."""
     around = [_Collection(None, "", -1)]
     while True:
         event = take()
@@ -125,6 +128,7 @@ def _nodes(take: Take, lines: _Lines) -> Iterator[_Node]:
 
 
 def _open_collection(event: ParserEvent, around: _Collection, lines: _Lines) -> _Collection:
+    """Return the open collection that an event starts inside `around`."""
     own = lines.text[lines.offset(event.start_mark)] if event.flow_style else ""
     # One `key: value` in a list, without braces, is still in the list.
     bracket = around.bracket if own and own not in _BRACKETS else own
@@ -144,7 +148,10 @@ def _plain_faults(node: _Node, text: str) -> Iterator[StyleBreach]:
 
 
 def _indentation_faults(node: _Node, lines: _Lines) -> Iterator[StyleBreach]:
-    """Lines with too little indentation. A closing bracket may be in any column: its meaning does not change."""
+    """Yield a breach for the first line with too little indentation.
+
+    A closing bracket may be in any column, because its meaning does not change.
+    """
     for start, line in lines.further_lines(node):
         rest = line.lstrip(" ")
         column = len(line) - len(rest)
@@ -159,7 +166,7 @@ def _indentation_faults(node: _Node, lines: _Lines) -> Iterator[StyleBreach]:
 
 
 def _block_faults(node: _Node, text: str) -> Iterator[StyleBreach]:
-    """Breaches in the header of a block, and blank lines before its text with deeper indentation."""
+    """Yield breaches in the header of a block, and for blank lines indented deeper than its text."""
     header, *rest = text[node.start :].split("\n")
     marks = len(header) - len(header[1:].lstrip("-+0123456789"))
     after = header[marks:]
@@ -180,20 +187,21 @@ def _block_faults(node: _Node, text: str) -> Iterator[StyleBreach]:
 
 
 def _faults_between(nodes: list[_Node], text: str) -> Iterator[StyleBreach]:
-    """Breaches in the text around the scalars: indicators, blanks, comments."""
+    """Yield breaches in the text between the scalars: indicators, blanks, comments."""
     brackets = sorted(node for node in nodes if node.style in _BRACKETS)
     scalars = [node for node in nodes if node.style not in _BRACKETS]
     reached = 0
     for start, end in [*((node.start, node.end) for node in scalars), (len(text), len(text))]:
         for match in _MARKS.finditer(text, reached, max(start, reached)):
-            yield from _mark(match, brackets)
+            yield from _marker_faults(match, brackets)
         reached = max(reached, end)
 
 
 _MARKS: Final = re.compile(r"(?P<comment>#[^\n]*)|[\t?:]")
 
 
-def _mark(match: re.Match[str], brackets: list[_Node]) -> Iterator[StyleBreach]:
+def _marker_faults(match: re.Match[str], brackets: list[_Node]) -> Iterator[StyleBreach]:
+    """Yield the breach of a comment or an indicator, if it has one."""
     at, text = match.start(), match.string
     if match["comment"]:
         if at and not text[at - 1].isspace():
@@ -206,7 +214,10 @@ def _mark(match: re.Match[str], brackets: list[_Node]) -> Iterator[StyleBreach]:
 
 
 def _indicator_fault(char: str, follows: str, inside: str) -> tuple[str, str] | None:
-    """Message and hint for an indicator that may not be here; `inside` is the bracket around it."""
+    """Return message and hint for an indicator that is not allowed here, or None.
+
+    `inside` is the bracket around it.
+    """
     if char == "\t":
         return None if inside else (_TAB, _USE_SPACES)
     if not follows.strip():

@@ -1,4 +1,6 @@
-"""Faults of a text that are found before its value: characters, directives, and what the parsers' errors mean."""
+"""Finds faults of a text before its value is built: characters and directives. It also explains the
+parsers' errors.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ _DIRECTIVE = re.compile(r"^%[^\r\n]*", re.MULTILINE)
 
 
 def clean_text(text: str, file: str) -> tuple[list[Problem], str]:
-    """The problems of single characters and directives, and the text without them, its lines unchanged in number."""
+    """Return the problems of characters and directives, and the text without them.
+
+    The number of lines stays the same.
+    """
     problems: list[Problem] = []
     suspect = text.encode().translate(None, _HARMLESS)
     for match in islice(_UNSEEN.finditer(text), MAX_PROBLEMS) if suspect else ():
@@ -47,6 +52,7 @@ def clean_text(text: str, file: str) -> tuple[list[Problem], str]:
 
 
 def character_fault(char: str) -> tuple[str, str]:
+    """Return message and hint for a character that is not allowed."""
     kind = "invisible character"
     if char < "\xa0":
         kind = "control character"
@@ -66,7 +72,10 @@ LONG_KEY: Final = (f"key longer than {MAX_KEY} characters", "shorten it")
 
 
 class _Explanation(NamedTuple):
-    """Part of a parser's message, our message, our hint, and whether the problem is at the start of the construct."""
+    """Part of a parser's message, the message and hint that users get, and where the problem is.
+
+    `at_start`: the problem is at the start of the construct.
+    """
 
     part: str
     message: str
@@ -146,7 +155,7 @@ _SYNTAX: Final = (
 
 
 class _ParserError(NamedTuple):
-    """The members of a parser's error; None for one that it lacks."""
+    """The members of a parser's error. A member that the error lacks is None."""
 
     context: str | None
     problem: str | None
@@ -155,17 +164,17 @@ class _ParserError(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The whole message."""
+        """Return the whole message."""
         return f"{self.context}: {self.problem}"
 
     def line(self, text: str) -> str:
-        """The line of the problem; empty if its place is not known."""
+        """Return the line of the problem; empty if its place is not known."""
         mark = self.problem_mark
         return "".join(text.split("\n")[mark.line : mark.line + 1]) if mark is not None else ""
 
 
 def syntax_problem(error: Exception | None, text: str, file: str) -> Problem:
-    """The problem of a parser's error."""
+    """Return the problem that a parser's error reports."""
     found = _ParserError(*(getattr(error, name, None) for name in _ParserError._fields))
     code, known = _explain_syntax(found, text)
     mark = (known.at_start and found.context_mark) or found.problem_mark
@@ -174,7 +183,7 @@ def syntax_problem(error: Exception | None, text: str, file: str) -> Problem:
 
 
 def _explain_syntax(error: _ParserError, text: str) -> tuple[str, _Explanation]:
-    """The code of a parser's error, and our words for it."""
+    """Return the code of a parser's error and its explanation for users."""
     words = error.words
     if "a tag" in words or "tag handle" in words:
         return "yaml.tag", _BAD_TAG
@@ -188,7 +197,7 @@ def _explain_syntax(error: _ParserError, text: str) -> tuple[str, _Explanation]:
 
 
 def _is_long_key(error: _ParserError, text: str) -> bool:
-    """Whether a parser stopped at a key because it reads no more than 1,024 characters as one."""
+    """Whether a parser stopped because a key is longer than 1,024 characters."""
     problem, mark = str(error.problem), error.problem_mark
     if mark is None or not ("':'" in problem or "values are not allowed" in problem):
         return False
@@ -197,7 +206,7 @@ def _is_long_key(error: _ParserError, text: str) -> bool:
 
 
 def _explain_reference(error: _ParserError, text: str) -> _Explanation | None:
-    """Our words for a reference in `${...}` without quotes; None for any other error."""
+    """Return the explanation for a `${...}` reference without quotes; None for any other error."""
     mark = error.problem_mark
     if mark is None or "expected ',' or" not in error.words:
         return None

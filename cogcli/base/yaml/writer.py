@@ -1,5 +1,8 @@
-"""Data as YAML that people edit later: short mappings on one line, longer ones and texts of several lines as blocks,
-and every text that is not a plain word in quotes, so that nothing in a text is read as YAML."""
+"""Writes data as YAML that people edit later.
+
+Short mappings are on one line, longer ones and texts of several lines are blocks. Every text that
+is not a plain word is quoted, so that nothing in a text is read as YAML.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,11 @@ _NOT_TEXT: Final = frozenset(("true", "false", "null", "yes", "no", "on", "off")
 
 
 def yaml_text(value: Json) -> str:
-    """The mapping as a block, a key a line. A mapping or list in it is on its key's line where it fits there. `1.0`, in
-    a schema the integer 1, is written as that."""
+    """Return the mapping as a block with one key per line.
+
+    A mapping or list inside it is on the line of its key if it fits there. `1.0`, which is the
+    integer 1 in a schema, is written as `1.0`.
+    """
     return "".join(f"{line}\n" for line in block(_whole(value), ""))
 
 
@@ -35,7 +41,7 @@ def _whole(value: object) -> object:
 
 
 def block(value: object, indent: str) -> Iterator[str]:
-    """The lines of a mapping or list that is not empty."""
+    """Yield the lines of a mapping or list that is not empty."""
     if isinstance(value, dict):
         for key, member in value.items():
             head = f"{indent}{_scalar(key)}:"
@@ -52,8 +58,10 @@ def block(value: object, indent: str) -> Iterator[str]:
 
 
 def below_head(head: str, value: object, indent: str) -> list[str] | None:
-    """Return the rest of the line after a key or dash, and the lines below it; None for a value in
-    that line."""
+    """Return the rest of the line after a key or dash, and the lines below it.
+
+    Return None if the value fits on that line.
+    """
     if isinstance(value, str):
         return _literal(value, indent) if is_block_text(value) else None
     if not inner_values(value):
@@ -89,13 +97,13 @@ def _holds_block_text(value: object) -> bool:
 
 
 def _is_short(value: object) -> bool:
-    """Whether at most one level of mappings and lists is inside."""
+    """Whether a value nests mappings and lists at most one level deep."""
     inner = (part for below in inner_values(value) for part in inner_values(below))
     return not any(isinstance(part, dict | list) for part in inner)
 
 
 def flow(value: object) -> str:
-    """A value in one line."""
+    """Return a value on one line."""
     match value:
         case dict():
             members = (f"{_scalar(key)}: {flow(part)}" for key, part in value.items())

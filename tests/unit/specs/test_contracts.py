@@ -169,14 +169,14 @@ def test_the_fast_engine_is_taken_where_it_is_installed(monkeypatch: pytest.Monk
 def test_without_a_wheel_the_other_engine_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COGCLI_SCHEMA_ENGINE", raising=False)
     monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
-    engine_choice._engine.cache_clear()
+    engine_choice._choose_engine.cache_clear()
     try:
         assert engine() == PYTHON
         assert engine_choice.engine_key() == ":0"
         assert refusal("^(a|a)*$")
         assert errors({"pattern": "^a+$"}, "b")
     finally:
-        engine_choice._engine.cache_clear()
+        engine_choice._choose_engine.cache_clear()
 
 
 def test_only_the_contracts_import_a_schema_library() -> None:
