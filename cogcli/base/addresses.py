@@ -1,12 +1,16 @@
-"""Which network addresses a service may be reached at (docs/reference/service.md#addresses). Pure
-rules; nothing here looks a name up.
+"""Which network addresses a service may use (docs/reference/service.md#addresses). These are pure
+rules: nothing here looks up a name.
 
 1. `public` means globally routable addresses. `private` adds loopback, 10/8, 172.16/12, 192.168/16
-   and fc00::/7.
+and fc00::/7.
+
 2. Never allowed, under any setting: link-local, 100.64/10, unspecified, multicast, reserved, and
-   fd00:ec2::254 (metadata).
-3. An address that stands for an IPv4 one (mapped, NAT64, 6to4) is judged as that one.
-4. `only HOST ...` means those public hosts alone (`base/allowed_hosts`)."""
+fd00:ec2::254 (metadata).
+
+3. An address that represents an IPv4 address (mapped, NAT64, 6to4) is judged as that address.
+
+4. `only HOST ...` allows only those public hosts (`base/allowed_hosts`).
+"""
 
 from __future__ import annotations
 
@@ -40,8 +44,9 @@ _NUMBERS: Final = re.compile(r"(?:0x)?[0-9a-f]+(?:\.(?:0x)?[0-9a-f]+){0,3}")
 
 
 def refusal(address: str, network: str) -> str:
-    """Return why an address may not be connected to, as words that follow its text; empty if it
-    may."""
+    """Return why no connection to an address is allowed, as words that follow its text; empty if it
+    is.
+    """
     found = _reached_address(ipaddress.ip_address(address.partition("%")[0]))
     if _is_private(found):
         return "" if network == "private" else f"is {_forbidden_kind(found)}, not public"
@@ -49,7 +54,7 @@ def refusal(address: str, network: str) -> str:
 
 
 def _reached_address(address: _Address) -> _Address:
-    """Return the IPv4 address that an IPv6 address stands for, else the address itself."""
+    """Return the IPv4 address that an IPv6 address represents, else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64:
@@ -58,18 +63,20 @@ def _reached_address(address: _Address) -> _Address:
 
 
 def _is_private(address: _Address) -> bool:
+    """Whether the setting `private` adds this address to the public ones."""
     own = (net for net in _PRIVATE if net.version == address.version)
     return address != _METADATA and any(address in net for net in own)
 
 
 def _is_public(address: _Address) -> bool:
+    """Whether the address is globally routable."""
     if address.version == 6 and address not in _UNICAST:
         return False
     return address.is_global and not (address.is_multicast or address.is_reserved)
 
 
 def literal(host: str) -> str | None:
-    """Return the address that a host name spells out, or None if the name needs a look-up."""
+    """Return the address that a host name spells; None if the name needs a look-up."""
     text = host.strip("[]").removesuffix(".")
     try:
         return str(ipaddress.ip_address(text.partition("%")[0]))
@@ -84,23 +91,24 @@ def literal(host: str) -> str | None:
 
 
 def literal_refusal(host: str, network: str) -> str:
-    """Return the `refusal` that is known before any look-up: for written addresses and for
-    `localhost`."""
+    """Return the `refusal` that is known without a look-up: for literal addresses and `localhost`."""
     name = _normalize_host(host)
     address = "127.0.0.1" if name == "localhost" or name.endswith(".localhost") else literal(host)
     return refusal(address, network) if address is not None else ""
 
 
 def _normalize_host(host: str) -> str:
-    """Return a host name in plain letters, digits and dots, without other spellings: `%31`, `１`,
-    `。`."""
+    """Return a host name in plain letters, digits and dots.
+
+    Other spellings are converted, such as `%31`, `１` and `。`.
+    """
     if not host.isascii() or "%" in host:
         host = normalize("NFKC", unquote(host)).replace("\u3002", ".")
     return host.lower().removesuffix(".")
 
 
 def _forbidden_kind(address: _Address) -> str:
-    """Return the word for the property of an address that forbids its use."""
+    """Return a word for the property that forbids the use of an address; empty if it has none."""
     if address == _METADATA:
         return "a metadata address"
     for word in ("unspecified", "loopback", "link_local", "multicast"):

@@ -1,5 +1,7 @@
-"""The public hosts that a run may call for a project that is not trusted (docs/reference/service.md#trust): the values
-of `--allow-host`, and the network that holds these hosts alone. Pure rules; nothing here looks a name up."""
+"""The public hosts that a run may call for an untrusted project (docs/reference/service.md#trust):
+the values of `--allow-host`, and the network setting that contains only these hosts. These are pure
+rules: nothing here looks up a name.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _HOST: Final = r"[a-z0-9](?:[a-z0-9_.-]{0,251}[a-z0-9])?"
 
 
 def only_hosts(hosts: Iterable[str]) -> str:
-    """Return the network setting that allows these public hosts alone, each `HOST` or `HOST:PORT`."""
+    """Return the network setting that allows only these public hosts, each `HOST` or `HOST:PORT`."""
     return " ".join((ONLY, *hosts))
 
 
@@ -28,7 +30,8 @@ def host_refusal(host: str, port: int | None, network: str) -> str:
     """Return why a network setting does not allow a host, as words that follow its name; empty if
     it does.
 
-    Without a port the default port of the scheme is meant."""
+    If `port` is None, the default port of the scheme applies.
+    """
     kind, *hosts = network.split(" ")
     named = f"{host}:{port}" if port else host
     if kind != ONLY or allows_host(named, hosts):
@@ -65,26 +68,28 @@ def parse_host(text: str) -> str:
 
 
 def allow_hint(hosts: Iterable[str]) -> str:
-    """Return the hint lines that show how to allow these hosts."""
+    """Return hint lines that explain how to allow these hosts."""
     flags = " ".join(f"{FLAG} {host}" for host in hosts)
     return f"allow it for one run: {flags}\nor trust the project: cogcli config trust"
 
 
 def name_hosts(hint: str, values: object) -> str:
-    """Return a hint with the public hosts of URLs in a JSON value filled in.
+    """Return a hint with the public hosts of the URLs in a JSON value filled in.
 
-    Only texts that are whole URLs count. The hint stays unchanged if the value has no such URL, or
-    too many."""
+    Only texts that are whole URLs are used. The hint stays unchanged if the value contains no such
+    URL, or too many.
+    """
     if f"{FLAG} {ANY}\n" not in hint:
         return hint
-    hosts = list(dict.fromkeys(_hosts_in(values)))
+    hosts = list(dict.fromkeys(_list_hosts(values)))
     flags = " ".join(f"{FLAG} {host}" for host in hosts)
     return hint.replace(f"{FLAG} {ANY}", flags, 1) if 0 < len(hosts) <= _MOST_NAMED else hint
 
 
-def _hosts_in(value: object) -> Iterator[str]:
+def _list_hosts(value: object) -> Iterator[str]:
+    """Yield the hosts of the URLs in a JSON value."""
     for member in inner_values(value):
-        yield from _hosts_in(member)
+        yield from _list_hosts(member)
     if isinstance(value, str) and value.lower().startswith(("http://", "https://")):
         from urllib.parse import urlsplit  # imported here because only refused calls need it
 
@@ -109,10 +114,10 @@ def _refuse_literal_address(host: str) -> str:
 
 
 def _split_port(text: str) -> tuple[str, str]:
-    """Return the host in lower case, and the port or "".
+    """Return the host in lower case, and the port, empty if there is none.
 
-    A name that is not ASCII is never allowed: the host that it means depends on the version of
-    IDNA."""
+    A name that is not ASCII is never allowed, because its host depends on the version of IDNA.
+    """
     host, colon, port = text.strip().rpartition(":")
     if not colon or not port.isascii() or not port.isdigit():
         host, port = text.strip(), ""

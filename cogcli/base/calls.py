@@ -1,5 +1,6 @@
 """The values that the engine and its capability runner exchange: binding chains, attempts, answers,
-cancellations."""
+cancellations.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +39,11 @@ class Member(NamedTuple):
 
     @property
     def limit(self) -> float:
-        """Return the seconds after which a call is given up, including all waiting."""
+        """Return the seconds after which a call is cancelled, including all waiting."""
         return self.timeout_seconds + self.start_seconds
 
     def to_payload(self) -> Json:
-        """The member as `run.started` records it."""
+        """Return the member as `run.started` records it."""
         payload = self._asdict()
         if not self.start_seconds:
             del payload["start_seconds"]
@@ -52,8 +53,10 @@ class Member(NamedTuple):
 
 
 class PassedOver(NamedTuple):
-    """A binding of a chain that is not called, with the reason and its position: before which
-    member."""
+    """A binding of a chain that is not called, with the reason.
+
+    `before` is the index of the member that it precedes.
+    """
 
     binding_id: str
     service_id: str | None
@@ -63,8 +66,10 @@ class PassedOver(NamedTuple):
 
 
 class BindingChain(NamedTuple):
-    """The bindings through which a capability may be called, in order, and the explanation of this
-    choice (docs/reference/binding.md#selection)."""
+    """The bindings through which a capability may be called, in order.
+
+    `explanation` records why they were chosen (docs/reference/binding.md#selection).
+    """
 
     members: tuple[Member, ...]
     explanation: Json
@@ -72,14 +77,16 @@ class BindingChain(NamedTuple):
 
     @property
     def binding_ids(self) -> list[str]:
-        """Return the ids of the whole chain as it was declared, including those passed over."""
+        """Return the ids of all declared bindings of the chain, including those passed over."""
         ids = [member.binding_id for member in self.members]
         for each in reversed(self.passed_over):
             ids.insert(each.before, each.binding_id)
         return ids
 
     def to_payload(self) -> Json:
-        """The chain as `run.started` records it: explanation, members, and bindings passed over."""
+        """Return the chain as `run.started` records it: explanation, members, and bindings passed
+        over.
+        """
         payload = {**self.explanation, "members": [member.to_payload() for member in self.members]}
         if self.passed_over:
             payload["passed_over"] = [each._asdict() for each in self.passed_over]
@@ -97,8 +104,10 @@ def chain_from_payload(payload: Mapping[str, Any]) -> BindingChain:
 
 
 class Cancellation:
-    """The signal that a call is given up: its result is not needed any more. Set once, from any
-    thread."""
+    """The signal that a call is cancelled because its result is no longer needed.
+
+    Any thread may set it. It is set once.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -110,11 +119,11 @@ class Cancellation:
 
     @property
     def is_set(self) -> bool:
-        """Whether the call was given up."""
+        """Whether the call is cancelled."""
         return self._set
 
     def set(self) -> None:
-        """Give the call up: each callback of `on_cancel` runs, once, on this thread."""
+        """Cancel the call. Each callback of `on_cancel` runs once, on this thread."""
         with self._lock:
             if self._set:
                 return
@@ -126,31 +135,35 @@ class Cancellation:
                 callback()
 
     def stay(self, why: str) -> None:
-        """Record why the call has not left yet; with an empty reason it may leave."""
+        """Record why the request has not been sent yet. If `why` is empty, it may be sent."""
         with self._lock:
             self._staying = why
 
     @contextmanager
     def staying(self, why: str) -> Iterator[None]:
-        """Inside, the call counts as not left; `why` is what it waits for.
+        """In this context, the request is not sent yet; `why` names what it waits for.
 
-        At the end, raise TransportError if the call was given up inside: it must not leave any
-        more. After an error inside it still counts as not left. The waiter often gives up at that
-        very moment, since both have the same deadline, and must not treat the call as in doubt."""
+        At the end, raise TransportError if the call was cancelled in the meantime, because it must
+        not be sent. After an error inside the context, the request still is not sent. The waiting
+        thread often cancels at that very moment, since both have the same deadline, and must not
+        treat the call as in doubt.
+        """
         self.stay(why)
         yield
         self.leave()
 
     def leave(self) -> None:
-        """Let the call leave. Raise TransportError if it was given up before."""
+        """Allow the request to be sent. Raise TransportError if the call was cancelled before."""
         self.stay("")
         if self.stayed:
             raise TransportError("call.transport", self.stayed, left=False)
 
     @contextmanager
     def on_cancel(self, callback: Callable[[], None]) -> Iterator[None]:
-        """Inside, run `callback` when the call is given up, or at once if it was before. It must
-        not block."""
+        """In this context, run `callback` when the call is cancelled, or at once if it already is.
+
+        The callback must not block.
+        """
         token = object()
         with self._lock:
             late = self._set
@@ -185,8 +198,10 @@ class Attempt(NamedTuple):
 
 
 class ServiceNotice(NamedTuple):
-    """A server that started or stopped. Only a started one names the run and step whose call
-    started it."""
+    """A notice that a server started or stopped.
+
+    If the server started, it names the run and step whose call started it.
+    """
 
     service_id: str
     protocol: str
@@ -198,8 +213,11 @@ class ServiceNotice(NamedTuple):
 
 class Answer(NamedTuple):
     """The result of an attempt: the capability's checked outputs, and the usage that the service
-    reports. `record` holds members for the attempt's element in `attempts[]`
-    (docs/reference/protocols.md#record), not yet masked."""
+    reports.
+
+    `record` contains members for the attempt's entry in `attempts[]`
+    (docs/reference/protocols.md#record). They are not masked yet.
+    """
 
     output: Json
     usage: Mapping[str, int] | None = None

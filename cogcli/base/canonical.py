@@ -14,13 +14,15 @@ _TRACE: Final = re.compile(r"(?!0{32})[0-9a-f]{32}")
 
 
 def canonical(value: object) -> bytes:
-    """Return compact UTF-8 JSON with sorted keys: equal values give equal bytes. Raise TypeError
-    for values that are not JSON."""
+    """Return compact UTF-8 JSON with sorted keys, so that equal values have equal bytes.
+
+    Raise TypeError for values that are not JSON.
+    """
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
 def compact(value: object) -> bytes:
-    """Return compact UTF-8 JSON with keys in their own order, for values whose order has a meaning."""
+    """Return compact UTF-8 JSON with unsorted keys, for values whose key order matters."""
     return orjson.dumps(value)
 
 
@@ -36,13 +38,18 @@ def digest_of(value: object) -> str:
 
 @lru_cache(maxsize=16)
 def trace_of(trace_id: str) -> str:
-    """Return a W3C trace id of 32 lower hex digits: the trace id itself if it has that form, else
-    the first 16 bytes of its SHA-256."""
+    """Return a W3C trace id of 32 lower-case hex digits.
+
+    It is the trace id itself if it has that form, else the first 16 bytes of its SHA-256.
+    """
     return trace_id if _TRACE.fullmatch(trace_id) else sha256(trace_id.encode()).hexdigest()[:32]
 
 
 def span_of(event_id: str, attempt: int | None = None) -> str:
-    """Return a span id of 16 lower hex digits: 8 bytes of SHA-256 over the id of the event that
-    opens the span and `/attempt`."""
+    """Return a W3C span id of 16 lower-case hex digits.
+
+    It is the first 8 bytes of the SHA-256 of the id of the event that opens the span, and
+    `/attempt`.
+    """
     name = event_id if attempt is None else f"{event_id}/{attempt}"
     return sha256(name.encode()).hexdigest()[:16]

@@ -1,16 +1,21 @@
-"""Sockets bounded by one exchange: the network backend below the HTTP library's pool.
+"""Sockets that belong to one exchange: the network backend below the HTTP library's pool.
 
-1. An exchange belongs to the thread that makes it; every socket that this thread uses meanwhile
-   obeys it.
-2. Every look-up, connect, TLS handshake, read and write ends at the exchange's deadline; a slow
-   trickle of bytes does not extend it.
-3. A name is looked up once, its addresses are judged, and one of those is connected to: nothing is
-   looked up again.
+1. An exchange belongs to the thread that makes it. Its limits apply to every socket that the thread
+uses in the meantime.
+
+2. Every look-up, connect, TLS handshake, read and write ends at the exchange's deadline. A slow
+trickle of bytes does not extend it.
+
+3. A name is looked up once and its addresses are judged. The connection uses one of these addresses
+without another look-up.
+
 4. `left` is set before the first byte of a request is written.
-5. Giving up shuts the socket down, from any thread, without waiting.
 
-Only one exception of the library is raised here: after a failed write the library may still read an
-answer."""
+5. Cancelling shuts the socket down, from any thread, without waiting.
+
+Only one exception of the library is raised here: after a failed write the library may still read a
+response.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +51,7 @@ Resolve = Callable[[str, int], list[tuple[Any, ...]]]
 
 
 def resolve_name(host: str, port: int) -> list[tuple[Any, ...]]:
-    """Return the addresses that the system finds for a name. Raise OSError."""
+    """Return the addresses that the system's resolver returns for a name. Raise OSError."""
     return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
 
 
@@ -58,7 +63,7 @@ class ResolvedAddress(NamedTuple):
 
 
 class SocketExchange:
-    """One request and its reply: its deadline, whether the request left, and a way to end it early."""
+    """One request and its reply: the deadline, whether the request was sent, and a way to cancel."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
@@ -80,16 +85,20 @@ class SocketExchange:
         return seconds_left
 
     def use(self, sock: socket.socket) -> None:
-        """Register the socket that `give_up` shuts down. Raise TransportError if the exchange was
-        given up."""
+        """Register the socket that `give_up` shuts down.
+
+        Raise TransportError if the exchange was cancelled.
+        """
         self._socket = sock
         if self._given_up:
             shut_down(sock)
             raise self.transport_error(GIVEN_UP)
 
     def wait(self, answered: threading.Event, limit: float) -> None:
-        """Wait until another thread answers. Raise CallTimeoutError, or TransportError if the
-        exchange was given up."""
+        """Wait until another thread sets `answered`.
+
+        Raise CallTimeoutError at the deadline, or TransportError if the exchange was cancelled.
+        """
         self._asked = answered
         if not self._given_up and not answered.wait(self.seconds_left(limit)):
             raise self.timeout_error()
@@ -97,7 +106,7 @@ class SocketExchange:
             raise self.transport_error(GIVEN_UP)
 
     def give_up(self) -> None:
-        """End the exchange now. It may be called from any thread, any number of times."""
+        """Cancel the exchange. It is safe to call this from any thread, any number of times."""
         self._given_up = True
         if self._socket is not None:
             shut_down(self._socket)
@@ -109,7 +118,7 @@ class SocketExchange:
         return CallTimeoutError("call.timeout", "no answer in time", left=self.left)
 
     def transport_error(self, what: str) -> TransportError:
-        """Return the error of an exchange that broke off."""
+        """Return the error of an exchange that failed or was cancelled."""
         return TransportError("call.transport", what, left=self.left)
 
 
@@ -118,7 +127,7 @@ _mine = threading.local()
 
 @contextmanager
 def bound_sockets(exchange: SocketExchange) -> Iterator[None]:
-    """Inside, the sockets of this thread obey an exchange."""
+    """In this context, the limits of an exchange apply to the sockets of this thread."""
     _mine.exchange = exchange
     try:
         yield
@@ -126,7 +135,7 @@ def bound_sockets(exchange: SocketExchange) -> Iterator[None]:
         _mine.exchange = None
 
 
-def _current() -> SocketExchange:
+def _current_exchange() -> SocketExchange:
     exchange: SocketExchange | None = getattr(_mine, "exchange", None)
     if exchange is None:  # the library closes idle connections outside of any exchange
         return SocketExchange(time.monotonic() + CONNECT_SECONDS)
@@ -134,8 +143,10 @@ def _current() -> SocketExchange:
 
 
 def shut_down(sock: socket.socket) -> None:
-    """Wake the threads that read or write this socket. It uses the plain socket: TLS would send a
-    farewell and wait."""
+    """Wake the threads that read or write this socket.
+
+    This uses the plain socket, because TLS would send a closing message and wait.
+    """
     with suppress(OSError):
         socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
@@ -149,7 +160,7 @@ class SocketStream:
         self._write_failed = write_failed
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        exchange = _current()
+        exchange = _current_exchange()
         exchange.use(self._socket)
         if exchange.head is not None:
             max_bytes = min(max_bytes, _HEAD_CHUNK)
@@ -167,7 +178,7 @@ class SocketStream:
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        exchange = _current()
+        exchange = _current_exchange()
         exchange.use(self._socket)
         view = memoryview(buffer)
         while view:
@@ -189,7 +200,7 @@ class SocketStream:
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> SocketStream:
-        exchange, name = _current(), self._name
+        exchange, name = _current_exchange(), self._name
         if server_hostname and server_hostname not in name:  # the tunnel through the proxy is open
             name = f"{server_hostname} through {name}"
         with ExitStack() as opened:
@@ -228,7 +239,8 @@ class SocketStream:
 class Backend:
     """A network backend that opens sockets to allowed addresses only.
 
-    With `network` None it allows every address: for a proxy that the user named."""
+    If `network` is None, it allows every address: for a proxy that the user configured.
+    """
 
     def __init__(
         self, network: str | None, write_failed: type[Exception], resolve: Resolve = resolve_name
@@ -254,8 +266,10 @@ class Backend:
             raise
 
     def _connect(self, host: str, port: int, name: str) -> SocketStream:
-        """Return a connection to the first address that accepts it; error messages show `name`."""
-        exchange = _current()
+        """Return a connection to the first address that accepts it. `name` appears in error
+        messages.
+        """
+        exchange = _current_exchange()
         failure: TransportError | CallTimeoutError | None = None
         for place in allowed_addresses(
             self._resolve_allowed(host, port, name, exchange), host, self._network
@@ -274,14 +288,15 @@ class Backend:
         raise SafetyScopeError("safety.scope", "local sockets are not called", left=False)
 
     def sleep(self, seconds: float) -> None:
-        """Do nothing: the pool makes no retries, so it never needs to wait."""
+        """Return at once. The pool makes no retries, so it never needs to wait."""
 
     def _resolve_allowed(
         self, host: str, port: int, name: str, exchange: SocketExchange
     ) -> list[ResolvedAddress]:
         """Return the allowed addresses of a name.
 
-        The system's look-up has no time limit, so that a thread of its own runs it."""
+        The system's look-up has no time limit, so it runs on its own thread.
+        """
         address = addresses.literal(host)
         if address is not None:
             family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -309,8 +324,10 @@ class Backend:
 def allowed_addresses(
     places: list[ResolvedAddress], host: str, network: str | None
 ) -> list[ResolvedAddress]:
-    """Return the addresses that may be connected to. Raise SafetyScopeError if the name has only
-    forbidden ones."""
+    """Return the addresses that a connection may use.
+
+    Raise SafetyScopeError if all addresses of the name are forbidden.
+    """
     if network is None:
         return places
     refusals = [(addresses.refusal(str(place.address[0]), network), place) for place in places]

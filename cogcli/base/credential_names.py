@@ -1,8 +1,8 @@
-"""Names of files and folders that usually hold credentials, and of folders that belong to the user of a project
-(docs/reference/service.md#credential-files).
+r"""Names of files and folders that usually contain credentials, and of folders that belong to the
+user of a project (docs/reference/service.md#credential-files).
 
-A file system may give a name several spellings: `.GIT`, `.git.`, `.git `, `GIT~1` and `.g\\u200cit` are all `.git` on
-one system or another. All of them count, on every system.
+A file system may accept several spellings of a name: `.GIT`, `.git.`, `.git `, `GIT~1` and
+`.g\u200cit` are all `.git` on some system. On every system, all of these spellings are recognized.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ _IGNORED = dict.fromkeys(
 
 
 def credential_reason(real: str) -> str:
-    """Return why a path without links usually holds credentials; empty if its names do not say so."""
+    """Return why a path usually contains credentials; empty if no name in it suggests that.
+
+    `real` must contain no links.
+    """
     names = [_normalize_name(part) for part in real.split(os.sep) if part]
     if _CREDENTIAL_FOLDERS.intersection(names):
         return "the folder usually holds credentials"
@@ -60,8 +63,10 @@ def credential_reason(real: str) -> str:
 
 
 def credential_error(path: str, reason: str) -> SafetyScopeError:
-    """Return the error for a file that a run with network access must not read, since it usually
-    holds credentials."""
+    """Return the error for a file that usually contains credentials.
+
+    A run with network access must not read it.
+    """
     shown = escape_hidden(path[:_SHOWN])
     return SafetyScopeError(
         "safety.scope",
@@ -81,7 +86,9 @@ def is_repository_folder(name: str) -> bool:
 
 
 def has_repository_folder(names: Iterable[str]) -> bool:
-    """Whether one of these parts of a path is such a folder (`is_repository_folder`)."""
+    """Whether any of these path parts is a spelling of a repository folder
+    (`is_repository_folder`).
+    """
     return any(map(is_repository_folder, names))
 
 

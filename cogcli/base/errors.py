@@ -63,13 +63,15 @@ class EnvironmentRefusal(CogcliError):
 
 
 class PathAbsent(CogcliError):
-    """A requested path does not exist in the document (exit 1, stdout empty)."""
+    """A requested path does not exist in the document (exit 1, stdout is empty)."""
 
 
 class RuntimeErrorBase(CogcliError):
-    """An error of a run (docs/reference/execution.md#errors). The code that knows an identifier
-    fills it in. `left`: whether a first byte of the request may have gone out; None if no request
-    was made."""
+    """An error of a run (docs/reference/execution.md#errors). The raising code adds known
+    identifiers.
+
+    `left`: whether a byte of the request may have been sent; None if no request was made.
+    """
 
     def __init__(
         self, code: str, message: str, *, hint: str = "", left: bool | None = None
@@ -115,7 +117,7 @@ class RuntimeErrorBase(CogcliError):
 
 
 class SkillNotFoundError(RuntimeErrorBase):
-    """No layer holds a skill of this id."""
+    """No registry layer contains a skill with this id."""
 
 
 class InputValidationError(RuntimeErrorBase):
@@ -131,7 +133,7 @@ class InvalidCapabilitySpecError(RuntimeErrorBase):
 
 
 class CapabilityNotFoundError(RuntimeErrorBase):
-    """No layer holds a capability of this id."""
+    """No registry layer contains a capability with this id."""
 
 
 class MaxSkillDepthExceededError(RuntimeErrorBase):
@@ -151,7 +153,7 @@ class ExpressionError(RuntimeErrorBase):
 
 
 class StepExecutionError(RuntimeErrorBase):
-    """A failed step; code and exit are those of the error inside (`__cause__`)."""
+    """A step failed. Its code and exit code are those of the original error (`__cause__`)."""
 
 
 class BindingResolutionError(RuntimeErrorBase):
@@ -167,7 +169,7 @@ class RequestMappingError(RuntimeErrorBase):
 
 
 class ResponseMappingError(RuntimeErrorBase):
-    """The service answered, but not with what the binding reads."""
+    """The service answered, but the response lacks what the binding reads."""
 
 
 class ProtocolRoutingError(RuntimeErrorBase):
@@ -179,7 +181,7 @@ class TransportError(RuntimeErrorBase):
 
 
 class CallTimeoutError(RuntimeErrorBase):
-    """One attempt gave no answer in time."""
+    """One attempt got no response in time."""
 
 
 class StepTimeoutError(RuntimeErrorBase):
@@ -203,7 +205,7 @@ class RejectedError(RuntimeErrorBase):
 
 
 class EffectInDoubtError(RuntimeErrorBase):
-    """An effect may have happened, and no answer confirms or denies it."""
+    """An effect may have happened, and no response confirms or denies it."""
 
 
 class OutputMappingError(RuntimeErrorBase):
@@ -239,12 +241,13 @@ class PolicyApprovalError(RuntimeErrorBase):
 
 
 class BudgetExceededError(RuntimeErrorBase):
-    """A call would pass a budget of its run (docs/reference/pack.md#budgets)."""
+    """A call would exceed a budget of its run (docs/reference/pack.md#budgets)."""
 
 
 class AgentError(RuntimeErrorBase):
     """An agent found no plan that may run, or its context is too small for required items
-    (docs/reference/agent-run.md#ends)."""
+    (docs/reference/agent-run.md#ends).
+    """
 
 
 class ModelAccessError(RuntimeErrorBase):
@@ -262,7 +265,7 @@ def out_of_memory(detail: str = "") -> InternalError:
 
 
 class FailureRow:
-    """One row of the failure model: what a code means for exit, retry and fallback."""
+    """One row of the failure model: which exit code, retry and fallback an error code leads to."""
 
     __slots__ = ("category", "cls", "codes", "exit", "falls_back", "retryable")
 
@@ -392,8 +395,10 @@ FAILURE_OF: dict[str, FailureRow] = {code: row for row in FAILURES for code in r
 
 
 def error_from_payload(payload: dict[str, object]) -> RuntimeErrorBase:
-    """Return the error in an event's `error` object. A code without a row of runs gives
-    InternalError with that code."""
+    """Return the error in an event's `error` object.
+
+    If the code is not an error code of runs, return an InternalError with that code.
+    """
     code = str(payload.get("code") or "internal")
     row = FAILURE_OF.get(code)
     cls = row.cls if row and issubclass(row.cls, RuntimeErrorBase) else InternalError
@@ -405,7 +410,10 @@ def error_from_payload(payload: dict[str, object]) -> RuntimeErrorBase:
 
 
 def exit_code(code: str) -> int:
-    """Return the exit code of an error code. A code without a row is a code of spec checks
-    (docs/reference/failures.md#codes-of-checks-and-findings), an environment error."""
+    """Return the exit code of an error code.
+
+    A code that `FAILURES` does not list belongs to spec checks
+    (docs/reference/failures.md#codes-of-checks-and-findings). It exits as an environment error.
+    """
     row = FAILURE_OF.get(code)
     return row.exit if row else ENVIRONMENT

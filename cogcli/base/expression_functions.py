@@ -19,8 +19,9 @@ _MAX_DIGITS: Final = 15
 
 
 class Function(NamedTuple):
-    """One function: its implementation, its least and most number of arguments, and its notation in
-    messages."""
+    """One function: its implementation, its minimum and maximum number of arguments, and its usage
+    text.
+    """
 
     call: Callable[..., object]
     least: int
@@ -29,7 +30,10 @@ class Function(NamedTuple):
 
 
 def contains(container: object, part: object) -> bool:
-    """Whether a list has an equal element, an object the key, or a text the part. Raises ExpressionError."""
+    """Whether a list has an equal element, an object has the key, or a text has the part.
+
+    Raise ExpressionError.
+    """
     match container:
         case list() | tuple():
             return any(equal(part, item) for item in container)
@@ -45,51 +49,56 @@ def _type_error(message: str) -> ExpressionError:
     return ExpressionError("expr.type", message)
 
 
-def _other_kind(expected: str, found: object) -> ExpressionError:
+def _wrong_kind_error(expected: str, found: object) -> ExpressionError:
+    """Return the error for a value of the wrong kind."""
     return _type_error(f"takes {expected}, found {kind_of(found)}")
 
 
-def _text(value: object) -> str:
+def _require_text(value: object) -> str:
     if type(value) is not str:
-        raise _other_kind("text", value)
+        raise _wrong_kind_error("text", value)
     return value
 
 
-def _list(value: object) -> Sequence[Any]:
+def _require_list(value: object) -> Sequence[Any]:
     if type(value) is list or type(value) is tuple:
         return value
-    raise _other_kind("list", value)
+    raise _wrong_kind_error("list", value)
 
 
 def _length(value: object) -> int:
     if type(value) is str or type(value) is list or type(value) is dict or type(value) is tuple:
         return len(value)
-    raise _other_kind("text or list or object", value)
+    raise _wrong_kind_error("text or list or object", value)
 
 
 def _lower(text: object) -> str:
-    return _text(text).lower()
+    return _require_text(text).lower()
 
 
 def _upper(text: object) -> str:
-    return _text(text).upper()
+    return _require_text(text).upper()
 
 
 def _starts_with(text: object, prefix: object) -> bool:
-    return _text(text).startswith(_text(prefix))
+    return _require_text(text).startswith(_require_text(prefix))
 
 
 def _join(items: object, separator: object = "") -> str:
-    """Join the items of a list. Text is used verbatim, numbers in JSON form. Raise ExpressionError `expr.limit`."""
-    words = [_word(item) for item in _list(items)]
-    between = _text(separator)
+    """Return the items of a list as one text. Text is used verbatim, numbers in JSON form.
+
+    Raise ExpressionError `expr.limit`.
+    """
+    words = [_list_item_text(item) for item in _require_list(items)]
+    between = _require_text(separator)
     size = sum(map(len, words)) + len(between) * max(len(words) - 1, 0)
     if size > MAX_TEXT:
         raise ExpressionError("expr.limit", f"gives {size} characters, at most {MAX_TEXT}")
     return between.join(words)
 
 
-def _word(item: object) -> str:
+def _list_item_text(item: object) -> str:
+    """Return the text of a list item that is joined."""
     if type(item) is str:
         return item
     if type(item) is int or type(item) is float:
@@ -98,10 +107,12 @@ def _word(item: object) -> str:
 
 
 def _round(number: object, digits: object = 0) -> int | float:
-    """Round half away from zero, in the decimal notation of the number. Without `digits` return an
-    integer."""
+    """Return the number rounded half away from zero in its decimal notation.
+
+    Without `digits` return an integer.
+    """
     if type(number) is not int and type(number) is not float:
-        raise _other_kind("number", number)
+        raise _wrong_kind_error("number", number)
     if type(digits) is not int or not 0 <= digits <= _MAX_DIGITS:
         raise _type_error(f"takes 0 to {_MAX_DIGITS} digits")
     if abs(number) > MAX_INTEGER or isinstance(number, int):
@@ -115,8 +126,8 @@ def _round(number: object, digits: object = 0) -> int | float:
 
 
 def _sortable(items: object) -> list[Any]:
-    """Return the list if its members can be sorted: all numbers, or all texts."""
-    members = list(_list(items))
+    """Return the list if its members can be sorted: all are numbers, or all are texts."""
+    members = list(_require_list(items))
     kinds = set(map(kind_of, members))
     if not (kinds <= {"number"} or kinds <= {"text"}):
         raise _type_error(f"takes numbers or texts, found {' and '.join(sorted(kinds))}")
@@ -124,6 +135,8 @@ def _sortable(items: object) -> list[Any]:
 
 
 def _make_extreme(choose: Callable[[list[Any]], object]) -> Callable[..., object]:
+    """Return the function `min` or `max` of the language."""
+
     def extreme(*values: object) -> object:
         items = _sortable(values[0] if len(values) == 1 else list(values))
         if not items:
@@ -134,16 +147,16 @@ def _make_extreme(choose: Callable[[list[Any]], object]) -> Callable[..., object
 
 
 def _any(items: object) -> bool:
-    return any(_list(items))
+    return any(_require_list(items))
 
 
 def _all(items: object) -> bool:
-    return all(_list(items))
+    return all(_require_list(items))
 
 
 def _sum(items: object) -> int | float:
-    """Add numbers: exactly for integers, correctly rounded for others."""
-    numbers = _list(items)
+    """Return the sum: exact for integers, correctly rounded for other numbers."""
+    numbers = _require_list(items)
     for item in numbers:
         if kind_of(item) != "number":
             raise _type_error(f"takes a list of numbers, found {kind_of(item)} in it")
@@ -172,9 +185,11 @@ _EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 
 def _date(text: object) -> int | float:
-    """Return the seconds since 1970 in UTC of an ISO 8601 date (its first moment) or time. A time
-    without a zone is UTC."""
-    written = _text(text)
+    """Return the seconds since 1970 in UTC of an ISO 8601 date or time.
+
+    A date means its first moment. A time without a zone is UTC.
+    """
+    written = _require_text(text)
     match = _TIME.fullmatch(written)
     moment = _moment(match) if match else None
     if match is None or moment is None:
@@ -187,7 +202,7 @@ def _date(text: object) -> int | float:
 
 
 def _moment(match: re.Match[str]) -> datetime.datetime | None:
-    """Return the written moment without its zone; None if the calendar or the clock has none."""
+    """Return the parsed moment without its zone; None if the date or time of day does not exist."""
     year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
     try:
         return datetime.datetime(year, month, day, hour, minute, second)
@@ -196,7 +211,7 @@ def _moment(match: re.Match[str]) -> datetime.datetime | None:
 
 
 def _zone_seconds(match: re.Match[str]) -> int:
-    """Return the seconds by which the written zone is ahead of UTC."""
+    """Return the number of seconds by which the zone in the text is ahead of UTC."""
     ahead = int(match["hours"] or 0) * 3600 + int(match["minutes"] or 0) * 60
     return -ahead if match["sign"] == "-" else ahead
 

@@ -1,4 +1,4 @@
-"""Advice for syntax of other languages that expressions do not have."""
+"""Hints for syntax of other languages that expressions do not support."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _NO_CLOCK: Final = ("now", "today", "utcnow", "currentdate", "currenttime")
 
 
 def foreign_value(name: str) -> str:
-    """Return what to write instead of a value name of another language; empty for any other name."""
+    """Return the replacement for a value name of another language; empty for any other name."""
     if name.lower() in _NO_CLOCK:
         return "give the time as an input: an expression reads no clock"
     instead = _NO_VALUES.get(name.lower(), "")
@@ -78,7 +78,7 @@ def foreign_value(name: str) -> str:
 
 
 def foreign_function(name: str, arguments: list[str]) -> str:
-    """Return what to write instead of a call of an unknown function; empty if there is no advice."""
+    """Return the replacement for a call of an unknown function; empty if there is no advice."""
     folded, first = name.lower().replace("_", ""), arguments[0] if arguments else "x"
     forms = {
         _IS_THERE: f"write {first} is not null", _IS_NULL: f"write {first} is null",
@@ -96,9 +96,11 @@ _ARITHMETIC: Final = "arithmetic belongs into a capability"
 
 
 def foreign_operator(text: str) -> tuple[int, str, str]:
-    """Return the first operator of another language in a text: offset, operator, and what to write.
+    """Return the first operator of another language in a text: offset, operator, and its
+    replacement.
 
-    The operator is empty if there is none."""
+    The operator is empty if the text has none.
+    """
     for found in _FOREIGN.finditer(text):
         kind = found.lastgroup or "text"
         sign = found[kind]
@@ -117,14 +119,14 @@ def foreign_operator(text: str) -> tuple[int, str, str]:
 
 
 def similar_functions(name: str) -> list[str]:
-    """Return the functions that a misspelled name may mean, likeliest first."""
+    """Return the functions that resemble a misspelled name, likeliest first."""
     folded = name.lower().replace("_", "")
     known = _OTHER_NAMES.get(folded, folded)
     return [known] if known in FUNCTIONS else did_you_mean(folded, FUNCTIONS)
 
 
 def hint_for(node: ast.expr) -> str:
-    """Return what to write instead of Python syntax outside the language; empty without advice."""
+    """Return the replacement for Python syntax outside the language; empty if there is no advice."""
     match node:
         case ast.Set():
             return f"a path stands alone: {_unparse(_innermost(node))}"
@@ -148,7 +150,7 @@ _HINTS: Final[dict[type[ast.expr], str]] = {
 
 
 def _innermost(node: ast.expr) -> ast.expr:
-    """Return the expression in braces around braces."""
+    """Return the expression inside nested braces."""
     while isinstance(node, ast.Set) and len(node.elts) == 1:
         node = node.elts[0]
     return node
@@ -169,7 +171,7 @@ def _operator_hint(node: ast.BinOp) -> str:
 
 
 def _filter_hint(value: str, filtered: ast.Name | ast.Call) -> str:
-    """Return what to write instead of `value | filtered`."""
+    """Return the replacement for `value | filtered`."""
     match filtered:
         case ast.Call(func=ast.Name(id="default"), args=[default, *_]):
             return f"write {value} or {_unparse(default)}"

@@ -1,12 +1,15 @@
-"""The expression language (docs/reference/execution.md#expressions): part of Python's syntax, read
-by its own parser, never by eval.
+"""The expression language (docs/reference/execution.md#expressions): a subset of Python's syntax
+with its own parser, which never uses eval.
 
-1. Only what `_COMPILE` lists is in the language; everything else is refused when the expression is
-   read.
+1. The language consists of what `_COMPILE` lists. All other syntax is refused when the expression
+is read.
+
 2. Values are compared without coercion: `1 == 1.0`, but `true` is not 1 and `"10"` is not 10.
-3. A path that leads nowhere is an error, but counts as null as an operand of `is null`, `is not
-   null`, `== null` and `!= null`, and as an operand of `or` that is not the last.
-4. A call names a function of `expression_functions.FUNCTIONS`; an error names the part that failed.
+
+3. A path that leads nowhere is an error. It is treated as null as an operand of `is null`, `is not
+null`, `== null` and `!= null`, and as an operand of `or` that is not the last.
+
+4. A call names a function of `expression_functions.FUNCTIONS`. An error names the part that failed.
 """
 
 from __future__ import annotations
@@ -43,10 +46,11 @@ _Compute = Callable[..., object]
 
 
 class ExpressionFault(ValueError):
-    """A text outside the language.
+    """A text is not an expression of the language.
 
-    `column` is 1-based in the text. `name` is set if a word is not a path. `hint` advises what to
-    write instead, if anything is known."""
+    `column` is 1-based in the text. `name` is set if a word is not a path. `hint` suggests a
+    replacement, if one is known.
+    """
 
     def __init__(self, message: str, column: int = 1, name: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -56,8 +60,9 @@ class ExpressionFault(ValueError):
 
 
 class Mention(NamedTuple):
-    """A reference with its 0-based place in the text. `lenient`: a missing value counts as null
-    there."""
+    """A reference with its 0-based place in the text. `lenient`: a missing value is treated as
+    null.
+    """
 
     reference: Reference
     offset: int
@@ -65,7 +70,7 @@ class Mention(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """A compiled expression: its evaluator, and its references in order without repeats."""
+    """A compiled expression: its evaluator, and its references in order without duplicates."""
 
     text: str
     evaluate: Evaluate
@@ -106,7 +111,7 @@ def read_expression(text: str, loop_names: frozenset[str] = frozenset()) -> Expr
     except (ValueError, MemoryError, RecursionError):
         raise ExpressionFault("not an expression") from None
     reader = _ExpressionParser(loop_names, source)
-    evaluate = reader.compiled(tree, 1)
+    evaluate = reader.build_evaluator(tree, 1)
     path = reader.path(tree) if isinstance(tree, _PATHS) else None
     references = dict.fromkeys(mention.reference for mention in reader.mentions)
     return Expression(text, evaluate, tuple(references), path, tuple(reader.mentions))
@@ -127,7 +132,7 @@ _OPERATORS: Final = frozenset(("and", "or", "not", "in", "is"))
 
 
 class _SourceText:
-    """A text and the Python source that is parsed instead: `a.0` becomes `a[0]`."""
+    """A text, and the Python source that is parsed instead of it: `a.0` becomes `a[0]`."""
 
     def __init__(self, text: str) -> None:
         # To Python a carriage return ends a line, which would make columns differ.
@@ -159,7 +164,7 @@ class _SourceText:
         return self._indent + min(place, max(self._length - 1, 0))
 
     def start(self, node: ast.expr) -> int:
-        """Return the offset in the text of the start of a node. Python counts columns in bytes."""
+        """Return the offset in the text where a node starts. Python counts columns in bytes."""
         if self._is_plain:
             return self._indent + min(node.col_offset, max(self._length - 1, 0))
         line = self.python.split("\n")[node.lineno - 1]
@@ -183,11 +188,11 @@ class _ExpressionParser:
     def fault(
         self, message: str, node: ast.expr, *, name: str = "", hint: str = ""
     ) -> ExpressionFault:
-        """A fault at a node."""
+        """Return a fault at a node."""
         return ExpressionFault(message, self._source.start(node) + 1, name, hint)
 
     def placed(self, node: ast.expr, compute: _Compute) -> _Compute:
-        """Wrap `compute`, so that its errors name their part of the expression."""
+        """Return `compute` with errors that name their part of the expression."""
 
         def placed(*values: object) -> object:
             try:
@@ -203,7 +208,7 @@ class _ExpressionParser:
         """Record a reference and its place."""
         self.mentions.append(Mention(reference, self._source.start(node), lenient))
 
-    def compiled(self, node: ast.expr, depth: int) -> Evaluate:
+    def build_evaluator(self, node: ast.expr, depth: int) -> Evaluate:
         """Return the evaluator of a node. Raise ExpressionFault."""
         if depth > MAX_DEPTH:
             raise ExpressionFault(f"nested deeper than {MAX_DEPTH}")
@@ -224,12 +229,12 @@ class _ExpressionParser:
             pass
         raise self.fault(f"`{_excerpt(node)}` is not a value of the language", node)
 
-    def listed(self, node: ast.List, depth: int) -> Evaluate:
-        items = [self.compiled(item, depth + 1) for item in node.elts]
+    def build_list(self, node: ast.List, depth: int) -> Evaluate:
+        items = [self.build_evaluator(item, depth + 1) for item in node.elts]
         return lambda lookup: [item(lookup) for item in items]
 
     def unary(self, node: ast.UnaryOp, depth: int) -> Evaluate:
-        operand = self.compiled(node.operand, depth + 1)
+        operand = self.build_evaluator(node.operand, depth + 1)
         match node:
             case ast.UnaryOp(op=ast.Not()):
                 return lambda lookup: not operand(lookup)
@@ -240,18 +245,18 @@ class _ExpressionParser:
 
     def boolean(self, node: ast.BoolOp, depth: int) -> Evaluate:
         if isinstance(node.op, ast.And):
-            terms = [self.compiled(value, depth + 1) for value in node.values]
+            terms = [self.build_evaluator(value, depth + 1) for value in node.values]
             return lambda lookup: _first_or_last(terms, lookup, truth=False)
         *first, last = node.values
         lenient = [self.lenient(value, depth + 1) for value in first]
-        terms = [*lenient, self.compiled(last, depth + 1)]
+        terms = [*lenient, self.build_evaluator(last, depth + 1)]
         return lambda lookup: _first_or_last(terms, lookup, truth=True)
 
     def lenient(self, node: ast.expr, depth: int) -> Evaluate:
-        """Return the evaluator of a node whose missing value counts as null."""
+        """Return the evaluator of a node that treats a missing value as null."""
         reference = self.path(node) if isinstance(node, _PATHS) else None
         if reference is None:
-            return self.compiled(node, depth)
+            return self.build_evaluator(node, depth)
         self.mention(reference, node, lenient=True)
         return lambda lookup: None if (value := lookup(reference)) is MISSING else value
 
@@ -275,10 +280,12 @@ class _ExpressionParser:
             value, negated = self.lenient(left, depth), isinstance(operator, ast.IsNot)
             return lambda lookup: (value(lookup) is None) is not negated
         null = _is_null(left) or _is_null(right)
-        compiled = (
-            self.lenient if null and isinstance(operator, ast.Eq | ast.NotEq) else self.compiled
+        build_operand = (
+            self.lenient
+            if null and isinstance(operator, ast.Eq | ast.NotEq)
+            else self.build_evaluator
         )
-        a, b = compiled(left, depth), compiled(right, depth)
+        a, b = build_operand(left, depth), build_operand(right, depth)
         compare = self.placed(chain, _COMPARE[type(operator)])
         return lambda lookup: compare(a(lookup), b(lookup))
 
@@ -301,7 +308,7 @@ class _ExpressionParser:
             raise self.fault(
                 f"`{_excerpt(node)}`: other arguments", node, hint=f"write {function.usage}"
             )
-        arguments = [self.compiled(argument, depth + 1) for argument in node.args]
+        arguments = [self.build_evaluator(argument, depth + 1) for argument in node.args]
         compute = self.placed(node, function.call)
         return lambda lookup: compute(*[argument(lookup) for argument in arguments])
 
@@ -316,7 +323,7 @@ class _ExpressionParser:
             raise self.fault(f"`{text}` is not a path", node, name=text, hint=hint)
         self.mention(reference, node)
 
-        def found(lookup: Lookup) -> object:
+        def look_up(lookup: Lookup) -> object:
             if (value := lookup(reference)) is MISSING:
                 hint = "compare with `is null` first"
                 raise ExpressionError(
@@ -324,10 +331,10 @@ class _ExpressionParser:
                 )
             return value
 
-        return found
+        return look_up
 
     def path(self, node: ast.expr) -> Reference | None:
-        """Return the reference that names, attributes and constant subscripts spell, or None."""
+        """Return the reference that names, attributes and constant subscripts form, or None."""
         segments: list[str] = []
         while not isinstance(node, ast.Name):
             match node:
@@ -361,8 +368,9 @@ def _excerpt(node: ast.expr, limit: int = 40) -> str:
 
 
 def _method_hint(node: ast.Call) -> str:
-    """Return advice for a method call: the function with the same meaning, applied to the same
-    value."""
+    """Return the hint for a method call: the function with the same meaning, applied to the same
+    value.
+    """
     if not isinstance(node.func, ast.Attribute):
         return ""
     arguments = [_excerpt(each) for each in (node.func.value, *node.args)]
@@ -383,7 +391,7 @@ def _is_null(node: ast.expr) -> bool:
 
 
 def _first_or_last(terms: list[Evaluate], lookup: Lookup, *, truth: bool) -> object:
-    """Return the first value with this truth, else the last. Later terms are not evaluated."""
+    """Return the first value with this truth, else the last value. Later terms are not evaluated."""
     value: object = None
     for term in terms:
         value = term(lookup)
@@ -395,7 +403,7 @@ def _first_or_last(terms: list[Evaluate], lookup: Lookup, *, truth: bool) -> obj
 _Compare = Callable[[Any, Any], bool]
 
 
-def _comparison(symbol: str, compare: _Compare) -> _Compare:
+def _ordering(symbol: str, compare: _Compare) -> _Compare:
     def ordered(a: object, b: object) -> bool:
         if kind_of(a) == kind_of(b) and kind_of(a) in ("number", "text"):
             return compare(a, b)
@@ -410,17 +418,17 @@ def _comparison(symbol: str, compare: _Compare) -> _Compare:
 _COMPARE: Final[dict[type[ast.cmpop], _Compare]] = {
     ast.Eq: equal,
     ast.NotEq: lambda a, b: not equal(a, b),
-    ast.Lt: _comparison("<", lambda a, b: bool(a < b)),
-    ast.LtE: _comparison("<=", lambda a, b: bool(a <= b)),
-    ast.Gt: _comparison(">", lambda a, b: bool(a > b)),
-    ast.GtE: _comparison(">=", lambda a, b: bool(a >= b)),
+    ast.Lt: _ordering("<", lambda a, b: bool(a < b)),
+    ast.LtE: _ordering("<=", lambda a, b: bool(a <= b)),
+    ast.Gt: _ordering(">", lambda a, b: bool(a > b)),
+    ast.GtE: _ordering(">=", lambda a, b: bool(a >= b)),
     ast.In: lambda a, b: contains(b, a),
     ast.NotIn: lambda a, b: not contains(b, a),
 }
 
 _COMPILE: Final[dict[type[ast.expr], Callable[[_ExpressionParser, Any, int], Evaluate]]] = {
     ast.Constant: _ExpressionParser.constant,
-    ast.List: _ExpressionParser.listed,
+    ast.List: _ExpressionParser.build_list,
     ast.UnaryOp: _ExpressionParser.unary,
     ast.BoolOp: _ExpressionParser.boolean,
     ast.Call: _ExpressionParser.call,

@@ -23,8 +23,7 @@ _EXTRA_OF: Final = {module: extra for extra, modules in SHIPPED.items() for modu
 
 
 def extra_of(module: str) -> str:
-    """Return the extra that contains a module of a shipped function's libraries; empty for any
-    other module."""
+    """Return the extra that provides a module; empty if no extra does."""
     return _EXTRA_OF.get(module.partition(".")[0], "")
 
 
@@ -35,8 +34,10 @@ def install_line(*extras: str) -> str:
 
 @cache
 def missing_module(extra: str) -> str:
-    """Return the first module of an extra that is not installed; empty if all are. Nothing is
-    imported."""
+    """Return the first module of an extra that is not installed; empty if all are installed.
+
+    Nothing is imported.
+    """
     from importlib.util import find_spec
 
     return next((module for module in EXTRAS[extra] if find_spec(module) is None), "")

@@ -1,7 +1,8 @@
-"""The lock of an open file, held until its descriptor is closed or its process ends.
+"""Locks on open files. A lock lasts until its descriptor is closed or its process ends.
 
 On Windows the lock covers one byte beyond the end of any log, because Windows blocks reads of
-locked bytes."""
+locked bytes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ if sys.platform == "win32":
     _PLACE = 2**31 - 2  # the C library takes offsets of 31 bits
 
     def lock(fd: int, *, wait: bool) -> None:
-        """Hold the lock alone. Raises BlockingIOError where another holds it and `wait` is false, OSError."""
+        """Take the exclusive lock of a file.
+
+        Raise BlockingIOError if another process has it and `wait` is false. Raise OSError.
+        """
         while True:
             try:
                 return _lock_byte(fd, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK)
@@ -23,7 +27,10 @@ if sys.platform == "win32":
                     raise BlockingIOError(error.errno, error.strerror) from error
 
     def is_free(fd: int) -> bool:
-        """Whether no other process holds the lock; if so, none takes it before the descriptor is closed."""
+        """Whether no other process has the lock.
+
+        If it is free, no process can take it before the descriptor is closed.
+        """
         try:
             lock(fd, wait=False)
         except OSError:
@@ -42,11 +49,17 @@ else:
     import fcntl
 
     def lock(fd: int, *, wait: bool) -> None:
-        """Hold the lock alone. Raises BlockingIOError where another holds it and `wait` is false, OSError."""
+        """Take the exclusive lock of a file.
+
+        Raise BlockingIOError if another process has it and `wait` is false. Raise OSError.
+        """
         fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def is_free(fd: int) -> bool:
-        """Whether no other process holds the lock; if so, none takes it before the descriptor is closed."""
+        """Whether no other process has the lock.
+
+        If it is free, no process can take it before the descriptor is closed.
+        """
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:

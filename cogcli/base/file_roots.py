@@ -15,13 +15,15 @@ _SHOWN: Final = 200
 
 
 def roots_of(declared: Sequence[Sequence[str]]) -> Roots:
-    """Return roots from absolute paths, with their links followed."""
+    """Return roots from absolute paths, with links resolved."""
     return tuple(tuple(os.path.realpath(path) for path in paths) for paths in declared)
 
 
 def is_within(real: str, roots: Roots) -> bool:
-    """Whether a path without links is, or is below, a root of each declaration; True without any
-    declaration."""
+    """Whether a path is a root, or below a root, of each declaration.
+
+    `real` must contain no links. The result is true if there is no declaration.
+    """
     return all(any(real == root or is_below(real, root) for root in paths) for paths in roots)
 
 
@@ -31,15 +33,16 @@ def is_below(path: str, folder: str) -> bool:
 
 
 def outside_text(path: str, setting: str) -> str:
-    """Return the message for a path outside the roots of a setting."""
+    """Return the message about a path outside the roots that a setting declares."""
     return f"`{visible(path[:_SHOWN])}` is outside of `{setting}`"
 
 
 def written_path(path: str, roots: Roots) -> str:
-    """Return the path where a file is written, with the links of its folders followed.
+    """Return the path to write a file to, with the links of its folders resolved.
 
     Without roots the path must be below the working directory. Raise ValueError with the reason for
-    a path outside, for a link, and for anything that is no regular file."""
+    a path outside, for a link, and for anything that is not a regular file.
+    """
     folder, name = os.path.split(path)
     if not name or name in (".", "..") or "\0" in path:
         raise ValueError("the path names no file")

@@ -1,5 +1,6 @@
-"""Functions that read a regular file within a limit, replace a whole file at once, and lock a
-folder meanwhile."""
+"""Functions that read a regular file within a limit, replace a whole file atomically, and lock a
+folder.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ _KINDS = {
 
 
 class FileRefused(Exception):
-    """A file that may not be read: `path`, a `reason` for programs and a `message` for people."""
+    """A file that may not be read: `path`, a machine-readable `reason` and a `message` for people."""
 
     def __init__(self, path: str, reason: Reason, message: str) -> None:
         super().__init__(f"{path}: {message}")
@@ -65,14 +66,15 @@ class FileRefused(Exception):
 def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
     """Return all bytes of the regular file at `path`, at most `limit`. Symbolic links are followed.
 
-    Raise FileRefused at once for anything else: opening never waits for a writer, no device is
-    read, and the size is checked first. A file that grows past the limit during the read is refused
-    as well."""
+    Raise FileRefused for anything else, without waiting: opening never blocks on a writer, no
+    device is read, and the size is checked first. A file that grows past the limit during the read
+    is refused as well.
+    """
     name = os.fspath(path)
     try:
         handle = os.open(name, _READ)
     except (OSError, ValueError) as error:
-        raise _refused(name, error) from error
+        raise _reading_error(name, error) from error
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
@@ -83,7 +85,7 @@ def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
             )
         return _read_bounded(name, handle, limit)
     except OSError as error:
-        raise _refused(name, error) from error
+        raise _reading_error(name, error) from error
     finally:
         os.close(handle)
 
@@ -94,7 +96,7 @@ def open_regular(path: str, *, limit: int) -> BinaryIO:
     try:
         handle = os.open(path, _READ | getattr(os, "O_NOFOLLOW", 0))
     except (OSError, ValueError) as error:
-        raise _refused(path, error) from error
+        raise _reading_error(path, error) from error
     found = os.fstat(handle)
     if stat.S_ISREG(found.st_mode) and found.st_size <= limit:
         return os.fdopen(handle, "rb")
@@ -118,11 +120,12 @@ def measure_regular(path: str) -> tuple[int, str]:
 
 
 def irregular(path: str) -> str:
-    """Return why a path is no regular file, such as `is a named pipe, not a regular file`; empty if
-    it is one.
+    """Return why a path is not a regular file, such as `is a named pipe, not a regular file`; empty
+    if it is one.
 
     Links are followed, and nothing is opened. The result is also empty if the kind cannot be
-    determined."""
+    determined.
+    """
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError):
@@ -134,7 +137,8 @@ def _irregular(mode: int) -> str:
     return f"is {_KINDS.get(stat.S_IFMT(mode), 'something else')}, not a regular file"
 
 
-def _refused(name: str, error: OSError | ValueError) -> FileRefused:
+def _reading_error(name: str, error: OSError | ValueError) -> FileRefused:
+    """Return the FileRefused error for an error of the operating system."""
     if isinstance(error, ValueError):
         return FileRefused(name, "missing", "no file has such a name")
     if error.errno in _MISSING:
@@ -163,17 +167,18 @@ def write_atomic(
     replace: bool = True,
     bound: str = "",
 ) -> None:
-    """Make `data` the whole content of `path`, with exactly `mode`, on disk when this returns.
+    """Replace the content of `path` with `data` and its mode with `mode`, and sync to disk.
 
-    A reader sees the old file or the new one, never a part; a symbolic link at `path` is replaced,
-    not followed. A device, a pipe and a socket are never replaced, nor is a link to one: `OSError`.
-    On an `OSError` the old file is in place and no temporary file is left, unless the very last
-    sync, of the directory, failed: then the new file is in place but may not survive a power cut.
-    Without `replace` an existing file is never replaced, even one that appears meanwhile:
-    `FileExistsError`.
+    A reader sees the old file or the new one, never a part. A symbolic link at `path` is replaced,
+    not followed. Raise OSError for a device, a pipe or a socket, and for a link to one: they are
+    never replaced. After an `OSError` the old file is still in place and no temporary file remains.
+    There is one exception: if only the final sync of the directory fails, the new file is in place
+    but may not survive a power failure. Without `replace` an existing file is never replaced, even
+    if it appears in the meantime: `FileExistsError`.
 
-    No link leads the folder out of `bound` (`base/links.py`): EnvironmentRefusal `project.link`. A
-    link that is made in the meantime is not followed: `OSError`."""
+    No link may lead the folder out of `bound` (`base/links.py`): EnvironmentRefusal `project.link`.
+    A link that is created in the meantime is not followed: `OSError`.
+    """
     from contextlib import suppress
 
     name = os.fspath(path)
@@ -209,11 +214,16 @@ def write_atomic(
 
 
 class _WrittenFolder:
-    """The folder of a file that is written. It is open if the system resolves names inside an open
-    directory."""
+    """The folder of a file that is written.
+
+    It is open if the system can resolve names relative to an open directory.
+    """
 
     def __init__(self, path: str, *, strict: bool) -> None:
-        """`strict`: the path is a real one, and a link on it is refused. Raises OSError."""
+        """Open the folder of `path`. Raise OSError.
+
+        With `strict`, `path` must be a real path, and a link on it is refused.
+        """
         self._path = path
         self.handle: int | None = None
         if BY_DESCRIPTOR:
@@ -221,11 +231,11 @@ class _WrittenFolder:
             self.handle = open_directory(path) if strict else os.open(path, flags)
 
     def at(self, name: str) -> str:
-        """Return the name of an entry, for use together with `dir_fd=handle`."""
+        """Return an entry's name to use together with `dir_fd=handle`."""
         return name if self.handle is not None else os.path.join(self._path, name)
 
     def sync(self) -> None:
-        """Put the entries on disk, where a directory can be opened. Raises OSError."""
+        """Flush the entries to disk if the system can open directories. Raise OSError."""
         if self.handle is not None:
             os.fsync(self.handle)
 
@@ -236,8 +246,10 @@ class _WrittenFolder:
 
 
 def _link_new(folder: _WrittenFolder, temporary: str, last: str) -> bool:
-    """Link a file to a new name that does not exist yet. Return False if the file system has no
-    hard links."""
+    """Link a file to a name that does not exist yet.
+
+    Return False if the file system does not support hard links.
+    """
     try:
         os.link(
             folder.at(temporary),
@@ -262,7 +274,7 @@ def hint_for_write(error: OSError | ValueError) -> str:
 def _status(
     folder: _WrittenFolder, name: str, *, follow_symlinks: bool = True
 ) -> os.stat_result | None:
-    """Return the status of a name in a folder; None if it does not exist or links to nothing."""
+    """Return the status of a name in a folder; None if it does not exist or is a broken link."""
     try:
         return os.stat(folder.at(name), dir_fd=folder.handle, follow_symlinks=follow_symlinks)
     except OSError:
@@ -270,6 +282,7 @@ def _status(
 
 
 def _refuse_special(folder: _WrittenFolder, name: str) -> None:
+    """Raise OSError if a name is a device, a pipe or a socket, or a link to one."""
     found = _status(folder, name)
     kind = stat.S_IFREG if found is None else stat.S_IFMT(found.st_mode)
     if kind not in (stat.S_IFREG, stat.S_IFDIR):
@@ -277,6 +290,7 @@ def _refuse_special(folder: _WrittenFolder, name: str) -> None:
 
 
 def _fill(handle: int, data: bytes, mode: int) -> None:
+    """Write the whole data and the mode to an open file, and sync it to disk."""
     if hasattr(os, "fchmod"):
         os.fchmod(handle, mode)
     rest = memoryview(data)
@@ -289,11 +303,12 @@ def _fill(handle: int, data: bytes, mode: int) -> None:
 
 
 class FolderLock:
-    """A lock on a folder: while it is held, no other thread or process holds it.
+    """A lock on a folder that excludes all other threads and processes.
 
     A writer locks the folder, reads the file, and writes it, so that no concurrent change is lost.
     The lock is advisory. It has no effect on systems and file systems without such locks. The
-    folder must exist. Raises OSError if it cannot be opened."""
+    folder must exist. Raise OSError if it cannot be opened.
+    """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder

@@ -1,10 +1,11 @@
-"""The JSON data that values of other types hold: subclasses of text, numbers, lists and dicts,
-among them enumerations of these, named tuples and dataclasses
+"""Reads the JSON data inside values of foreign types: subclasses of text, numbers, lists and dicts,
+including enumerations of these, named tuples and dataclasses
 (docs/reference/protocols.md#pythoncall).
 
 Only data that the base type stores is read. No method, property or attribute hook of the value's
 own type or its metaclass runs, such as an overridden `__iter__`, `items`, `__str__` or
-`__getattribute__`."""
+`__getattribute__`.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _MEMBERS: Final[Any] = type.__dict__["__dict__"].__get__
 
 
 def scalar_data(value: Any) -> str | int | float | None:
-    """Return the text or number that a value of a subclass of these holds; None for any other."""
+    """Return the text or number inside a value of a subclass of these types; None for other values."""
     kind = type(value)
     if issubclass(kind, str):
         return str.__str__(value)
@@ -29,7 +30,8 @@ def scalar_data(value: Any) -> str | int | float | None:
 def object_data(value: Any) -> Iterable[tuple[object, object]] | None:
     """Return the members of a dict, a named tuple or a dataclass; None for any other value.
 
-    Raise ValueError for a field of a dataclass that was never set."""
+    Raise ValueError for a dataclass field that was never set.
+    """
     kind = type(value)
     if issubclass(kind, dict):
         return dict.items(value)
@@ -61,8 +63,10 @@ def _dataclass_members(value: object, fields: object) -> Iterator[tuple[str, obj
 
 
 def _field_value(value: object, own: dict[str, object], name: str) -> object:
-    """Return the stored value of a field. For a property it returns the property itself, which is
-    not a JSON value."""
+    """Return the stored value of a field.
+
+    For a property, return the property object, which is not a JSON value.
+    """
     if dict.__contains__(own, name):
         return dict.get(own, name)
     member = _class_member(type(value), name)
@@ -77,7 +81,7 @@ def _field_value(value: object, own: dict[str, object], name: str) -> object:
 
 
 def _own_members(value: object) -> dict[str, object]:
-    """Return the attributes that an object itself stores, without slots."""
+    """Return the attributes that an object stores itself, without slots."""
     found = _class_member(type(value), "__dict__")
     if type(found) is not GetSetDescriptorType:
         return {}

@@ -1,5 +1,4 @@
-"""The access that a run gives to the Python functions it calls, through `cogcli.sdk`
-(docs/reference/sdk.md)."""
+"""The access that Python functions get during a run through `cogcli.sdk` (docs/reference/sdk.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class HostAccess(NamedTuple):
-    """The access of one call. Without one a function runs by itself, for example in a test."""
+    """The access of one call. A function without it runs outside a run, for example in a test."""
 
     open_registry: Callable[[], Any] | None = None
     """Opens the registry of the run; None if there is none, for example in a worker process."""

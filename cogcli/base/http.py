@@ -1,10 +1,17 @@
-"""HTTP: the one module that imports the HTTP library (docs/reference/service.md#http).
+"""HTTP: the only module that imports the HTTP library (docs/reference/service.md#http).
 
-1. No redirects, no cookies, no environment, TLS verified against the bundled authorities, no encoding requested.
-2. Sockets come from `base/connections`: it judges addresses and keeps deadline, cancellation and `left`.
-3. A reply is read under a byte cap, its encoding undone piecewise under the same cap.
-4. Connections are kept for the run, apart by what addresses they were judged for; `close` leaves no socket.
-5. The library's exceptions end here.
+1. There are no redirects, no cookies and no environment. TLS is verified against the bundled
+authorities. No encoding is requested.
+
+2. Sockets come from `base/connections`, which judges addresses and manages deadline, cancellation
+and `left`.
+
+3. A reply is read within a byte limit. Its encoding is decoded in pieces within the same limit.
+
+4. Connections are kept for the run, separated by the addresses that they were judged for. `close`
+leaves no socket open.
+
+5. The library's exceptions do not leave this module.
 """
 
 from __future__ import annotations
@@ -53,7 +60,7 @@ _BODILESS: Final = (204, 304)
 
 
 class HttpRequest(NamedTuple):
-    """One request. `url` is absolute, its path and query encoded as they are to be sent; `network` as in services."""
+    """One request. `url` is absolute and already encoded. `network` is the setting of the service."""
 
     method: str
     url: str
@@ -78,10 +85,11 @@ class HttpReply(NamedTuple):
 
 
 class Http:
-    """Sends requests from any thread. One per run.
+    """Sends requests from any thread. Each run has one.
 
-    With `proxies`, the environment variables, requests go through the proxy that they name. Then
-    only written addresses are judged, since the proxy looks names up."""
+    If `proxies` contains environment variables, requests use the proxy that they configure. Then
+    only literal addresses are judged, since the proxy looks names up.
+    """
 
     def __init__(
         self, *, proxies: Mapping[str, str] | None = None, resolve: Resolve = resolve_name
@@ -96,13 +104,14 @@ class Http:
         self._closed = False
 
     def send(self, request: HttpRequest, deadline: float, cancel: Cancellation) -> HttpReply:
-        """Send a request and return its reply, read whole.
+        """Send a request and return its complete reply.
 
-        `deadline` is monotonic and covers everything from look-up to the last byte.
+        `deadline` is a monotonic time and covers everything from look-up to the last byte.
 
         Raise, each with `left`: TransportError, CallTimeoutError, SafetyScopeError,
         RequestMappingError `request.value`, ResponseMappingError `response.size`, or
-        `response.not-json` for a success whose encoding cannot be undone."""
+        `response.not-json` for a success whose encoding cannot be decoded.
+        """
         with self.stream(request, deadline, cancel) as reply:
             return reply.whole()
 
@@ -111,7 +120,9 @@ class Http:
         self, request: HttpRequest, deadline: float, cancel: Cancellation
     ) -> Iterator[HttpStream]:
         """Send a request and return its reply with an unread body. Raise the errors of `send`.
-        Leaving early closes the connection."""
+
+        Leaving the context early closes the connection.
+        """
         exchange = SocketExchange(deadline)
         made, target = _library_request(request)
         if refusal := host_refusal(made.url.host, made.url.port, request.network):
@@ -127,7 +138,7 @@ class Http:
             raise SafetyScopeError("safety.scope", f"{made.url.host} {refusal}", left=False)
         way = _PoolKey(made.url.scheme, made.url.host, made.url.port, request.network, proxy)
         with (
-            _our_errors(exchange, cancel),
+            _translated_errors(exchange, cancel),
             self._borrow_pool(way, exchange) as lane,
             cancel.on_cancel(exchange.give_up),
         ):
@@ -146,7 +157,7 @@ class Http:
                     response.close()
 
     def close(self) -> None:
-        """Shut every socket down, including those in use. Nothing is sent afterwards."""
+        """Shut down every socket, including those in use. Nothing is sent afterwards."""
         with self._lock:
             self._closed = True
             going, self._exchanges = list(self._exchanges), set()
@@ -161,9 +172,10 @@ class Http:
     def _borrow_pool(
         self, way: _PoolKey, exchange: SocketExchange
     ) -> Iterator[httpx.HTTPTransport]:
-        """Return a pool that no other exchange uses meanwhile, preferably the one used last.
+        """Return a pool that no other exchange uses in the meantime, preferably the one used last.
 
-        A single shared pool would look at every connection for every request, under one lock."""
+        A single shared pool would inspect every connection for every request under one lock.
+        """
         with self._lock:
             if self._closed:
                 raise TransportError("call.transport", GIVEN_UP, left=False)
@@ -179,7 +191,7 @@ class Http:
                     free.append(lane)
 
     def _open_pool(self, way: _PoolKey) -> httpx.HTTPTransport:
-        """Open a new pool. The certificate authorities are read once."""
+        """Return a new pool. The certificate authorities are read once."""
         plain = way.scheme == "http" and not way.proxy.startswith("https")
         tls = self._tls_context.get(plain)
         if tls is None:
@@ -204,7 +216,9 @@ class Http:
 
 
 class _PoolKey(NamedTuple):
-    """The key of a pool: the origin or proxy it connects to, and the addresses that were allowed."""
+    """The key of a pool: the origin or proxy that it connects to, and the addresses that were
+    allowed.
+    """
 
     scheme: str
     host: str
@@ -214,9 +228,9 @@ class _PoolKey(NamedTuple):
 
 
 def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
-    """Return the proxy that an environment names for a URL; empty for none.
+    """Return the proxy that an environment configures for a URL; empty if there is none.
 
-    It reads `https_proxy`, `all_proxy` and `no_proxy`. Lower-case names win over upper-case ones.
+    This reads `https_proxy`, `all_proxy` and `no_proxy`. Lower-case names win over upper-case ones.
     """
     from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
@@ -230,7 +244,7 @@ def proxy_for(environ: Mapping[str, str], scheme: str, host: str) -> str:
 
 
 def proxy_without_user(proxy: str) -> str:
-    """Return a proxy without its user info, for records."""
+    """Return a proxy without its user info, to be recorded."""
     scheme, _, rest = proxy.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}" if proxy else ""
 
@@ -240,7 +254,8 @@ def _tls_context(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLC
     names.
 
     With `plain` nothing is loaded, so that no certificate is accepted. The standard library's
-    default context would read the environment of the process."""
+    default context would read the environment of the process.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if plain:
         return context
@@ -260,12 +275,12 @@ def _tls_context(environ: Mapping[str, str], *, plain: bool = False) -> ssl.SSLC
 
 
 def _allowed_host_text(host: str, port: int | None) -> str:
-    """Return a host as `--allow-host` takes it: without a default port of http or https."""
+    """Return a host in the form of `--allow-host`: without a default port of http or https."""
     return host if port in (None, 80, 443) else f"{host}:{port}"
 
 
 def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
-    """Return the library's request, and its target verbatim."""
+    """Return the request as an object of the library, and its request target verbatim."""
     try:
         url = httpx.URL(request.url)
         if (
@@ -274,7 +289,7 @@ def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
             or url.userinfo
             or (url.port or 1) > 65535
         ):
-            raise _unsendable("the URL is not an http or https URL without user info")
+            raise _unsendable_error("the URL is not an http or https URL without user info")
         headers = [("Accept-Encoding", "identity"), *request.headers]
         made = httpx.Request(request.method, url, headers=headers, content=request.body)
         rest = request.url.partition("://")[2].partition("#")[0]
@@ -282,7 +297,7 @@ def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
         target = rest[cut:]  # path and query, as written
         return made, (target if target.startswith("/") else f"/{target}").encode("ascii")
     except (httpx.InvalidURL, UnicodeError, ValueError) as error:
-        raise _unsendable(f"the request cannot be sent: {_error_words(error)}") from error
+        raise _unsendable_error(f"the request cannot be sent: {_error_text(error)}") from error
 
 
 def _head_of(response: httpx.Response) -> HttpReply:
@@ -295,7 +310,7 @@ def _head_of(response: httpx.Response) -> HttpReply:
 
 
 @contextmanager
-def _our_errors(exchange: SocketExchange, cancel: Cancellation) -> Iterator[None]:
+def _translated_errors(exchange: SocketExchange, cancel: Cancellation) -> Iterator[None]:
     """Inside, exceptions of the library become errors of cogcli."""
     try:
         yield
@@ -308,7 +323,7 @@ def _our_errors(exchange: SocketExchange, cancel: Cancellation) -> Iterator[None
 
 
 class HttpStream:
-    """A reply that is read as it arrives: its head, then its body, once, whole or in chunks."""
+    """A reply that is read as it arrives: first its head, then its body, once, whole or in chunks."""
 
     def __init__(
         self,
@@ -327,8 +342,9 @@ class HttpStream:
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes of the body as they arrive.
 
-        Raise the errors of `Http.send`. A body with a content encoding raises `response.not-json`:
-        none was requested."""
+        Raise the errors of `Http.send`. Raise `response.not-json` for a body with a content
+        encoding, because none was requested.
+        """
         if self.head.header("content-encoding") not in ("", "identity"):
             raise ResponseMappingError(
                 "response.not-json", "the reply is encoded, unasked", left=True
@@ -336,22 +352,22 @@ class HttpStream:
         left, stream = self._cap, iter(cast("Iterable[bytes]", self._response.stream))
         while True:
             # Other exchanges may run on this thread between two chunks.
-            with _our_errors(self._exchange, self._cancel), bound_sockets(self._exchange):
+            with _translated_errors(self._exchange, self._cancel), bound_sockets(self._exchange):
                 chunk = next(stream, None)
             if chunk is None:
                 return
             left -= len(chunk)
             if left < 0:
-                raise _too_large(self._cap)
+                raise _size_error(self._cap)
             yield chunk
 
     def whole(self) -> HttpReply:
-        """Return the reply with its body, read to the end. Raise the errors of `Http.send`."""
-        with _our_errors(self._exchange, self._cancel), bound_sockets(self._exchange):
-            return _read(self.head, self._response, self._cap)
+        """Return the reply with its complete body. Raise the errors of `Http.send`."""
+        with _translated_errors(self._exchange, self._cancel), bound_sockets(self._exchange):
+            return _read_reply(self.head, self._response, self._cap)
 
 
-def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
+def _read_reply(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
     chunks = cast("Iterable[bytes]", response.stream)
     if reply.status in _BODILESS or response.request.method == "HEAD":
         # Such a reply has no body, even if its headers announce one.
@@ -365,7 +381,7 @@ def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
             raise inflate.TooLarge
         return reply._replace(body=inflate.decompress(chunks, encoding, cap))
     except inflate.TooLarge:
-        raise _too_large(cap) from None
+        raise _size_error(cap) from None
     except inflate.Damaged as fault:
         if reply.status >= 300:
             return reply._replace(fault=str(fault))
@@ -374,7 +390,7 @@ def _read(reply: HttpReply, response: httpx.Response, cap: int) -> HttpReply:
         ) from fault
 
 
-def _too_large(cap: int) -> ResponseMappingError:
+def _size_error(cap: int) -> ResponseMappingError:
     return ResponseMappingError(
         "response.size", f"the reply has more than {cap:,} bytes", left=True
     )
@@ -386,12 +402,12 @@ def _translate_error(
     """Return the error of cogcli for an exception of the library."""
     if given_up:
         return exchange.transport_error(GIVEN_UP)
-    words = _error_words(error)
+    words = _error_text(error)
     match error:
         case httpx.TimeoutException():
             return exchange.timeout_error()
         case httpx.LocalProtocolError() | httpx.UnsupportedProtocol() if not exchange.left:
-            return _unsendable(f"the request cannot be sent: {words}")
+            return _unsendable_error(f"the request cannot be sent: {words}")
         case httpx.ProxyError():
             refused = exchange.transport_error(f"the proxy does not lead there: {words}")
             refused.hint = PROXY_HINT
@@ -404,11 +420,12 @@ def _translate_error(
             raise error
 
 
-def _unsendable(text: str) -> RequestMappingError:
+def _unsendable_error(text: str) -> RequestMappingError:
     return RequestMappingError("request.value", text, left=False)
 
 
-def _error_words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
+    """Return the text of an exception, or the name of its type."""
     text = str(error).strip() or type(error).__name__
     return (text[0].lower() + text[1:]).rstrip(".")
 
@@ -428,11 +445,12 @@ def async_client(
     """Return an `httpx2.AsyncClient` under the same rules: judged addresses, no redirects, no
     cookies, no environment.
 
-    `timeout` is seconds or the library's own `Timeout`. The MCP library takes no other client;
-    deadlines are its caller's. A request to a refused address raises SafetyScopeError. `unanswered`
-    is called with the request and the error of a failed connection. If it returns true, the library
-    gets status 503, since the error would end all other requests. Raise ServiceResolutionError
-    `env.extra`."""
+    `timeout` is seconds or the library's own `Timeout`. The MCP library accepts no other client;
+    its caller enforces deadlines. A request to a refused address raises SafetyScopeError.
+    `unanswered` is called with the request and the error of a failed connection. If it returns
+    true, the library gets status 503, since the error would end all other requests. Raise
+    ServiceResolutionError `env.extra`.
+    """
     try:
         import httpx2
     except ImportError as error:
@@ -466,16 +484,18 @@ def async_client(
     )
 
 
-def cap_body(response: Any, most: int, too_long: Callable[[], None]) -> None:
-    """Make reading an `httpx2` response's body fail with the library's own error after `most`
-    bytes."""
+def cap_body(response: Any, limit: int, too_long: Callable[[], None]) -> None:
+    """Limit an `httpx2` response body to `limit` bytes.
+
+    Reading more calls `too_long` and raises the library's own error.
+    """
     import httpx2
 
     async def capped(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
         size = 0
         async for chunk in chunks:
             size += len(chunk)
-            if size > most:
+            if size > limit:
                 too_long()
                 raise httpx2.StreamError("the body is too long")
             yield chunk
@@ -486,7 +506,7 @@ def cap_body(response: Any, most: int, too_long: Callable[[], None]) -> None:
 def pass_body(
     response: Any, through: Callable[[AsyncIterable[bytes]], AsyncIterator[bytes]]
 ) -> None:
-    """Replace the unread body of an `httpx2` response by what `through` makes of its chunks."""
+    """Replace the unread body of an `httpx2` response by the chunks that `through` yields."""
     import httpx2
 
     stream = response.stream
@@ -502,8 +522,10 @@ def pass_body(
 
 
 async def read_body(response: Any) -> bytes:
-    """Return the body of an `httpx2` response; empty if it cannot be read, since the next read
-    raises the error."""
+    """Return the body of an `httpx2` response; empty if it cannot be read.
+
+    The next read raises the error.
+    """
     import httpx2
 
     try:
@@ -512,13 +534,15 @@ async def read_body(response: Any) -> bytes:
         return b""
 
 
-def _lost_proxy(text: str) -> TransportError:
+def _proxy_error(text: str) -> TransportError:
     return TransportError("call.transport", f"the proxy {text}", hint=PROXY_HINT, left=False)
 
 
 def _async_backend(network: str | None) -> Any:
-    """Return the asynchronous counterpart of `connections.Backend`. The library keeps its time
-    limits."""
+    """Return the asynchronous counterpart of `connections.Backend`.
+
+    The library enforces its own time limits.
+    """
     import anyio
     from httpcore2 import AnyIOBackend, ConnectError, ConnectTimeout
 
@@ -529,7 +553,7 @@ def _async_backend(network: str | None) -> Any:
             except (ConnectError, ConnectTimeout) as error:
                 if network is not None:
                     raise
-                raise _lost_proxy(f"{host}:{port} cannot be reached") from error
+                raise _proxy_error(f"{host}:{port} cannot be reached") from error
 
         async def connect(self, host: str, port: int, *arguments: Any, **named: Any) -> Any:
             if network is not None and (refusal := host_refusal(host, port, network)):
@@ -540,7 +564,7 @@ def _async_backend(network: str | None) -> Any:
             except (OSError, UnicodeError) as error:
                 text = f"{host}: the name is not known"
                 if network is None:
-                    raise _lost_proxy(text) from error
+                    raise _proxy_error(text) from error
                 raise TransportError("call.transport", text, left=False) from error
             places = [ResolvedAddress(row[0], row[4]) for row in rows]
             good = [str(place.address[0]) for place in allowed_addresses(places, host, network)]

@@ -1,4 +1,4 @@
-"""Decompression of a reply, piece by piece under a cap: a small reply cannot grow large."""
+"""Decompresses a reply piece by piece within a limit, so that a small reply cannot grow large."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PLAIN: Final = ("", "identity")
 
 
 class TooLarge(Exception):
-    """The bytes received or decompressed exceed the cap."""
+    """The received or decompressed bytes exceed the limit."""
 
 
 class Damaged(Exception):
@@ -22,8 +22,9 @@ class Damaged(Exception):
 def decompress(chunks: Iterable[bytes], encoding: str, cap: int) -> bytes:
     """Return all decompressed bytes of a body.
 
-    Raise TooLarge beyond `cap` bytes, received or decompressed, and Damaged; both before the rest
-    is read."""
+    Raise TooLarge beyond `cap` bytes, received or decompressed, and Damaged. Both are raised before
+    the rest is read.
+    """
     name = encoding.strip().lower()
     if name in _PLAIN:
         body = bytearray()
@@ -35,12 +36,12 @@ def decompress(chunks: Iterable[bytes], encoding: str, cap: int) -> bytes:
     if name not in _WINDOWS:
         raise Damaged(f"content encoding `{name[:40]}` was not asked for")
     try:
-        return _inflated(chunks, _WINDOWS[name], cap)
+        return _inflate(chunks, _WINDOWS[name], cap)
     except zlib.error as error:
         raise Damaged(f"its {name} data is damaged") from error
 
 
-def _inflated(chunks: Iterable[bytes], window: int, cap: int) -> bytes:
+def _inflate(chunks: Iterable[bytes], window: int, cap: int) -> bytes:
     body, read = bytearray(), 0
     inflater = zlib.decompressobj(window)
     for chunk in chunks:

@@ -1,7 +1,8 @@
-"""The slow JSON parser, which follows the rules of `base/strict_json` and explains each error with
-its cause and place.
+"""A slow JSON parser that follows the rules of `base/strict_json` and explains each error with its
+cause and place.
 
-It reads only texts that the fast parser refused or may have read too leniently."""
+It reads only texts that the fast parser refused or may have read too leniently.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +29,10 @@ _SMART = "“”„‟‘’‚‛«»＂"
 
 
 class JsonParser:
-    """Recursive descent over one text; recursion is bounded by `max_depth`. `refuse` creates the
-    error from a code, a message, a hint, the text and a place in it."""
+    """A recursive descent parser for one text; `max_depth` limits the recursion.
+
+    `refuse` creates the error from a code, a message, a hint, the text and a place in it.
+    """
 
     __slots__ = ("_at", "_left", "_max_depth", "_max_nodes", "_refuse", "_text")
 
@@ -42,9 +45,9 @@ class JsonParser:
 
     def document(self) -> object:
         """Return the value of the text. Raise the error that `refuse` creates."""
-        self._skip()
-        value = self._value(0)
-        self._skip()
+        self._skip_space()
+        value = self._parse_value(0)
+        self._skip_space()
         if self._at < len(self._text):
             char = self._text[self._at]
             if char in "{[":
@@ -58,13 +61,13 @@ class JsonParser:
             )
         return value
 
-    def _skip(self) -> str:
-        """The next character that is not white space, or the empty string at the end; it is not consumed."""
+    def _skip_space(self) -> str:
+        """Skip white space. Return the next character without consuming it, or "" at the end."""
         match = _SPACE.match(self._text, self._at)
         self._at = match.end() if match else self._at
         return self._text[self._at : self._at + 1]
 
-    def _value(self, depth: int) -> object:
+    def _parse_value(self, depth: int) -> object:
         self._left -= 1
         if self._left < 0:
             self._fail(
@@ -74,62 +77,66 @@ class JsonParser:
             )
         char = self._text[self._at : self._at + 1]
         if char == '"':
-            return self._string()
+            return self._parse_string()
         if char and char in "{[":
             if depth == self._max_depth:
                 self._fail(
                     f"nesting deeper than {self._max_depth}", "flatten the value", "json.depth"
                 )
             self._at += 1
-            return self._object(depth + 1) if char == "{" else self._array(depth + 1)
+            return self._parse_object(depth + 1) if char == "{" else self._parse_array(depth + 1)
         word = _WORD.match(self._text, self._at)
         if word and word[0] in _LITERALS:
             self._at = word.end()
             return _LITERALS[word[0]]
         number = _NUMBER.fullmatch(word[0]) if word else None
-        return self._number(number) if number else self._no_value(char, word[0] if word else "")
+        return (
+            self._parse_number(number)
+            if number
+            else self._fail_missing_value(char, word[0] if word else "")
+        )
 
-    def _array(self, depth: int) -> list[object]:
+    def _parse_array(self, depth: int) -> list[object]:
         values: list[object] = []
-        if self._skip() == "]":
+        if self._skip_space() == "]":
             self._at += 1
             return values
         while True:
-            values.append(self._value(depth))
-            if self._separator("]", "a list"):
+            values.append(self._parse_value(depth))
+            if self._consume_separator("]", "a list"):
                 return values
-            if self._skip() == "]":
-                self._trailing_comma()
+            if self._skip_space() == "]":
+                self._fail_trailing_comma()
 
-    def _object(self, depth: int) -> Json:
+    def _parse_object(self, depth: int) -> Json:
         values: Json = {}
-        if self._skip() == "}":
+        if self._skip_space() == "}":
             self._at += 1
             return values
         while True:
             start = self._at
             char = self._text[self._at : self._at + 1]
-            key = self._string() if char == '"' else self._no_key(char)
+            key = self._parse_string() if char == '"' else self._fail_missing_key(char)
             if key in values:
                 self._at = start
                 self._fail(
                     f"key `{excerpt(key)}` repeated", "keep one of them", "json.duplicate-key"
                 )
-            if self._skip() != ":":
+            if self._skip_space() != ":":
                 self._fail(f"`:` expected after key `{excerpt(key)}`", "write `:` and a value")
             self._at += 1
-            self._skip()
-            values[key] = self._value(depth)
-            if self._separator("}", "an object"):
+            self._skip_space()
+            values[key] = self._parse_value(depth)
+            if self._consume_separator("}", "an object"):
                 return values
-            if self._skip() == "}":
-                self._trailing_comma()
+            if self._skip_space() == "}":
+                self._fail_trailing_comma()
 
-    def _separator(self, close: str, where: str) -> bool:
-        """Return whether the container ends here; otherwise consume its comma."""
-        char = self._skip()
+    def _consume_separator(self, close: str, where: str) -> bool:
+        """Return whether the container ends here. If it does not, consume its comma."""
+        char = self._skip_space()
         if char not in (close, ","):
-            self._quotes(char)
+            self._refuse_wrong_quotes(char)
             if not char:
                 self._fail(f"the text ends inside {where}", f"close it with {close}")
             self._fail(
@@ -138,11 +145,11 @@ class JsonParser:
         self._at += 1
         return char == close
 
-    def _string(self) -> str:
+    def _parse_string(self) -> str:
         match = _TEXT.match(self._text, self._at)
         end = match.end() if match else self._at
         if self._text[end : end + 1] != '"':
-            self._open_string(end)
+            self._fail_open_string(end)
         raw = self._text[self._at : end + 1]
         if "\\" not in raw:
             self._at = end + 1
@@ -156,7 +163,7 @@ class JsonParser:
         self._at = end + 1
         return text
 
-    def _number(self, match: re.Match[str]) -> int | float:
+    def _parse_number(self, match: re.Match[str]) -> int | float:
         literal = match[0]
         if match[1] is None and match[2] is None:
             # Length first: int() of thousands of digits is slow, or refused by Python itself.
@@ -177,11 +184,11 @@ class JsonParser:
     def _fail(self, message: str, hint: str, code: str = "json.syntax") -> NoReturn:
         raise self._refuse(code, message, hint, self._text, self._at)
 
-    def _trailing_comma(self) -> NoReturn:
+    def _fail_trailing_comma(self) -> NoReturn:
         self._at = self._text.rindex(",", 0, self._at)
         self._fail("trailing comma", "remove the comma before the closing bracket")
 
-    def _quotes(self, char: str) -> None:
+    def _refuse_wrong_quotes(self, char: str) -> None:
         if char and char in "'`":
             self._fail(
                 "single quotes, JSON has only double quotes", 'write "text" in double quotes'
@@ -194,8 +201,8 @@ class JsonParser:
         if char in ("#", "/"):
             self._fail("JSON has no comments", "remove it")
 
-    def _no_value(self, char: str, word: str) -> NoReturn:
-        self._quotes(char)
+    def _fail_missing_value(self, char: str, word: str) -> NoReturn:
+        self._refuse_wrong_quotes(char)
         if not char:
             self._fail("the text ends where a value is expected", "complete it")
         if not word:
@@ -215,8 +222,8 @@ class JsonParser:
             )
         self._fail(f"text `{excerpt(word)}` without double quotes", f'write "{excerpt(word)}"')
 
-    def _no_key(self, char: str) -> NoReturn:
-        self._quotes(char)
+    def _fail_missing_key(self, char: str) -> NoReturn:
+        self._refuse_wrong_quotes(char)
         if not char:
             self._fail("the text ends inside an object", "close it with }")
         pair = _BARE_PAIR.match(self._text, self._at)
@@ -228,7 +235,7 @@ class JsonParser:
             self._fail(f"key `{pair[1]}` without double quotes", f'write "{pair[1]}"')
         self._fail(f"`{excerpt(char)}` where a key is expected", "write keys in double quotes")
 
-    def _open_string(self, end: int) -> NoReturn:
+    def _fail_open_string(self, end: int) -> NoReturn:
         start, self._at = self._at, end
         char = self._text[end : end + 1]
         if not char:

@@ -1,4 +1,6 @@
-"""JSON pointers (RFC 6901): places in documents, as keys and indices, and the error that names one."""
+"""JSON pointers (RFC 6901): places in documents as keys and indices, and the error that points to a
+place.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ def parse_reference(reference: str) -> Pointer:
 
 
 def pointer_of(path: Iterable[str | int]) -> str:
-    """Return the pointer of a path: `/steps/0/uses`, with `~0` for `~` and `~1` for `/`."""
+    """Return the JSON pointer of a path: `/steps/0/uses`, with `~0` for `~` and `~1` for `/`."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in path)
 
 
@@ -30,7 +32,7 @@ def pointer_text(place: Pointer) -> str:
 
 
 def find_at(document: object, place: Pointer) -> Any:
-    """Return the value at a place, NOWHERE if there is none."""
+    """Return the value at a place; NOWHERE if there is none."""
     value: Any = document
     for part in place:
         if isinstance(value, dict) and part in value:
@@ -48,11 +50,11 @@ def find_at(document: object, place: Pointer) -> Any:
 
 
 class DocumentFault(Exception):
-    """A document that cannot be used, or that lacks a required part: a code of
-    docs/reference/protocols.md#wire-checks, and a hint.
+    """A document cannot be used, or lacks a required part.
 
-    `pointer`, or `line` and `column`, is the place in the document; `file` is its real path, known
-    once it was read."""
+    `code` is listed in docs/reference/protocols.md#wire-checks. `pointer`, or `line` and `column`,
+    is the place in the document. `file` is its real path, which is known after it was read.
+    """
 
     def __init__(
         self,

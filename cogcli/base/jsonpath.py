@@ -7,7 +7,7 @@ from typing import Any
 
 
 class BadPath(ValueError):
-    """Text that is not a path; `position` is the 0-based place of the error."""
+    """A text is not a path; `position` is the 0-based place of the error."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)
@@ -16,8 +16,7 @@ class BadPath(ValueError):
 
 
 class PathNotFound(KeyError):
-    """A path without a value: the missing segment, the path before it, and the keys that exist
-    there."""
+    """A path has no value: the missing segment, the path before it, and the keys that exist there."""
 
     def __init__(self, segment: str, before: str, known: list[str], kind: str) -> None:
         super().__init__(segment)
@@ -32,7 +31,7 @@ def parse(path: str) -> list[str]:
     segments: list[str] = []
     at = 1 if path.startswith(".") else 0
     while at < len(path):
-        segment, at = _bracket(path, at) if path[at] == "[" else _name(path, at)
+        segment, at = _parse_bracket(path, at) if path[at] == "[" else _parse_name(path, at)
         segments.append(segment)
         follows = path[at : at + 1]
         if follows == ".":
@@ -46,7 +45,7 @@ def parse(path: str) -> list[str]:
     return segments
 
 
-def _name(path: str, at: int) -> tuple[str, int]:
+def _parse_name(path: str, at: int) -> tuple[str, int]:
     ends = (path.find(char, at) for char in ".[")
     end = min((place for place in ends if place >= 0), default=len(path))
     if end == at:
@@ -54,7 +53,7 @@ def _name(path: str, at: int) -> tuple[str, int]:
     return path[at:end], end
 
 
-def _bracket(path: str, at: int) -> tuple[str, int]:
+def _parse_bracket(path: str, at: int) -> tuple[str, int]:
     quote = path[at + 1 : at + 2]
     if quote and quote in "\"'":
         end = path.find(f"{quote}]", at + 2)

@@ -1,4 +1,4 @@
-"""JSON values: copies, comparison, and conversion of foreign Python values."""
+"""JSON values: copying, comparison, and conversion of foreign Python values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SCALARS = (str, int, float, bool, type(None))
 
 
 def text_of(value: object) -> str:
-    """Return the value if it is text, else empty text."""
+    """Return the value if it is text, else an empty text."""
     return value if isinstance(value, str) else ""
 
 
@@ -36,7 +36,7 @@ def list_of(value: object) -> list[Any]:
 
 
 class NotJson(ValueError):
-    """A Python value that JSON cannot hold; `place` is its dotted path, empty for the root."""
+    """JSON cannot represent a Python value; `place` is its dotted path, empty for the root."""
 
     def __init__(self, place: str, reason: str) -> None:
         shown = place if len(place) <= _LONGEST_PLACE else f"{place[:_LONGEST_PLACE]}…"
@@ -46,14 +46,14 @@ class NotJson(ValueError):
 
 
 def inner_values(value: object) -> Collection[Any]:
-    """Return the elements of a list, or the values of an object; nothing for a scalar."""
+    """Return the elements of a list, or the values of an object; empty for a scalar."""
     if isinstance(value, list):
         return value
     return value.values() if isinstance(value, dict) else ()
 
 
 def walk_values(value: object) -> Iterator[object]:
-    """Yield a value and all values inside it, in no certain order."""
+    """Yield a value and all values inside it, in unspecified order."""
     waiting = [value]
     while waiting:
         part = waiting.pop()
@@ -61,9 +61,9 @@ def walk_values(value: object) -> Iterator[object]:
         waiting += inner_values(part)
 
 
-def holds_at_most(value: object, most: int) -> bool:
-    """Whether a value consists of at most `most` values, itself included. Counting stops there."""
-    return sum(1 for _ in islice(walk_values(value), most + 1)) <= most
+def has_at_most_values(value: object, limit: int) -> bool:
+    """Whether a value consists of at most `limit` values, including itself. Counting stops there."""
+    return sum(1 for _ in islice(walk_values(value), limit + 1)) <= limit
 
 
 def deep_copy(value: Any) -> Any:
@@ -78,11 +78,12 @@ def deep_copy(value: Any) -> Any:
 def to_plain_json(value: Any, place: str = "", depth: int = 0) -> Any:
     """Return `value` as plain JSON that shares nothing with it. Raise NotJson with the place.
 
-    Tuples become lists, subclasses their base types, named tuples and dataclasses objects
-    (`base.foreign_data`)."""
+    Tuples become lists, values of subclasses become values of their base types, named tuples and
+    dataclasses become objects (`base.foreign_data`).
+    """
     kind = type(value)
     if kind is str:
-        return _text(value, place)
+        return _require_valid_text(value, place)
     if kind is bool or value is None:
         return value
     if kind is int:
@@ -94,42 +95,42 @@ def to_plain_json(value: Any, place: str = "", depth: int = 0) -> Any:
             return value
         raise NotJson(place, "number that is not finite")
     if kind is dict:
-        return _object(value.items(), place, depth)
+        return _convert_object(value.items(), place, depth)
     if kind is list or kind is tuple:
-        return _list(value, place, depth)
+        return _convert_list(value, place, depth)
     return _convert_foreign(value, place, depth)
 
 
 def _convert_foreign(value: object, place: str, depth: int) -> Any:
-    """Convert a value whose type is not one of JSON's own."""
+    """Return a value of a foreign type as plain JSON. Raise NotJson."""
     if (scalar := scalar_data(value)) is not None:
         return to_plain_json(scalar, place, depth)
     if (members := object_data(value)) is not None:
-        return _object(members, place, depth)
+        return _convert_object(members, place, depth)
     if (items := list_data(value)) is not None:
-        return _list(items, place, depth)
+        return _convert_list(items, place, depth)
     raise NotJson(place, f"`{type(value).__name__}`, no JSON value,")
 
 
-def _list(items: Iterable[object], place: str, depth: int) -> list[Any]:
+def _convert_list(items: Iterable[object], place: str, depth: int) -> list[Any]:
     _require_depth(place, depth)
     prefix = f"{place}." if place else ""
     return [to_plain_json(item, f"{prefix}{n}", depth + 1) for n, item in enumerate(items)]
 
 
-def _object(members: Iterable[tuple[object, object]], place: str, depth: int) -> Json:
+def _convert_object(members: Iterable[tuple[object, object]], place: str, depth: int) -> Json:
     _require_depth(place, depth)
     prefix = f"{place}." if place else ""
     result: Json = {}
     for name, item in members:
-        key = name if type(name) is str else _key(name, place)
+        key = name if type(name) is str else _require_text_key(name, place)
         if key in result:  # two unequal keys of foreign text types may become the same text
             raise NotJson(place, f"two keys `{key}`")
-        result[_text(key, place)] = to_plain_json(item, prefix + key, depth + 1)
+        result[_require_valid_text(key, place)] = to_plain_json(item, prefix + key, depth + 1)
     return result
 
 
-def _key(name: object, place: str) -> str:
+def _require_text_key(name: object, place: str) -> str:
     key = scalar_data(name)
     if not isinstance(key, str):
         raise NotJson(place, f"key of type {type(name).__name__}")
@@ -141,7 +142,7 @@ def _require_depth(place: str, depth: int) -> None:
         raise NotJson(place, f"nesting deeper than {MAX_DEPTH}")
 
 
-def _text(value: str, place: str) -> str:
+def _require_valid_text(value: str, place: str) -> str:
     if not value.isascii():
         try:
             value.encode()
@@ -151,8 +152,9 @@ def _text(value: str, place: str) -> str:
 
 
 def kind_of(value: object) -> str:
-    """Return the word that users see for a value's type: text, number, boolean, list, object or
-    null."""
+    """Return the word that messages use for a value's type: text, number, boolean, list, object or
+    null.
+    """
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -182,7 +184,7 @@ def preview(value: object, limit: int = 60) -> str:
 
 
 def equal(a: object, b: object) -> bool:
-    """Deep equality without coercion: `1 == 1.0`, but `true` is not `1`."""
+    """Whether two values are deeply equal without coercion: `1 == 1.0`, but `true` is not `1`."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, dict) and isinstance(b, dict):
@@ -194,10 +196,12 @@ def equal(a: object, b: object) -> bool:
 
 @contextmanager
 def paused_collection() -> Iterator[None]:
-    """Inside, the cycle collector is off; reference counting still frees memory.
+    """In this context, the cycle collector is off; reference counting still frees memory.
 
-    JSON and specs have no cycles. Searching for them takes a third of the time of reading a large
-    log, and a fifth of checking many expressions. The previous setting is restored at the end."""
+    JSON and specs contain no cycles. Searching for them takes a third of the time of reading a
+    large log, and a fifth of the time of checking many expressions. The previous setting is
+    restored at the end.
+    """
     was = gc.isenabled()
     gc.disable()
     try:

@@ -1,7 +1,7 @@
-"""Links that leave a project which is not trusted (docs/reference/service.md#links).
+"""Links that leave an untrusted project (docs/reference/service.md#links).
 
-`bound` is the real path of such a project, or of another folder that links must not leave. An empty `bound` refuses
-nothing: that is a trusted project, and any place that the user names.
+`bound` is the real path of such a project, or of another folder that links must not leave. If
+`bound` is empty, nothing is refused: the project is trusted, or the user named the place.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def find_leaving_link(path: str, bound: str) -> str:
     """Return the first link between `bound` and `path` that leads out of `bound`; empty if there is
     none.
 
-    A path that is not below `bound` is one that the user names: the result is empty."""
+    The result is empty for a path that is not below `bound`, because the user named it.
+    """
     path = os.path.abspath(path)
     if not bound or not is_below(path, bound):
         return ""
@@ -51,7 +52,7 @@ def find_leaving_link(path: str, bound: str) -> str:
 
 
 def link_refusal(link: str) -> EnvironmentRefusal:
-    """Return the error for a link that leaves a project which is not trusted."""
+    """Return the error for a link that leaves an untrusted project."""
     try:
         target = os.readlink(link)
     except OSError:
@@ -72,10 +73,10 @@ def link_refusal(link: str) -> EnvironmentRefusal:
 
 
 def require_inside(path: str, bound: str) -> str:
-    """Return the path after checking that none of its links leaves `bound`; with a bound, its real
-    path.
+    """Return the path after checking that none of its links leaves `bound`.
 
-    Raise EnvironmentRefusal `project.link`."""
+    With a bound, the result is the real path. Raise EnvironmentRefusal `project.link`.
+    """
     if not bound:
         return path
     if link := find_leaving_link(path, bound):
@@ -86,8 +87,9 @@ def require_inside(path: str, bound: str) -> str:
 def open_directory(path: str, *, make: bool = False) -> int:
     """Return a descriptor of the directory at a real path. No name on the path may be a link.
 
-    So a link that was created after the path was resolved is not followed. `make` creates missing
-    directories with mode 0700. Raise OSError."""
+    So a link that was created after the path was resolved is not followed. With `make`, missing
+    directories are created with mode 0700. Raise OSError.
+    """
     *above, last = os.path.abspath(path).split(os.sep)
     place = os.open(os.sep, _PASSED)
     try:
@@ -113,7 +115,7 @@ def _open_child(place: int, name: str, flags: int, *, make: bool) -> int:
 
 
 def _enter_child(place: int, name: str, flags: int, *, make: bool) -> int:
-    """Do the same as `_open_child`, and close the outer directory if it succeeds."""
+    """Return the same descriptor as `_open_child`, and close the outer directory on success."""
     inner = _open_child(place, name, flags, make=make)
     os.close(place)
     return inner

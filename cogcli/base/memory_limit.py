@@ -1,8 +1,9 @@
-"""The limit of this process on its address space (`ulimit -v`), and how much of it is left.
+"""The limit on the address space of this process (`ulimit -v`), and the room that remains below it.
 
-CPython 3.11 can loop forever, without its lock, if no byte is left: unwinding an exception needs
-memory, too. A run under a limit therefore ends while there is room, and its threads share one arena
-of malloc: each arena of its own reserves up to 128 MiB of addresses."""
+CPython 3.11 can loop forever, without its lock, if no byte remains: unwinding an exception needs
+memory, too. A run under a limit therefore ends while there is room. Its threads share one arena of
+malloc, because each separate arena reserves up to 128 MiB of addresses.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _ARENA_MAX: Final = -8
 
 
 def find_limit() -> int | None:
-    """The limit in bytes; None if there is none, or the system does not report it."""
+    """Return the limit in bytes; None if there is none, or the system does not report it."""
     try:
         with open(_LIMITS, encoding="ascii") as file:
             line = next((line for line in file if line.startswith("Max address space")), "")
@@ -43,9 +44,10 @@ def share_arena() -> None:
 
 
 def require_room(limit: int, calls: int = 0) -> None:
-    """Raise MemoryError if less is left below a limit than `ROOM` and what the calls in flight may need.
+    """Raise MemoryError if too little address space remains below the limit.
 
-    The JSON encoder crashes the process if malloc fails, so this check comes first.
+    `ROOM` must remain, and what the calls in flight may need. The JSON encoder crashes the process
+    if malloc fails, so this check comes first.
     """
     try:
         with open(_SIZE, encoding="ascii") as file:

@@ -1,4 +1,6 @@
-"""The merge strategies (docs/reference/execution.md#merge): whether one applies, and the merged value."""
+"""The merge strategies (docs/reference/execution.md#merge): whether one applies, and the merged
+value.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,10 @@ from cogcli.base.jsonvalue import Json, equal
 
 
 def require_mergeable(strategy: str, target: str, present: str | None, value: str) -> None:
-    """Raise OutputMappingError `output.merge` unless the kinds fit. `present` None means the target
-    is absent."""
+    """Raise OutputMappingError `output.merge` unless the kinds can be merged.
+
+    `present` is the kind of the target's value, None if the target does not exist.
+    """
     wanted = STRATEGIES[strategy].needs
     if not wanted:
         return
@@ -26,14 +30,18 @@ def require_mergeable(strategy: str, target: str, present: str | None, value: st
 
 
 def merge(strategy: str, present: object, value: object) -> object:
-    """Return the new value of the target. `present` is the state's own value, None if absent. The
-    result may share parts with `value`."""
+    """Return the new value of the target. `present` is the existing value, None if there is none.
+
+    The result may share parts with `value`.
+    """
     return value if present is None else STRATEGIES[strategy].combine(present, value)
 
 
 def replaces_present(strategy: str) -> bool:
-    """Whether a write with this strategy replaces the present value entirely; False for an unknown
-    strategy."""
+    """Whether a write with this strategy replaces the existing value entirely.
+
+    False for an unknown strategy.
+    """
     row = STRATEGIES.get(strategy)
     return row is not None and not row.keeps_present
 
@@ -49,8 +57,10 @@ def _append(present: list[object], value: list[object]) -> list[object]:
 
 
 def _deep_merge(present: object, over: object) -> object:
-    """Merge `over` into `present`, recursively through objects. If either is not an object, `over`
-    wins."""
+    """Return `present` with `over` merged in, recursively through objects.
+
+    If either is not an object, return `over`.
+    """
     if type(present) is dict and type(over) is dict:
         return _merge_objects(present, over)
     return over
@@ -67,10 +77,10 @@ def _merge_objects(present: Json, over: Json) -> Json:
 
 
 def find_conflict(a: object, b: object, path: str = "") -> str | None:
-    """Return the first leaf that two concurrent deep merges set differently, as a dotted path; None
-    if they agree.
+    """Return the first leaf that two concurrent deep merges set differently, as a dotted path.
 
-    The path is empty for the whole value."""
+    Return None if they agree. An empty path means the whole value.
+    """
     if type(a) is not dict or type(b) is not dict:
         return None if equal(a, b) else path
     for key, value in a.items():  # in the order of `a`, so that a replay finds the same leaf
@@ -82,7 +92,7 @@ def find_conflict(a: object, b: object, path: str = "") -> str | None:
 
 
 class Strategy(NamedTuple):
-    """How a value is written to a target that already has one."""
+    """A way to write a value to a target that already has one."""
 
     combine: Callable[[Any, Any], object]
     """Returns the new value of the target from the state's own value, which it may change, and the
@@ -97,7 +107,7 @@ class Strategy(NamedTuple):
 
     @property
     def keeps_present(self) -> bool:
-        """Whether the new value may hold parts of the present one."""
+        """Whether the new value may contain parts of the existing value."""
         return bool(self.needs) or self.of_any_kind
 
 

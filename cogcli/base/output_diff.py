@@ -1,11 +1,15 @@
-"""Comparison of JSON values, such as outputs with the outputs that a scenario expects
+"""Compares JSON values, such as outputs with the outputs that a scenario expects
 (docs/reference/protocols.md#scenarios).
 
 - exact: equal as JSON, without coercion.
-- subset: every expected member is present; lists have the same length, their elements fit one by
-  one.
-- shape: the same kinds of values; every element of a list has the kind of the first expected one.
-- same types: exact, and 1 is not 1.0; no scenario uses it."""
+
+- subset: every expected member is present. Lists have the same length and matching elements.
+
+- shape: the same kinds of values. Every element of a list has the kind of the first expected
+element.
+
+- same types: like exact, but 1 and 1.0 differ. No scenario uses it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ _MOST: Final = 20
 
 
 class OutputDifference(NamedTuple):
-    """One difference: its dotted path, and both values; `ABSENT` for a missing one."""
+    """One difference: its dotted path, and both values, `ABSENT` if one is missing."""
 
     path: str
     expected: object
@@ -30,7 +34,7 @@ class OutputDifference(NamedTuple):
 
 
 def differences(expected: object, found: object, match: str) -> list[OutputDifference]:
-    """Return at most 20 differences; none if the value is as expected."""
+    """Return at most 20 differences; empty if the value matches."""
     return list(islice(_compare(expected, found, match, ""), _MOST))
 
 

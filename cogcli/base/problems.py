@@ -17,9 +17,11 @@ Severity = Literal["E", "W", "R"]
 
 
 class Problem(NamedTuple):
-    """One defect: a stable code, its 1-based place, a message and a hint. `line` and `column` are 0
-    when the problem concerns a whole file or no file; `path` is a JSON pointer. Each line of a hint
-    is one action."""
+    """One defect: a stable code, its 1-based place, a message and a hint.
+
+    `line` and `column` are 0 if the problem concerns a whole file or no file. `path` is a JSON
+    pointer. Each line of a hint is one action.
+    """
 
     code: str
     severity: Severity
@@ -32,7 +34,7 @@ class Problem(NamedTuple):
 
     @property
     def summary_line(self) -> str:
-        """Return message and hint as one line."""
+        """Return the message and hint as one line."""
         return "; ".join([self.message, *filter(None, self.hint.split("\n"))])
 
     def to_payload(self) -> dict[str, str | int]:
@@ -41,10 +43,11 @@ class Problem(NamedTuple):
 
 
 def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
-    """Return problems sorted by file, line, column and code, without repeats.
+    """Return the problems sorted by file, line, column and code, without duplicates.
 
-    Problems that follow from errors in another file come last, as does a missing key that is
-    misspelled."""
+    Problems caused by errors in another file come last, and so does a missing key that is
+    misspelled.
+    """
     found = set(problems)
     misspelled = {
         (p.file, name) for p in found if p.code == "key.unknown" for name in names_from_hint(p.hint)
@@ -67,9 +70,10 @@ _QUOTED: Final = re.compile(r"`([^`]+)`")
 
 
 def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> list[str]:
-    """Return at most `limit` known words that resemble `word`, nearest first.
+    """Return at most `limit` known words that resemble `word`, the most similar first.
 
-    Words of several lines are skipped. A word that differs only in capitals is the nearest."""
+    Words of several lines are skipped. A word that differs only in capitals is the most similar.
+    """
     from difflib import get_close_matches
 
     words = list(filter(str.isprintable, known))
@@ -80,29 +84,30 @@ def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> list[str
 
 
 def suggestion(word: str, known: Sequence[str] | Iterable[str]) -> str:
-    """Return a hint sentence with the likely intended words, or the empty string."""
+    """Return a hint that suggests similar known words; empty if there are none."""
     return suggestion_hint(did_you_mean(word, known))
 
 
 def suggest_path(word: str, known: Iterable[str], *, before: str = "", after: str = "") -> str:
-    """Return a hint sentence with whole paths whose middle word resembles `word`, or the empty
-    string."""
+    """Return a hint that suggests whole paths whose middle word resembles `word`; empty if there
+    are none.
+    """
     return suggestion_hint([f"{before}{name}{after}" for name in did_you_mean(word, known)])
 
 
 def suggestion_hint(names: Sequence[str]) -> str:
-    """Return a hint sentence with all these names, or the empty string."""
+    """Return a hint that lists all these names; empty if there are none."""
     return f"did you mean {' or '.join(f'`{name}`' for name in names)}?" if names else ""
 
 
 def names_from_hint(hint: str) -> list[str]:
-    """Return the names in a hint that `suggestion_hint` wrote; none for another hint."""
+    """Return the names in a hint that `suggestion_hint` wrote; empty for another hint."""
     found = _MEANT.match(hint)
     return found[1].split("` or `") if found else []
 
 
 def list_known(known: Iterable[str], *, limit: int = 6) -> str:
-    """Return a hint sentence with the first of the known words; words of several lines are skipped."""
+    """Return a hint that lists the first `limit` known words. Words of several lines are skipped."""
     words = list(filter(str.isprintable, known))
     more = f" and {len(words) - limit} more" if len(words) > limit else ""
     return f"it has {', '.join(words[:limit])}{more}" if words else "it has none"
@@ -113,11 +118,12 @@ _PRECEDENCE: Final = (ENVIRONMENT, VETOED)
 
 
 class ProblemsFound(CogcliError):
-    """All problems that keep a command from starting, under the code of the first.
+    """All problems that keep a command from starting. Its code is the code of the first problem.
 
     The problem that decides the exit code comes first: environment errors win over vetoes, vetoes
-    over usage errors. The others keep their order. Codes of spec checks have no row in `FAILURES`:
-    they exit with `unlisted`, which differs only for a file that the caller names."""
+    over usage errors. The others stay in order. Codes of spec checks have no row in `FAILURES`:
+    they exit with `unlisted`, which differs only for a file that the caller names.
+    """
 
     def __init__(self, problems: Sequence[Problem], *, unlisted: int = ENVIRONMENT) -> None:
         rows = [FAILURE_OF.get(problem.code) for problem in problems]

@@ -1,7 +1,8 @@
-"""Parsing of Python text, safe in any thread.
+"""Parses Python text safely in any thread.
 
-Before Python 3.11.8 and 3.12.2 all threads share a depth counter. If another thread parses
-meanwhile, a valid text may raise SystemError. Then it is parsed again."""
+Before Python 3.11.8 and 3.12.2 all threads share a depth counter. If another thread parses at the
+same time, a valid text may raise SystemError. Then the text is parsed again.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +13,10 @@ _ATTEMPTS: Final = 100
 
 
 def parse_python(source: str | bytes, mode: str = "exec") -> Any:
-    """Return the tree of a module's source, or of an expression with the mode `eval`.
+    """Return the syntax tree of a module's source, or of an expression with the mode `eval`.
 
-    Raise the errors of `ast.parse`, except SystemError."""
+    Raise the errors of `ast.parse`, except SystemError.
+    """
     for _ in range(_ATTEMPTS):
         try:
             return ast.parse(source, mode=mode)

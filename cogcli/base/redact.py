@@ -64,7 +64,7 @@ _INNER_VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{].*|[^,}\]]*', re.DOTALL)
 
 
 class Redactor:
-    """Masks secret values. Values may be added during a run, from any thread."""
+    """Masks secret values. Any thread may add values during a run."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._values: frozenset[str] = frozenset()
@@ -78,7 +78,7 @@ class Redactor:
         self.add(*secrets)
 
     def add(self, *secrets: str) -> None:
-        """Add secret values; values too short to differ from plain words are skipped."""
+        """Add secret values. Values that are too short to differ from plain words are skipped."""
         stripped = {secret.strip() for secret in secrets}
         values = self._values | {value for value in stripped if len(value) >= MIN_LENGTH}
         if values == self._values:
@@ -88,7 +88,7 @@ class Redactor:
 
     @property
     def version(self) -> object:
-        """What is another object as soon as another secret value is known."""
+        """Return an object that is replaced when a secret value is added."""
         return self._values
 
     @property
@@ -102,47 +102,48 @@ class Redactor:
         return built[1]
 
     def mask(self, value: Any) -> Any:
-        """Return `value` without secrets, by value and by key name: the same object if it has none."""
-        return self._masked(value, True)
+        """Return `value` without secrets, by value and by key name; the same object if it has none."""
+        return self._mask(value, True)
 
     def is_clean(self, values: Iterable[Any]) -> bool:
-        """Whether `mask` leaves each of these values as it is."""
-        return not self._hit(values, True)
+        """Whether `mask` would leave each of these values unchanged."""
+        return not self._needs_mask(values, True)
 
     def mask_known(self, value: Any) -> Any:
-        """Return `value` without the known secret values: the same object if it has none."""
-        return value if not self._values else self._masked(value, False)
+        """Return `value` without the known secret values; the same object if it has none."""
+        return value if not self._values else self._mask(value, False)
 
     def mask_text(self, text: str) -> str:
         """Return a text without the known secret values."""
         return text if not self._values else self._search.mask(text)
 
-    def _masked(self, value: Any, named: bool) -> Any:
-        if not self._hit((value,), named):
+    def _mask(self, value: Any, named: bool) -> Any:
+        if not self._needs_mask((value,), named):
             return value
-        rebuilt = self._rebuilt(value, named=named)
+        rebuilt = self._rebuild(value, named=named)
         return value if rebuilt == value else rebuilt
 
-    def _hit(self, values: Iterable[Any], named: bool) -> bool:
-        """Whether any of these values has to be masked.
+    def _needs_mask(self, values: Iterable[Any], named: bool) -> bool:
+        """Whether any of these values must be masked. `named`: secret key names are recognized.
 
         This is the hot path: it builds nothing, and it skips plain keys and clean texts without a
-        call."""
+        call.
+        """
         known, clean = bool(self._values), self._clean
         for value in values:
             kind = type(value)
             if kind is str:
                 if len(value) < MIN_LENGTH or value in clean or not (known or value[0] in "{["):
                     continue
-                if self._hit_text(value, named):
+                if self._text_needs_mask(value, named):
                     return True
             elif kind is dict:
-                if not value.keys() <= self._plain and self._hit_key(value, named):
+                if not value.keys() <= self._plain and self._key_needs_mask(value, named):
                     return True
-                if self._hit(value.values(), named):
+                if self._needs_mask(value.values(), named):
                     return True
             elif kind is list or kind is tuple:
-                if value and self._hit(value, named):
+                if value and self._needs_mask(value, named):
                     return True
             elif kind is int and known and self._is_secret_number(value):
                 return True
@@ -154,8 +155,8 @@ class Redactor:
         numbers = self._search.numbers
         return bool(numbers) and str(value) in numbers
 
-    def _hit_key(self, value: Json, named: bool) -> bool:
-        """Whether a key has to be masked, or marks its member as secret."""
+    def _key_needs_mask(self, value: Json, named: bool) -> bool:
+        """Whether a key must be masked, or marks its member as secret."""
         for key, item in value.items():
             verdict = self._verdict(key)
             if verdict == _HOLDS or (
@@ -164,7 +165,8 @@ class Redactor:
                 return True
         return False
 
-    def _hit_text(self, text: str, named: bool) -> bool:
+    def _text_needs_mask(self, text: str, named: bool) -> bool:
+        """Whether a text must be masked. Short clean texts are cached."""
         clean = self._clean  # read before the search, because `add` replaces it after the search
         if self._values and self._search.is_in(text):
             return True
@@ -179,8 +181,9 @@ class Redactor:
     def _verdict(self, key: str) -> int:
         """Return the cached verdict on a key.
 
-        Caches are read before the search, because `add` replaces them after it: results of the old
-        search are dropped with them."""
+        Caches are read before the search, because `add` replaces them after it. So results of the
+        old search are dropped with them.
+        """
         plain, others = self._plain, self._others
         if key in plain:
             return _PLAIN
@@ -199,29 +202,30 @@ class Redactor:
             others[key] = verdict
         return verdict
 
-    def _rebuilt(self, value: Any, *, named: bool) -> Any:
+    def _rebuild(self, value: Any, *, named: bool) -> Any:
+        """Return a copy of the value with its secrets masked."""
         kind = type(value)
         if kind is str:
             text = self.mask_text(value)
             return _mask_inside_json(text) if named and text[:1] in ("{", "[") else text
         if kind is dict:
-            return self._rebuilt_object(value, named=named)
+            return self._rebuild_object(value, named=named)
         if kind is list or kind is tuple:
-            return [self._rebuilt(item, named=named) for item in value]
+            return [self._rebuild(item, named=named) for item in value]
         if kind is int and self._values and self._is_secret_number(value):
             return MASK
         return value
 
-    def _rebuilt_object(self, value: Json, *, named: bool) -> Json:
+    def _rebuild_object(self, value: Json, *, named: bool) -> Json:
         result: Json = {}
         for key, item in value.items():
             is_secret = named and _is_secret_member(self._verdict(key), value, item)
-            result[self.mask_text(key)] = MASK if is_secret else self._rebuilt(item, named=named)
+            result[self.mask_text(key)] = MASK if is_secret else self._rebuild(item, named=named)
         return result
 
 
 def _is_secret_member(verdict: int, around: Json, value: object) -> bool:
-    """Whether a member is a secret by its key, or by the name that the surrounding object gives."""
+    """Whether a member is secret by its key, or by the name that the enclosing object declares."""
     if value is None or type(value) is bool or value in (MASK, "", [], {}):
         return False
     if verdict != _VALUE:
@@ -235,8 +239,10 @@ BY_NAME: Final = Redactor()
 
 
 def _mask_inside_json(text: str) -> str:
-    """Return JSON text with the values of secret keys masked. A secret object or list is masked to
-    the end of the text."""
+    """Return JSON text with the values of secret keys masked.
+
+    If a secret value is an object or a list, the rest of the text is masked.
+    """
     parts, done = [], 0
     for match in _INNER_KEY.finditer(text):
         if match.start() < done or not names_secret(match[1]):
@@ -250,7 +256,7 @@ def _mask_inside_json(text: str) -> str:
 
 @lru_cache(maxsize=10_000)
 def names_secret(key: str) -> bool:
-    """Whether a key's words say that its value is a secret."""
+    """Whether the words of a key indicate that its value is secret."""
     words = [word.lower() for word in _WORDS.findall(key)]
     for n, word in enumerate(words):
         pair = tuple(words[n - 1 : n + 1]) if n else ()

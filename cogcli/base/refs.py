@@ -43,7 +43,7 @@ class Reference(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Reference | None:
-    """The reference a whole string is, or None: then the string is literal."""
+    """Return the reference that a whole string spells; None if the string is a literal."""
     if not _REFERENCE.fullmatch(text):
         return None
     namespace, *segments = text.split(".")
@@ -51,7 +51,9 @@ def parse(text: str) -> Reference | None:
 
 
 def parse_loop(text: str, names: frozenset[str]) -> Reference | None:
-    """A loop name, bare or with a path, as a reference whose namespace is that name."""
+    """Return a loop name, alone or with a path, as a reference whose namespace is that name; else
+    None.
+    """
     head, *segments = text.split(".")
     if head not in names or len(segments) > MAX_SEGMENTS or not _PATH.fullmatch(text):
         return None
@@ -59,7 +61,7 @@ def parse_loop(text: str, names: frozenset[str]) -> Reference | None:
 
 
 class Target(NamedTuple):
-    """A parsed target. For vars and outputs the rest is one flat key, elsewhere a path."""
+    """A parsed target. `path` is one flat key under vars and outputs, otherwise a path of segments."""
 
     text: str
     namespace: str
@@ -68,7 +70,7 @@ class Target(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_target(text: str) -> Target | None:
-    """The target a right side names, or None when it cannot be written at all."""
+    """Return the target that a text spells; None if it cannot be written."""
     namespace, dot, rest = text.partition(".")
     if namespace not in WRITABLE or not dot or not _PATH.fullmatch(rest):
         return None
@@ -79,7 +81,7 @@ def parse_target(text: str) -> Target | None:
 
 
 def overlap(a: Target, b: Target) -> bool:
-    """Whether two targets are the same place, or one is inside the other."""
+    """Whether two targets are the same place, or one contains the other."""
     if a.namespace != b.namespace:
         return False
     shorter = min(len(a.path), len(b.path))

@@ -8,11 +8,12 @@ Reason = Literal["bad-data", "too-large", "unsupported", "no-evidence", "needs-m
 
 
 class Refused(Exception):
-    """A function's refusal of its input, with the reason.
+    """A function refuses its input, with a reason.
 
     The input may be invalid, too large, of an unknown kind or empty, or it may need a language
-    model. A retry cannot help: a run turns it into `call.rejected`, which is neither repeated nor
-    tried with another binding."""
+    model. A retry cannot help: a run reports `call.rejected`, which is neither repeated nor tried
+    with another binding.
+    """
 
     def __init__(self, reason: Reason, message: str, hint: str = "") -> None:
         super().__init__(message)

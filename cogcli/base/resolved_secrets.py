@@ -1,4 +1,6 @@
-"""The secrets that this process has resolved: a traceback, a cause and the report of a crash belong to no run."""
+"""The secrets that this process has resolved. They mask output that belongs to no run, such as
+tracebacks, causes and crash reports.
+"""
 
 from __future__ import annotations
 
@@ -9,5 +11,5 @@ from cogcli.base.redact import Redactor
 
 @cache
 def resolved_secrets() -> Redactor:
-    """What knows each secret that was resolved, for masking what is shown."""
+    """Return the process-wide redactor, which knows each secret that was resolved."""
     return Redactor()

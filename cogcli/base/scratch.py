@@ -1,4 +1,4 @@
-"""Folders of temporary files, which are removed at every end of the process that can be caught."""
+"""Temporary folders that are removed at every end of the process that can be caught."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _TRIES = 20
 
 @contextmanager
 def scratch_folder(purpose: str, *, keep: bool = False) -> Iterator[str]:
-    """Return the real path of a new folder, removed at the end.
+    """Return the real path of a new folder, which is removed at the end.
 
     With `keep` it is removed only if it is empty, unless a signal ends the process. Raise
-    EnvironmentRefusal `env.disk` if none can be created."""
+    EnvironmentRefusal `env.disk` if no folder can be created.
+    """
     try:
         folder = os.path.realpath(tempfile.mkdtemp(prefix=f"cogcli-{purpose}-"))
     except OSError as error:
@@ -39,8 +40,10 @@ def scratch_folder(purpose: str, *, keep: bool = False) -> Iterator[str]:
 
 
 def remove_scratch_folders() -> None:
-    """Remove the folders in use, from a process that ends now, even while its threads still write
-    there."""
+    """Remove the scratch folders in use, even while threads still write there.
+
+    The process must end now.
+    """
     for folder in [folder for folder, process in list(_OPEN.items()) if process == os.getpid()]:
         for _ in range(_TRIES):
             shutil.rmtree(folder, ignore_errors=True)

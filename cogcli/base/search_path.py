@@ -1,6 +1,8 @@
-"""The entries of `PYTHONPATH` that a process may use: the absolute ones (docs/reference/command-line.md#start-up).
+"""The entries of `PYTHONPATH` that a process may use: only absolute ones
+(docs/reference/command-line.md#start-up).
 
-An empty entry means the working directory, and a relative one a folder below it. Both can be of a foreign project.
+An empty entry means the working directory, and a relative entry a folder below it. Both may belong
+to a foreign project.
 """
 
 from __future__ import annotations
@@ -12,20 +14,21 @@ NAME = "PYTHONPATH"
 
 
 def absolute_entries(text: str) -> str:
-    """Return a value of `PYTHONPATH` without its relative and empty entries."""
+    """Return a `PYTHONPATH` value without its relative and empty entries."""
     return os.pathsep.join(entry for entry in text.split(os.pathsep) if os.path.isabs(entry))
 
 
 def resolve_entries(text: str, folder: str) -> str:
-    """Return a value of `PYTHONPATH` whose relative entries start at `folder`, without its empty entries."""
+    """Return a `PYTHONPATH` value without empty entries, and with relative entries below `folder`."""
     entries = [entry for entry in text.split(os.pathsep) if entry]
     return os.pathsep.join(os.path.join(folder, entry) for entry in entries)
 
 
 def relative_folders(text: str) -> set[str]:
-    """Return the folders that the relative and empty entries of a `PYTHONPATH` mean, with the working directory.
+    """Return the working directory and the folders that relative `PYTHONPATH` entries name.
 
-    Folders of the interpreter itself are left out. The set holds only "" if the working directory does not exist.
+    Folders of the interpreter itself are excluded. The set contains only "" if the working
+    directory does not exist.
     """
     try:
         here = os.getcwd()
@@ -37,7 +40,7 @@ def relative_folders(text: str) -> set[str]:
 
 
 def drop_relative_entries() -> None:
-    """Remove the relative and empty entries of `PYTHONPATH` from this process, and from those that it starts.
+    """Remove relative and empty `PYTHONPATH` entries from this process and from its children.
 
     The working directory is removed from the import paths even if an absolute entry names it.
     """

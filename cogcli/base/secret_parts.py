@@ -1,4 +1,4 @@
-"""The parts of a secret that are secrets themselves (docs/reference/episode.md#secret-parts)."""
+"""Finds the parts of a secret that are secrets themselves (docs/reference/episode.md#secret-parts)."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _DIGITS, _MIXED, _HUMP = -1, -2, -2
 
 
 def find_parts(secret: str) -> Iterator[str]:
-    """The parts of a secret that are secrets themselves, some perhaps twice.
+    """Yield the parts of a secret that are secrets themselves, possibly with duplicates.
 
-    Looked at are: path segments, user info and values of the query of a URL; lines of a PEM body; values of a JSON
-    secret; values of `name=value` settings; words of all other texts (`Bearer TOKEN`, `name:password`, a line of a
-    file of credentials), segments between dots, and what base64 holds as text. A part has at least 16 characters and
-    looks random (`looks_random`).
+    The candidates are: path segments, user info and query values of a URL; lines of a PEM body;
+    values of a JSON secret; values of `name=value` settings; words of all other texts (`Bearer
+    TOKEN`, `name:password`, a line of a credentials file), segments between dots, and text encoded
+    in base64. A part has at least 16 characters and looks random (`looks_random`).
     """
     yield from _find_parts(secret, _MAX_NESTING)
 
@@ -76,7 +76,7 @@ def _find_parts(text: str, depth: int) -> Iterator[str]:
 
 
 def _find_armored_lines(text: str) -> Iterator[str]:
-    """The random lines of a PEM body."""
+    """Yield the random lines of a PEM body."""
     # Variables often hold the line ends as `\n` written out.
     lines = text.replace("\\r", "").replace("\\n", "\n").splitlines()
     for line in map(str.strip, lines):
@@ -85,13 +85,16 @@ def _find_armored_lines(text: str) -> Iterator[str]:
 
 
 def _list_setting_values(text: str) -> list[str]:
-    """The values of `name=value` settings."""
+    """Return the values of `name=value` settings."""
     settings = map(_SETTING.fullmatch, map(str.strip, re.split(r"[;&\s]", text)))
     return [found[1].strip("\"'") for found in settings if found]
 
 
 def _list_words(text: str) -> list[str]:
-    """The words of a text; of a single word the segments between its dots, and what it holds in base64."""
+    """Return the words of a text.
+
+    For a single word, return the segments between its dots, and its text decoded from base64.
+    """
     words = [word for word in _BETWEEN_WORDS.split(text) if len(word) >= MIN_PART]
     if words != [text]:
         return words
@@ -104,7 +107,7 @@ def _list_words(text: str) -> list[str]:
 
 
 def _decode_text(text: str) -> str:
-    """The printable text that base64 holds; empty if it holds none."""
+    """Return the printable text that base64 encodes; empty if there is none."""
     import base64
 
     if not _BASE64.fullmatch(text):
@@ -118,8 +121,11 @@ def _decode_text(text: str) -> str:
 
 
 def looks_random(text: str) -> bool:
-    """Whether a text looks as if it was drawn by chance: at least 16 characters without a space, at least 6 different
-    ones, no host, mail address or date, and pairs of neighbors that are rarer in words than chance would have them."""
+    """Whether a text looks randomly generated.
+
+    Such a text has at least 16 characters without a space and at least 6 different ones. It is not
+    a host, mail address or date. Its neighboring characters form pairs that are rare in words.
+    """
     if len(text) < MIN_PART or len(set(text)) < _MIN_DISTINCT or any(map(str.isspace, text)):
         return False
     if _HOST.fullmatch(text) or _DATE.fullmatch(text):
@@ -129,7 +135,7 @@ def looks_random(text: str) -> bool:
 
 
 def _score_pair(first: str, second: str) -> int:
-    """How much more two neighbors are to be expected in words than by chance, as a power of two."""
+    """Return how much more likely two neighbors are in words than by chance, as a power of two."""
     if first.isdigit() or second.isdigit():
         return _DIGITS if first.isdigit() and second.isdigit() else _MIXED
     if first.islower() and second.isupper():
@@ -139,7 +145,7 @@ def _score_pair(first: str, second: str) -> int:
 
 
 def _list_json_values(text: str) -> list[str]:
-    """The texts and whole numbers in a JSON text; none where it is not JSON."""
+    """Return the texts and whole numbers in a JSON text; empty if it is not JSON."""
     import json
 
     try:
@@ -150,7 +156,10 @@ def _list_json_values(text: str) -> list[str]:
 
 
 def _list_url_parts(text: str) -> list[str]:
-    """User name, password, path segments, query values and fragment of a URL, verbatim and decoded; never the host."""
+    """Return the secret parts of a URL, verbatim and decoded; never the host.
+
+    They are user name, password, path segments, query values and fragment.
+    """
     from urllib.parse import unquote, unquote_plus, urlsplit
 
     try:

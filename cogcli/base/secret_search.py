@@ -1,12 +1,15 @@
-"""Search for secrets in a text, in any encoded form (docs/reference/episode.md#secret-forms).
+"""Searches a text for secrets in any encoded form (docs/reference/episode.md#secret-forms).
 
 1. Encodings that change every character (base64, base32, hex, reversed) are enumerated once per set
-   of secrets, and one automaton searches a text for all of them.
-2. Escapes may stand for any character of a secret, so that they cannot be enumerated: they are
-   decoded in the text, which is then searched again. So are line breaks that wrap a value.
-3. Case does not count: forms and texts are folded.
+of secrets, and one automaton searches a text for all of them.
 
-Time is linear in the length of any text."""
+2. Escapes may replace any character of a secret, so they cannot be enumerated. They are decoded in
+the text, which is then searched again. Line breaks that wrap a value are handled the same way.
+
+3. Case is ignored: forms and texts are folded.
+
+Time is linear in the length of any text.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ _LAST_CHARACTER: Final = 0x10FFFF
 
 
 class Change(NamedTuple):
-    """A place of a text that is written otherwise in a view of it: from `start` to `end`, then `length` characters."""
+    """A place where a view differs from its source: `start` to `end` becomes `length` characters."""
 
     start: int
     end: int
@@ -64,7 +67,7 @@ class Change(NamedTuple):
 
 
 class SecretSearch:
-    """Finds every form of some secret values and of their parts."""
+    """Finds every form of a set of secret values and of their parts."""
 
     def __init__(self, values: frozenset[str]) -> None:
         known = values.union(*map(find_parts, values))
@@ -74,7 +77,7 @@ class SecretSearch:
         self._find = _build_automaton(forms)
 
     def is_in(self, text: str) -> bool:
-        """Whether a form of a secret is in the text."""
+        """Whether the text contains a form of a secret."""
         if next(self._find(text.casefold()), None) is not None:
             return True
         if _DECODABLE.search(text) is None:
@@ -97,12 +100,12 @@ class SecretSearch:
 
 @lru_cache(maxsize=8)
 def search_for(values: frozenset[str]) -> SecretSearch:
-    """The search for these values, built once: those who mask in one run know the same ones."""
+    """Return the search for these values. Redactors that know the same values share it."""
     return SecretSearch(values)
 
 
 def _mask_spans(text: str, spans: list[tuple[int, int]]) -> str:
-    """The text with these places masked, each group of overlapping or touching ones by one mask."""
+    """Return the text with these spans masked. One mask replaces spans that overlap or touch."""
     parts: list[str] = []
     done = 0
     covered = -1
@@ -117,7 +120,7 @@ def _mask_spans(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 class _View:
-    """A text rewritten from another, with the origin of each part."""
+    """A text that was rewritten from another text, with the origin of each part."""
 
     def __init__(
         self, text: str, source: _View | None, changes: Callable[[], Iterable[Change]] = lambda: ()
@@ -128,35 +131,35 @@ class _View:
         self._places: tuple[list[int], list[Change]] | None = None
 
     def fold(self) -> _View:
-        """Return this view without difference of case."""
+        """Return this view with case folded."""
         text = self.text.casefold()
         if len(text) == len(self.text):
             return _View(text, self)
         return _View(text, self, lambda: _find_foldings(self.text))
 
     def decode(self, escape: re.Pattern[str]) -> _View:
-        """Return this view with these escapes decoded once."""
+        """Return this view with one level of these escapes decoded."""
         return _View(
             escape.sub(_decode_match, self.text), self, lambda: _find_escapes(self.text, escape)
         )
 
     def unwrap(self) -> _View:
-        """Return this view with its lines joined, without the space around their ends."""
+        """Return this view with its lines joined, without the white space at their ends."""
         return _View(
             "".join(map(str.strip, self.text.split("\n"))), self, lambda: _find_wrappings(self.text)
         )
 
     def span_in_source(self, start: int, end: int) -> tuple[int, int]:
-        """The place in the first text of what stands here from `start` to `end`."""
+        """Return the span in the original text that corresponds to a span of this view."""
         view: _View = self
         while view._source is not None:
-            first, last = view._place_of(start), view._place_of(end - 1)
+            first, last = view._source_span(start), view._source_span(end - 1)
             start, end = first[0], last[1]
             view = view._source
         return start, end
 
-    def _place_of(self, position: int) -> tuple[int, int]:
-        """From where to where the source has what stands at a position here."""
+    def _source_span(self, position: int) -> tuple[int, int]:
+        """Return the span in the source that the character at a position comes from."""
         if self._places is None:
             self._places = _place_changes(self._changes())
         starts, changes = self._places
@@ -171,7 +174,7 @@ class _View:
 
 
 def _place_changes(changes: Iterable[Change]) -> tuple[list[int], list[Change]]:
-    """Where each change begins in the rewritten text, and the changes."""
+    """Return where each change begins in the rewritten text, and the changes."""
     starts: list[int] = []
     kept: list[Change] = []
     shift = 0
@@ -183,7 +186,7 @@ def _place_changes(changes: Iterable[Change]) -> tuple[list[int], list[Change]]:
 
 
 def _list_views(text: str) -> Iterator[_View]:
-    """Yield the views of a text that may reveal secrets which the text itself hides."""
+    """Yield views of a text that may reveal secrets hidden in the text itself."""
     first = _View(text, None)
     if "\n" in text:
         yield first.unwrap()
@@ -197,7 +200,7 @@ def _list_views(text: str) -> Iterator[_View]:
 
 
 def _list_decoded_views(view: _View, escape: re.Pattern[str]) -> Iterator[_View]:
-    """The views with these escapes decoded once, twice and so on."""
+    """Yield the views with these escapes decoded once, twice and so on."""
     for _ in range(_MAX_DECODED):
         decoded = view.decode(escape)
         if decoded.text == view.text:
@@ -209,6 +212,7 @@ def _list_decoded_views(view: _View, escape: re.Pattern[str]) -> Iterator[_View]
 
 
 def _find_foldings(text: str) -> Iterator[Change]:
+    """Yield each character whose folded form has another length."""
     for place, character in enumerate(text):
         length = len(character.casefold())
         if length != 1:
@@ -216,7 +220,7 @@ def _find_foldings(text: str) -> Iterator[Change]:
 
 
 def _find_wrappings(text: str) -> Iterator[Change]:
-    """Each line break with the space around it, which is left out."""
+    """Yield each line break with the white space around it, which a view drops."""
     place = left_out_from = 0
     for line in text.split("\n"):
         kept = line.strip()
@@ -231,12 +235,13 @@ def _find_wrappings(text: str) -> Iterator[Change]:
 
 
 def _find_escapes(text: str, escape: re.Pattern[str]) -> Iterator[Change]:
+    """Yield each escape in the text."""
     for match in escape.finditer(text):
         yield Change(match.start(), match.end(), len(_decode_match(match)))
 
 
 class _Decoded(dict[str, str]):
-    """The decoded text of each recently met escape."""
+    """A cache of decoded escapes."""
 
     def __missing__(self, escape: str) -> str:
         if len(self) >= _MOST_KEPT:
@@ -249,7 +254,7 @@ _decoded: Final = _Decoded()
 
 
 def _decode_match(match: re.Match[str]) -> str:
-    """What an escape stands for; the escape itself where it stands for nothing."""
+    """Return the text that an escape represents; the escape itself if it represents none."""
     return _decoded[match[0]]
 
 
@@ -273,7 +278,7 @@ def _decode(escape: str) -> str:
 
 
 def _decode_bytes(data: bytes) -> str:
-    """Bytes as UTF-8, those that are none as Latin-1."""
+    """Return bytes decoded as UTF-8; bytes that are not UTF-8 are decoded as Latin-1."""
     text = data.decode("utf-8", "surrogateescape")
     return "".join(
         chr(ord(each) - _LATIN_BYTE) if 0xDC80 <= ord(each) <= 0xDCFF else each for each in text
@@ -284,10 +289,10 @@ def _decode_bytes(data: bytes) -> str:
 
 
 def find_forms(value: str) -> set[str]:
-    """Return the folded forms of a value to search for, without those of under 8 characters."""
+    """Return the folded forms of a value to search for. Forms under 8 characters are excluded."""
     import unicodedata
 
-    texts = {value, _settle(value), "".join(map(str.strip, value.split("\n")))}
+    texts = {value, _decode_fully(value), "".join(map(str.strip, value.split("\n")))}
     if not value.isascii():
         texts |= {unicodedata.normalize("NFC", value), unicodedata.normalize("NFD", value)}
         # Folding does not join `ı` and its capital, `I`.
@@ -307,15 +312,18 @@ def find_forms(value: str) -> set[str]:
     return {folded for text in texts if len(folded := text.casefold()) >= MIN_LENGTH}
 
 
-def _settle(text: str) -> str:
-    """A text with its escapes decoded as often as those of what is searched."""
+def _decode_fully(text: str) -> str:
+    """Return a text with its escapes decoded as often as in a searched text."""
     for _ in range(_MAX_DECODED):
         text = _ESCAPE.sub(_decode_match, text)
     return text
 
 
 def _encode_base64(raw: bytes) -> set[str]:
-    """The whole encoding with and without padding, and what stays the same where the value is inside a longer one."""
+    """Return the encodings of a value, with and without padding.
+
+    They include the characters that stay the same if the value is inside a longer one.
+    """
     import base64
 
     found: set[str] = set()
@@ -327,6 +335,10 @@ def _encode_base64(raw: bytes) -> set[str]:
 
 
 def _encode_base32(raw: bytes) -> set[str]:
+    """Return the encodings of a value, with and without padding.
+
+    They include the characters that stay the same if the value is inside a longer one.
+    """
     import base64
 
     whole = base64.b32encode(raw).decode()
@@ -336,7 +348,7 @@ def _encode_base32(raw: bytes) -> set[str]:
 def _encode_inside(
     encode: Callable[[bytes], bytes], raw: bytes, *, bits: int, offsets: int
 ) -> Iterator[str]:
-    """Yield the characters that depend on the value alone, at any position in the encoded data."""
+    """Yield, for each position in the encoded data, the characters that depend only on the value."""
     for shift in range(offsets):
         text = encode(b"\0" * shift + raw).decode()
         first = (shift * 8 + bits - 1) // bits
@@ -351,10 +363,11 @@ _Find = Callable[[str], Iterator[tuple[int, int]]]
 
 
 def _build_automaton(forms: set[str]) -> _Find:
+    """Return a function that finds all forms in a text."""
     try:
         import ahocorasick
     except ImportError:
-        return _search_plainly(forms)
+        return _search_without_library(forms)
     automaton = ahocorasick.Automaton(ahocorasick.STORE_LENGTH)
     for form in forms:
         automaton.add_word(form)
@@ -363,8 +376,11 @@ def _build_automaton(forms: set[str]) -> _Find:
     return find
 
 
-def _search_plainly(forms: set[str]) -> _Find:
-    """The same search without the library: the first characters of all forms as one pattern, then whole forms."""
+def _search_without_library(forms: set[str]) -> _Find:
+    """Return the same function without the library.
+
+    A pattern finds the first characters of all forms, then whole forms are compared.
+    """
     by_head: dict[str, list[str]] = {}
     for form in forms:
         by_head.setdefault(form[:MIN_LENGTH], []).append(form)
@@ -380,7 +396,10 @@ def _search_plainly(forms: set[str]) -> _Find:
 
 
 def _join_in_trie(words: list[str]) -> str:
-    """A pattern for any of these words of one length, common beginnings written once; they are sorted."""
+    """Return a pattern for any of these words, with common prefixes written once.
+
+    The words are sorted and have the same length.
+    """
     if not words[0]:
         return ""
     below: dict[str, list[str]] = {}

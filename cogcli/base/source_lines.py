@@ -1,4 +1,6 @@
-"""Lines of files as they are shown: the values of secret keys are hidden (docs/reference/episode.md#redaction)."""
+"""Masks the values of secret keys in displayed lines of files
+(docs/reference/episode.md#redaction).
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,16 @@ _TAKEN = re.compile(
 
 
 def hide_secrets(text: str) -> str:
-    """A line with the values of secret keys replaced by stars, of the same length, so that columns stay right."""
+    """Return a line with the values of secret keys replaced by stars.
 
-    def starred(found: re.Match[str]) -> str:
+    The length stays the same, so that columns stay right.
+    """
+
+    def replace_by_stars(found: re.Match[str]) -> str:
         key, between, value = found.groups()
         plain = not names_secret(key) or _TAKEN.match(value.strip("\"'"))
         return found[0] if plain else f"{key}{between}{'*' * len(value)}"
 
     for written in (_MEMBER, _SET, _LISTED, _FLAG):
-        text = written.sub(starred, text)
+        text = written.sub(replace_by_stars, text)
     return _SCHEME.sub(lambda found: f"{found[1]}{found[2]}{'*' * len(found[3])}", text)

@@ -1,9 +1,10 @@
-"""Checks of possibly foreign SQLite files, before and after opening.
+"""Checks SQLite files that may be foreign, before and after opening.
 
 A file decides more than its rows. Its journal may name a file that SQLite deletes. Its schema may
 compute: a generated column, a view, a trigger or an index over an expression runs inside the next
 statement. So a file is used only if its schema equals one that its store writes
-(docs/reference/pack.md#stores)."""
+(docs/reference/pack.md#stores).
+"""
 
 from __future__ import annotations
 
@@ -38,9 +39,10 @@ _PLAIN: Final = r"CREATE (TABLE|INDEX) (\w+) (?:ON (\w+) )?\("
 
 
 def journal_deletes_file(path: str | os.PathLike[str]) -> bool:
-    """Whether the rollback journal of a database names another journal. SQLite deletes the file of that name.
+    """Whether the rollback journal of a database names another journal, which SQLite would delete.
 
-    No store of ours has such a journal: SQLite writes one for a transaction over several databases.
+    Stores of cogcli have no such journal: SQLite writes one for a transaction over several
+    databases.
     """
     try:
         with open(f"{os.fspath(path)}-journal", "rb") as journal:
@@ -52,12 +54,12 @@ def journal_deletes_file(path: str | os.PathLike[str]) -> bool:
 
 
 def bound_connection(connection: sqlite3.Connection) -> None:
-    """Limit what the schema and the rows of a file may do, and let signals interrupt a statement."""
+    """Limit what the schema and the rows of a file can do, and let signals interrupt a statement."""
     import sqlite3
 
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
-    connection.set_progress_handler(_continue, _STEPS)
+    connection.set_progress_handler(_let_signals_run, _STEPS)
     limits = {
         sqlite3.SQLITE_LIMIT_LENGTH: 256 * 1024 * 1024,
         sqlite3.SQLITE_LIMIT_SQL_LENGTH: 100_000,
@@ -71,18 +73,25 @@ def bound_connection(connection: sqlite3.Connection) -> None:
         connection.setlimit(limit, most)
 
 
-def _continue() -> int:
-    """Python handles a signal whenever it runs a function of Python; SQLite alone would hold it up."""
+def _let_signals_run() -> int:
+    """Return 0, which continues the statement.
+
+    Python handles a pending signal whenever a Python function runs. Without one, SQLite would delay
+    it.
+    """
     return 0
 
 
 def read_schema(connection: sqlite3.Connection) -> list[SchemaEntry]:
-    """Return the schema of a database, as `schema_from_rows` does."""
+    """Return the schema of a database in the form of `schema_from_rows`."""
     return schema_from_rows(connection.execute(SCHEMA_QUERY).fetchall())
 
 
 def schema_from_rows(rows: Iterable[Sequence[object]]) -> list[SchemaEntry]:
-    """Return the entries in the rows of `SCHEMA_QUERY`, without indexes and statistics that SQLite makes itself."""
+    """Return the entries in the rows of `SCHEMA_QUERY`.
+
+    Indexes and statistics that SQLite creates itself are excluded.
+    """
     entries = [
         (str(kind), str(name), str(table), _normalize(sql)) for kind, name, table, sql in rows
     ]
@@ -90,7 +99,7 @@ def schema_from_rows(rows: Iterable[Sequence[object]]) -> list[SchemaEntry]:
 
 
 def find_schema_fault(found: Sequence[SchemaEntry], expected: Sequence[SchemaEntry]) -> str:
-    """Return what differs first between a schema and the expected one, in words; empty if they are equal."""
+    """Return the first difference between a schema and the expected one, in words; empty if equal."""
     if foreign := _first_missing(found, expected):
         same = any(entry[:2] == foreign[:2] for entry in expected)
         kind = _kind(foreign)
@@ -106,7 +115,7 @@ def find_schema_fault(found: Sequence[SchemaEntry], expected: Sequence[SchemaEnt
 
 @cache
 def schema_after(statements: tuple[str, ...]) -> tuple[SchemaEntry, ...]:
-    """Return the schema that statements make in an empty database, as this SQLite stores it."""
+    """Return the schema that statements create in an empty database, as this SQLite stores it."""
     plain = [_plain_entry(statement) for statement in statements]
     if None not in plain:
         return tuple(entry for entry in plain if entry)
@@ -138,8 +147,7 @@ def _first_missing(
 
 
 def _rank(entry: SchemaEntry) -> int:
-    """Return the sort key of a difference, the most explanatory first: an index comes after its
-    table."""
+    """Return the sort key of a difference, the most helpful first: an index comes after its table."""
     kinds = ("trigger", "view", "table", "index")
     return kinds.index(entry[0]) if entry[0] in kinds else -1
 
@@ -157,7 +165,10 @@ def _is_of_sqlite(entry: SchemaEntry) -> bool:
 
 
 def _normalize(sql: object) -> str:
-    """A statement of a schema without its layout: other versions of SQLite quote and space some of them differently."""
+    """Return a schema statement without its layout.
+
+    Versions of SQLite quote and space some statements differently.
+    """
     if not isinstance(sql, str):
         return ""
     text = re.sub(r"\s+", " ", sql.strip().lower())

@@ -19,10 +19,11 @@ _SEPARATOR: Final = re.compile(r"[/#@]")
 
 
 class StepPath(str):
-    """A step path with questions about its parts.
+    """A step path with properties for its parts.
 
-    Create one for a question and drop it: as a key, a subclass of `str` slows a dict down. So the
-    answers, including new paths, are plain texts."""
+    Create one for a question and drop it: as a key, a subclass of `str` slows a dict down. So all
+    results, including new paths, are plain `str`.
+    """
 
     __slots__ = ()
 
@@ -30,43 +31,43 @@ class StepPath(str):
 
     @property
     def is_step(self) -> bool:
-        """Whether it names a step of its run, and no part of one."""
+        """Whether the path names a step of its run, not a part of a step."""
         own = self.name
         return "@" not in own and "#" not in own
 
     @property
     def is_gate(self) -> bool:
-        """Whether it names a gate, of a step or of a part of one."""
+        """Whether the path names a gate of a step or of a part of a step."""
         return _GATE.fullmatch(self._call) is not None
 
     @property
     def is_gate_before(self) -> bool:
-        """Whether it names a gate that is judged before the call."""
+        """Whether the path names a gate that is checked before the call."""
         return self.is_gate and self._call.startswith("pre")
 
     @property
     def is_probe(self) -> bool:
-        """Whether it names a probe itself."""
+        """Whether the path names a probe itself."""
         return _PROBE.fullmatch(self._call) is not None
 
     @property
     def in_call(self) -> bool:
-        """Whether it names a gate or a probe, or a part of one."""
+        """Whether the path names a gate or a probe, or a part of one."""
         return "@" in self
 
     @property
     def in_probe(self) -> bool:
-        """Whether it names a probe or a part of one."""
+        """Whether the path names a probe or a part of one."""
         return _PROBES in self
 
     @property
     def in_loop(self) -> bool:
-        """Whether it names an item, a round or a target, or what is inside one."""
+        """Whether the path names an item, a round or a target, or something inside one."""
         return "#" in self
 
     @property
     def _call(self) -> str:
-        """`pre0`, `post0` or `probe0` of a call inside a step; empty for anything else."""
+        """Return `pre0`, `post0` or `probe0` of a call inside a step; empty for other paths."""
         own = self.name
         return own.rpartition("@")[2] if "@" in own else ""
 
@@ -74,58 +75,71 @@ class StepPath(str):
 
     @property
     def name(self) -> str:
-        """Its last part: `inner#2` of `outer/inner#2`."""
+        """Return the last part: `inner#2` of `outer/inner#2`."""
         return self[self.rfind("/") + 1 :]
 
     @property
     def root_step(self) -> str:
-        """The id of the root run's step: `outer` of `outer#1/inner`."""
+        """Return the id of the root run's step: `outer` of `outer#1/inner`."""
         return _SEPARATOR.split(self, maxsplit=1)[0]
 
     @property
     def parent(self) -> str:
-        """What it is directly inside of or a part of: of `a/b#1@pre0` that is `a/b#1`, then `a/b`, `a`, and nothing."""
+        """Return the path that directly contains this one; empty for a step of the root run.
+
+        For `a/b#1@pre0` that is `a/b#1`, for that `a/b`, then `a`.
+        """
         cut = max(self.rfind("/"), self.rfind("#"), self.rfind("@"))
         return self[:cut] if cut > 0 else ""
 
     @property
     def owner(self) -> str:
-        """The step, item, round or target that it is a part of: `a/b` of `a/b#1`; empty for a step, nested or not."""
+        """Return the step, item, round or target that this path is a part of; empty for a step.
+
+        For `a/b#1` that is `a/b`.
+        """
         return "" if self.is_step else self.parent
 
     @property
     def without_items(self) -> str:
-        """The path without items, rounds and targets: the same for all of a loop."""
+        """Return the path without items, rounds and targets, so that all parts of a loop share it."""
         return _NAME.sub("", self)
 
     @property
     def loop(self) -> str:
-        """The path without the numbers of items and rounds, targets kept apart: the same for calls that may have
-        changed places."""
+        """Return the path without the numbers of items and rounds, but with targets.
+
+        Calls whose order may have changed share this path.
+        """
         return _NUMBER.sub("#", self)
 
     def first(self, below: str = "") -> str:
-        """Its first part, its item included: the root run's, or that of the run nested in the step `below`."""
+        """Return the first part with its item.
+
+        With `below`, return the first part in the run that is nested in the step `below`.
+        """
         return self.removeprefix(f"{below}/").partition("/")[0]
 
     def within(self, outer: str) -> bool:
-        """Whether it is `outer`, or a part of it, or inside its nested run."""
+        """Whether the path is `outer`, a part of it, or inside its nested run."""
         return self == outer or self.startswith((f"{outer}/", f"{outer}#", f"{outer}@"))
 
     # -- the paths below it -------------------------------------------------------------------------------------------
 
     def step(self, step_id: str) -> str:
-        """A step of the run nested in it."""
+        """Return the path of a step in the run nested in this one."""
         return f"{self}/{step_id}"
 
     def item(self, name: int | str) -> str:
-        """An item or a round by its number from 0, a target by its name."""
+        """Return the path of an item or a round by its number from 0, or of a target by its name."""
         return f"{self}#{name}"
 
     def gate(self, when: str, number: int) -> str:
-        """A gate: `when` is pre or post."""
+        """Return the path of a gate; `when` is `pre` or `post`."""
         return f"{self}@{when}{number}"
 
     def probe(self, number: int) -> str:
-        """The probe that finds out whether its call has happened; `number` counts its probes from 0."""
+        """Return the path of the probe with this number, from 0. It checks whether the call
+        happened.
+        """
         return f"{self}{_PROBES}{number}"

@@ -1,16 +1,21 @@
-"""The one strict JSON parser for everything that comes in.
+"""The strict JSON parser for all input.
 
 Rules (docs/reference/spec-files.md#json):
 
-1. UTF-8, one leading byte order mark tolerated; one value; not a character after it but white
-   space.
-2. No NaN, no Infinity, no float beyond the range of a double, no integer beyond 2^53-1 either way.
-3. No key twice in an object, no lone surrogate.
-4. At most `max_bytes` bytes, `max_depth` nested containers, `max_nodes` values (keys not counted).
+1. The text is UTF-8 with at most one leading byte order mark. It contains one value, followed by
+nothing but white space.
 
-orjson reads plainly valid texts. Texts that it refuses, or may have read too leniently (it accepts
+2. There is no NaN, no Infinity, no float beyond the range of a double, no integer beyond ±(2^53-1).
+
+3. No object has a repeated key. There is no lone surrogate.
+
+4. There are at most `max_bytes` bytes, `max_depth` nested containers, `max_nodes` values (not
+counting keys).
+
+orjson reads clearly valid texts. Texts that it refuses, or may have read too leniently (it accepts
 repeated keys and turns long integers into floats), are read again by `base/json_parser`. That
-parser decides, and names causes and places."""
+parser decides, and reports causes and places.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +34,10 @@ _KEY_END = re.compile(rb'"[ \t\n\r]*+:')
 
 
 class JsonRefused(Exception):
-    """JSON that was not accepted: stable `code`, `message`, 1-based place (0 unknown) and a `hint`. Columns count code
-    points. Hints speak to the person who typed the JSON on a command line."""
+    """A JSON text was refused: stable `code`, `message`, 1-based place (0 if unknown) and a `hint`.
+
+    Columns count code points. Hints address the person who typed the JSON on a command line.
+    """
 
     def __init__(
         self, code: str, message: str, *, line: int = 0, column: int = 0, hint: str = ""
@@ -50,9 +57,11 @@ def loads(
     max_depth: int = MAX_DEPTH,
     max_nodes: int = MAX_NODES,
 ) -> Any:
-    """The value of one JSON text, in plain dicts, lists and scalars; `3.0` stays a float. Raises `JsonRefused` for
-    everything outside the rules above, and nothing else."""
-    raw = _encoded(data)
+    """Return the value of one JSON text as plain dicts, lists and scalars; `3.0` stays a float.
+
+    Raise `JsonRefused` for everything outside the rules above, and nothing else.
+    """
+    raw = _encode(data)
     if len(raw) > max_bytes:
         hint = "send less, or split the input"
         raise JsonRefused(
@@ -74,10 +83,11 @@ def loads(
     # Rarely needed, and its patterns take time to compile.
     from cogcli.base.json_parser import JsonParser
 
-    return JsonParser(_decoded(raw), max_depth, max_nodes, _refusal).document()
+    return JsonParser(_decode(raw), max_depth, max_nodes, _refusal).document()
 
 
-def _encoded(data: bytes | str) -> bytes:
+def _encode(data: bytes | str) -> bytes:
+    """Return the text as UTF-8 bytes. Raise JsonRefused for lone surrogates."""
     if isinstance(data, bytes):
         return data
     try:
@@ -93,7 +103,8 @@ def _is_plain(value: object, raw: bytes, max_depth: int) -> bool:
     """Whether orjson's value is certainly exact.
 
     Every key of the text ends in a quote and a colon. If there are as many distinct keys as such
-    endings, none was repeated. A string with such an ending only causes a second parse."""
+    endings, no key was repeated. A string with such an ending only causes a second parse.
+    """
     keys = depth = 0
     level: list[Any] = [value]
     while level:
@@ -117,7 +128,7 @@ def _is_plain(value: object, raw: bytes, max_depth: int) -> bool:
     return keys == len(_KEY_END.findall(raw))
 
 
-def _decoded(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or (
         len(raw) > 3 and 0 in (max(raw[:8:2]), max(raw[1:8:2]))
     ):

@@ -1,4 +1,6 @@
-"""The ports for time and identity, real and fake: the only inputs of a run apart from its services."""
+"""The interfaces for time and identifiers, real and fake: the only inputs of a run apart from its
+services.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +14,22 @@ _PAIRS = [a + b for a in _CROCKFORD for b in _CROCKFORD]
 
 
 class Clock(Protocol):
-    """Wall time for records, monotonic time for durations and deadlines."""
+    """Wall-clock time for records, monotonic time for durations and deadlines."""
 
     def now(self) -> str:
-        """RFC 3339 in UTC with microseconds and `Z`."""
+        """Return the current time as RFC 3339 in UTC with microseconds and `Z`."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back."""
+        """Return seconds that never decrease."""
         ...
 
 
 class IdSource(Protocol):
-    """Fresh identifiers in the formats of the product."""
+    """Creates identifiers in the formats of the product."""
 
     def ulid(self) -> str:
-        """26 characters of Crockford base 32, sortable by time of creation."""
+        """Return 26 characters of Crockford base 32 that sort by time of creation."""
         ...
 
     def run_id(self) -> str:
@@ -40,12 +42,12 @@ class IdSource(Protocol):
 
 
 def rfc3339(seconds: int, microseconds: int) -> str:
-    """A Unix time as RFC 3339 in UTC with microseconds and `Z`."""
+    """Return a Unix time as RFC 3339 in UTC with microseconds and `Z`."""
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{microseconds:06d}Z"
 
 
 class SystemClock:
-    """The time of the machine. The text of the current second is formatted once."""
+    """The clock of the machine. The text of the current second is formatted once."""
 
     def __init__(self) -> None:
         self._second = -1
@@ -63,7 +65,7 @@ class SystemClock:
 
 
 def encode_ulid(milliseconds: int, entropy: int) -> str:
-    """A ULID of 48 bits of time and 80 bits of entropy."""
+    """Return a ULID of 48 bits of time and 80 bits of entropy."""
     high, low = divmod(entropy & (1 << 80) - 1, 1 << 20)
     return (
         _base32(milliseconds & (1 << 48) - 1, 10)
@@ -75,12 +77,15 @@ def encode_ulid(milliseconds: int, entropy: int) -> str:
 
 @lru_cache(maxsize=16)
 def _base32(value: int, digits: int) -> str:
-    """An even number of digits; kept, because within a millisecond only the last four of an id change."""
+    """Return an even number of base 32 digits.
+
+    The result is cached, because within a millisecond only the last four digits of an id change.
+    """
     return "".join([_PAIRS[value >> shift & 1023] for shift in range(5 * digits - 10, -1, -10)])
 
 
 class SystemIds:
-    """Random identifiers; ULIDs of one source grow even within a millisecond."""
+    """Creates random identifiers. ULIDs of one source increase even within a millisecond."""
 
     def __init__(self) -> None:
         self._millisecond = -1
@@ -104,8 +109,10 @@ class SystemIds:
 
 
 class FakeClock:
-    """A clock for tests and goldens: every reading is one millisecond after the one before. `start` is a Unix time in
-    whole seconds."""
+    """A clock for tests and goldens: each reading is one millisecond after the previous one.
+
+    `start` is a Unix time in whole seconds.
+    """
 
     def __init__(self, start: int) -> None:
         self._start = start
@@ -123,7 +130,7 @@ class FakeClock:
 
 
 class FakeIds:
-    """Identifiers that count up from a seed, for tests and goldens."""
+    """Creates identifiers that count up from a seed, for tests and goldens."""
 
     def __init__(self, seed: int) -> None:
         self._next = seed

@@ -1,7 +1,8 @@
-"""Text from the system: arguments, environment variables, names of directories.
+"""Text from the system: arguments, environment variables, directory names.
 
-Python keeps bytes that are no UTF-8 as lone surrogates. No log, no document and no database can
-hold those, so they are refused where they enter, before anything is begun."""
+Python represents bytes that are not UTF-8 as lone surrogates. No log, document or database can
+store them, so they are refused at the entry, before any work begins.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def require_text(text: str, what: str, hint: str = "write it in UTF-8") -> str:
 
 
 def require_argument(argv: list[str], number: int) -> None:
-    """Check one word of a command line. Raise UsageError `input.encoding`."""
+    """Raise UsageError `input.encoding` if a word of a command line is not UTF-8."""
     word, before = argv[number], argv[number - 1] if number else ""
     name = word.partition("=")[0]
     if name.startswith("--") and not bad_byte(name):
@@ -49,11 +50,11 @@ def require_argument(argv: list[str], number: int) -> None:
 
 
 def variable(environ: Mapping[str, str], name: str) -> str:
-    """Return an environment variable, empty if it is not set. Raise UsageError `input.encoding`."""
+    """Return an environment variable; empty if it is not set. Raise UsageError `input.encoding`."""
     text = environ.get(name, "")
     return text if text.isascii() else require_text(text, f"environment variable `{name}`")
 
 
 def parse_whole_number(text: str, digits: int = 18) -> int | None:
-    """Return the number that ASCII digits spell; None for any other text, and for too many digits."""
+    """Return the number that ASCII digits spell; None for other text, or more than `digits` digits."""
     return int(text) if len(text) <= digits and text.isascii() and text.isdigit() else None

@@ -1,6 +1,7 @@
-"""Text from anywhere, made safe and measurable for a terminal (docs/reference/command-line.md#streams).
+r"""Makes text from any source safe and measurable for a terminal
+(docs/reference/command-line.md#streams).
 
-Control, bidi and invisible characters are shown as `\\x1b` or `\\u202e`; nothing else changes.
+Control, bidi and invisible characters are displayed as `\x1b` or `\u202e`; nothing else changes.
 """
 
 from __future__ import annotations
@@ -31,28 +32,29 @@ _JSON = {code: _json_escape(code) for code in _HIDDEN if code >= 0x7F}
 
 
 def is_plain_name(text: str) -> bool:
-    """Whether a text can name a user: not empty, without outer spaces or invisible characters."""
+    """Whether a text is usable as a name: not empty, no outer spaces or invisible characters."""
     return bool(text) and text.isprintable() and text.strip() == text
 
 
 def visible(text: str) -> str:
-    """Return one line of text, with line ends and tabs escaped as well."""
-    return text if text.isascii() and text.isprintable() else _whole(text.translate(_LINE))
+    """Return text as one line, with line ends and tabs escaped as well."""
+    return (
+        text if text.isascii() and text.isprintable() else _escape_surrogates(text.translate(_LINE))
+    )
 
 
 def visible_block(text: str) -> str:
-    """Return text of several lines; line ends and tabs are kept."""
-    return _whole(text.translate(_BLOCK))
+    """Return text of several lines. Line ends and tabs are kept."""
+    return _escape_surrogates(text.translate(_BLOCK))
 
 
 def visible_json(text: str) -> str:
-    """Return JSON text with the same meaning to programs, in which invisible characters are
-    escaped."""
+    """Return JSON text that means the same to programs, with invisible characters escaped."""
     return text if text.isascii() else text.translate(_JSON)
 
 
-def _whole(text: str) -> str:
-    """Lone surrogates, as undecodable bytes of file names become, are escaped too."""
+def _escape_surrogates(text: str) -> str:
+    """Return a text with lone surrogates escaped. They come from undecodable bytes of file names."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -66,14 +68,18 @@ def cells(text: str) -> int:
 
 
 def truncate(text: str, width: int) -> str:
-    """Return the beginning of the text in at most `width` columns; an ellipsis ends a text that was
-    cut."""
+    """Return the beginning of the text in at most `width` columns.
+
+    An ellipsis ends a truncated text.
+    """
     return text if cells(text) <= width else f"{_head(text, width - 1)}…" if width > 0 else ""
 
 
 def shorten_middle(text: str, width: int) -> str:
-    """Return the text in at most `width` columns without its middle, because names differ at both
-    ends."""
+    """Return the text in at most `width` columns, shortened in the middle.
+
+    The middle is dropped because names differ at both ends.
+    """
     if cells(text) <= width:
         return text
     if width < 4:
@@ -84,6 +90,7 @@ def shorten_middle(text: str, width: int) -> str:
 
 
 def _head(text: str, width: int) -> str:
+    """Return the beginning of a text in at most `width` columns."""
     taken = 0
     for position, char in enumerate(text):
         taken += cells(char)
@@ -96,18 +103,17 @@ LONGEST_SHOWN = 4096
 """Bytes of one value on a screen."""
 
 
-def truncate_bytes(text: str, most: int | None) -> tuple[str, str]:
-    """Return the first `most` bytes of a text, and a note about the remaining ones; the whole text
-    for None."""
-    if most is None or len(text) * 4 <= most:
+def truncate_bytes(text: str, limit: int | None) -> tuple[str, str]:
+    """Return the first `limit` bytes of a text, and a note about the rest; the whole text if None."""
+    if limit is None or len(text) * 4 <= limit:
         return text, ""
     data = text.encode("utf-8", "backslashreplace")
-    if len(data) <= most:
+    if len(data) <= limit:
         return text, ""
-    head = data[:most].decode("utf-8", "ignore")
+    head = data[:limit].decode("utf-8", "ignore")
     return head, f"… {len(data) - len(head.encode()):,} bytes more"
 
 
 def pad(text: str, width: int) -> str:
-    """Return the text filled with spaces up to `width` columns."""
+    """Return the text padded with spaces to `width` columns."""
     return text + " " * (width - cells(text))

@@ -1,4 +1,4 @@
-"""Starting threads, and the error if the system has none left."""
+"""Starts threads, and defines the error if the system has none left."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _SAID: Final = "can't start new thread"
 
 
 class NoThread(Exception):
-    """The system has no thread left: the work has not begun."""
+    """The system cannot start another thread. The work has not begun."""
 
 
 def start(work: Callable[..., None], *arguments: Any, name: str) -> None:
-    """Begin `work` on a daemon thread of its own. Raises NoThread."""
+    """Run `work` on its own daemon thread. Raise NoThread."""
     try:
         threading.Thread(target=work, args=arguments, name=name, daemon=True).start()
     except RuntimeError as error:
         raise NoThread(_SAID) from error
 
 
-def is_lacking(error: BaseException) -> bool:
+def is_thread_shortage(error: BaseException) -> bool:
     """Whether an error reports that no thread could be started."""
     return isinstance(error, NoThread) or (isinstance(error, RuntimeError) and _SAID in str(error))

@@ -1,7 +1,7 @@
-"""Bounds of a TOML text, checked before it is parsed (docs/reference/command-line.md#settings).
+"""Checks the bounds of a TOML text before it is parsed (docs/reference/command-line.md#settings).
 
-The parser of the standard library takes memory with the square of the parts of a dotted key: 100 KB of dots took
-gigabytes. It also calls itself once a level of an array.
+The parser of the standard library needs memory with the square of the parts of a dotted key: 100 KB
+of dots took gigabytes. It also recurses once per array level.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ _LEXEME = (
 
 
 def find_excess(text: str) -> tuple[str, int, int] | None:
-    """Return the message, line and column of the first place beyond a bound; None if there is none."""
+    """Return message, line and column of the first place that exceeds a bound; None if there is
+    none.
+    """
     if not _may_exceed(text):
         return None
     import re
@@ -36,7 +38,7 @@ def find_excess(text: str) -> tuple[str, int, int] | None:
 
 
 def _may_exceed(text: str) -> bool:
-    """Whether a count alone does not show that a text is within the bounds; most texts are."""
+    """Whether a text may exceed a bound, by a quick count. For most texts this is false."""
     if text.count("[") + text.count("{") > MOST_LEVELS:
         return True
     return any(
@@ -45,6 +47,9 @@ def _may_exceed(text: str) -> bool:
 
 
 def _scan(text: str, lexeme: re.Pattern[str]) -> tuple[str, int, int] | None:
+    """Return message, line and column of the first place that exceeds a bound, by reading each
+    token.
+    """
     level, dots, begin, is_value = 0, 0, 0, False
     for match in lexeme.finditer(text):
         found, place = match[0], match.start()

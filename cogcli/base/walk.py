@@ -1,6 +1,7 @@
-"""Listing of the entries below a root.
+"""Lists the entries below a root.
 
-Every entry is counted, and a directory that contains itself through a link is entered once."""
+Every entry is counted, and a directory that contains itself through a link is entered once.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MOST_ENTRIES = 100_000
-"""The most entries below one root before the walk ends with an error."""
+"""The limit entries below one root before the walk ends with an error."""
 
 Mark = tuple[int, int]
 """Device and inode of a directory."""
 
 
 class Walk:
-    """The walk below one root. It lists at most `most` entries, in all of its calls together."""
+    """A walk below one root. It lists at most `limit` entries in all of its calls together."""
 
-    def __init__(self, root: str, most: int = MOST_ENTRIES) -> None:
+    def __init__(self, root: str, limit: int = MOST_ENTRIES) -> None:
         self.root = root
-        self._most = most
-        self._left = most
+        self._limit = limit
+        self._entries_left = limit
 
     def entries(self, folder: str) -> list[os.DirEntry[str]]:
         """Return the entries of a folder, sorted by name; empty if it cannot be listed.
@@ -36,9 +37,9 @@ class Walk:
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    self._left -= 1
-                    if self._left < 0:
-                        raise self._too_much()
+                    self._entries_left -= 1
+                    if self._entries_left < 0:
+                        raise self._size_error()
                     found.append(entry)
         except OSError:
             return []
@@ -52,10 +53,11 @@ class Walk:
         links: bool = False,
         _inside: tuple[Mark, ...] = (),
     ) -> Iterator[os.DirEntry[str]]:
-        """The entries below a folder, by default the root, that are no directories.
+        """Yield the entries below a folder, by default the root, that are not directories.
 
-        `enters` decides which directories are entered; `links` permits those that are links. A directory is never
-        entered inside itself. Raises EnvironmentRefusal `registry.size`.
+        `enters` decides which directories are entered. With `links`, directories that are links may
+        be entered. A directory is never entered inside itself. Raise EnvironmentRefusal
+        `registry.size`.
         """
         folder = folder or self.root
         mark = directory_mark(folder)
@@ -69,11 +71,11 @@ class Walk:
                     entry.path, enters=enters, links=links, _inside=(*_inside, mark)
                 )
 
-    def _too_much(self) -> EnvironmentRefusal:
+    def _size_error(self) -> EnvironmentRefusal:
         return EnvironmentRefusal(
             "registry.size",
-            f"`{self.root}` has more than {self._most:,} entries where specs are looked for",
-            expected=f"at most {self._most:,} files and folders",
+            f"`{self.root}` has more than {self._limit:,} entries where specs are looked for",
+            expected=f"at most {self._limit:,} files and folders",
             hint="move away what is not a spec; look for links that lead to large folders",
             file=self.root,
         )

@@ -141,7 +141,7 @@ def _resource_error(error: BaseException) -> CogcliError | None:
         return out_of_memory()
     from cogcli.base import threads
 
-    if not threads.is_lacking(error):
+    if not threads.is_thread_shortage(error):
         return None
     hint = "end other programs of yours, or allow more processes (ulimit -u) or memory (ulimit -v)"
     return EnvironmentRefusal("env.threads", "the system gave no thread", hint=hint)

@@ -1,6 +1,6 @@
 """The events of the turns of an agent: one record per type (docs/reference/agent-run.md).
 
-Each has the number of its turn, but for those that belong to a call of a model.
+Each event contains the number of its turn, except the events of a model call.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from cogcli.declarations.value_types import Count, Json, Number
 
 
 class LayerCompleted(Payload):
-    """One layer of the cognitive loop: the names of what it read, and by name what it wrote."""
+    """One layer of the cognitive loop: the names of the values that it read, and the values that it
+    wrote by name.
+    """
 
     event = EventType(
         "layer.completed", speaker="agent", detail=True, words=("turn", "layer", "skipped")
@@ -27,7 +29,7 @@ class LayerCompleted(Payload):
 
 
 class ContextCompiled(Payload):
-    """What a model would be given in a turn."""
+    """The context that was compiled for a model in a turn."""
 
     event = EventType(
         "context.compiled",
@@ -42,7 +44,7 @@ class ContextCompiled(Payload):
 
 
 class ModelRequested(Payload):
-    """What a model is asked, written before it leaves.
+    """A request to a model, written before it is sent.
 
     The tools and the schema of the request are JSON texts.
     """
@@ -61,7 +63,7 @@ class ModelRequested(Payload):
 
 
 class ModelRetried(Payload):
-    """A model is asked the same once more."""
+    """The same request is sent to a model again."""
 
     event = EventType(
         "model.retried",
@@ -82,7 +84,7 @@ class ModelRetried(Payload):
 
 
 class ModelResent(Payload):
-    """What was asked before the process ended is asked once more: no answer to it is known."""
+    """A request is sent again, because the process ended before an answer to it was recorded."""
 
     event = EventType(
         "model.resent",
@@ -96,7 +98,7 @@ class ModelResent(Payload):
 
 
 class ModelAnswered(Payload):
-    """What a model answered, or how it failed; the arguments of tool calls are JSON texts."""
+    """The answer of a model, or its failure. The arguments of tool calls are JSON texts."""
 
     event = EventType(
         "model.answered",
@@ -118,7 +120,7 @@ class ModelAnswered(Payload):
 
 
 class AgentUpdated(Payload):
-    """The state of an agent that a model reasons for."""
+    """The updated state of an agent that uses a model to reason."""
 
     event = EventType(
         "agent.updated", "reason", speaker="agent", detail=True, words=("turn", "mode")
@@ -132,7 +134,7 @@ class AgentUpdated(Payload):
 
 
 class CandidateProposed(Payload):
-    """What a planner proposes: a template, calls, or a response."""
+    """The proposal of a planner: a template, calls, or a response."""
 
     event = EventType(
         "candidate.proposed",
@@ -149,7 +151,7 @@ class CandidateProposed(Payload):
 
 
 class PlanJudged(Payload):
-    """What the critic says of a plan before it runs."""
+    """The verdict of the critic on a plan before it runs."""
 
     event = EventType(
         "critic.verified", "governance", speaker="agent", words=("turn", "verdict", "reason")
@@ -161,7 +163,7 @@ class PlanJudged(Payload):
 
 
 class ResultJudged(Payload):
-    """What the critic says of what came of a plan."""
+    """The verdict of the critic on the result of a plan."""
 
     event = EventType(
         "critic.scored", "governance", speaker="agent", words=("turn", "verdict", "reason")
@@ -174,7 +176,7 @@ class ResultJudged(Payload):
 
 
 class LoopDetected(Payload):
-    """Calls that were proposed again and brought nothing new."""
+    """Calls were proposed again and brought nothing new."""
 
     event = EventType(
         "loop.detected",
@@ -193,7 +195,7 @@ class LoopDetected(Payload):
 
 
 class PressureCaptured(Payload):
-    """How hard a turn is pressed; each from 0 to 1."""
+    """The pressure on a turn, by kind, each from 0 to 1."""
 
     event = EventType(
         "functional_state.captured",
@@ -213,7 +215,7 @@ class PressureCaptured(Payload):
 
 
 class MemoryProposed(Payload):
-    """What may be remembered after the turn, and the facts that it brought."""
+    """The memory proposed after a turn, and the facts that the turn brought."""
 
     event = EventType("memory.proposed", "memory", speaker="agent", detail=True, words=("turn",))
     turn: Count
@@ -222,7 +224,7 @@ class MemoryProposed(Payload):
 
 
 class ReflectionRecorded(Payload):
-    """What an agent thinks of its own turn."""
+    """The reflection of an agent on its own turn."""
 
     event = EventType(
         "reflection.recorded", "reflect", speaker="agent", detail=True, words=("turn", "goal_met")
@@ -236,7 +238,7 @@ class ReflectionRecorded(Payload):
 
 
 class DecisionRecorded(Payload):
-    """How an agent's run ends: `decision.json` has the rest."""
+    """The end of an agent's run. `decision.json` contains the details."""
 
     event = EventType(
         "decision.recorded",

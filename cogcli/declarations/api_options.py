@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 
 class Options(TypedDict, total=False):
-    """What a run takes beside its inputs: the flags of `cogcli run`, with their defaults from the project's settings.
+    """The options of a run: the flags of `cogcli run`. Their defaults come from the project's settings.
     Times are in seconds."""
 
     trace_id: str

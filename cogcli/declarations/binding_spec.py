@@ -29,7 +29,7 @@ CheckedPath = Annotated[
 
 
 class BindingCheck(Spec):
-    """What the outputs have to hold beside the contract of the capability."""
+    """Checks that the outputs must pass in addition to the contract of the capability."""
 
     path: CheckedPath
     """An output, or a path below it; `*` is each element or member."""
@@ -40,7 +40,7 @@ class BindingCheck(Spec):
 
 
 class BindingMetadata(Spec):
-    """Settings of the calls of a binding, and words for readers."""
+    """Settings of the calls of a binding, and descriptions for readers."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] | None = None
     """Openapi only.
@@ -77,7 +77,7 @@ class BindingMetadata(Spec):
 
 
 class Binding(Spec):
-    """A binding as its file declares it."""
+    """A binding as declared in its file."""
 
     id: PlainId
     """[Its name](spec-files.md#ids)."""
@@ -110,10 +110,10 @@ class Binding(Spec):
 
     @property
     def conformance(self) -> str:
-        """The conformance profile that it promises."""
+        """Return the conformance profile that the binding promises."""
         return self.metadata.conformance_profile
 
     @property
     def fallback(self) -> str | None:
-        """The binding to try next, if one is named."""
+        """Return the binding to try next; None if the binding names none."""
         return self.metadata.fallback_binding_id

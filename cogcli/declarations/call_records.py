@@ -1,4 +1,4 @@
-"""What calls leave in a log: each attempt, what was used, and the error that they ended with."""
+"""The records of calls in a log: each attempt, the resources used, and the error that ended a call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cogcli.declarations.value_types import Count, Hex, Json
 
 
 class Usage(Record):
-    """What a step's calls used."""
+    """The resources that the calls of a step used."""
 
     llm_calls: Count = always(default=0)
     tool_calls: Count = always(default=0)
@@ -19,7 +19,7 @@ class Usage(Record):
 
 
 class WrittenFile(Record):
-    """A file that a call wrote, as it was when the call said so."""
+    """A file that a call wrote, in its state when the call reported it."""
 
     path: str
     """Relative to the directory in which the run was started, where it lies below that."""
@@ -71,14 +71,16 @@ class AttemptMade(Record):
 
 
 class FallbackUse(Record):
-    """Of a step with several bindings: whether another than the first was called, and their order."""
+    """The use of fallbacks in a step with several bindings: whether one was called, and their
+    order.
+    """
 
     fallback_used: bool
     fallback_chain: list[str]
 
 
 class StepError(Record):
-    """Why a step did not end well."""
+    """Why a step did not succeed."""
 
     code: str
     message: str
@@ -89,7 +91,7 @@ class StepError(Record):
 
 
 class RunError(Record):
-    """Why a run did not end well, and where the error arose."""
+    """Why a run did not succeed, and where the error occurred."""
 
     code: str
     message: str

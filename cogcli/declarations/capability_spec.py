@@ -66,7 +66,7 @@ class Properties(Spec):
 
 
 class CapabilityMetadata(Spec):
-    """What a capability has beside its contract."""
+    """Keys of a capability outside its contract."""
 
     other_members = True
     required_conformance_profile: Conformance | None = None
@@ -84,7 +84,7 @@ class CapabilityMetadata(Spec):
 
 
 class Production(Spec):
-    """Where a hinted output goes when a step has no `output` mapping."""
+    """The path for a hinted output if a step has no `output` mapping."""
 
     type: str
     """A type of the [table](#hints)."""
@@ -97,7 +97,7 @@ class Production(Spec):
 
 
 class CognitiveHints(Spec):
-    """How a capability is wired by itself."""
+    """How the inputs and outputs of a capability are mapped by default."""
 
     role: Role | tuple[Role, ...] | None = None
     """What it is for; the first gives the [kind](#effects) of its steps."""
@@ -108,7 +108,7 @@ class CognitiveHints(Spec):
 
 
 class Gate(Spec):
-    """A capability called before or after a call to permit it."""
+    """A capability that is called before or after a call to permit it."""
 
     shorthand = "capability"
     capability: CapabilityName
@@ -121,8 +121,10 @@ class Gate(Spec):
 
 
 class Safety(Spec):
-    """The safety block of a capability: what must hold before and after a call. Its `json` is recorded,
-    and shown to the approver."""
+    """The safety block of a capability: the conditions for a call, before and after it.
+
+    Its `json` is recorded, and displayed to the approver.
+    """
 
     trust_level: TrustLevel = "sandbox"
     """The least trust of a run that may call it."""
@@ -151,14 +153,14 @@ class Safety(Spec):
 
 
 class Probe(Spec):
-    """The capability that finds out whether an earlier call happened."""
+    """The capability that checks whether an earlier call happened."""
 
     capability: CapabilityName
     """Its id."""
 
 
 class Capability(Spec):
-    """A capability with its bases folded in."""
+    """A capability merged with its bases."""
 
     id: CapabilityId
     """[Its name](spec-files.md#ids), that of its file."""
@@ -203,23 +205,25 @@ class Capability(Spec):
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """What it is for, the first one foremost."""
+        """Return the purposes of the capability, the main one first."""
         role = self.cognitive_hints.role if self.cognitive_hints else None
         return (role,) if isinstance(role, str) else role or ()
 
     @property
     def produces(self) -> dict[str, Production]:
-        """By output where its hints write it."""
+        """Return the hinted path of each output that has one."""
         return self.cognitive_hints.produces if self.cognitive_hints else NOTHING
 
     @property
     def probe(self) -> str:
-        """The capability that finds out whether a call of this one happened; empty without one."""
+        """Return the capability that checks whether a call of this one happened; empty if there is
+        none.
+        """
         return self.declared_probe.capability if self.declared_probe else ""
 
     @property
     def effect(self) -> EffectClass:
-        """The effect class of a call (docs/reference/capability.md#effects)."""
+        """Return the effect class of a call (docs/reference/capability.md#effects)."""
         if self.properties.side_effects is False:
             return "none"
         if self.properties.side_effects:
@@ -228,31 +232,36 @@ class Capability(Spec):
 
     @property
     def gates(self) -> tuple[Gate, ...]:
-        """All gates in calling order."""
+        """Return all gates in calling order."""
         safety = self.safety
         return (*safety.mandatory_pre_gates, *safety.mandatory_post_gates) if safety else ()
 
     def gate_places(self) -> Iterator[tuple[tuple[str | int, ...], Gate]]:
-        """All gates in calling order, each with its path in the capability."""
+        """Yield all gates in calling order, each with its path in the capability."""
         for phase in GATES if self.safety else ():
             for index, gate in enumerate(getattr(self.safety, phase)):
                 yield ("safety", phase, index), gate
 
     @property
     def asks(self) -> tuple[str, ...]:
-        """The capabilities called for a call of this one: its gates in order, then its probe."""
+        """Return the capabilities that a call of this one also calls: its gates in order, then its
+        probe.
+        """
         return (*(gate.capability for gate in self.gates), *((self.probe,) if self.probe else ()))
 
     @property
     def conformance(self) -> str | None:
-        """The conformance profile that this capability demands of its bindings, if any."""
+        """Return the conformance profile that the capability requires of its bindings, or None."""
         profile: str | None = self.metadata.get("required_conformance_profile")
         return profile or self.properties.required_conformance_profile
 
     @property
     def step_kind(self) -> str:
-        """The kind of a step that calls it (docs/reference/capability.md#effects): by its first role,
-        else by its side effects."""
+        """Return the kind of a step that calls the capability
+        (docs/reference/capability.md#effects).
+
+        It follows from the first role, else from the side effects.
+        """
         if self.roles:
             return _KIND_OF_ROLE[self.roles[0]]
         return "act" if self.properties.side_effects else "analyze"

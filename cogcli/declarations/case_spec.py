@@ -40,7 +40,7 @@ TimeOfCase = Annotated[
 
 
 class StubError(Spec):
-    """How a call fails."""
+    """The error of a failing call."""
 
     code: Words
     """The code that it fails with."""
@@ -52,7 +52,7 @@ class StubError(Spec):
 
 
 class StubAnswer(Spec):
-    """One answer to calls of a capability."""
+    """One stubbed response to calls of a capability."""
 
     when: FreeMembers = NOTHING
     """Members that the input of the call has; none: any call."""
@@ -84,7 +84,7 @@ class StateCheck(Spec):
 
 
 class CaseOptions(Spec):
-    """The options of the run of a case: those that `declarations.options` says cases take."""
+    """The run options of a case: the options that `declarations.options` marks for cases."""
 
     trust_level: TrustLevel | None = None
     """The most that may be trusted."""
@@ -117,7 +117,7 @@ class CaseOptions(Spec):
 
 
 class SkillExpectation(Spec):
-    """What a case expects of its run."""
+    """The expected result of the run of a case."""
 
     exit_code: Annotated[int, SpecLimits(least=0, most=255)] = OK
     """The exit code of the run."""
@@ -135,7 +135,7 @@ class SkillExpectation(Spec):
 
 
 class CaseSpec(Spec):
-    """One case: a run of a skill and what it must give."""
+    """One test case: a run of a skill and its expected result."""
 
     description: str = ""
     """What the case shows.
@@ -189,7 +189,7 @@ class CaseSpec(Spec):
 
 
 class SkillCaseFile(CaseSpec):
-    """The file of test cases: it holds the keys of one case, or a list of several cases."""
+    """A file of test cases. It contains the keys of one case, or a list of several cases."""
 
     cases: Annotated[tuple[CaseSpec, ...], SpecLimits(least=1)] = ()
     """A list of cases, instead of the keys of one.

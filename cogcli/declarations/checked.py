@@ -1,4 +1,4 @@
-"""Foreign data against declared types. Nothing on the way of a run imports this module."""
+"""Checks foreign data against declared types. Code that a run executes does not import this module."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from cogcli.declarations.record import Record
 
 @cache
 def adapter_of(cls: type[Record]) -> TypeAdapter[Any]:
-    """What checks the JSON of a record, and describes it."""
+    """Return the adapter that checks the JSON of a record and describes it as a schema."""
     return TypeAdapter(cls)
 
 
 def problem_of(event_type: str, payload: object) -> str | None:
-    """What is wrong with the payload of a known event type: the first problem, with its place.
+    """Return the first problem of the payload of a known event type, with its place; None if valid.
 
-    Raises KeyError for a type that is not known.
+    Raise KeyError for an unknown type.
     """
     return problem_in(PAYLOAD_OF[event_type], payload)
 
 
 def problem_in(cls: type[Record], payload: object) -> str | None:
-    """What is wrong with a payload by the record of its type: the first problem, with its place."""
+    """Return the first problem of a payload by the record of its type, with its place; None if
+    valid.
+    """
     try:
         adapter_of(cls).validate_python(payload)
     except ValidationError as error:

@@ -1,9 +1,11 @@
-"""The checksum that a line of a log carries of itself (docs/reference/episode.md#events).
+"""The checksum that a line of a log contains of itself (docs/reference/episode.md#events).
 
-1. It shows damage, also of the newest line, which no later one vouches for. It stops nobody who alters a line and its
-   checksum: `prev`, which hashes the line with its checksum, and what vouches for the last hash do.
-2. A log may have none: an older one of ours. In a log without `seq` and `prev`, which is another tool's, `sum` is a
-   key like any other.
+1. It reveals damage, even of the newest line, which no later line confirms. It does not protect
+against a person who alters a line and its checksum. `prev`, which hashes the line with its
+checksum, protects against that, and so does a confirmed last hash.
+
+2. An older log of cogcli may have no checksums. In a log without `seq` and `prev`, which another
+tool wrote, `sum` is an ordinary key.
 """
 
 from __future__ import annotations
@@ -25,24 +27,27 @@ _MISSING: Final = ("sum.missing", "has no checksum, as the lines before it have"
 
 
 def line_with_sum(text: bytes) -> bytes:
-    """The line, newline included, of an object's JSON."""
+    """Return the line of an object's JSON with its checksum and a newline."""
     stem = text[:-1]
     return stem + b',"sum":"%08x"}\n' % crc32(stem)
 
 
-def holds(line: bytes) -> bool:
-    """Whether a line, without its newline, ends with the checksum of what is before it."""
+def has_valid_checksum(line: bytes) -> bool:
+    """Whether a line, without its newline, ends with the checksum of the bytes before it."""
     return line[-_SIZE:] == _MEMBER % crc32(memoryview(line)[:-_SIZE])
 
 
-def is_like_whole(line: bytes) -> bool:
-    """Whether a line ends as one with a checksum does, but for one byte: no write that was cut short leaves that."""
+def looks_complete(line: bytes) -> bool:
+    """Whether a line ends like a line with a checksum, except for at most one byte.
+
+    A truncated write cannot leave such an end.
+    """
     end = line[-_SIZE:]
     return len(end) == _SIZE and sum(end[place] != byte for place, byte in _FRAME) <= 1
 
 
 def valid_prefix(data: bytes) -> int:
-    """How many bytes the line has that these begin with, if its checksum holds; else 0."""
+    """Return the length of the line at the start of these bytes if its checksum is valid; else 0."""
     sum, read = 0, 0
     for found in _ANYWHERE.finditer(data):
         sum, read = crc32(memoryview(data)[read : found.start()], sum), found.start()
@@ -52,41 +57,47 @@ def valid_prefix(data: bytes) -> int:
 
 
 class Checksums:
-    """The rule of one log, asked line by line."""
+    """Checks the lines of one log in order."""
 
     def __init__(self) -> None:
-        self._begun = False
+        self._has_sums = False
 
     def problem(self, raw: bytes, line: Json) -> tuple[str, str] | None:
-        """Code and message for a line of a log of ours that does not fit its checksum, or lacks one.
+        """Return code and message for a line whose checksum is wrong or missing; None if it is
+        right.
 
-        A line that ends with a checksum whose key was damaged has one, also as the first line of its log.
+        Logs of other tools have no problem. A line whose end was damaged in one byte still has a
+        checksum, even as the first line of its log.
         """
         is_ours = "seq" in line or "prev" in line
-        if is_ours and ("sum" in line or is_like_whole(raw)):
-            self._begun = True
-            return None if holds(raw) else _WRONG
-        return _MISSING if self._begun and "sum" not in line else None
+        if is_ours and ("sum" in line or looks_complete(raw)):
+            self._has_sums = True
+            return None if has_valid_checksum(raw) else _WRONG
+        return _MISSING if self._has_sums and "sum" not in line else None
 
 
 # -- what a damaged line was -------------------------------------------------------------------------------------------
 
 
 def corrections(line: bytes) -> Iterator[bytes]:
-    """The lines whose checksum holds and that differ from this one in one byte; hardly ever more than one."""
+    """Yield the lines that differ from this one in one byte and have a valid checksum; rarely more
+    than one.
+    """
     stem, end = line[:-_SIZE], line[-_SIZE:]
     right = _MEMBER % crc32(stem)
     if sum(a != b for a, b in zip(end, right, strict=False)) == 1:
         yield stem + right
     if found := _ANYWHERE.fullmatch(end):
-        for place, difference in _altered(crc32(stem) ^ int(found[1], 16), len(stem)):
+        for place, difference in _find_one_byte_changes(crc32(stem) ^ int(found[1], 16), len(stem)):
             yield stem[:place] + bytes([stem[place] ^ difference]) + stem[place + 1 :] + end
 
 
-def _altered(difference: int, size: int) -> Iterator[tuple[int, int]]:
-    """The places of one byte, and what was added to it, that change a CRC-32 by this much; the last place first.
+def _find_one_byte_changes(difference: int, size: int) -> Iterator[tuple[int, int]]:
+    """Yield (place, byte difference) for each one-byte change that changes a CRC-32 by
+    `difference`.
 
-    A byte's part in the CRC goes through the same register as often as bytes follow it: that is undone step by step.
+    The last place comes first. A byte's part in the CRC goes through the register once for each
+    byte after it, which is undone step by step.
     """
     table = [crc32(bytes([byte])) ^ crc32(b"\0") for byte in range(256)]
     byte_of = {value: byte for byte, value in enumerate(table)}

@@ -22,7 +22,10 @@ FileName = Annotated[str, ValueLimits(pattern=r"^(blobs/[0-9a-f]{64}|[a-z]+\.(js
 
 
 class Episode(shared.SeedEpisode):
-    """Which run this is; `run_id`, `trace_id` and `skill` are missing where another tool wrote the log."""
+    """The run of this episode.
+
+    `run_id`, `trace_id` and `skill` are missing if another tool wrote the log.
+    """
 
     intuition_mode: Literal["advisory", "interventive", "hybrid"] = "advisory"
     run_id: str | None = None
@@ -37,7 +40,7 @@ class Goal(shared.SeedGoal):
 
 
 class Belief(shared.SeedBelief):
-    """A statement held true."""
+    """A statement that the agent believes."""
 
 
 class PlanStep(shared.SeedStep):
@@ -56,18 +59,18 @@ class Plan(shared.Part):
 
 
 class Fact(shared.SeedFact):
-    """One thing remembered."""
+    """One remembered fact."""
 
 
 class Memory(shared.Part):
-    """What was remembered in the run."""
+    """The memory of the run."""
 
     facts: list[Fact]
     scratchpad: str | None = None
 
 
 class Action(shared.SeedAction):
-    """One thing done."""
+    """One executed action."""
 
     id: str
     input_excerpt: str | None = None
@@ -77,7 +80,7 @@ class Action(shared.SeedAction):
 
 
 class Outcomes(shared.Part):
-    """How the run ended, or its status so far."""
+    """The outcome of the run, or its status so far."""
 
     status: Outcome
     actions: list[Action]
@@ -88,7 +91,11 @@ class Outcomes(shared.Part):
 
 
 class Links(shared.Part):
-    """The files of the episode; summary and manifest of terminal runs only, context and decision of an agent's."""
+    """The files of the episode.
+
+    Only terminal runs have a summary and a manifest. Only runs of agents have a context and a
+    decision.
+    """
 
     events: Literal["events.jsonl"]
     learn: Literal["learn.jsonl"]
@@ -99,7 +106,7 @@ class Links(shared.Part):
 
 
 class StateDocument(shared.Part):
-    """`state.json` as it is written here; what others may write is `shared_state.SeedState`."""
+    """`state.json` in the form that cogcli writes. Other tools may write `shared_state.SeedState`."""
 
     version: Literal["1.0"]
     state_schema_version: Literal["1.0.0"]
@@ -120,7 +127,7 @@ class ContextFile(shared.Part):
 
 
 class Actor(shared.Part):
-    """Whose request it was, and the role in which the agent acted."""
+    """The user who made the request, and the role in which the agent acted."""
 
     user_id: str | None
     role: str | None
@@ -128,14 +135,14 @@ class Actor(shared.Part):
 
 
 class Critic(shared.Part):
-    """What the critic said of each plan, and of each turn."""
+    """The verdicts of the critic on each plan, and on each turn."""
 
     verify: list[Json]
     score: list[Json]
 
 
 class DecisionLineage(shared.Part):
-    """What the decision was made from."""
+    """The inputs of the decision."""
 
     pack_ref: str | None
     policy_hash: str | None
@@ -148,7 +155,7 @@ class DecisionLineage(shared.Part):
 
 
 class DecisionBudget(shared.Part):
-    """Limits by dotted key, and what is used of those that are counted."""
+    """Limits by dotted key, and the used amounts of those that are measured."""
 
     limits: dict[str, Number]
     used: dict[str, Count]
@@ -188,7 +195,7 @@ class DecisionFile(shared.Part):
 
 
 class Latencies(shared.Part):
-    """How long the steps took."""
+    """The durations of the steps."""
 
     total_ms: Count
     max_ms: Count
@@ -196,7 +203,7 @@ class Latencies(shared.Part):
 
 
 class Basis(shared.Part):
-    """What a reflection rests on."""
+    """The data that a reflection is based on."""
 
     success: bool
     reasons: list[str]
@@ -205,7 +212,7 @@ class Basis(shared.Part):
 
 
 class Proposal(shared.Part):
-    """A suggestion with evidence; nothing applies it by itself."""
+    """A suggestion with evidence. It is not applied automatically."""
 
     kind: Literal[
         "binding-fallback",
@@ -255,7 +262,7 @@ class HashChain(shared.Part):
 
 
 class Signature(shared.Part):
-    """Who vouches for the manifest without this member."""
+    """The signature of the manifest, which covers all other members."""
 
     alg: Literal["ed25519"]
     key_id: str

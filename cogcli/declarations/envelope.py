@@ -1,4 +1,6 @@
-"""The envelope of every event, and its payload as the log has it (docs/reference/episode.md#events)."""
+"""The envelope of every event, and its payload in the form of the log
+(docs/reference/episode.md#events).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ PHASES: Final = (
 
 
 class Draft(NamedTuple):
-    """An event before the log gives it its place: sequence, id, timestamp and chain are the journal's."""
+    """An event before the journal adds sequence, id, timestamp and chain."""
 
     event_type: str
     phase: str
@@ -42,7 +44,7 @@ def draft_of(
     metrics: Json | None = None,
     phase: str = "",
 ) -> Draft:
-    """An event with this payload. Speaker and phase are those of its type unless they are given."""
+    """Return an event with this payload. Speaker and phase default to those of the event type."""
     kind = payload.event
     return Draft(
         kind.name,
@@ -58,7 +60,7 @@ def draft_of(
 
 
 class Event(NamedTuple):
-    """One event of a log. Foreign logs may lack `seq`, `run_id`, `event_type` and `prev`."""
+    """One event of a log. Logs of other tools may lack `seq`, `run_id`, `event_type` and `prev`."""
 
     seq: int | None
     id: str
@@ -79,7 +81,10 @@ class Event(NamedTuple):
 
 
 def to_json(event: Event) -> Json:
-    """The event as the object of its line, keys in the order of the format; absent optional keys are left out."""
+    """Return the event as the object of its line, keys in the order of the format.
+
+    Absent optional keys are omitted.
+    """
     line: Json = {
         "seq": event.seq,
         "id": event.id,
@@ -123,7 +128,9 @@ _EVIDENCE: Final = Event._fields.index("evidence_ids")
 
 
 def from_json(line: Json) -> Event:
-    """The event of a line's object, nothing checked: a member of a wrong type stays as it is."""
+    """Return the event of a line's object. Nothing is checked: a member of a wrong type stays
+    unchanged.
+    """
     members = list(map(line.get, Event._fields, _ABSENT))
     members[_EVIDENCE] = members[_EVIDENCE] or ()
     return Event._make(members)
@@ -133,9 +140,10 @@ _KEYED_BY_SPEC_IDS: Final = ("pins", "selection")
 
 
 def mask_payload(payload: Json, redactor: Redactor) -> Json:
-    """The payload without secrets; the same object where there are none.
+    """Return the payload without secrets; the same object if it has none.
 
-    Members whose keys are ids of specs lose known secret values alone: a skill `vault.secret` is pinned by a digest.
+    In members whose keys are ids of specs, only known secret values are masked, because a skill
+    `vault.secret` is pinned by a digest.
     """
     masked: Json = redactor.mask(payload)
     if masked is payload:
@@ -150,7 +158,7 @@ def mask_payload(payload: Json, redactor: Redactor) -> Json:
 
 
 class ActiveTime:
-    """A fold over the events of a log in order, those of nested runs included."""
+    """Computes the active time from the events of a log in order, including those of nested runs."""
 
     def __init__(self) -> None:
         self._begun = ""
@@ -158,24 +166,25 @@ class ActiveTime:
         self._before = 0
 
     def apply(self, event: Event) -> None:
-        """Count one event."""
+        """Add one event."""
         row = row_of(event.event_type)
         if row.outside_time:
             return
         if row.reopens and self._begun:
-            self._before += _between(self._begun, self._last) or 0
+            self._before += _milliseconds_between(self._begun, self._last) or 0
             self._begun = event.timestamp
         self._begun = self._begun or event.timestamp
         self._last = event.timestamp
 
     @property
     def milliseconds(self) -> int | None:
-        """The sum so far in milliseconds; None where the log has no valid timestamps."""
-        last = _between(self._begun, self._last)
+        """Return the sum so far in milliseconds; None if the log has no valid timestamps."""
+        last = _milliseconds_between(self._begun, self._last)
         return None if last is None else self._before + last
 
 
-def _between(start: str, end: str) -> int | None:
+def _milliseconds_between(start: str, end: str) -> int | None:
+    """Return the milliseconds between two timestamps; None if one is not valid."""
     try:
         span = datetime.fromisoformat(end) - datetime.fromisoformat(start)
     except (TypeError, ValueError):

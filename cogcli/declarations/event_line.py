@@ -1,4 +1,4 @@
-"""The line of an event whose constant members are encoded once, with holes for the others.
+"""Encodes the constant members of an event once, as a line with placeholders for the other members.
 
 The constants come from an event that was built like any other, so that no member is spelled here
 (docs/adr/0028-plain-steps.md).
@@ -22,7 +22,7 @@ _ENVELOPE_SIZE: Final = 160
 
 
 class EventLine(NamedTuple):
-    """The line of an event, without its checksum, as a format of bytes by the names of its holes."""
+    """The line of an event without its checksum, as a bytes format with named placeholders."""
 
     format: bytes
     size: int
@@ -30,7 +30,9 @@ class EventLine(NamedTuple):
 
 
 class PlacedLine(NamedTuple):
-    """An event of such a line that is in the log: its id, its timestamp, and its text without checksum."""
+    """An event in the log that was built from an `EventLine`: id, timestamp, and text without
+    checksum.
+    """
 
     id: str
     timestamp: str
@@ -38,12 +40,15 @@ class PlacedLine(NamedTuple):
 
 
 def hole(name: str) -> str:
-    """The text that stands in an event for a member that differs from line to line."""
+    """Return the placeholder text for a member that differs from line to line."""
     return f"{_MARK}{name}{_MARK}"
 
 
 def line_of(event: Event) -> EventLine:
-    """The line of an event, which has holes for `seq`, `id`, `timestamp` and `prev`, and where its builder put some."""
+    """Return the line of an event with placeholders for `seq`, `id`, `timestamp` and `prev`.
+
+    Placeholders that the event already contains are kept.
+    """
     placed = event._replace(**{name: hole(name) for name in _ENVELOPE})  # type: ignore[arg-type]
     text = orjson.dumps(to_json(placed)).replace(b"%", b"%%")
     return EventLine(_HOLE.sub(rb"%(\1)b", text), len(text) + _ENVELOPE_SIZE)

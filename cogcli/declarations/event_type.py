@@ -1,4 +1,4 @@
-"""What every fold needs to know of a type of event, and the base of all payloads."""
+"""The properties of event types that folds use, and the base class of all payloads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cogcli.declarations.record import Record
 
 
 class EventType(NamedTuple):
-    """A type of event. It is read for each event, so it is a plain tuple."""
+    """The properties of a type of event. It is read for each event, so it is a plain tuple."""
 
     name: str
     phase: str = ""
@@ -60,6 +60,8 @@ class EventType(NamedTuple):
 
 
 class Payload(Record):
-    """The payload of an event. Its class is its type: `event` says what folds need to know."""
+    """The payload of an event. Its class represents the event type, whose properties are in
+    `event`.
+    """
 
     event: ClassVar[EventType]

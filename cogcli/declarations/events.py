@@ -1,8 +1,8 @@
 """The events of a run: one record per type (docs/reference/episode.md#types).
 
-The record is what writes the payload of an event, what `verify` checks and what the schemas show.
-Members that an older log lacks have a default. What an event changes in the state of its run is a
-reducer in `state.reducer`. Those of decisions are in `governance_events`, those of an agent's
+The record writes the payload of an event, `verify` checks it, and the schemas describe it. Members
+that an older log lacks have a default. A reducer in `state.reducer` defines how an event changes
+the state of its run. The events of decisions are in `governance_events`, the events of an agent's
 turns in `agent_events`.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class OneOf:
-    """A text that is one of some names, which are read when it is checked."""
+    """A text that must be one of several names. The names are read when a value is checked."""
 
     def __init__(self, names: Collection[str], what: str) -> None:
         self.names = names
@@ -60,14 +60,14 @@ MergeStrategy = Annotated[str, OneOf(STRATEGIES, "a merge strategy")]
 
 
 class SkillRef(Record):
-    """Which skill runs."""
+    """The skill that a run executes."""
 
     id: str
     version: str | None = always(default=None)
 
 
 class RunStarted(Payload):
-    """Everything a run was asked."""
+    """The request that a run began with."""
 
     event = EventType(
         "run.started",
@@ -106,7 +106,7 @@ class RunStarted(Payload):
 
 
 class PlanEntry(Record):
-    """A step as a plan has it."""
+    """A step in a plan."""
 
     id: str
     kind: str
@@ -142,7 +142,7 @@ _STEP_WORDS: Final = ("uses", "ms", "tool", "reason")
 
 
 class StepStarted(Payload):
-    """The intent of a call, or of a nested skill: on disk before the call leaves."""
+    """The intent of a call, or of a nested skill. It is on disk before the call is sent."""
 
     event = EventType(
         "step.started",
@@ -172,7 +172,7 @@ class StepStarted(Payload):
 
 
 class StepAnswered(Payload):
-    """A result that is on disk before it is judged, or while it waits for its turn to write."""
+    """A result that is on disk before it is checked, or while it waits for its turn to write."""
 
     event = EventType("step.answered", "act", needs_start=True, by_timing=True, words=_STEP_WORDS)
     step_id: str
@@ -189,7 +189,7 @@ class Written(Record):
 
 
 class StepFinished(Payload):
-    """How a step ended: the members of all closing events."""
+    """The end of a step: the members of all closing events."""
 
     step_id: str
     step_status: str
@@ -225,7 +225,7 @@ class StepCompleted(StepFinished):
 
 
 class StepFailed(StepFinished):
-    """A step that went wrong."""
+    """A step that failed."""
 
     event = EventType(
         "step.failed", "act", reduced=True, closes=True, fails=True, words=_STEP_WORDS
@@ -235,7 +235,7 @@ class StepFailed(StepFinished):
 
 
 class StepSkipped(StepFinished):
-    """A step that was left out."""
+    """A step that was skipped."""
 
     event = EventType("step.skipped", "act", reduced=True, closes=True, words=_STEP_WORDS)
     step_status: Literal["skipped"] = always(default="skipped")
@@ -243,7 +243,7 @@ class StepSkipped(StepFinished):
 
 
 class StepDegraded(StepSkipped):
-    """A step that a gate left out, where the skill can go on without it."""
+    """A step that a gate skipped, in a skill that can continue without it."""
 
     event = EventType("step.degraded", "act", reduced=True, closes=True, words=_STEP_WORDS)
 
@@ -269,7 +269,7 @@ ENDINGS: Final[dict[str, type[StepCompleted | StepFailed | StepSkipped | StepVet
 
 
 class CallRetried(Payload):
-    """The intent of an attempt after the first: on disk before it leaves."""
+    """The intent of an attempt after the first. It is on disk before the attempt is sent."""
 
     event = EventType(
         "call.retried",
@@ -338,7 +338,7 @@ class RunResumed(Payload):
 
 
 class RunRecovered(Payload):
-    """What a crash left uncommitted was cut off."""
+    """The uncommitted end of a log was truncated after a crash."""
 
     event = EventType(
         "run.recovered",
@@ -357,7 +357,7 @@ class RunRecovered(Payload):
 
 
 class RunAborting(Payload):
-    """A signal was received; nothing new is dispatched."""
+    """A signal was received. No new call is dispatched."""
 
     event = EventType(
         "run.aborting",
@@ -373,7 +373,7 @@ class RunAborting(Payload):
 
 
 class RunHeartbeat(Payload):
-    """A sign of life of a run that waits for calls."""
+    """A sign of life from a run that waits for calls."""
 
     event = EventType(
         "run.heartbeat",
@@ -501,6 +501,8 @@ UNKNOWN: Final = EventType(
 
 
 def row_of(event_type: object) -> EventType:
-    """What folds need to know of an event type; `UNKNOWN` where the table has none, or the member
-    of another tool's line is no text."""
+    """Return the properties of an event type; `UNKNOWN` if it is not in the table or is not text.
+
+    The type of another tool's event may be any JSON value.
+    """
     return EVENT_TYPES.get(event_type, UNKNOWN) if type(event_type) is str else UNKNOWN

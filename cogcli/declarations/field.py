@@ -1,4 +1,4 @@
-"""The fields of a record: its annotated names, with what stands as their default."""
+"""The fields of a record: its annotated names with their declarations."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from cogcli.declarations.value_types import Json
 
 
 class RecordValue(Protocol):
-    """A value of a record as its fields read it: `record.Record`, which imports this module."""
+    """The interface of a record that fields use.
+
+    The class is `record.Record`, which imports this module.
+    """
 
     json: Json
     other_members: ClassVar[bool]
 
     @classmethod
     def of(cls, json: Json) -> Self:
-        """The value of this JSON."""
+        """Return the value of this JSON."""
 
 
 REQUIRED: Final = object()
@@ -32,7 +35,9 @@ _UNKNOWN: Final[Any] = object()
 
 
 class Declaration:
-    """What is declared of a field beside its type; it stands as the default of the field."""
+    """The declaration of a field in addition to its type. It is written as the default of the
+    field.
+    """
 
     always = False
     """Whether the field is written even where it has its default."""
@@ -41,14 +46,19 @@ class Declaration:
         self.default = default
 
 
-class _Always(Declaration):
+class _AlwaysWritten(Declaration):
+    """Declares a field that is written even if it has its default."""
+
     always = True
 
 
 class FileKey(Declaration):
-    """How a member of a spec stands in its file: the name there; whether the file must have it although
-    it has a default; whether null stands for the default, or for an empty mapping; whether it is there
-    at all."""
+    """How a spec file represents a member.
+
+    `name`: the key in the file. `required`: the file must have the key although the member has a
+    default. `nullable`: null means the default or an empty mapping. `in_file`: the file may have
+    the key.
+    """
 
     def __init__(
         self,
@@ -69,12 +79,15 @@ class FileKey(Declaration):
 def key(
     *, default: object = REQUIRED, name: str = "", required: bool = False, nullable: bool = False
 ) -> Any:
-    """A member of a spec that is not only its name, type and default in the file (`FileKey`)."""
+    """Declare a member whose file key has more properties than name, type and default (`FileKey`)."""
     return FileKey(default, name=name, required=required, nullable=nullable)
 
 
 def place(*, default: object) -> Any:
-    """A member that no file has: it follows from where the spec was found, or from its environment."""
+    """Declare a member that no file contains.
+
+    It follows from where the spec was found, or from its environment.
+    """
     return FileKey(default, in_file=False)
 
 
@@ -82,17 +95,17 @@ _PLAIN: Final = FileKey(None)
 
 
 def always(*, default: object) -> Any:
-    """The default of a field that is written even where it has this value."""
-    return _Always(default)
+    """Declare a field that is written even if it has this default."""
+    return _AlwaysWritten(default)
 
 
 class Field:
-    """A member of a record, and what reads it from the JSON of a value."""
+    """A field of a record: a descriptor that reads it from the JSON of a value."""
 
     __slots__ = ("_record", "always", "annotation", "declaration", "default", "name")
 
     def __init__(self, name: str, annotation: str, default: object) -> None:
-        """`annotation` is the source of its type."""
+        """Create a field. `annotation` is the source text of its type."""
         self.name = name
         self.annotation = annotation
         self.declaration = default if isinstance(default, Declaration) else None
@@ -104,22 +117,22 @@ class Field:
 
     @property
     def file_key(self) -> FileKey:
-        """How it stands in the file of a spec."""
+        """Return how the file of a spec represents the field."""
         return self.declaration if isinstance(self.declaration, FileKey) else _PLAIN
 
     @property
     def key(self) -> str:
-        """What the file of a spec calls it."""
+        """Return the key of the field in the file of a spec."""
         return self.file_key.name or self.name
 
     @property
     def required(self) -> bool:
-        """Whether the file of a spec must have it."""
+        """Whether the file of a spec must have the key."""
         return self.default is REQUIRED or self.file_key.required
 
     @property
     def record(self) -> type[RecordValue] | None:
-        """The class of the records that it holds; None where it holds other values."""
+        """Return the class of the records in this field; None if it contains other values."""
         if self._record is _UNKNOWN:
             words = re.findall(r"\w+", self.annotation)
             self._record = next((RECORDS[word] for word in words if word in RECORDS), None)
@@ -145,9 +158,9 @@ _FOUND: Final[dict[type[RecordValue], tuple[Field, ...]]] = {}
 
 
 def fields_of(cls: type[RecordValue]) -> tuple[Field, ...]:
-    """The fields of a record, those of the classes above it first.
+    """Return the fields of a record, with those of its base classes first.
 
-    A class may give an inherited field another type or default; its place stays.
+    A class may declare another type or default for an inherited field. The order stays the same.
     """
     if cls not in _FOUND:
         _FOUND[cls] = tuple(_collect_fields(cls).values())

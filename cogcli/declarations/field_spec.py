@@ -34,7 +34,7 @@ class FieldSpec(Spec):
 
     @property
     def needs_value(self) -> bool:
-        """Whether a value must be given: it is required and has no default."""
+        """Whether the caller must pass a value: the field is required and has no default."""
         return self.required and self.default is None
 
 

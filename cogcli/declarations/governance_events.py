@@ -17,7 +17,7 @@ IN_DOUBT: Final = "effect.in-doubt"
 
 
 class GateDecided(Payload):
-    """What a safety gate decided."""
+    """The decision of a safety gate."""
 
     event = EventType(
         "gate.decided",
@@ -39,7 +39,7 @@ class GateDecided(Payload):
 
 
 class PolicyDecided(Payload):
-    """What the policy of a run, a pack or a person decided about a call."""
+    """The decision of a run's policy, a pack or a person about a call."""
 
     event = EventType(
         "policy.decided",
@@ -79,7 +79,7 @@ class PolicyDecided(Payload):
 
 
 class BudgetExceeded(Payload):
-    """The budget that a call would pass, what of it is used, and its limit."""
+    """The budget that a call would exceed, the amount used, and the limit."""
 
     event = EventType(
         "budget.exceeded",
@@ -123,7 +123,7 @@ class Approval(Payload):
 
 
 class ApprovalRequested(Approval):
-    """A person is asked."""
+    """A person is asked to decide about an action."""
 
     event = EventType(
         "approval.requested",
@@ -139,7 +139,7 @@ class ApprovalRequested(Approval):
 
 
 class ApprovalGranted(Approval):
-    """A person said yes."""
+    """A person approved the action."""
 
     event = EventType(
         "approval.granted",
@@ -152,7 +152,7 @@ class ApprovalGranted(Approval):
 
 
 class ApprovalRejected(Approval):
-    """A person said no."""
+    """A person rejected the action."""
 
     event = EventType(
         "approval.rejected",

@@ -1,5 +1,6 @@
-"""Files of several choices: the default bindings of a registry, and the files of a host
-(docs/reference/binding.md#host-overrides)."""
+"""Files with several selections: the default bindings of a registry, and the files of a host
+(docs/reference/binding.md#host-overrides).
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ class OverrideEntry(Spec):
 
 
 class OverridesFile(Spec):
-    """`overrides.yaml`: choices of this host."""
+    """`overrides.yaml`: the selections of this host."""
 
     overrides: tuple[OverrideEntry, ...] = key(default=(), required=True, nullable=True)
     """Choices for this machine, each for some capabilities."""

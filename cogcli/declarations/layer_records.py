@@ -1,5 +1,6 @@
-"""What the layers of a turn write, and the context that is compiled for a model, as far as views of
-a run show them (docs/reference/agent-run.md#layers)."""
+"""The values that the layers of a turn write, and the compiled context of a model, in the parts
+that views of a run display (docs/reference/agent-run.md#layers).
+"""
 
 from __future__ import annotations
 
@@ -8,20 +9,20 @@ from cogcli.declarations.value_types import Count
 
 
 class PerceivedEvent(Record):
-    """Something that the agent was given in a turn."""
+    """An input of the agent in a turn."""
 
     id: str
     type: str
 
 
 class PerceptionWrites(Record):
-    """The layer `perception`."""
+    """The values that the layer `perception` writes."""
 
     events: list[PerceivedEvent]
 
 
 class AttentionWrites(Record):
-    """The layer `attention`."""
+    """The values that the layer `attention` writes."""
 
     focus: list[str]
     """Ids of events."""
@@ -36,38 +37,38 @@ class AgentSelf(Record):
 
 
 class IdentityWrites(Record):
-    """The layer `identity`."""
+    """The values that the layer `identity` writes."""
 
     agent_self: AgentSelf
 
 
 class GoalsWrites(Record):
-    """The layer `goals`."""
+    """The values that the layer `goals` writes."""
 
     intent: str | None = None
 
 
 class CandidateRef(Record):
-    """Which plan is judged."""
+    """The plan that is judged."""
 
     candidate_plan_id: str | None = None
 
 
 class JudgmentWrites(Record):
-    """The layer `judgment`."""
+    """The values that the layer `judgment` writes."""
 
     candidate: CandidateRef
 
 
 class PolicyGateWrites(Record):
-    """The layer `policy_gate`."""
+    """The values that the layer `policy_gate` writes."""
 
     verdict: str | None = None
     obligations: list[str]
 
 
 class ProposedFact(Record):
-    """What may be remembered."""
+    """A fact that is proposed for memory."""
 
     entity: str
     predicate: str
@@ -80,13 +81,13 @@ class ProposedMemory(Record):
 
 
 class ConsolidationWrites(Record):
-    """The layer `consolidation`."""
+    """The values that the layer `consolidation` writes."""
 
     proposals: list[ProposedMemory]
 
 
 class TurnReflection(Record):
-    """What the agent thinks of its own turn."""
+    """The reflection of the agent on its own turn."""
 
     goal_met: bool | None = None
     next: str | None = None
@@ -95,7 +96,7 @@ class TurnReflection(Record):
 
 
 class ReflectionWrites(Record):
-    """The layer `reflection`."""
+    """The values that the layer `reflection` writes."""
 
     reflection: TurnReflection
 
@@ -112,13 +113,16 @@ class ContextSection(Record):
 
 
 class CompiledPrompt(Record):
-    """What a model is given."""
+    """The prompt that a model receives."""
 
     context_blocks: list[ContextSection]
 
 
 class ContextOmission(Record):
-    """A candidate that the compiler left out of the context, or reduced. Exactly one of the ids names it."""
+    """A candidate that the compiler dropped from the context, or reduced.
+
+    Exactly one of the ids is set.
+    """
 
     block_id: str | None = None
     capability: str | None = None
@@ -128,12 +132,12 @@ class ContextOmission(Record):
 
     @property
     def name(self) -> str:
-        """The one id that it has."""
+        """Return the id that is set."""
         return self.block_id or self.capability or self.ref or self.id or ""
 
 
 class BudgetReport(Record):
-    """How many tokens the context has, by section, and what had no room."""
+    """The number of tokens in the context, by section, and the items that did not fit."""
 
     used: dict[str, int]
     omissions: list[ContextOmission]
@@ -169,13 +173,13 @@ class ModelMessage(Record):
 
 
 class ModelQuestion(Record):
-    """What a model is asked: the member `request` of `model.requested`."""
+    """The request to a model: the member `request` of `model.requested`."""
 
     messages: list[ModelMessage]
 
 
 class RecordedReply(Record):
-    """What a model answered: the member `reply` of `model.answered`."""
+    """The answer of a model: the member `reply` of `model.answered`."""
 
     model: str
     finish: str

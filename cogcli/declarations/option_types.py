@@ -1,6 +1,7 @@
-"""The types of options and settings: which values fit, how a text is read, and the words for both.
+"""The types of options and settings: which values are valid, how text is parsed, and how both are
+described.
 
-A type is made for each option when its module is imported, so these are plain classes.
+A type is created for each option when its module is imported, so these are plain classes.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ _BOOLEANS: Final = {"1": True, "true": True, "0": False, "false": False}
 
 
 class OptionType(Protocol):
-    """A type of values: `expected` describes them in an error message.
+    """A type of values; `expected` describes them in an error message.
 
-    A type says at least what it accepts; the other members are those of a text."""
+    Each type defines what it accepts. The other methods default to those of text.
+    """
 
     expected: str = ""
     many: bool = False
@@ -34,23 +36,25 @@ class OptionType(Protocol):
     """Whether a value of another type may be a secret, so that no message shows it."""
 
     def accepts(self, value: object) -> bool:
-        """Whether a value of Python, JSON or TOML has this type."""
+        """Whether a value from Python, JSON or TOML has this type."""
 
     def parse(self, text: str) -> Any:
-        """The value in the text of a flag or an environment variable; None if the text has none."""
+        """Return the value in the text of a flag or an environment variable; None if the text is
+        invalid.
+        """
         return text if self.accepts(text) else None
 
     def normalize(self, value: Any) -> Any:
-        """The one form of a value that fits."""
+        """Return the canonical form of a valid value."""
         return value
 
     def json_schema(self) -> Json:
-        """The JSON Schema of a value in a configuration file."""
+        """Return the JSON Schema of a value in a configuration file."""
         return {"type": "string"}
 
 
 class AnyText(OptionType):
-    """A text that UTF-8 can hold."""
+    """A text that can be encoded as UTF-8."""
 
     def __init__(self, expected: str = "a text") -> None:
         self.expected = expected
@@ -60,7 +64,7 @@ class AnyText(OptionType):
 
 
 class MatchingText(OptionType):
-    """A text that a pattern matches as a whole."""
+    """A text that completely matches a pattern."""
 
     def __init__(self, pattern: str, expected: str) -> None:
         self.pattern = pattern
@@ -71,7 +75,7 @@ class MatchingText(OptionType):
 
 
 class WordChoice(OptionType):
-    """One of some words."""
+    """One of several words."""
 
     def __init__(self, *words: str) -> None:
         self.words = words
@@ -113,7 +117,7 @@ class WholeNumber(OptionType):
         return self.least <= value <= self.most
 
     def parse(self, text: str) -> int | None:
-        value = _number_in(text, int)
+        value = _parse_plain_number(text, int)
         return int(value) if value is not None and self.accepts(value) else None
 
     def json_schema(self) -> Json:
@@ -133,7 +137,7 @@ class PositiveNumber(OptionType):
         return 0 < value <= self.most
 
     def parse(self, text: str) -> float | None:
-        value = _number_in(text, float)
+        value = _parse_plain_number(text, float)
         return value if self.accepts(value) else None
 
     def normalize(self, value: Any) -> float:
@@ -165,11 +169,11 @@ class TextList(OptionType):
 
 
 class TextSet(TextList):
-    """A list of texts whose order and repetitions mean nothing."""
+    """A list of texts whose order and duplicates do not matter."""
 
 
 class IdList(TextList):
-    """A list of texts of one line each, as JSON and TOML have it."""
+    """A list of single-line texts, as JSON and TOML represent it."""
 
     def __init__(self) -> None:
         super().__init__("a list of ids")
@@ -186,7 +190,7 @@ class HostList(TextSet):
 
 
 class NamedValues(OptionType):
-    """A mapping of names to values of any kind; types below this one limit the values, too."""
+    """A mapping of names to values of any kind. Subclasses also limit the values."""
 
     def __init__(self, expected: str) -> None:
         self.expected = expected
@@ -223,12 +227,12 @@ class NumberPairs(NamedValues):
 
 
 def is_utf8(value: object) -> bool:
-    """Whether a value is a text that UTF-8 can hold."""
+    """Whether a value is a text that can be encoded as UTF-8."""
     return isinstance(value, str) and value.encode(errors="replace").decode() == value
 
 
 def is_line(value: object) -> bool:
-    """Whether a value is a text of one line, which is not empty."""
+    """Whether a value is a nonempty text of one line."""
     return (
         isinstance(value, str)
         and bool(value)
@@ -237,8 +241,10 @@ def is_line(value: object) -> bool:
     )
 
 
-def _number_in(text: str, read: Callable[[str], float]) -> float | None:
-    """The number that a text spells in plain digits, however Python would read it; else None."""
+def _parse_plain_number(text: str, read: Callable[[str], float]) -> float | None:
+    """Return the number that a text spells in plain digits; None for other forms that Python
+    accepts.
+    """
     if not text.isascii() or "_" in text or len(text) > _LONGEST_NUMBER:
         return None
     try:

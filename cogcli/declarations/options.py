@@ -1,9 +1,9 @@
 """The options of a run, each declared once (docs/reference/execution.md#options).
 
-The declaration of an option says everything about it: its type and default, its flag with the help of it, whether it is
-a setting, which other commands take it, and where the log records it. The flags, the keys of the
-configuration, the arguments of `cogcli.api` and the `options` of `run.started` are derived from it. A value of
-`RunOptions` holds the options of one run from the command line to the engine.
+The declaration of an option contains its type and default, its flag and help, whether it is a
+setting, which other commands accept it, and where the log records it. The flags, the keys of the
+configuration, the arguments of `cogcli.api` and the `options` of `run.started` are derived from it.
+A value of `RunOptions` carries the options of one run from the command line to the engine.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Option(Declaration):
         self.help = help
         self.group = group
         """The group of its flag in help."""
-        self.shown_default = shown if shown is not None else _shown(default)
+        self.shown_default = shown if shown is not None else _describe_default(default)
         """The default as help shows it; empty for none."""
         self.completes = completes
         """The words that completion offers, by a name of `cli/completion_values.py`."""
@@ -112,17 +112,18 @@ class Option(Declaration):
 
 
 def _option(type: OptionType, flag: str, help: str, group: str, **more: Any) -> Any:
-    """The declaration of an option, as the default of its field."""
+    """Return the declaration of an option. It is written as the default of a field."""
     return Option(type, flag, help, group, **more)
 
 
-def _shown(default: object) -> str:
+def _describe_default(default: object) -> str:
+    """Return the default as help displays it; empty if there is none."""
     is_absent = default is None or default is False or default in ([], {})
     return "" if is_absent else str(default)
 
 
 class RunOptions(Record):
-    """The options of a run. The whole tree of its runs has them, and nothing in it changes them.
+    """The options of a run, shared by all its nested runs. They do not change during the run.
 
     Times are in seconds.
     """
@@ -326,15 +327,16 @@ class RunOptions(Record):
     )
 
     def to_payload(self) -> Json:
-        """The `options` of `run.started`."""
-        return self._logged_below("options")
+        """Return the `options` of `run.started`."""
+        return self._logged_members("options")
 
     @property
     def policy(self) -> Json:
-        """The `policy` of `run.started`; empty for the default policy."""
-        return {name: value for name, value in self._logged_below("policy").items() if value}
+        """Return the `policy` of `run.started`; empty for the default policy."""
+        return {name: value for name, value in self._logged_members("policy").items() if value}
 
-    def _logged_below(self, parent: str) -> Json:
+    def _logged_members(self, parent: str) -> Json:
+        """Return the options that the log records in this member of `run.started`."""
         payload = {}
         for option in _LOGGED:
             above, _, name = option.logged.rpartition(".")
@@ -346,13 +348,13 @@ class RunOptions(Record):
 
 
 def _log_value(option: Option, value: Any) -> object:
-    """The value of an option as the log records it."""
+    """Return the value of an option in the form of the log."""
     if option.logged_inverted:
         return not value
     return sorted(set(value)) if isinstance(option.type, TextSet) else value
 
 
-def _options() -> Iterator[Option]:
+def _declared_options() -> Iterator[Option]:
     for field in fields_of(RunOptions):
         if isinstance(field.declaration, Option):
             field.declaration.name = field.name
@@ -360,7 +362,10 @@ def _options() -> Iterator[Option]:
 
 
 def _ordered(options: Iterable[Option], attribute: str) -> list[Option]:
-    """The options as declared, those moved that name in `attribute` the option that they follow."""
+    """Return the options in order of declaration.
+
+    An option that names another one in `attribute` is moved behind that option.
+    """
     found = list(options)
     for option in [each for each in found if getattr(each, attribute)]:
         before = OPTIONS[getattr(option, attribute)]
@@ -369,7 +374,7 @@ def _ordered(options: Iterable[Option], attribute: str) -> list[Option]:
     return found
 
 
-OPTIONS: Final[Mapping[str, Option]] = {option.name: option for option in _options()}
+OPTIONS: Final[Mapping[str, Option]] = {option.name: option for option in _declared_options()}
 """The options of a run by name, in the order of the settings."""
 BY_HELP: Final = _ordered(OPTIONS.values(), "help_after")
 """In the order of help, within each group."""
@@ -377,13 +382,19 @@ _LOGGED: Final = _ordered((each for each in OPTIONS.values() if each.logged), "l
 
 
 def normalized(values: Mapping[str, object]) -> Json:
-    """The values of options by name, each in its one form; null stands for an option that is not given."""
+    """Return the values of options by name, each in its canonical form.
+
+    Null means that an option is not set.
+    """
     given = {name: value for name, value in values.items() if value is not None}
     return {name: OPTIONS[name].type.normalize(value) for name, value in given.items()}
 
 
 def options_from_log(started: Mapping[str, Any]) -> RunOptions:
-    """The options that the payload of `run.started` records, which was checked; the default of each that it lacks."""
+    """Return the options that a checked payload of `run.started` records.
+
+    Options that the payload lacks have their defaults.
+    """
     found: Json = {}
     for option in _LOGGED:
         above, _, name = option.logged.rpartition(".")

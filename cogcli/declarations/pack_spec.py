@@ -1,5 +1,6 @@
-"""Packs: what an agent may do, knows and says, and how its requests become plans
-(docs/reference/pack.md#keys)."""
+"""Packs: the permissions, knowledge and texts of an agent, and how its requests become plans
+(docs/reference/pack.md#keys).
+"""
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ class ContractMeta(Spec):
 
 
 class TokenBudget(Spec):
-    """Tokens of a model."""
+    """Limits on tokens of a model."""
 
     context: Count = 8000
     """Of one context."""
@@ -99,7 +100,7 @@ class TokenBudget(Spec):
 
 
 class CallBudget(Spec):
-    """Calls of tools."""
+    """Limits on calls of tools."""
 
     per_turn: Count = 8
     """Attempts of a turn."""
@@ -108,7 +109,7 @@ class CallBudget(Spec):
 
 
 class PackBudget(Spec):
-    """What a run may spend. The defaults are those of a run under a pack that sets none."""
+    """The budget of a run. Without a budget in the pack, the run has the defaults."""
 
     tokens: TokenBudget = TokenBudget()
     """Tokens of a model.
@@ -141,7 +142,7 @@ class PackBudget(Spec):
 
 
 class PackDefaults(Spec):
-    """The ceiling of approval modes and the budgets of a run, which flags may only lower."""
+    """The highest approval mode, and the budgets of a run. Flags can only lower them."""
 
     safety_mode: SafetyMode = "read_only"
     """The highest [mode](#modes) of a call; a flag may lower it."""
@@ -154,7 +155,7 @@ class PackDefaults(Spec):
 
 
 class PackMeta(Spec):
-    """What a pack is."""
+    """The identity of a pack."""
 
     pack_id: PlainId
     """The name of its folder."""
@@ -178,7 +179,7 @@ class PackMeta(Spec):
 
 
 class KnowledgeLimits(Spec):
-    """How far evidence is looked for, what trust it needs, and how old it may be."""
+    """How far evidence is searched for, the trust that it needs, and its maximum age."""
 
     max_hops: Annotated[int, SpecLimits(least=0, most=8)] = 2
     """How far from the entities of a request."""
@@ -213,7 +214,7 @@ class BusinessContext(Spec):
 
 
 class Permission(Spec):
-    """What a role may call."""
+    """The capabilities that a role may call."""
 
     role: Name
     """Unique."""
@@ -222,7 +223,7 @@ class Permission(Spec):
 
 
 class Guardrail(Spec):
-    """Text that is refused or escalated wherever it is said: a pattern, or phrases."""
+    """Text that causes a refusal or an escalation wherever it occurs: a pattern, or phrases."""
 
     thing = "guardrail"
     id: Name
@@ -246,7 +247,7 @@ class Guardrails(Spec):
 
 
 class PackGate(Spec):
-    """Who may answer for a call, and for how long a request waits."""
+    """The people who may approve a call, and how long a request waits."""
 
     approver_roles: tuple[Name, ...] = ()
     """Who may answer; none: anybody."""
@@ -257,7 +258,7 @@ class PackGate(Spec):
 
 
 class RuleScope(Spec):
-    """What a rule applies to."""
+    """The calls that a rule applies to."""
 
     intents: tuple[Words, ...] = ()
     capabilities: tuple[Words, ...] = ()
@@ -265,7 +266,7 @@ class RuleScope(Spec):
 
 
 class ArgumentLimit(Spec):
-    """What an argument has to keep."""
+    """A condition on an argument."""
 
     max: float | None = None
     min: float | None = None
@@ -275,7 +276,7 @@ class ArgumentLimit(Spec):
 
 
 class RuleOutcome(Spec):
-    """What follows where the condition of a rule holds."""
+    """The consequence if the condition of a rule is true."""
 
     verdict: RuleVerdict
     """[Verdicts](#verdicts)."""
@@ -299,7 +300,7 @@ class RuleExample(Spec):
 
 
 class PolicyRule(Spec):
-    """One rule: where its condition matches, its verdict counts."""
+    """One rule. If its condition is true, its verdict takes effect."""
 
     thing = "rule"
     rule_id: Name
@@ -320,12 +321,14 @@ class PolicyRule(Spec):
 
     @property
     def is_enforced(self) -> bool:
-        """Whether its verdict counts; one of a shadow rule is only recorded."""
+        """Whether the verdict of the rule takes effect. The verdict of a shadow rule is only
+        recorded.
+        """
         return self.mode == "enforce"
 
 
 class PolicyLayer(Spec):
-    """Who may do what."""
+    """The permissions, rules and approvers of a pack."""
 
     permissions: Annotated[dict[str, Permission], SpecLimits(unique="role")] = NOTHING
     """What roles may call."""
@@ -340,12 +343,12 @@ class PolicyLayer(Spec):
     """Whether a `read_only` run may make calls of that mode."""
 
     def gate(self, name: str) -> PackGate | None:
-        """The gate of a name, the built-in one included."""
+        """Return the gate with this name, which may be built in; None if there is none."""
         return self.gates.get(name) or (PackGate() if name == BUILT_IN_GATE else None)
 
 
 class PackTool(Spec):
-    """What a pack says of a capability."""
+    """The properties of a capability in a pack."""
 
     approval_mode: SafetyMode = ""
     """A stricter [mode](#modes)."""
@@ -405,7 +408,7 @@ class Objective(Spec):
 
 
 class DecisionSpec(Spec):
-    """A decision: the evidence that it requires, and how it may end."""
+    """A decision: the evidence that it requires, and its possible results."""
 
     key: Name
     """An intent's id, or what a template names."""
@@ -416,7 +419,7 @@ class DecisionSpec(Spec):
 
 
 class TaskTemplate(Spec):
-    """A plan that code makes of an intent."""
+    """A plan that code builds for an intent."""
 
     thing = "template"
     id: Name
@@ -450,8 +453,10 @@ class DecisionLayer(Spec):
     """[Templates](#templates)."""
 
     def required_evidence(self, intent_id: str) -> tuple[str, ...]:
-        """The evidence that the decisions of an intent require: that of its own name, then those of
-        its templates."""
+        """Return the evidence that the decisions of an intent require.
+
+        The decision with the name of the intent comes first, then those of its templates.
+        """
         intent = self.intents.get(intent_id)
         if intent is None:
             return ()
@@ -469,7 +474,7 @@ class DecisionLayer(Spec):
 
 
 class MemoryLayer(Spec):
-    """How long memory lives, and what of it may be promoted and recalled."""
+    """How long memory lives, and which memory may be promoted and recalled."""
 
     ttl_s: dict[Tier, AgeInSeconds] = NOTHING
     """How long, by tier.
@@ -487,7 +492,7 @@ class MemoryLayer(Spec):
 
 
 class MetricTarget(Spec):
-    """The least value of a metric."""
+    """The minimum value of a metric."""
 
     intent: Name = ""
     """Of one intent; absent: of all."""
@@ -498,14 +503,14 @@ class MetricTarget(Spec):
 
 
 class EvaluationLayer(Spec):
-    """What the metrics of runs are held against."""
+    """The targets that the metrics of runs are compared with."""
 
     targets: tuple[MetricTarget, ...] = ()
     """What `metrics` measures runs against."""
 
 
 class AgentVoice(Spec):
-    """Who speaks."""
+    """The persona that speaks."""
 
     role: Name = ""
     """The role whose permissions count."""
@@ -524,7 +529,7 @@ class Tone(Spec):
 
 
 class Pack(Spec):
-    """A pack as its file declares it."""
+    """A pack as declared in its file."""
 
     contract: ContractMeta = key(name="contract_meta")
     """The format of this file."""
@@ -558,36 +563,36 @@ class Pack(Spec):
 
     @classmethod
     def of(cls, json: Json, **places: object) -> Self:
-        """The pack of a checked mapping; its hash is that of the mapping."""
+        """Return the pack of a checked mapping. Its hash is that of the mapping."""
         return super().of(json, hash=digest_of(json), **places)
 
     @property
     def pack_id(self) -> str:
-        """Its name without the version."""
+        """Return the name without the version."""
         return self.meta.pack_id
 
     @property
     def version(self) -> str:
-        """Its version."""
+        """Return the version."""
         return self.meta.pack_version
 
     @property
     def tenant(self) -> str:
-        """Whose data it works with."""
+        """Return the tenant whose data the pack uses."""
         return self.meta.tenant
 
     @property
     def ref(self) -> str:
-        """The reference that names exactly this pack: `id@version#hash`."""
+        """Return the reference that identifies exactly this pack: `id@version#hash`."""
         return f"{self.pack_id}@{self.version}#{self.hash}"
 
     @property
     def permitted(self) -> tuple[str, ...]:
-        """What the role of the agent may call."""
+        """Return the capabilities that the role of the agent may call."""
         permission = self.policy.permissions.get(self.tone.agent.role)
         return permission.allow if permission else ()
 
     @property
     def bucket_sizes(self) -> dict[str, int]:
-        """The most tokens of each bucket that its metadata or its defaults limit."""
+        """Return the maximum tokens of each bucket that the metadata or the defaults limit."""
         return {**self.meta.buckets, **self.meta.defaults.buckets}

@@ -1,4 +1,6 @@
-"""Records as pydantic checks and describes them. Nothing on the way of a run imports this module."""
+"""Pydantic schemas that check and describe records. Code that a run executes does not import this
+module.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from cogcli.declarations.value_types import Json
 
 
 def core_schema_of(cls: type[RecordValue], handler: GetCoreSchemaHandler) -> CoreSchema:
-    """How pydantic checks the JSON of a record: strictly, with no keys but its fields and `x-...`."""
+    """Return the pydantic schema that checks the JSON of a record.
+
+    The check is strict and allows no keys but the fields and `x-...`.
+    """
     hints = get_type_hints(cls, include_extras=True)
     fields = {}
     for field in fields_of(cls):

@@ -1,8 +1,8 @@
-"""Records of data that nothing has checked: a log of another tool, of an older version, or altered.
+"""Reads records from unchecked data: a log of another tool, of an older version, or an altered one.
 
-A member of another type than the declared one counts as absent; so does an element of a list. What
-is absent has its default, or the empty value of its type where the field is required. Attributes of
-such a record have their declared types, and reading one never fails. Its `json` is what was given.
+A member or list element whose type is not the declared one is treated as absent. An absent member
+has its default, or the empty value of its type if the field is required. Attributes of such a
+record have their declared types, and reading one never fails. Its `json` is the input unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _Read = TypeVar("_Read", bound=Record)
 
 
 class _Shape(NamedTuple):
-    """How a record is read."""
+    """How the records of a class are read."""
 
     cls: type[Any]
     """A class below that of the record whose values keep their attributes in a dictionary: reading
@@ -46,9 +46,10 @@ class _Shape(NamedTuple):
 
 
 def read_record(cls: type[_Read], json: object, *, whole: bool = False) -> _Read:
-    """The record of this JSON, which must not be changed: it is shared as far as it fits.
+    """Return the record of this JSON.
 
-    Raises ValueError for a required member that is absent or of another type if it is to be `whole`.
+    The record shares valid parts with the JSON, so the JSON must not be changed. If `whole` is
+    true, raise ValueError for a required member that is absent or of another type.
     """
     shape = _shape_of(cls)
     given = json if type(json) is dict else {}
@@ -96,7 +97,10 @@ def _shape_of(cls: type[Record]) -> _Shape:
 
 
 def _types_of(cls: type[Record]) -> Json:
-    """The types of the fields by name. `typing.get_type_hints` compiles each of them by itself, which takes longer."""
+    """Return the types of the fields by name.
+
+    `typing.get_type_hints` would compile each annotation separately, which takes longer.
+    """
     types: Json = {}
     for each in reversed(cls.__mro__):
         if annotations := vars(each).get("__annotations__"):
@@ -108,7 +112,7 @@ def _types_of(cls: type[Record]) -> Json:
 
 def _absent_value(field: Field, hint: object) -> object:
     if field.default is REQUIRED:
-        return _empty(hint)
+        return _empty_value(hint)
     return None if field.default is ABSENT else field.default
 
 
@@ -125,7 +129,7 @@ _PLAIN: Final[dict[object, frozenset[type]]] = {
 
 
 def _plain_types(hint: object) -> frozenset[type] | None:
-    """The types of a value of which nothing else matters; None where more does."""
+    """Return the Python types of a value if only its type is checked; None if more is checked."""
     if get_origin(hint) in (Union, UnionType):
         parts = [_plain_types(each) for each in get_args(hint)]
         plain = [part for part in parts if part is not None]
@@ -136,7 +140,7 @@ def _plain_types(hint: object) -> frozenset[type] | None:
 
 
 def _fitter(hint: Any) -> Fitter:
-    """What fits a value to a type."""
+    """Return the function that fits a value to a type."""
     origin, args = get_origin(hint), get_args(hint)
     if (types := _plain_types(hint)) is not None:
         return lambda value: value if type(value) in types else ABSENT
@@ -206,13 +210,13 @@ def _fit_dict(fit_value: Fitter) -> Fitter:
 _EMPTY: Final[dict[object, object]] = {str: "", int: 0, float: 0.0, bool: False, list: [], dict: {}}
 
 
-def _empty(hint: object) -> object:
-    """The empty value of a type: of a union null where that is one of its types."""
+def _empty_value(hint: object) -> object:
+    """Return the empty value of a type: None for a union that includes null."""
     origin, args = get_origin(hint), get_args(hint)
     if hint in _ANYTHING or NoneType in args:
         return None
     if origin is Annotated or origin in (Union, UnionType):
-        return _empty(args[0])
+        return _empty_value(args[0])
     if origin is Literal:
         return _EMPTY[type(args[0])]
     if isinstance(hint, type) and issubclass(hint, Record):

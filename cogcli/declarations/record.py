@@ -1,15 +1,15 @@
-"""The base of everything that is declared: frozen values whose fields are declared once.
+"""The base class of all declarations: frozen values whose fields are declared once.
 
-A record is written like a dataclass. Its fields are the annotated names of its class and of those
-above it, in that order, and all are keyword arguments:
+A record is written like a dataclass. Its fields are the annotated names of its class and of its
+base classes, in that order, and all are keyword arguments:
 
     class SkillRef(Record):
         id: str
         version: str | None = None
 
-A value is its JSON. Constructing it writes `json`; `SkillRef.of(json)` reads JSON that is already
-there; an attribute is read from `json`. A member that has its default is left out of `json`, unless
-it is `always` written. Neither way checks anything: foreign data is checked before
+A value stores its JSON in `json`. The constructor writes `json`, and `SkillRef.of(json)` takes
+existing JSON. Attributes are read from `json`. A member that has its default is left out of `json`,
+unless it is declared with `always`. Neither way checks anything: foreign data is checked before
 (`declarations.checked`).
 
 A constructor is compiled when the first value is constructed (docs/adr/0026-records.md).
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     kw_only_default=True, frozen_default=True, field_specifiers=(always, key, place)
 )
 class _RecordType(type):
-    """Makes the annotated names of a class its fields."""
+    """A metaclass that turns the annotated names of a class into its fields."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], members: Json) -> _RecordType:
         for field, annotation in members.get("__annotations__", {}).items():
@@ -58,22 +58,22 @@ class _RecordType(type):
 
 
 def _first_init(self: Record, **members: object) -> None:
-    """Stands for `__init__` of a class until its first value is constructed."""
+    """Replace this `__init__` by a compiled one when the first value of a class is constructed."""
     cls = type(self)
     cls.__init__ = cls.constructor()  # type: ignore[method-assign]
     cls.__init__(self, **members)
 
 
-class _Held:
+class _JsonHolder:
     __slots__ = ("json",)
     json: Json
     """The members as JSON, in order. It is not copied, so it must not be changed."""
 
 
-set_json: Callable[[object, Json], None] = vars(_Held)["json"].__set__
+set_json: Callable[[object, Json], None] = vars(_JsonHolder)["json"].__set__
 
 
-class Record(_Held, metaclass=_RecordType):
+class Record(_JsonHolder, metaclass=_RecordType):
     """A frozen value with declared fields."""
 
     other_members: ClassVar[bool] = False
@@ -81,26 +81,30 @@ class Record(_Held, metaclass=_RecordType):
 
     @classmethod
     def of(cls, json: Json) -> Self:
-        """The value of this JSON. An attribute without a member and a default raises AttributeError."""
+        """Return the value of this JSON.
+
+        Reading a member that is absent and has no default raises AttributeError.
+        """
         value = cls.__new__(cls)
         set_json(value, json)
         return value
 
     @classmethod
     def with_attributes(cls) -> type[Self]:
-        """A class below this one whose values have a dictionary of attributes, which count before
-        what `json` has."""
+        """Return a subclass whose values have an attribute dictionary, which takes precedence over
+        `json`.
+        """
         members = {"__slots__": ("__dict__",), "__module__": cls.__module__, "__doc__": cls.__doc__}
         below: type[Self] = _RecordType(cls.__name__, (cls,), members)  # type: ignore[assignment]
         return below
 
     @classmethod
     def constructor(cls) -> Callable[..., None]:
-        """What stands for `__init__` from the first value on."""
-        return _compiled_init(cls)
+        """Return the function that becomes `__init__` when the first value is constructed."""
+        return _compile_init(cls)
 
     def replace(self, **changes: object) -> Self:
-        """A copy with other values. Raises TypeError for a name that is no field."""
+        """Return a copy with other values. Raise TypeError for a name that is not a field."""
         return type(self)(**{**self.json, **changes})
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -123,8 +127,11 @@ class Record(_Held, metaclass=_RecordType):
         return core_schema_of(cls, handler)
 
 
-def _compiled_init(cls: type[Record]) -> Callable[..., None]:
-    """Writes the JSON of a value: as one literal, as far as no member before may be left out."""
+def _compile_init(cls: type[Record]) -> Callable[..., None]:
+    """Return an `__init__` that writes the JSON of a value.
+
+    The JSON begins as one literal of the members that are always written.
+    """
     known: Json = {"set_json": set_json, "_plain": _plain}
     parameters: list[str] = []
     literal: list[str] = []
@@ -158,7 +165,7 @@ def _compiled_init(cls: type[Record]) -> Callable[..., None]:
 
 
 def _plain(value: object) -> object:
-    """A record as JSON, and so those in a list or a dictionary; any other value unchanged."""
+    """Return records as JSON, including those in a list or a dictionary; any other value unchanged."""
     if isinstance(value, Record):
         return value.json
     if type(value) is dict:

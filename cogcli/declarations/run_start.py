@@ -1,7 +1,8 @@
-"""The first event of a run with all its parts, as a run is resumed, rerun or replayed from it.
+"""The first event of a run with all its parts, as needed to resume, rerun or replay the run.
 
-`RunStarted` leaves these parts open, since older logs and other tools hold others. A log is checked against
-`RecordedStart` before a run continues from it (`run/recorded_start.py`); after that `start_of` reads it.
+`RunStarted` does not type these parts, because older logs and other tools write others. A log is
+checked against `RecordedStart` before a run continues from it (`run/recorded_start.py`). After
+that, `start_of` reads it.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ Seconds = Annotated[float, ValueLimits(above=0)]
 
 
 class _OpenRecord(Record):
-    """A record whose JSON may have further members."""
+    """A record whose JSON may have undeclared members."""
 
     other_members: ClassVar[bool] = True
 
 
 class PinnedBinding(_OpenRecord):
-    """One binding of a chain."""
+    """One binding of a pinned chain."""
 
     binding_id: str
     service_id: str
@@ -37,7 +38,7 @@ class PinnedBinding(_OpenRecord):
 
 
 class PinnedChain(_OpenRecord):
-    """The bindings through which a capability is called, in order."""
+    """The bindings through which a capability may be called, in order."""
 
     members: list[PinnedBinding]
 
@@ -56,7 +57,7 @@ Variables = dict[str, dict[str, str]]
 
 
 class RunPins(_OpenRecord):
-    """The versions that a run began with."""
+    """The versions of everything that a run uses, pinned when it began."""
 
     specs: dict[str, str] = {}
     """The digest of each spec, by its kind and id."""
@@ -73,7 +74,7 @@ class RunPins(_OpenRecord):
 
 
 class RecordedPolicy(Record):
-    """What governs the run, as its flags gave it."""
+    """The policy of the run, as its flags set it."""
 
     pack: str = ""
     intent: str = ""
@@ -83,7 +84,7 @@ class RecordedPolicy(Record):
 
 
 class RecordedContracts(_OpenRecord):
-    """The specs of lenient roots, and what they contradict themselves in."""
+    """The specs of lenient registry roots, and their contradictions."""
 
     lenient: list[str] = []
     found: list[Json] = []
@@ -164,7 +165,7 @@ class RecordedSession(_OpenRecord):
 
 
 class FetchedRecords(_OpenRecord):
-    """What the stores of an agent gave."""
+    """The records that the stores of an agent returned."""
 
     edges: list[RecordedEdge]
     memories: list[RecordedMemory]
@@ -174,7 +175,7 @@ class FetchedRecords(_OpenRecord):
 
 
 class AgentStart(_OpenRecord):
-    """A request to an agent, its limits, and what its stores gave."""
+    """A request to an agent, its limits, and the records that its stores returned."""
 
     request: RecordedRequest
     limits: dict[str, Number] = {}
@@ -201,5 +202,5 @@ class RecordedStart(RunStarted):
 
 
 def start_of(started: Event) -> RecordedStart:
-    """Return the first event of a run as a record. Nothing is checked: its log has been."""
+    """Return the first event of a run as a record. Nothing is checked: the log already was."""
     return RecordedStart.of(started.payload)

@@ -17,7 +17,7 @@ LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 
 
 class CannedReply(Spec):
-    """One of a mock server's fixed replies."""
+    """One fixed reply of a mock server."""
 
     status: Annotated[int, SpecLimits(least=200, most=599)] = 200
     """The status of the reply."""

@@ -1,4 +1,4 @@
-"""Services: who does the work (docs/reference/service.md#keys)."""
+"""Services: the programs that do the work (docs/reference/service.md#keys)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ EnvironmentName = Annotated[
 
 
 class ServiceVariable(Spec):
-    """Where the value of a variable comes from."""
+    """The source of the value of a variable."""
 
     env: EnvironmentName | None = None
     """The environment variable that gives its value."""
@@ -63,7 +63,7 @@ class ServiceVariable(Spec):
 
 
 class ServiceMetadata(Spec):
-    """Settings of the calls of a service, and words for readers."""
+    """Settings of the calls of a service, and descriptions for readers."""
 
     description: str | None = None
     maintained_by: str | None = None
@@ -81,8 +81,11 @@ class ServiceMetadata(Spec):
 
 
 class Service(Spec):
-    """A service as its file declares it. The keys of its protocol are declared by the grammar of the
-    protocol (`cogcli/protocols/*/grammar.py`)."""
+    """A service as declared in its file.
+
+    The keys of its protocol are declared by the grammar of the protocol
+    (`cogcli/protocols/*/grammar.py`).
+    """
 
     id: PlainId
     """[Its name](spec-files.md#ids), that of its file.
@@ -126,7 +129,7 @@ class Service(Spec):
 
     @classmethod
     def of(cls, json: Json, **places: object) -> Self:
-        """The service of a checked mapping; `places` has the members that no file has."""
+        """Return the service of a checked mapping. `places` contains the members that no file has."""
         own = cls.file_keys()
         settings = {
             key: value for key, value in json.items() if key not in own and not key.startswith("x-")

@@ -1,7 +1,7 @@
-"""Payloads of events as any tool may write them: the members that `state.json`, its summary and lists
-of episodes are derived from (docs/reference/episode.md#shared-format).
+"""Payloads of events as any tool may write them: the members that `state.json`, its summary and
+lists of episodes are derived from (docs/reference/episode.md#shared-format).
 
-They are read by `declarations.reading`: a member of another type counts as absent.
+`declarations.reading` reads them: a member of another type is treated as absent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from cogcli.declarations.value_types import IntuitionMode, Json, Number
 
 
 class SharedOptions(Record):
-    """The limits of time of a run."""
+    """The time limits of a run."""
 
     timeout_seconds: Number | None = None
     step_timeout_seconds: Number | None = None
@@ -46,7 +46,7 @@ class SharedPlanStep(Record):
 
 
 class SharedPlan(Record):
-    """A plan; another tool may give its steps as labels alone."""
+    """A plan. Another tool may write its steps as labels only."""
 
     source: str
     rationale: str | None = None
@@ -113,7 +113,7 @@ class StatedFact(Record):
 
 
 class SharedMemory(Record):
-    """What an event of an agent adds to beliefs and memory."""
+    """The beliefs and facts that an event of an agent adds."""
 
     beliefs: list[StatedBelief]
     scratchpad: str | None = None

@@ -1,9 +1,9 @@
-"""`state.json` as any tool may write it: what the shared format requires, and nothing beyond
+"""`state.json` as any tool may write it: only what the shared format requires
 (docs/reference/episode.md#shared-format).
 
-Readers accept this; what is written here is `documents.StateDocument`, whose parts are these,
-narrowed. Optional members may be null, keys that the shared format does not name may be anywhere;
-its three vocabularies are closed.
+Readers accept this form. cogcli writes `documents.StateDocument`, whose parts are narrower versions
+of these. Optional members may be null. Keys that the shared format does not define may occur
+anywhere. Its three vocabularies are closed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ Version = Annotated[str, ValueLimits(pattern=r"^1\.")]
 
 
 class Part(Record):
-    """What the parts of all documents share: further keys are allowed; the schemas of our own close them."""
+    """The common base of all document parts: undeclared keys are allowed.
+
+    The schemas of cogcli's own documents forbid them.
+    """
 
     other_members: ClassVar[bool] = True
 
@@ -49,7 +52,7 @@ class SeedGoal(Part):
 
 
 class SeedBelief(Part):
-    """A statement held true."""
+    """A statement that the agent believes."""
 
     statement: str
     confidence: Ratio
@@ -79,7 +82,7 @@ class SeedPlan(Part):
 
 
 class SeedFact(Part):
-    """One thing remembered."""
+    """One remembered fact."""
 
     key: str
     value: object
@@ -88,14 +91,14 @@ class SeedFact(Part):
 
 
 class SeedMemory(Part):
-    """What was remembered in the run."""
+    """The memory of the run."""
 
     facts: list[SeedFact] | None = None
     scratchpad: str | None = None
 
 
 class SeedAction(Part):
-    """One thing done."""
+    """One executed action."""
 
     id: str | None = None
     kind: str | None = None
@@ -110,7 +113,7 @@ class SeedAction(Part):
 
 
 class SeedOutcomes(Part):
-    """How the run ended, or its status so far."""
+    """The outcome of the run, or its status so far."""
 
     status: Outcome
     actions: list[SeedAction] | None = None
@@ -134,7 +137,7 @@ class SeedState(Part):
 
 
 class SharedEpisode(SeedEpisode):
-    """Which run this is, with the optional members that reports show."""
+    """The run of this episode, with the optional members that reports display."""
 
     run_id: str | None = None
     trace_id: str | None = None

@@ -79,7 +79,7 @@ class While(Spec):
 
 
 class Router(Spec):
-    """Chooses the target to call by the text of an expression."""
+    """The choice of a target by the value of an expression."""
 
     on: Words
     """An expression."""
@@ -99,7 +99,7 @@ class ScatterTarget(Spec):
 
 
 class Scatter(Spec):
-    """Calls several targets with one input."""
+    """Calls of several targets with one input."""
 
     capabilities: Annotated[tuple[Target | ScatterTarget, ...], SpecLimits(least=2, most=100)]
     """Targets."""
@@ -111,7 +111,7 @@ class Scatter(Spec):
 
     @property
     def targets(self) -> dict[str, str]:
-        """The targets by the names of their results."""
+        """Return the targets by the names of their results."""
         return dict(
             (result_name(entry), entry) if isinstance(entry, str) else (entry.name, entry.uses)
             for entry in self.capabilities
@@ -119,7 +119,7 @@ class Scatter(Spec):
 
 
 def result_name(target: str) -> str:
-    """The name of the result of a `scatter` target without one of its own."""
+    """Return the default name of the result of a `scatter` target."""
     return target.removeprefix(NESTED).replace(".", "_")
 
 
@@ -183,8 +183,11 @@ class Step(Spec):
 
     @classmethod
     def of(cls, json: Json, **places: object) -> Self:
-        """The step of a checked mapping. Its own `depends_on` and `timeout_seconds` are those of its
-        config; one that chooses its target uses `_router` or `_scatter`."""
+        """Return the step of a checked mapping.
+
+        The step's own `depends_on` and `timeout_seconds` come from its config. A step that chooses
+        its target uses `_router` or `_scatter`.
+        """
         config = json.get("config") or {}
         own = {name: json[name] for name in _OF_CONFIG if json.get(name) is not None}
         if own:
@@ -195,17 +198,17 @@ class Step(Spec):
 
     @property
     def rationale(self) -> str:
-        """Why the step exists, in the words of the plan."""
+        """Return why the step exists, in the words of the plan."""
         return self.config.rationale or self.description
 
     @property
     def nested(self) -> str | None:
-        """The id of the nested skill that this step runs, None for another step."""
+        """Return the id of the nested skill that this step runs; None for another step."""
         return self.uses[len(NESTED) :] if self.uses.startswith(NESTED) else None
 
     @property
     def loop_names(self) -> frozenset[str]:
-        """What the item and the index of its `foreach` are called; nothing without one."""
+        """Return the names of the item and the index of its `foreach`; empty without one."""
         foreach = self.config.foreach
         names = (foreach.as_name, foreach.index_name) if foreach else ()
         return frozenset(filter(None, names))
@@ -215,7 +218,7 @@ _OF_CONFIG: Final = ("depends_on", "timeout_seconds")
 
 
 class Skill(Spec):
-    """A skill as its file declares it."""
+    """A skill as declared in its file."""
 
     id: SkillId
     """[Its name](spec-files.md#ids), that of its place."""

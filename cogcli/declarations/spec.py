@@ -1,4 +1,4 @@
-"""The base of what spec files declare: one class for each kind of file, and one for each part of it.
+"""The base class of spec files: each kind of file has a class, and so has each part of a file.
 
     class Retry(Spec):
         "The attempts of a step and the delays between them."
@@ -6,13 +6,13 @@
         max_attempts: Annotated[int, SpecLimits(least=1, most=100)] = 3
         "How often the step is tried, the first time included."
 
-The fields are the keys of the file, in the order in which messages name them. The type of a field is
-that of the value: a list of the file is a tuple, a mapping with a class of its own a value of it. The
-shape that a file is checked against (`specs.shape_of_spec`), the schema for editors and the tables of
-the reference are derived from the same fields. The text below a field describes it there.
+The fields are the keys of the file, in the order in which messages list them. The type of a field is
+that of its value: a list of the file becomes a tuple, a mapping with its own class becomes a value of
+that class. The shape that a file is checked against (`specs.shape_of_spec`), the schema for editors and
+the tables of the reference are derived from the same fields. The text below a field describes it there.
 
 A checked mapping becomes a value once (`of`); reading an attribute is as fast as for any other object.
-Null and an absent key give the default.
+Null and an absent key mean the default.
 """
 
 from __future__ import annotations
@@ -42,9 +42,12 @@ if TYPE_CHECKING:
     from typing import TypedDict, Unpack
 
     class LimitWords(TypedDict, total=False):
-        """What `SpecLimits` takes. Numbers and the length of lists: `least`, `most`, `above`. Texts:
-        `pattern` and so on. Mappings: `foreign` and so on. Lists: `unique`, the member that no two
-        entries share; where the type is a dictionary it is by that member that the entries are held."""
+        """The keywords of `SpecLimits`.
+
+        For numbers and the length of lists: `least`, `most`, `above`. For texts: `pattern` and so
+        on. For mappings: `foreign` and so on. For lists: `unique`, the member that must differ
+        between entries. If the type is a dictionary, the entries are stored by that member.
+        """
 
         least: float
         most: float
@@ -66,8 +69,10 @@ if TYPE_CHECKING:
 
 
 class SpecLimits:
-    """What a value of a spec file keeps to, beside being of its type. The words are those of the
-    shapes (`specs.shape`), where they are explained."""
+    """The limits of a value of a spec file in addition to its type.
+
+    The keywords are those of the shapes; `specs.shape` explains them.
+    """
 
     __slots__ = ("words",)
 
@@ -76,8 +81,11 @@ class SpecLimits:
 
 
 class Spec(Record):
-    """A frozen value of a spec file, or of a part of one. `json` is its mapping as it was checked,
-    without keys that were replaced; it is empty for a value that was constructed."""
+    """A frozen value of a spec file, or of a part of one.
+
+    `json` is its checked mapping without replaced keys. It is empty for a value that was
+    constructed.
+    """
 
     __slots__ = ("__dict__",)
     thing: ClassVar[str] = ""
@@ -87,7 +95,7 @@ class Spec(Record):
 
     @classmethod
     def of(cls, json: Json, **places: object) -> Self:
-        """The value of a checked mapping; `places` has the members that no file has."""
+        """Return the value of a checked mapping. `places` contains the members that no file has."""
         reading = _READINGS.get(cls) or _reading_of(cls)
         value = cls.__new__(cls)
         set_json(value, json)
@@ -108,12 +116,12 @@ class Spec(Record):
 
     @classmethod
     def file_keys(cls) -> Collection[str]:
-        """The keys that its file may have."""
+        """Return the keys that the file may have."""
         return _reading_of(cls).members.keys()
 
     @classmethod
     def constructor(cls) -> Callable[..., None]:
-        """What stands for `__init__` from the first value on."""
+        """Return the function that becomes `__init__` when the first value is constructed."""
         reading = _reading_of(cls)
 
         def construct(self: Spec, **members: object) -> None:
@@ -127,7 +135,7 @@ class Spec(Record):
         return construct
 
     def replace(self, **changes: object) -> Self:
-        """A copy with other values. Raises TypeError for a name that is no field."""
+        """Return a copy with other values. Raise TypeError for a name that is not a field."""
         _require_names(type(self), changes)
         copy = type(self).__new__(type(self))
         changed = {field.key for field in fields_of(type(self)) if field.name in changes}
@@ -149,7 +157,7 @@ Converter = Callable[[Any], object]
 
 
 class _Reading(NamedTuple):
-    """How a class is read from a checked mapping."""
+    """How the values of a class are read from a checked mapping."""
 
     defaults: Json
     """By attribute."""
@@ -163,6 +171,7 @@ _READINGS: Final[dict[type[Spec], _Reading]] = {}
 
 
 def _reading_of(cls: type[Spec]) -> _Reading:
+    """Return how a class is read, computed once."""
     found = _READINGS.get(cls)
     if found is None:
         found = _READINGS[cls] = _new_reading(cls)
@@ -185,14 +194,17 @@ def _new_reading(cls: type[Spec]) -> _Reading:
 
 
 def _require_names(cls: type[Spec], members: Json) -> None:
+    """Raise TypeError if a member is not a field of the class."""
     unknown = members.keys() - _reading_of(cls).names
     if unknown:
         raise TypeError(f"{cls.__name__} has no {', '.join(sorted(unknown))}")
 
 
 def require_whole(value: object) -> None:
-    """Raise ValueError for a value that lacks a required member or holds one that does, as of a log
-    that was altered. Reading the member would raise AttributeError."""
+    """Raise ValueError for a value that lacks a required member, at any depth.
+
+    A value of an altered log may lack one. Reading the member would raise AttributeError.
+    """
     if isinstance(value, Spec):
         missing = _reading_of(type(value)).required - vars(value).keys()
         for field in fields_of(type(value)):
@@ -207,7 +219,7 @@ def require_whole(value: object) -> None:
 
 
 def hints_of(cls: type[Spec]) -> Json:
-    """The types of the fields by name."""
+    """Return the types of the fields by name."""
     hints: Json = {}
     for names, sources in _annotations_of(cls):
         source = ", ".join(f"{name!r}: ({text})" for name, text in sources.items())
@@ -216,8 +228,10 @@ def hints_of(cls: type[Spec]) -> Json:
 
 
 def _annotations_of(cls: type[Spec]) -> Iterator[tuple[Json, dict[str, str]]]:
-    """The annotations of a class and of those above it, as source by field, each with the names that
-    they may use."""
+    """Yield the annotations of each class from the base down to `cls`.
+
+    Each item contains the names that the annotations may use, and the source text by field.
+    """
     for each in reversed(cls.__mro__):
         if each is not Spec and issubclass(each, Spec):
             annotations: dict[str, str] = vars(each).get("__annotations__", {})
@@ -228,9 +242,10 @@ def _annotations_of(cls: type[Spec]) -> Iterator[tuple[Json, dict[str, str]]]:
 
 
 def _converters_of(cls: type[Spec]) -> dict[str, Converter]:
-    """What converts the fields of a class, by name; of fields whose values are kept there is none.
+    """Return the converters of the fields of a class by name. A field whose JSON is kept has none.
 
-    No other type is evaluated: most fields hold texts and numbers, and unions are slow to make.
+    Only types that may need a converter are evaluated: most fields are texts and numbers, and
+    unions are slow to create.
     """
     converters: dict[str, Converter] = {}
     for names, sources in _annotations_of(cls):
@@ -248,7 +263,7 @@ _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 
 
 def _is_converted(named: object) -> bool:
-    """Whether what a word of an annotation names makes values of its own."""
+    """Whether JSON of the type that an annotation names is converted."""
     if isinstance(named, type):
         return issubclass(named, Spec)
     return get_origin(named) in _COMPOSED and _converter(named) is not None
@@ -258,12 +273,14 @@ _COMPOSED: Final = frozenset((Annotated, Union, UnionType, tuple, dict))
 
 
 def _converter(hint: object) -> Converter | None:
-    """Return the function that converts JSON to a value of this type. None if the JSON is kept unchanged."""
+    """Return the function that converts JSON to a value of this type; None if the JSON is kept
+    unchanged.
+    """
     origin, args = get_origin(hint), get_args(hint)
     if origin is Annotated:
         for limits in args[1:]:
             if "unique" in limits.words and get_origin(args[0]) is dict:
-                return _holder(get_args(args[0])[1], limits.words["unique"])
+                return _keyed_converter(get_args(args[0])[1], limits.words["unique"])
         return _converter(args[0])
     if origin in (Union, UnionType):
         return _union_converter([option for option in args if option is not NoneType])
@@ -304,12 +321,14 @@ def _dict_converter(convert: Converter | None) -> Converter | None:
     return lambda values: {name: convert(value) for name, value in values.items()}
 
 
-def _holder(cls: type[Spec], member: str) -> Converter:
-    """What holds the entries of a list by a member of each."""
+def _keyed_converter(cls: type[Spec], member: str) -> Converter:
+    """Return a converter that stores the entries of a list by one member."""
     return lambda entries: {entry[member]: cls.of(entry) for entry in entries}
 
 
 def _shorthand_converter(cls: type[Spec]) -> Converter:
+    """Return a converter that accepts a text instead of a mapping."""
+
     def convert_shorthand(value: Any) -> object:
         return cls.of({cls.shorthand: value} if type(value) is str else value)
 
@@ -317,5 +336,5 @@ def _shorthand_converter(cls: type[Spec]) -> Converter:
 
 
 def plain_hint(hint: object) -> object:
-    """A type without what is annotated to it."""
+    """Return a type without its annotations."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint

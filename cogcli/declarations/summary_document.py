@@ -1,4 +1,4 @@
-"""`summary.json`, which lists of episodes read: they load no other document."""
+"""`summary.json`. Lists of episodes read only this document."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DecisionStatus = Literal[
 
 
 class DecisionSummary(shared.Part):
-    """What an agent's run decided: `decision.json` has the rest."""
+    """The decision of an agent's run. `decision.json` contains the details."""
 
     decision_id: str
     decision_key: str
@@ -24,7 +24,7 @@ class DecisionSummary(shared.Part):
 
 
 class DecisionOverview(DecisionSummary):
-    """The decision of an agent's run as lists of episodes know it."""
+    """The parts of the decision of an agent's run that lists of episodes display."""
 
     intent: str
     pack_ref: str | None
@@ -32,7 +32,7 @@ class DecisionOverview(DecisionSummary):
 
 
 class Counts(shared.Part):
-    """What happened how often. Steps are the root run's."""
+    """How often each kind of event happened. Steps are counted in the root run only."""
 
     steps: dict[StepStatus, Count]
     calls: Count
@@ -43,7 +43,10 @@ class Counts(shared.Part):
 
 
 class Metrics(shared.Part):
-    """One formula each; ratios are null where there is nothing to divide by, times are milliseconds."""
+    """Measured values with one formula each.
+
+    Ratios are null if the denominator is zero. Times are in milliseconds.
+    """
 
     success: bool
     plan_adherence: Ratio | None
@@ -62,7 +65,7 @@ class Metrics(shared.Part):
 
 
 class Budget(shared.Part):
-    """What a run might use, and what it used."""
+    """The limits of a run, and the amounts that it used."""
 
     limit: Number
     used: Number | None

@@ -1,4 +1,4 @@
-"""The payload of an event of any log as a record: what folds read instead of its JSON."""
+"""Reads the payload of an event of any log as a record. Folds use the record instead of the JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from cogcli.declarations.reading import read_record
 
 
 class OtherPayload(Payload):
-    """Of an event type that is not in the table: another tool's, or a later version's."""
+    """The payload of an event type that is not in the table.
+
+    Another tool or a later version wrote it.
+    """
 
     event = UNKNOWN
 
@@ -33,10 +36,11 @@ _BY_PHASE: Final[dict[str, type[Payload]]] = {
 
 
 def read_payload(event: Event, *, whole: bool = False) -> Payload:
-    """The payload as the record of its type, members of other types left out (`declarations.reading`).
+    """Return the payload as the record of its type, without members of other types
+    (`declarations.reading`).
 
-    All events that end a step give a `StepFinished`, so that its status is the recorded one. Raises ValueError for a
-    payload of a known type that lacks a required member if it is to be `whole`.
+    Each event that ends a step becomes a `StepFinished`, so that its status is the recorded one. If
+    `whole` is true, raise ValueError for a payload of a known type that lacks a required member.
     """
     return read_record(
         _record_of(event), event.payload, whole=whole and event.event_type in PAYLOAD_OF
@@ -44,7 +48,10 @@ def read_payload(event: Event, *, whole: bool = False) -> Payload:
 
 
 def recorded_payload(event: Event) -> Payload:
-    """The payload as the record of its type, in a log that has been checked: nothing is checked again."""
+    """Return the payload of an event in a checked log as the record of its type.
+
+    Nothing is checked again.
+    """
     return PAYLOAD_OF.get(event.event_type or "", OtherPayload).of(event.payload)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class ValueLimits:
-    """What a number or a text of a type must keep to, beside being of that type."""
+    """The limits of a number or text in addition to its type."""
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from cogcli.base.canonical import digest
 from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.strict_json import JsonRefused
-from cogcli.declarations.checksum import holds
+from cogcli.declarations.checksum import has_valid_checksum
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StateProjected
 from cogcli.declarations.reading import read_record
@@ -144,7 +144,7 @@ class _Scan:
         if line[at : at + _LINK] != self.head.encode():
             altered = f"this line or line {number - 1}" if number > 1 else "this line"
             self._fault = f"{EVENTS}:{number}: {altered} was altered"
-        elif self._summed and not self._unsound and not holds(line):
+        elif self._summed and not self._unsound and not has_valid_checksum(line):
             self._unsound = number
 
     def _begin(self, line: bytes) -> None:

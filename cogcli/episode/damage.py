@@ -17,7 +17,12 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from cogcli.base.strict_json import JsonRefused
-from cogcli.declarations.checksum import corrections, holds, is_like_whole, valid_prefix
+from cogcli.declarations.checksum import (
+    corrections,
+    has_valid_checksum,
+    looks_complete,
+    valid_prefix,
+)
 from cogcli.declarations.events import EVENT_TYPES, UNKNOWN, row_of
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import Folder, fdatasync
@@ -47,14 +52,17 @@ class Damage(NamedTuple):
     @property
     def can_be_mended(self) -> bool:
         """Whether rules 1 to 3 seem to apply."""
-        was_whole = any(map(is_like_whole, self.rest.split(b"\n")))
+        was_whole = any(map(looks_complete, self.rest.split(b"\n")))
         return self.newline_at >= 0 or (self.number > 1 and self.is_last and was_whole)
 
     @property
     def is_last(self) -> bool:
         """Whether it is one line, and no sound line follows."""
         lines = self.rest.split(b"\n")
-        return not any(map(holds, lines[1:])) and sum(map(is_like_whole, lines[:-1])) <= 1
+        return (
+            not any(map(has_valid_checksum, lines[1:]))
+            and sum(map(looks_complete, lines[:-1])) <= 1
+        )
 
 
 def damage_of(folder: Folder) -> Damage | None:

@@ -29,7 +29,7 @@ import orjson
 from cogcli.base.canonical import digest
 from cogcli.base.strict_json import JsonRefused
 from cogcli.base.strict_json import loads as strict_loads
-from cogcli.declarations.checksum import Checksums, is_like_whole, valid_prefix
+from cogcli.declarations.checksum import Checksums, looks_complete, valid_prefix
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -151,7 +151,7 @@ def is_torn(line: bytes) -> bool:
     try:
         orjson.loads(line)
     except ValueError:
-        return not is_like_whole(line)
+        return not looks_complete(line)
     return False
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from cogcli.base.errors import UsageError
-from cogcli.base.jsonvalue import holds_at_most, kind_of
+from cogcli.base.jsonvalue import has_at_most_values, kind_of
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.pack_spec import DATA_CLASSES, TRUST
 from cogcli.declarations.value_types import Json
@@ -87,7 +87,7 @@ def _form_faults(line: Json) -> Iterator[str]:
 def _value_faults(line: Json) -> Iterator[str]:
     if "retracts" in line and (type(line["retracts"]) is not int or line["retracts"] < 1):
         yield "`retracts`: expected the number of an edge"
-    if not holds_at_most(line.get("value"), _MAX_VALUES):
+    if not has_at_most_values(line.get("value"), _MAX_VALUES):
         yield f"`value`: more than {_MAX_VALUES} values"
     if line.get("value") is not None and line.get("object"):
         yield "`value` and `object`: an edge has one of them"

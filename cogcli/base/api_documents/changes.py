@@ -1,8 +1,11 @@
-"""Differences between two versions of a service's document, and whether they break existing calls.
+"""Finds the differences between two versions of a service's document, and whether they break
+existing calls.
 
 1. Compatible: every request that was valid is still valid, and every new reply fits the old schema.
-2. Every other change is breaking, also if its compatibility cannot be proved
-   (docs/reference/spec-files.md#schemas)."""
+
+2. Every other change is breaking, even if it may be compatible but this cannot be proved
+(docs/reference/spec-files.md#schemas).
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,9 @@ _SENT_AS_TEXT: Final = frozenset(("string", "integer", "number", "boolean", "nul
 
 
 class ContractChange(NamedTuple):
-    """One operation or method that was `added`, `removed` or `changed`. Only a changed one has
-    `fields`."""
+    """One operation or method that was `added`, `removed` or `changed`. Only a changed operation
+    has `fields`.
+    """
 
     name: str
     change: str
@@ -32,7 +36,7 @@ class ContractChange(NamedTuple):
 
 
 class FieldChange(NamedTuple):
-    """One part of an operation that differs."""
+    """One part of an operation that differs, and whether the change is breaking."""
 
     text: str
     breaking: bool
@@ -127,7 +131,7 @@ _Responses = Mapping[str, Schema | None]
 
 
 def _reply_fields(old: _Responses, new: _Responses) -> Iterator[FieldChange]:
-    """Yield the changes of success replies; failure replies are never mapped to outputs."""
+    """Yield the changes of success replies. Failure replies are never mapped to outputs."""
     for status in sorted({*old, *new}):
         if not status.startswith("2") and status != "default":
             continue
@@ -161,7 +165,10 @@ def _method_fields(old: RpcMethod, new: RpcMethod) -> Iterator[FieldChange]:
 
 
 class _RequestValue(NamedTuple):
-    """One value of a request: a parameter or a body. `refused`: why it cannot be sent, empty if it can."""
+    """One value of a request: a parameter or a body.
+
+    `refused`: why it cannot be sent, empty if it can.
+    """
 
     required: bool
     schema: Schema
@@ -202,14 +209,18 @@ def _value_fields(
 
 
 def _accepts_as_text(wide: Schema | None, narrow: Schema | None) -> bool:
-    """Whether `wide` takes every value of `narrow` outside a body, where numbers are sent as text."""
+    """Whether `wide` accepts every value of `narrow` outside a body, where numbers are sent as
+    text.
+    """
     ready = normalize(wide) if types_of(narrow) <= _SENT_AS_TEXT else None
     return (ready is not None and ready.schema == {"type": "string"}) or _is_covered(wide, narrow)
 
 
 def _is_covered(wide: Schema | None, narrow: Schema | None) -> bool:
-    """Whether every value of `narrow` provably fits `wide`. None is the schema of a reply without
-    JSON."""
+    """Whether every value of `narrow` provably fits `wide`.
+
+    None means a reply without JSON.
+    """
     if wide is None or narrow is None:
         return wide is narrow
     return covers(wide, narrow).verdict == "yes"

@@ -1,9 +1,12 @@
-"""Reading API documents: the file of `spec_ref` (docs/reference/service.md#documents).
+"""Reads API documents: the files that `spec_ref` names (docs/reference/service.md#documents).
 
-1. A document is a regular file inside the layer of its service, JSON or YAML, at most 4 MiB, read
-   strictly.
+1. A document is a regular file inside the layer of its service, JSON or YAML, at most 4 MiB, and is
+read strictly.
+
 2. Each `$ref` resolves inside the document. Nothing is ever fetched.
-3. A process reads a file again only after it has changed."""
+
+3. A process reads a file again only after the file has changed.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,10 @@ class DescribedService(Protocol):
 
 
 def with_position(fault: DocumentFault, path: str) -> DocumentFault:
-    """A copy of the fault with its document's path, and line and column of its pointer or its nearest ancestor."""
+    """Return a copy of the fault with the path of its document, and with line and column.
+
+    The position is that of its pointer, or of the nearest ancestor that exists.
+    """
     place = (fault.line, fault.column)
     if fault.pointer is not None and not fault.line:
         with suppress(FileRefused, UnicodeDecodeError):
@@ -71,10 +77,11 @@ class Identity(NamedTuple):
 
 
 def identity_of(service: DescribedService) -> Identity | None:
-    """Return the identity of a service's document now; None without `spec_ref`.
+    """Return the current identity of a service's document; None without `spec_ref`.
 
-    Raise DocumentFault `wire.document` for a file that is missing, outside its layer or not
-    regular."""
+    Raise DocumentFault `wire.document` for a file that is missing, not regular, or outside its
+    layer.
+    """
     filename = _document_name(service)
     if filename is None:
         return None
@@ -93,8 +100,10 @@ def _document_name(service: DescribedService) -> str | None:
 
 
 def _find_document(service: DescribedService, filename: str) -> str:
-    """Return the path of a document: next to the service's file, else below its layer's root, which
-    no link may leave."""
+    """Return the path of a document: next to the service's file, else below the root of its layer.
+
+    No link may lead out of that root.
+    """
     root = os.path.realpath(service.root)
     paths = _candidate_paths(service, filename, root)
     for path in paths:
@@ -130,6 +139,7 @@ def document_digest(service: DescribedService) -> str | None:
 
 @lru_cache(maxsize=32)
 def _digest(identity: Identity) -> str | None:
+    """Return the digest of a file's bytes; None if it cannot be read."""
     try:
         return digest(read_regular(identity.path, limit=MAX_BYTES))
     except FileRefused:
@@ -139,8 +149,9 @@ def _digest(identity: Identity) -> str | None:
 def place_of(service: DescribedService) -> str | None:
     """Return the path of a service's document; if the file is missing, the path to write it to.
 
-    The write path is in an existing folder, else next to the service's file. None without
-    `spec_ref`. Raise DocumentFault `wire.document` for a name that leads out of the layer."""
+    The write path is in an existing folder, else next to the service's file. The result is None
+    without `spec_ref`. Raise DocumentFault `wire.document` for a name that leads out of the layer.
+    """
     filename = _document_name(service)
     if filename is None:
         return None
@@ -157,8 +168,10 @@ def place_of(service: DescribedService) -> str | None:
 
 
 def _similar_names_hint(filename: str, folders: Iterable[str]) -> str:
-    """Return a hint with documents in these folders whose names resemble the missing one, ignoring
-    endings."""
+    """Return a hint that lists documents in these folders whose names resemble the missing one.
+
+    Endings are ignored.
+    """
     stems: dict[str, str] = {}
     for folder in folders:
         with suppress(OSError):
@@ -232,8 +245,9 @@ NAMING_KEYS: Final = frozenset(
 
 
 def check_references(document: Json) -> None:
-    """Raise DocumentFault `wire.document` at the first `$ref` that leads outside or does not
-    resolve."""
+    """Raise DocumentFault `wire.document` for the first `$ref` that leads outside or does not
+    resolve.
+    """
     for place, target in _references(document, ()):
         where = f"`{pointer_text(place)}`"
         if not target.startswith("#/"):
@@ -253,7 +267,7 @@ def check_references(document: Json) -> None:
 def _references(
     value: object, place: Pointer, *, is_naming: bool = False
 ) -> Iterator[tuple[Pointer, str]]:
-    """Yield every reference with its place. `is_naming`: whether the keys of `value` are free names."""
+    """Yield every reference with its place. `is_naming`: the keys of `value` are arbitrary names."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from _references(item, (*place, str(index)))
@@ -269,8 +283,10 @@ def _references(
 
 @lru_cache(maxsize=32)
 def load(identity: Identity) -> Json | DocumentFault:
-    """Return the document in a file, or its fault. Cached: each state of a file is read once per
-    process."""
+    """Return the document in a file, or its fault.
+
+    The result is cached: a process reads each state of a file once.
+    """
     try:
         return read_document(identity.path)
     except DocumentFault as fault:
@@ -286,7 +302,7 @@ def load_described(service: DescribedService, parse: Callable[[Json], _D]) -> _D
     identity = identity_of(service)
     if identity is None:
         return None
-    found: _D | DocumentFault = _parsed(identity, parse)
+    found: _D | DocumentFault = _parse_cached(identity, parse)
     if isinstance(found, DocumentFault):
         raise with_position(
             found, identity.path
@@ -295,7 +311,7 @@ def load_described(service: DescribedService, parse: Callable[[Json], _D]) -> _D
 
 
 @lru_cache(maxsize=32)
-def _parsed(identity: Identity, parse: Callable[[Json], Any]) -> Any:
+def _parse_cached(identity: Identity, parse: Callable[[Json], Any]) -> Any:
     """Return the parsed document or its fault, cached per file state and parser."""
     value = load(identity)
     if isinstance(value, DocumentFault):

@@ -25,7 +25,7 @@ _IGNORED_HEADERS: Final = frozenset(("accept", "content-type", "authorization"))
 
 
 class Parameter(NamedTuple):
-    """One value outside the body. `refused`: why it cannot be sent, empty if it can."""
+    """One request value outside the body. `refused`: why it cannot be sent, empty if it can."""
 
     name: str
     place: ParameterPlace
@@ -46,8 +46,9 @@ class Body(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """One security scheme. `header` is the header of its credentials, None for an unsupported
-    scheme."""
+    """One security scheme. `header` is the header of its credentials; None if the scheme is
+    unsupported.
+    """
 
     name: str
     header: str | None
@@ -67,10 +68,12 @@ class Entry(NamedTuple):
 
 
 class OpenApiOperation(NamedTuple):
-    """One operation. `id` may be empty, `method` is upper case, `path` is written as in the document.
+    """One operation. `id` may be empty, `method` is upper case, `path` is written as in the
+    document.
 
-    `responses` maps `200`, `2XX` or `default` to the schema of a JSON reply, None for a reply without JSON. `security`
-    holds alternatives, each a set of schemes to satisfy together; empty: no credentials are needed.
+    `responses` maps `200`, `2XX` or `default` to the schema of a JSON reply, or to None for a reply
+    without JSON. `security` lists alternatives. Each is a set of schemes that are all required. If
+    it is empty, no credentials are needed.
     """
 
     id: str
@@ -109,11 +112,12 @@ class OpenApiDocument:
         self._operations: dict[tuple[str, str], OpenApiOperation] = {}
 
     def operation(self, name: str, method: str | None) -> OpenApiOperation:
-        """Return the operation with this operationId, else the one at this path with the binding's
+        """Return the operation with this operationId, else the operation at this path with this
         `method`.
 
         Raise DocumentFault `wire.operation` for an unknown name, `wire.method` for a method that is
-        missing or cannot be called, `wire.document` for a malformed operation."""
+        missing or cannot be called, `wire.document` for a malformed operation.
+        """
         entry = self._by_id.get(name)
         if entry is None:
             entry = self._entry_at_path(name, method)
@@ -272,7 +276,7 @@ class OpenApiDocument:
 
 
 def _version_fault(value: Json) -> DocumentFault:
-    """Return the fault of a document whose version is not read."""
+    """Return the fault of a document whose version is not supported."""
     key = "swagger" if "swagger" in value else "openapi"
     found = f"swagger {value[key]}" if key == "swagger" else preview(value.get(key))
     message = f"`openapi` is {found}, expected 3.0, 3.1 or 3.2"

@@ -16,6 +16,7 @@ from cogcli.base.schema.validator import errors
 
 
 def _object(*required: str, **properties: object) -> Json:
+    """Return the shape of an object in the meta-schema, with its required keys and its properties."""
     return {"type": "object", "required": [*required], "properties": properties}
 
 
@@ -31,6 +32,7 @@ _COMPONENTS: Final = _object(
 
 
 def _or_reference(kind: str) -> Json:
+    """Return the shape of a value that may be replaced by a reference to a component."""
     return {
         "if": _object("$ref", **{"$ref": _TEXT}),
         "then": True,
@@ -83,8 +85,10 @@ class RpcParam(NamedTuple):
 
 
 class RpcMethod(NamedTuple):
-    """One method, with its parameters in document order. `result` is the schema of its result; None
-    for a notification, which gets no answer."""
+    """One method, with its parameters in document order.
+
+    `result` is the schema of its result. It is None for a notification, which gets no response.
+    """
 
     name: str
     params: tuple[RpcParam, ...]
@@ -155,18 +159,21 @@ class OpenRpcDocument:
 
 
 def _checked_items(holder: DocumentPart, key: str, kind: str) -> Iterator[DocumentPart]:
-    """Yield the items of a list, or the checked targets of their references, which the meta-schema
-    does not follow."""
+    """Yield the items of a list, or the targets of their references after a check.
+
+    The meta-schema does not follow references.
+    """
     for item, place in holder.items(key):
         yield _checked_target(holder.document, item, place, kind)
 
 
 def _checked(holder: DocumentPart, key: str, kind: str) -> DocumentPart:
-    """Return a member, or the checked target of its reference."""
+    """Return a member, or the target of its reference after a check."""
     return _checked_target(holder.document, holder.value[key], holder.below(key), kind)
 
 
 def _checked_target(document: Json, item: object, place: Pointer, kind: str) -> DocumentPart:
+    """Return the target of a reference after a check; the item itself if it is not a reference."""
     raw, at = resolve(document, item, place)
     if raw is not item:
         _require_shape(raw, at, kind)
@@ -174,7 +181,7 @@ def _checked_target(document: Json, item: object, place: Pointer, kind: str) -> 
 
 
 def _require_shape(value: Json, place: Pointer, kind: str = "") -> None:
-    """Raise DocumentFault `wire.document` at the first breach of the meta-schema."""
+    """Raise DocumentFault `wire.document` for the first breach of the meta-schema."""
     schema = {"$ref": f"#/$defs/{kind}", "$defs": META_SCHEMA["$defs"]} if kind else META_SCHEMA
     for where, message in errors(schema, value)[:1]:
         at = (*place, *(where.split("/") if where else ()))

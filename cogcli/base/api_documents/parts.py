@@ -1,4 +1,4 @@
-"""Mappings inside an API document: their members by type, and faults with the place of the wrong one."""
+"""Mappings inside an API document: their members by type, and faults that point to a place."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from cogcli.base.jsonvalue import Json, kind_of, text_of
 
 
 def resolve(document: Json, value: object, place: Pointer) -> tuple[Json, Pointer]:
-    """Return `value`, or the target of its `$ref`, as a mapping, and its place. Raise DocumentFault
-    `wire.document`."""
+    """Return `value`, or the target of its `$ref`, as a mapping with its place.
+
+    Raise DocumentFault `wire.document`.
+    """
     seen: set[Pointer] = set()
     while isinstance(value, dict) and isinstance(value.get("$ref"), str):
         if place in seen:
@@ -37,15 +39,18 @@ def _require_mapping(value: object, place: Pointer) -> Json:
 
 
 def document_fault(place: Pointer, message: str, hint: str = "") -> DocumentFault:
-    """Return the fault `wire.document` of a place."""
+    """Return a fault `wire.document` that points to a place."""
     return DocumentFault(
         "wire.document", f"`{pointer_text(place)}`: {message}", hint, pointer=place
     )
 
 
 class DocumentPart(NamedTuple):
-    """A mapping of a document, and its place. Its methods raise DocumentFault `wire.document` for a
-    member of another type, or a reference that leads nowhere."""
+    """A mapping in a document, and its place.
+
+    Its methods raise DocumentFault `wire.document` for a member of the wrong type, or a reference
+    that leads nowhere.
+    """
 
     document: Json
     value: Json
@@ -82,7 +87,7 @@ class DocumentPart(NamedTuple):
         return DocumentPart(self.document, value, place)
 
     def items(self, key: str) -> list[tuple[object, Pointer]]:
-        """Return the items of a list and their places; none if it is absent or null."""
+        """Return the items of a list with their places; empty if the list is absent or null."""
         value, place = self.value.get(key), self.below(key)
         if value is None:
             return []

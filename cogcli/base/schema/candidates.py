@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from cogcli.base.jsonvalue import Json, holds_at_most
+from cogcli.base.jsonvalue import Json, has_at_most_values
 from cogcli.base.schema import keywords
 from cogcli.base.schema.lookup import applied_parts
 from cogcli.base.schema.visitor import CHOICES
@@ -82,7 +82,9 @@ class _CandidateSearch:
 
     def values(self, schema: object, depth: int) -> Iterator[object]:
         """Yield values of at most `MAX_NODES` nodes that may fit a subschema."""
-        return (value for value in self._values(schema, depth) if holds_at_most(value, MAX_NODES))
+        return (
+            value for value in self._values(schema, depth) if has_at_most_values(value, MAX_NODES)
+        )
 
     def _values(self, schema: object, depth: int) -> Iterator[object]:
         self._steps_left -= 1

@@ -123,32 +123,32 @@ class _Normalizer:
                 inner = self.part(value, (*place, key))
                 result[key] = False if value is False and key in _COUNTED else inner
             elif key in LISTS:
-                result[key] = self._list(value, (*place, key))
+                result[key] = self._normalize_list(value, (*place, key))
             elif key in MAPS:
-                result[key] = self._map(key, value, (*place, key))
+                result[key] = self._normalize_map(key, value, (*place, key))
             elif key == "pattern" and isinstance(value, str):
-                text = self._pattern(value)
+                text = self._rewrite_pattern(value)
                 if text is not None:
                     result[key] = text
         return result
 
-    def _list(self, value: object, place: tuple[str, ...]) -> list[Schema]:
+    def _normalize_list(self, value: object, place: tuple[str, ...]) -> list[Schema]:
         if not isinstance(value, list):
             raise _Malformed
         return [self.part(each, (*place, str(n))) for n, each in enumerate(value)]
 
-    def _map(self, key: str, value: object, place: tuple[str, ...]) -> Json:
+    def _normalize_map(self, key: str, value: object, place: tuple[str, ...]) -> Json:
         if not isinstance(value, dict):
             raise _Malformed
         result: Json = {}
         for name, each in value.items():
             inner = self.part(each, (*place, name))
-            text = self._pattern(name) if key == "patternProperties" else name
+            text = self._rewrite_pattern(name) if key == "patternProperties" else name
             if text is not None:
                 result[text] = inner
         return result
 
-    def _pattern(self, text: str) -> str | None:
+    def _rewrite_pattern(self, text: str) -> str | None:
         """Return the rewritten pattern; None for a pattern that cannot run in linear time."""
         pattern = pattern_of(text)
         if pattern is None:

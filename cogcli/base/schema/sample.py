@@ -17,7 +17,7 @@ from functools import reduce
 from typing import Any, Final
 
 from cogcli.base.json_pointer import NOWHERE, find_at, parse_reference
-from cogcli.base.jsonvalue import Json, deep_copy, holds_at_most, object_of
+from cogcli.base.jsonvalue import Json, deep_copy, has_at_most_values, object_of
 from cogcli.base.schema import keywords
 from cogcli.base.schema.patterns import refusal
 from cogcli.base.schema.regex_parser import (
@@ -132,7 +132,7 @@ class _SampleSearch:
             made[name] = self._first(properties.get(name, additional))
             if made[name] is _NOTHING:
                 return
-        if holds_at_most(made, _MOST_NODES):
+        if has_at_most_values(made, _MOST_NODES):
             yield made
 
     def _array(self, schema: Json) -> Iterator[list[object]]:
@@ -145,7 +145,7 @@ class _SampleSearch:
             made.append(self._first(part) if found is None else found)
             if made[-1] is _NOTHING:
                 return
-        if holds_at_most(made, _MOST_NODES):
+        if has_at_most_values(made, _MOST_NODES):
             yield made
 
     def _distinct(self, taken: list[object]) -> object:

@@ -1,6 +1,6 @@
-"""Tasks for a confined process, from the side of the caller (docs/reference/service.md#isolation).
+"""Runs tasks in a confined process, from the caller's side (docs/reference/service.md#isolation).
 
-One process does one task: no state passes from one call to the next.
+Each process runs one task: no state passes from one call to the next.
 """
 
 from __future__ import annotations
@@ -47,14 +47,16 @@ _SCRATCH_FILES, _SCRATCH_BYTES = 4096, 16 * MIB
 
 
 class WallState(NamedTuple):
-    """The sandbox of this machine; None, and the reason, if it has none."""
+    """The sandbox of this machine; None, with the reason, if it has none."""
 
     wall: Wall | None
     missing: str = ""
 
 
 class ProgramEnd(NamedTuple):
-    """How a program ended: its exit code or minus the signal, whether it timed out, and its output."""
+    """The end of a program: its exit code or the negative signal, whether it timed out, and its
+    output.
+    """
 
     code: int
     timed_out: bool
@@ -66,7 +68,7 @@ class ProgramEnd(NamedTuple):
 
 @cache
 def wall_state() -> WallState:
-    """Return the wall of this machine. A process enters it once, as a test."""
+    """Return the wall of this machine. As a test, one process enters it."""
     task = ConfinedTask(_PROBE, wall="required", read=python_files())
     try:
         end = _run(task, b"")
@@ -87,12 +89,12 @@ def call_function(
     about: str = "",
     read: Sequence[str] = (),
 ) -> Json:
-    """Call `module:name` with the bytes and the arguments in a confined process, and return its
-    result.
+    """Call `module:name` with the bytes and the arguments in a confined process. Return its result.
 
-    Messages begin with `about`. The process can read the files and folders `read`. Raise Refused as
-    the function does, `bad-data` if the process breaks, `too-large` if it passes a limit, and
-    ModuleNotFoundError for a library that is not installed."""
+    Messages begin with `about`. The process can read the files and folders in `read`. Raise Refused
+    as the function does, `bad-data` if the process crashes, `too-large` if it exceeds a limit, and
+    ModuleNotFoundError for a library that is not installed.
+    """
     if content is not None and len(content) > limits.input_bytes:
         raise Refused(
             "too-large", f"{about}{len(content):,} bytes, at most {limits.input_bytes:,} are read"
@@ -108,12 +110,12 @@ def call_function(
     if end.timed_out:
         raise Refused("too-large", f"{about}not done after {limits.seconds} seconds")
     try:
-        most = limits.output_bytes
-        answer = loads(end.stdout, max_bytes=most, max_nodes=most)
+        limit = limits.output_bytes
+        answer = loads(end.stdout, max_bytes=limit, max_nodes=limit)
     except (JsonRefused, ValueError):
         bounds = f"{limits.seconds} seconds, {limits.memory_bytes // MIB} MB of memory"
         text = (
-            f"{about}reading it broke off, or took more than {bounds} or {most:,} bytes of output"
+            f"{about}reading it broke off, or took more than {bounds} or {limit:,} bytes of output"
         )
         raise Refused("too-large", text) from None
     return _result(answer, about)
@@ -129,10 +131,11 @@ def run_program(
     environ: Mapping[str, str] | None = None,
     required: bool = False,
 ) -> ProgramEnd:
-    """Run a program behind the wall with the bytes as its standard input, and return how it ended.
+    """Run a program behind the wall with the bytes as its standard input. Return how it ended.
 
     With `required`, raise Refused `unsupported` on a machine without a wall, instead of running
-    with limits alone."""
+    with limits only.
+    """
     task = ConfinedTask(
         limits,
         command=list(command),
@@ -154,7 +157,10 @@ def run_program(
 
 
 def _result(answer: object, about: str) -> Json:
-    """Return the result in an answer. The process is not trusted: its answer is checked fully."""
+    """Return the result in an answer.
+
+    The process is not trusted, so its answer is checked completely.
+    """
     match answer:
         case {"result": dict(result)}:
             return result
@@ -188,7 +194,7 @@ def _run(task: ConfinedTask, content: bytes) -> ProgramEnd:
         finally:
             process.kill()
             code = process.wait()
-        written, errors = (_start_of(file, limits.output_bytes) for file in (out, err))
+        written, errors = (_read_start(file, limits.output_bytes) for file in (out, err))
     begin = f"{mark} ".encode()
     missing = ""
     if code == NO_WALL and errors.startswith(begin):
@@ -197,9 +203,10 @@ def _run(task: ConfinedTask, content: bytes) -> ProgramEnd:
 
 
 def _ends_in_time(process: subprocess.Popen[bytes], seconds: int, scratch: str) -> bool:
-    """Whether the process ends by itself within these seconds, without filling its scratch folder.
+    """Whether the process ends within these seconds, or fills its scratch folder.
 
-    Name spaces give it a folder in memory with a bound. Without them the folder is on the disk, and is looked at.
+    Name spaces provide a folder in memory with a bound. Without them the folder is on disk, and its
+    size is polled.
     """
     end = time.monotonic() + seconds
     while (rest := end - time.monotonic()) > 0:
@@ -224,18 +231,22 @@ def _is_full(folder: str) -> bool:
     return count > _SCRATCH_FILES or size > _SCRATCH_BYTES
 
 
-def _start_of(file: IO[bytes], most: int) -> bytes:
+def _read_start(file: IO[bytes], limit: int) -> bytes:
+    """Return the first `limit` bytes of a file."""
     file.seek(0)
-    return file.read(most)
+    return file.read(limit)
 
 
 def _variables() -> dict[str, str]:
-    """Return the variables without which no process starts: one on Windows, none on other systems."""
+    """Return the variables that a process needs to start: one on Windows, none on other systems."""
     return {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
 
 
 def _import_path() -> list[str]:
-    """Return the import paths of this process, without the working directory unless it holds cogcli itself."""
+    """Return the import paths of this process.
+
+    The working directory is excluded unless it contains cogcli itself.
+    """
     own = os.path.dirname(package_folder())
     return [
         path for path in sys.path if (os.path.isabs(path) and path != os.getcwd()) or path == own

@@ -1,7 +1,9 @@
-"""The confined process: limits itself, goes behind the wall, then does one task (docs/reference/service.md#isolation).
+"""The confined process: it limits itself, goes behind the wall, then runs one task
+(docs/reference/service.md#isolation).
 
-Standard input is a line of JSON, the task, and then the foreign bytes. Standard output is a file. A task is a function
-of a module, `module:name`, a program that replaces this process, or neither, which shows what the wall is made of.
+Standard input is a line of JSON, the task, and then the foreign bytes. Standard output is a file. A
+task is a function of a module (`module:name`), or a program that replaces this process. A task with
+neither reports the parts of the wall.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ _SHOWN = 10_000
 
 
 def main() -> None:
-    """Do the task of standard input and end."""
-    task = ConfinedTask(**json.loads(_line()))
+    """Run the task from standard input and end the process."""
+    task = ConfinedTask(**json.loads(_read_task()))
     parts: dict[str, object] = {}
     try:
         if sys.platform == "linux":
@@ -35,12 +37,15 @@ def main() -> None:
             _end_without_wall(task, str(error))
     if task.command:
         _replace_by_program(task)
-    answer = _answer(task) if task.function else {"result": {"wall": parts}}
+    answer = _call_function(task) if task.function else {"result": {"wall": parts}}
     _write(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace"))
 
 
-def _line() -> bytes:
-    """The first line of standard input; nothing beyond it is read ahead, since a program may read the rest."""
+def _read_task() -> bytes:
+    """Return the bytes of the task from standard input.
+
+    Nothing beyond them is read, since a program may read the rest.
+    """
     parts = bytearray()
     size = int(os.read(0, 12))
     while len(parts) < size:
@@ -49,6 +54,7 @@ def _line() -> bytes:
 
 
 def _replace_by_program(task: ConfinedTask) -> None:
+    """Replace this process by the program of the task."""
     if not task.has_content:
         os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
     command = task.command
@@ -59,11 +65,12 @@ def _replace_by_program(task: ConfinedTask) -> None:
 
 
 def _end_without_wall(task: ConfinedTask, text: str) -> NoReturn:
+    """Write the reason for the caller and end the process."""
     os.write(2, f"{task.mark} {text}".encode("utf-8", "replace"))
     os._exit(NO_WALL)
 
 
-def _answer(task: ConfinedTask) -> dict[str, object]:
+def _call_function(task: ConfinedTask) -> dict[str, object]:
     module, _, name = task.function.partition(":")
     out, sys.stdout = sys.stdout, sys.stderr  # what a library prints is not part of the answer
     try:
@@ -93,7 +100,10 @@ def _answer(task: ConfinedTask) -> dict[str, object]:
 
 
 def _write(data: bytes) -> None:
-    """Write the answer; one that is larger than it may be ends the process with what was written so far."""
+    """Write the answer and end the process.
+
+    If the answer exceeds the file limit, the process ends with what was written so far.
+    """
     rest = memoryview(data)
     try:
         while rest:

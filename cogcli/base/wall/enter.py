@@ -1,6 +1,7 @@
-"""Put this process behind the wall (docs/reference/service.md#isolation). It cannot be undone.
+"""Puts this process behind the wall (docs/reference/service.md#isolation). This cannot be undone.
 
-The wall is a seccomp filter together with Landlock, or with name spaces, or with both, as far as the machine has them.
+The wall is a seccomp filter together with Landlock, or with name spaces, or with both if the
+machine has both.
 """
 
 from __future__ import annotations
@@ -37,15 +38,17 @@ class NoWall(Exception):
 
 
 class Wall(NamedTuple):
-    """The parts of the wall: the version of Landlock, 0 without it, and whether name spaces are
-    used."""
+    """The parts of the wall.
+
+    `landlock` is the version of Landlock, 0 without it.
+    """
 
     landlock: int
     name_spaces: bool
 
     @property
     def text(self) -> str:
-        """The parts in words."""
+        """Return the parts in words."""
         parts = ["seccomp"]
         parts += [f"Landlock {self.landlock}"] if self.landlock else []
         parts += ["name spaces"] if self.name_spaces else []
@@ -53,7 +56,7 @@ class Wall(NamedTuple):
 
     @property
     def absent(self) -> str:
-        """Return the part that this machine lacks, empty if it has all."""
+        """Return the part that this machine lacks; empty if it has all parts."""
         return (
             ""
             if self.landlock and self.name_spaces
@@ -71,12 +74,16 @@ def enter(
     programs: bool = False,
     keep: Sequence[int] = (0, 1, 2),
 ) -> Wall:
-    """Go behind the wall. From then on the process reads the files and folders `read` and what Python needs, writes in
-    the folder `scratch` alone, has no variables, network, keys or further processes, and only the descriptors `keep`.
-    The names in the folders `listed` can be seen, their files cannot be read.
+    """Put this process behind the wall and return the parts of the wall.
 
-    With name spaces the caller continues in a child; this process waits for it and ends as it does. `programs`: whether
-    the process may replace itself by a program. Raises NoWall; the process may have lost rights by then.
+    From then on, the process can read the files and folders in `read` and the files that Python
+    needs. It can write only in the folder `scratch`. It has no variables, network, keys or new
+    processes, and only the descriptors `keep`. The names in the folders `listed` are visible, but
+    their files cannot be read.
+
+    With name spaces the caller continues in a child; this process waits for the child and ends the
+    same way. `programs`: whether the process may replace itself by a program. Raise NoWall; by
+    then, the process may have lost rights.
     """
     machine = _machine()
     _close_others(keep)
@@ -107,15 +114,17 @@ def die_with_parent() -> None:
 
 
 def package_folder() -> str:
-    """The folder of cogcli's own code."""
+    """Return the folder of cogcli's own code."""
     return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 def python_files() -> list[str]:
-    """The files and folders that Python imports from: its library, installed packages and this package.
+    """Return the files and folders that Python imports from: its library, installed packages and
+    this package.
 
-    A folder of the import path that is the user's home, or above it, or the working directory, is left out, and so is
-    a checkout of cogcli. The folder that cogcli is installed in holds the other packages, too: it stays.
+    A folder of the import path is excluded if it is the working directory, or the user's home or
+    above it. A checkout of cogcli is excluded, too. The folder that cogcli is installed in stays,
+    because it contains the other packages.
     """
     import sysconfig
 
@@ -129,16 +138,17 @@ def python_files() -> list[str]:
     if library and os.path.isfile(os.path.join(library, shared)):
         paths.append(library)
     kept = [path for path in paths if os.path.isabs(path) and os.path.exists(path)]
-    return sorted({path for path in kept if not any(_holds(path, place) for place in closed)})
+    return sorted({path for path in kept if not any(_contains(path, place) for place in closed)})
 
 
-def _holds(folder: str, path: str) -> bool:
+def _contains(folder: str, path: str) -> bool:
     """Whether a path is this folder, or below it."""
     real = os.path.realpath(folder)
     return path == real or path.startswith(real.rstrip(os.sep) + os.sep)
 
 
 def _machine() -> system_calls.Machine:
+    """Return the kind of processor. Raise NoWall if the wall does not support it."""
     machine = system_calls.MACHINES.get(platform.machine()) if sys.platform == "linux" else None
     if machine is None or struct.calcsize("P") != 8:
         raise NoWall(
@@ -164,10 +174,11 @@ def _join_new_keyring() -> None:
 
 
 def _enter_name_spaces(visible: Sequence[str], scratch: str) -> tuple[bool, str]:
-    """Whether this process is in name spaces of its own now, and if not, why.
+    """Return whether this process is now in its own name spaces, and if not, why.
 
-    Two children: the first leaves the name spaces of the system, the second is the first process of the new ones and
-    goes on. Where one of them fails, the caller continues without name spaces: it has not left anything.
+    There are two children. The first child leaves the name spaces of the system. The second child
+    is the first process in the new name spaces and continues. If either fails, the caller continues
+    without name spaces: it has not left any.
     """
     read, write = os.pipe()
     outer = os.fork()
@@ -204,7 +215,7 @@ def _read_to_end(descriptor: int) -> str:
 
 
 def _wait_for(inside: int) -> NoReturn:
-    """End as the process inside does."""
+    """Wait for a child and end this process with the child's exit code or signal."""
     os.closerange(0, 4096)
     _, status = os.waitpid(inside, 0)
     code = os.waitstatus_to_exitcode(status)
@@ -218,7 +229,7 @@ def _wait_for(inside: int) -> NoReturn:
 
 
 def _drop_privileges() -> None:
-    """Give up all capabilities, also of root, for good."""
+    """Give up all capabilities permanently, even those of root."""
     libc = _libc()
     for number in range(_MOST_CAPABILITIES):
         libc.prctl(_DROP_BOUND, number, 0, 0, 0)

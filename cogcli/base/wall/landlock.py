@@ -1,4 +1,6 @@
-"""Landlock: the kernel lets this process open the named files only (docs/reference/service.md#isolation)."""
+"""Landlock: the kernel lets this process open only the named files
+(docs/reference/service.md#isolation).
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,12 @@ _SOCKETS_AND_SIGNALS: Final = 3
 
 
 def kernel_version() -> int:
-    """The version of Landlock that this kernel has; 0 without it."""
+    """Return the Landlock version of this kernel; 0 if it has none."""
     return max(0, _call(_CREATE, None, 0, _VERSION_OF_KERNEL))
 
 
 def keeps_signals(version: int) -> bool:
-    """Whether this version keeps signals and abstract sockets inside."""
+    """Whether this version confines signals and abstract sockets."""
     return version >= _SCOPES_SINCE
 
 
@@ -42,14 +44,17 @@ def restrict(
     *,
     programs: bool,
 ) -> None:
-    """Let this process, from now on, read these files and folders, write in those, and see the names in the last ones.
-    It cannot be undone. Raises OSError."""
+    """Restrict this process to reading and writing these files and folders.
+
+    It can read `read`, write in `write`, and see the names in `listed`. This cannot be undone.
+    Raise OSError.
+    """
     handled = max(rights for since, rights in _FILE_RIGHTS.items() if since <= version)
     network = _BIND_AND_CONNECT if version >= _NETWORK_SINCE else 0
     scopes = _SOCKETS_AND_SIGNALS if keeps_signals(version) else 0
     attributes = struct.pack("=QQQ", handled, network, scopes)
     size = 24 if scopes else 16 if network else 8
-    rules = _checked(_call(_CREATE, attributes, size, 0))
+    rules = _check(_call(_CREATE, attributes, size, 0))
     try:
         granted = _READ_FILE | _READ_DIR | (_EXECUTE if programs else 0)
         for path in read:
@@ -59,7 +64,7 @@ def restrict(
         for path in write:
             own = granted | _WRITE_FILE | _REMOVE_FILE | _MAKE_REG | _TRUNCATE
             _grant(rules, path, own & handled)
-        _checked(_call(_RESTRICT, rules, 0))
+        _check(_call(_RESTRICT, rules, 0))
     finally:
         os.close(rules)
 
@@ -71,7 +76,7 @@ def _grant(rules: int, path: str, rights: int) -> None:
         return  # a file that does not exist needs no right
     try:
         rights &= -1 if stat.S_ISDIR(os.fstat(place).st_mode) else _OF_FILES
-        _checked(_call(_ADD, rules, _PATH_BENEATH, struct.pack("=Qi", rights, place), 0))
+        _check(_call(_ADD, rules, _PATH_BENEATH, struct.pack("=Qi", rights, place), 0))
     finally:
         os.close(place)
 
@@ -82,7 +87,7 @@ def _call(number: int, *arguments: object) -> int:
     return int(libc.syscall(ctypes.c_long(number), *values))
 
 
-def _checked(result: int) -> int:
+def _check(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

@@ -9,8 +9,10 @@ MIB = 1024 * 1024
 
 
 class ProcessLimits(NamedTuple):
-    """What a process may take: bytes of its input, of its address space and of its output, and seconds, both of the
-    clock and of the processor."""
+    """The limits of a process: bytes of input, address space and output, and seconds.
+
+    The seconds limit both elapsed time and processor time.
+    """
 
     input_bytes: int
     memory_bytes: int
@@ -19,7 +21,7 @@ class ProcessLimits(NamedTuple):
 
 
 def apply_limits(limits: ProcessLimits) -> None:
-    """Bound memory, processor time, files and output of this process, where the system can."""
+    """Limit memory, processor time, files and output of this process, if the system can."""
     try:
         import resource
     except ImportError:

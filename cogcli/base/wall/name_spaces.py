@@ -1,5 +1,6 @@
-"""Name spaces: the process gets a file system, a network and processes of its own, where the system permits that
-(docs/reference/service.md#isolation)."""
+"""Name spaces: the process gets its own file system, network and process ids, if the system permits
+that (docs/reference/service.md#isolation).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ _ROOT: Final = "/proc"
 
 
 def leave() -> None:
-    """Leave the name spaces of the system; the next child is the first process of its own. Raises OSError."""
+    """Leave the name spaces of the system. The next child is the first process in the new ones.
+
+    Raise OSError.
+    """
     user, group = os.geteuid(), os.getegid()
     _check(_libc().unshare(_NEW))
     _write("/proc/self/setgroups", b"deny")
@@ -33,12 +37,15 @@ def leave() -> None:
 
 
 def build_root(read: Iterable[str], scratch: str) -> None:
-    """Make a root in memory that has these files and folders, readable only, and an empty scratch folder of 16 MiB.
-    Raises OSError."""
+    """Create a root in memory with these files and folders, read-only, and an empty scratch folder
+    of 16 MiB.
+
+    Raise OSError.
+    """
     _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
     _mount("tmpfs", _ROOT, "tmpfs", _MS_NOSUID | _MS_NODEV, _SIZE)
     for path in sorted(set(read), key=len):
-        _show(path)
+        _bind(path)
     if scratch:
         os.makedirs(_ROOT + scratch, exist_ok=True)
         _mount("tmpfs", _ROOT + scratch, "tmpfs", _MS_NOSUID | _MS_NODEV, _SIZE)
@@ -50,8 +57,8 @@ def build_root(read: Iterable[str], scratch: str) -> None:
     _mount("none", "/", None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
 
 
-def _show(path: str) -> None:
-    """Bind one path into the new root, and for a link what it leads to."""
+def _bind(path: str) -> None:
+    """Bind one path into the new root. For a link, bind its target as well."""
     inside = _ROOT + path
     if not os.path.exists(path) or os.path.lexists(inside):
         return
@@ -59,7 +66,7 @@ def _show(path: str) -> None:
     if os.path.islink(path):
         os.makedirs(os.path.dirname(inside), exist_ok=True)
         os.symlink(real, inside)
-        _show(real)
+        _bind(real)
         return
     if os.path.isdir(path):
         os.makedirs(inside)

@@ -1,7 +1,8 @@
-"""The system calls that the wall refuses, as a seccomp filter (docs/reference/service.md#isolation).
+"""A seccomp filter for the system calls that the wall refuses
+(docs/reference/service.md#isolation).
 
-The filter lists what is refused. Calls that are newer than the table are refused, too, unless `_NEWER` lists them. The
-numbers are those of the kernel's headers; they never change.
+The filter lists what is refused. Calls that are newer than the table are refused, too, unless
+`_NEWER` lists them. The numbers are those of the kernel's headers; they never change.
 """
 
 from __future__ import annotations
@@ -182,14 +183,14 @@ def filter_program(machine: Machine, *, signals: bool, programs: bool) -> bytes:
     `signals`: whether signals may be sent, because another part of the wall confines them.
     `programs`: whether the process may replace itself by a program."""
     lines = [*_head(machine)]
-    refused = _numbers(_REFUSED, machine)
-    refused |= {} if signals else _numbers(_SIGNALS, machine)
-    refused |= {} if programs else _numbers(_PROGRAMS, machine)
+    refused = _parse_numbers(_REFUSED, machine)
+    refused |= {} if signals else _parse_numbers(_SIGNALS, machine)
+    refused |= {} if programs else _parse_numbers(_PROGRAMS, machine)
     for number in sorted(refused.values()):
         lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | _EPERM)]
-    for number in _numbers(_ONLY_ITSELF, machine).values():
+    for number in _parse_numbers(_ONLY_ITSELF, machine).values():
         lines += _when(number, _unless_equal(0, (0,)))
-    for name, number in _numbers(_BY_ARGUMENT, machine).items():
+    for name, number in _parse_numbers(_BY_ARGUMENT, machine).items():
         lines += _when(number, _RULES[name]())
     lines += [(_AT_LEAST, 0, len(_NEWER) + 1, _NEWER_THAN)]
     for index, number in enumerate(_NEWER.values()):
@@ -203,7 +204,10 @@ Line = tuple[int, int, int, int]
 
 
 def _head(machine: Machine) -> Iterator[Line]:
-    """End a process that uses the calls of another machine; those of x32 do not exist."""
+    """Yield lines that end a process if it uses the calls of another machine.
+
+    The calls of x32 fail as nonexistent.
+    """
     yield (_LOAD, 0, 0, _ARCH_AT)
     yield (_EQUAL, 1, 0, machine.audit)
     yield (_RETURN, 0, 0, _KILL)
@@ -213,12 +217,12 @@ def _head(machine: Machine) -> Iterator[Line]:
 
 
 def _when(number: int, rule: list[Line]) -> list[Line]:
-    """A rule for one system call; it ends with an answer."""
+    """Return the lines of a rule for one system call. The rule ends with a decision."""
     return [(_EQUAL, 0, len(rule), number), *rule]
 
 
 def _unless_equal(argument: int, allowed: tuple[int, ...], mask: int = 0xFFFFFFFF) -> list[Line]:
-    """Refuse the call unless the low half of an argument is one of these numbers."""
+    """Return lines that refuse the call unless the low half of an argument is one of these numbers."""
     lines: list[Line] = [_load(argument), (_AND, 0, 0, mask)]
     for index, number in enumerate(allowed):
         lines.append((_EQUAL, len(allowed) - index, 0, number))
@@ -226,7 +230,7 @@ def _unless_equal(argument: int, allowed: tuple[int, ...], mask: int = 0xFFFFFFF
 
 
 def _if_equal(argument: int, refused: tuple[int, ...]) -> list[Line]:
-    """Refuse the call if the low half of an argument is one of these numbers."""
+    """Return lines that refuse the call if the low half of an argument is one of these numbers."""
     lines: list[Line] = [_load(argument)]
     for index, number in enumerate(refused):
         lines.append((_EQUAL, len(refused) - index, 0, number))
@@ -234,10 +238,12 @@ def _if_equal(argument: int, refused: tuple[int, ...]) -> list[Line]:
 
 
 def _load(argument: int, *, high: bool = False) -> Line:
+    """Return the line that loads half of an argument."""
     return (_LOAD, 0, 0, _ARGUMENTS_AT + 8 * argument + (4 if high else 0))
 
 
-def _threads_only() -> list[Line]:
+def _allow_only_threads() -> list[Line]:
+    """Return lines that let `clone` create threads but not processes."""
     return [
         _load(0),
         (_ANY_BIT, 1, 0, _CLONE_THREAD),
@@ -246,8 +252,11 @@ def _threads_only() -> list[Line]:
     ]
 
 
-def _no_emptying(argument: int) -> list[Line]:
-    """Refuse to empty a file that is opened to be read: older versions of Landlock let that pass."""
+def _refuse_truncation(argument: int) -> list[Line]:
+    """Return lines that refuse to truncate a file that is opened for reading.
+
+    Older versions of Landlock allow that.
+    """
     return [
         _load(argument),
         (_ANY_BIT, 0, 2, _TRUNCATE),
@@ -257,30 +266,35 @@ def _no_emptying(argument: int) -> list[Line]:
     ]
 
 
-def _connected_pairs() -> list[Line]:
-    """A pair of connected streams, which `asyncio` needs; a pair of datagram sockets could be pointed elsewhere."""
+def _allow_only_stream_pairs() -> list[Line]:
+    """Return lines that allow only pairs of connected streams, which `asyncio` needs.
+
+    A pair of datagram sockets could be reconnected elsewhere.
+    """
     family = [_load(0), (_EQUAL, 1, 0, _UNIX), (_RETURN, 0, 0, _ERRNO | _EPERM)]
     return [*family, *_unless_equal(1, (_STREAM,), 0xFFFFFFFF & ~_SOCKET_FLAGS)]
 
 
-def _without_address() -> list[Line]:
+def _refuse_destination() -> list[Line]:
+    """Return lines that refuse to send to an explicit address."""
     refuse = (_RETURN, 0, 0, _ERRNO | _EPERM)
     low = [_load(4), (_EQUAL, 1, 0, 0), refuse]
     return [*low, _load(4, high=True), (_EQUAL, 1, 0, 0), refuse, (_RETURN, 0, 0, _ALLOW)]
 
 
 _RULES: Final[dict[str, Callable[[], list[Line]]]] = {
-    "clone": _threads_only,
-    "open": lambda: _no_emptying(1),
-    "openat": lambda: _no_emptying(2),
-    "socketpair": _connected_pairs,
-    "sendto": _without_address,
+    "clone": _allow_only_threads,
+    "open": lambda: _refuse_truncation(1),
+    "openat": lambda: _refuse_truncation(2),
+    "socketpair": _allow_only_stream_pairs,
+    "sendto": _refuse_destination,
     "ioctl": lambda: _if_equal(1, _TERMINAL_INPUT),
     "prctl": lambda: _if_equal(0, (_DEATH_SIGNAL,)),
     "fcntl": lambda: _if_equal(1, _SIGNAL_OWNERS),
 }
 
 
-def _numbers(table: str, machine: Machine) -> dict[str, int]:
+def _parse_numbers(table: str, machine: Machine) -> dict[str, int]:
+    """Return the system call numbers of a machine by name."""
     rows = (line.split() for line in table.strip().splitlines())
     return {row[0]: int(row[machine.column]) for row in rows if row[machine.column] != "-"}

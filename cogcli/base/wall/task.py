@@ -9,10 +9,12 @@ from cogcli.base.wall.limits import ProcessLimits
 
 
 class ConfinedTask(NamedTuple):
-    """A function of a module, a program, or neither, which shows the parts of the wall.
+    """A task: a function of a module, or a program. With neither, the process reports the wall's
+    parts.
 
-    `wall`: whether the process may run without one. `mark`: what proves that a message is of the
-    process before its task."""
+    `wall`: whether the process may run without a wall. `mark`: proves that a message was written
+    before the process ran its task.
+    """
 
     limits: ProcessLimits
     mark: str = ""

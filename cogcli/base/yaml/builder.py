@@ -89,23 +89,23 @@ class ValueBuilder:
     def document(self) -> object:
         """Return the value of the only document. Raise the parser's exceptions for syntax errors."""
         try:
-            return self._document()
+            return self._build_document()
         except _StopReading:
             return None
 
-    def _document(self) -> object:
+    def _build_document(self) -> object:
         self._take()  # the stream starts
         if not hasattr(self._take(), "explicit"):
-            self._stop_empty()
+            self._stop_for_empty_file()
         root = self._take()
         value: object = None
         is_text = root.__class__ is self._scalar
         if is_text and not root.value and not root.style:
-            self._stop_empty()
+            self._stop_for_empty_file()
         if not is_text:
             if root.__class__ not in (self._map, self._alias):
                 self._report_root(root, "a list")
-            value = self._value(root)
+            value = self._build_value(root)
         self._take()  # the document ends
         if is_text:
             # Only now: text before a syntax error was meant to be something else.
@@ -122,7 +122,7 @@ class ValueBuilder:
             "yaml.root", root, f"found {found}, expected a mapping", "start with `key: value`"
         )
 
-    def _mapping(self) -> Json:
+    def _build_mapping(self) -> Json:
         values: Json = {}
         seen: dict[str, ParserEvent] = {}
         take, end, scalar = self._take, self._map_end, self._scalar
@@ -133,13 +133,15 @@ class ValueBuilder:
             )
             key: str | None = event.value if plain else None
             if key is None or key in _NO_KEYS or len(key) > MAX_KEY:
-                key = self._key(event)
+                key = self._build_key(event)
             if self._counts:
                 self._count(event, 2)
             after = take()
             step = getattr(event, "value", "?") if key is None else key
             value = (
-                self._text(after, step) if after.__class__ is scalar else self._value(after, step)
+                self._build_text(after, step)
+                if after.__class__ is scalar
+                else self._build_value(after, step)
             )
             if key is None:
                 continue
@@ -154,7 +156,7 @@ class ValueBuilder:
         message = f"key `{excerpt(key)}` repeated, first at line {first.start_mark.line + 1}"
         self._report("yaml.duplicate-key", event, message, "keep one of them", key)
 
-    def _sequence(self) -> list[object]:
+    def _build_sequence(self) -> list[object]:
         values: list[object] = []
         take, end, scalar = self._take, self._seq_end, self._scalar
         while (event := take()).__class__ is not end:
@@ -162,12 +164,14 @@ class ValueBuilder:
                 self._count(event, 1)
             step = len(values)
             values.append(
-                self._text(event, step) if event.__class__ is scalar else self._value(event, step)
+                self._build_text(event, step)
+                if event.__class__ is scalar
+                else self._build_value(event, step)
             )
         self._end = event
         return values
 
-    def _value(self, event: ParserEvent, *step: str | int) -> object:
+    def _build_value(self, event: ParserEvent, *step: str | int) -> object:
         if event.__class__ is self._alias:
             self._report_alias(event, *step)
             return None
@@ -176,29 +180,31 @@ class ValueBuilder:
         if len(self._path) >= depth:
             self._stop("yaml.limit", event, f"nesting deeper than {depth}", "flatten the value")
         self._refuse_decoration(event)
-        value: object = self._mapping() if event.__class__ is self._map else self._sequence()
+        value: object = (
+            self._build_mapping() if event.__class__ is self._map else self._build_sequence()
+        )
         end = self._end or event
         if event.flow_style and end.end_mark.line != event.start_mark.line:
             self.spans = True
         del self._path[len(self._path) - len(step) :]
         return value
 
-    def _text(self, event: ParserEvent, step: str | int) -> str | int | float | bool | None:
+    def _build_text(self, event: ParserEvent, step: str | int) -> str | int | float | bool | None:
         text = event.value
         if event.ctag is not None or event.anchor is not None:
             self._refuse_decoration(event, step)
         elif not event.style:
             if text[:1] in _NUMERIC:
-                return self._number(event, text, step)
+                return self._build_number(event, text, step)
             if len(text) <= _LONGEST_WORD:
-                return self._word(event, text, step)
+                return self._build_word(event, text, step)
         elif event.style == '"':
             self._reject_unsafe(event, text, step)
         if event.style and event.style in _QUOTES and event.start_mark.line != event.end_mark.line:
             self.spans = True
         return text
 
-    def _word(self, event: ParserEvent, text: str, step: str | int) -> str | bool | None:
+    def _build_word(self, event: ParserEvent, text: str, step: str | int) -> str | bool | None:
         """Return the value of a short unquoted text."""
         if text in _WORDS:
             return _WORDS[text]
@@ -206,7 +212,9 @@ class ValueBuilder:
             self._report_ambiguous(event, text, step)
         return text
 
-    def _number(self, event: ParserEvent, text: str, step: str | int) -> str | int | float | None:
+    def _build_number(
+        self, event: ParserEvent, text: str, step: str | int
+    ) -> str | int | float | None:
         match = _NUMBER.fullmatch(text)
         if match is None:
             if _LOOK_ALIKE.fullmatch(text):
@@ -227,7 +235,7 @@ class ValueBuilder:
         hint = "write true/false, a decimal number, or quote it"
         self._report("yaml.ambiguous", event, found, hint, step)
 
-    def _key(self, event: ParserEvent) -> str | None:
+    def _build_key(self, event: ParserEvent) -> str | None:
         """Return the text of a key as written. Report a problem and return None if it is not text."""
         if event.__class__ is self._alias:
             self._report_alias(event)
@@ -238,7 +246,7 @@ class ValueBuilder:
             if found == "a mapping":
                 hint += "; {{ x }} reads no value: write its path alone"
             self._report("yaml.key", event, f"the key is {found}, expected text", hint)
-            self._value(event, "?")
+            self._build_value(event, "?")
             return None
         key = event.value
         before = len(self.problems)
@@ -283,7 +291,7 @@ class ValueBuilder:
                 "yaml.limit", event, f"more than {self._limits.nodes:,} nodes", "split the file"
             )
 
-    def _stop_empty(self) -> NoReturn:
+    def _stop_for_empty_file(self) -> NoReturn:
         self._stop(
             "yaml.empty", None, "the file is empty, expected a mapping", "write `key: value`"
         )

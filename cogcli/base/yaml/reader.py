@@ -58,8 +58,8 @@ def read_file(path: str | os.PathLike[str], *, file: str) -> tuple[bytes, Parsed
         data = read_regular(path, limit=MAX_BYTES)
     except FileRefused as refused:
         if refused.reason == "too-large":
-            return b"", _no_value("yaml.size", file, refused.message, "split the file")
-        return b"", _no_value(
+            return b"", _refuse_file("yaml.size", file, refused.message, "split the file")
+        return b"", _refuse_file(
             "yaml.io", file, refused.message, "name a regular file that you may read"
         )
     return data, parse(data, file=file)
@@ -79,33 +79,37 @@ def parse(
     """
     if len(data) > limits.bytes:
         found = f"has {len(data):,} bytes, at most {limits.bytes:,} are allowed"
-        return _no_value("yaml.size", file, found, "split the file")
+        return _refuse_file("yaml.size", file, found, "split the file")
     if _is_utf16(data):
-        return _no_value("yaml.encoding", file, "the file is UTF-16, expected UTF-8", _SAVE, (1, 1))
+        return _refuse_file(
+            "yaml.encoding", file, "the file is UTF-16, expected UTF-8", _SAVE, (1, 1)
+        )
     try:
         text = data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         before = data[: error.start].decode().removeprefix("\ufeff")
         at = line_column(before, len(before))
-        return _no_value(
+        return _refuse_file(
             "yaml.encoding", file, f"byte 0x{data[error.start]:02X} is not UTF-8", _SAVE, at
         )
     if text.startswith("\ufeff"):
-        return _no_value(
+        return _refuse_file(
             "yaml.encoding", file, "more than one byte order mark", "keep one at most", (1, 1)
         )
     lone_return = LONE_RETURN.search(text)
     if lone_return:  # parsers count lines by it, editors do not: no other place would be right
         at, found = line_column(text, lone_return.start()), "carriage return without a line feed"
-        return _no_value("yaml.characters", file, found, "end lines with a line feed", at)
+        return _refuse_file("yaml.characters", file, found, "end lines with a line feed", at)
     problems, text = clean_text(text, file)
     value, found_inside = _build(text, file, limits)
-    problems = [_weigh(problem, tolerate) for problem in sort_problems(problems + found_inside)]
+    problems = [
+        _set_severity(problem, tolerate) for problem in sort_problems(problems + found_inside)
+    ]
     refused = any(problem.severity == "E" for problem in problems)
     return Parsed(None if refused else value, Places(text), problems)
 
 
-def _weigh(problem: Problem, tolerate: Callable[[Problem], bool]) -> Problem:
+def _set_severity(problem: Problem, tolerate: Callable[[Problem], bool]) -> Problem:
     """Return the problem, as a warning if it is a repeated key that `tolerate` accepts."""
     tolerated = problem.code == REPEATED_KEY and tolerate(problem)
     return problem._replace(severity="W") if tolerated else problem
@@ -120,7 +124,7 @@ def parse_json(data: bytes, *, file: str) -> Parsed:
         value = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
     except JsonRefused as refused:
         at = (refused.line, refused.column)
-        return _no_value(refused.code, file, refused.message, refused.hint, at)
+        return _refuse_file(refused.code, file, refused.message, refused.hint, at)
     # Strict JSON is YAML, too: the reader of YAML finds the place of each value.
     places = Places(data.decode().removeprefix("\ufeff"))
     if isinstance(value, dict):
@@ -129,7 +133,7 @@ def parse_json(data: bytes, *, file: str) -> Parsed:
     return Parsed(None, places, [Problem("json.type", "E", file, 1, 1, "", message, "write {}")])
 
 
-def _no_value(
+def _refuse_file(
     code: str, file: str, message: str, hint: str, at: tuple[int, int] = (0, 0)
 ) -> Parsed:
     """Return a result without a value and with one problem."""

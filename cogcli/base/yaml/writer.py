@@ -22,18 +22,19 @@ _NOT_TEXT: Final = frozenset(("true", "false", "null", "yes", "no", "on", "off")
 def yaml_text(value: Json) -> str:
     """Return the mapping as a block with one key per line.
 
-    A mapping or list inside it is on the line of its key if it fits there. `1.0`, which is the
-    integer 1 in a schema, is written as `1.0`.
+    A mapping or list inside it is on the line of its key if it fits there. `1.0` is written as `1`,
+    because it is the integer 1 in a schema.
     """
-    return "".join(f"{line}\n" for line in block(_whole(value), ""))
+    return "".join(f"{line}\n" for line in block(_integers_for_whole_floats(value), ""))
 
 
-def _whole(value: object) -> object:
+def _integers_for_whole_floats(value: object) -> object:
+    """Return the value with each float that is a whole number converted to an integer."""
     match value:
         case dict():
-            return {key: _whole(part) for key, part in value.items()}
+            return {key: _integers_for_whole_floats(part) for key, part in value.items()}
         case list():
-            return [_whole(part) for part in value]
+            return [_integers_for_whole_floats(part) for part in value]
         case float() if value.is_integer() and abs(value) <= MAX_INTEGER:
             return int(value)
         case _:
@@ -119,10 +120,10 @@ def _scalar(value: object) -> str:
         return json.dumps(value)
     if _PLAIN.fullmatch(value) and value.lower() not in _NOT_TEXT:
         return value
-    return f'"{"".join(map(_escaped, value))}"'
+    return f'"{"".join(map(_escape, value))}"'
 
 
-def _escaped(char: str) -> str:
+def _escape(char: str) -> str:
     if char in _NAMED:
         return _NAMED[char]
     if char.isprintable():

@@ -731,7 +731,7 @@ def _perform(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     try:
         return work(), None
     except BaseException as error:
-        return None, no_thread() if threads.is_lacking(error) else error
+        return None, no_thread() if threads.is_thread_shortage(error) else error
 
 
 class _Pool:

@@ -50,9 +50,9 @@ def test_two_links_to_a_directory_are_both_entered(tmp_path: Path) -> None:
 def test_the_entry_after_the_last_one_ends_the_walk(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / str(number)).touch()
-    assert len(Walk(str(tmp_path), most=4).entries(str(tmp_path))) == 4
+    assert len(Walk(str(tmp_path), limit=4).entries(str(tmp_path))) == 4
     with pytest.raises(EnvironmentRefusal) as refused:
-        Walk(str(tmp_path), most=3).entries(str(tmp_path))
+        Walk(str(tmp_path), limit=3).entries(str(tmp_path))
     assert refused.value.code == "registry.size"
     assert refused.value.file == str(tmp_path)
     assert "3 entries" in refused.value.message

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from cogcli.declarations.checksum import (
     Checksums,
     corrections,
-    holds,
-    is_like_whole,
+    has_valid_checksum,
     line_with_sum,
+    looks_complete,
     valid_prefix,
 )
 
@@ -43,13 +43,13 @@ def test_gzip_computes_the_same() -> None:
 
 
 def test_no_altered_bit_is_passed() -> None:
-    assert holds(LINE)
-    assert not any(map(holds, flipped(LINE)))
+    assert has_valid_checksum(LINE)
+    assert not any(map(has_valid_checksum, flipped(LINE)))
 
 
 def test_an_altered_bit_leaves_a_line_like_a_whole_one() -> None:
-    assert all(map(is_like_whole, flipped(LINE)))
-    assert not any(is_like_whole(LINE[:size]) for size in range(len(LINE)))
+    assert all(map(looks_complete, flipped(LINE)))
+    assert not any(looks_complete(LINE[:size]) for size in range(len(LINE)))
 
 
 def test_an_altered_byte_is_made_good() -> None:

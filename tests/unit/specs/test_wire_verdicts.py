@@ -46,13 +46,13 @@ class Judged:
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.opened = 0
         self._root = root
-        real = loader._parsed
+        real = loader._parse_cached
 
         def counted(identity: loader.Identity, parse: Callable[[dict[str, Any]], Any]) -> object:
             self.opened += 1
             return real(identity, parse)
 
-        monkeypatch.setattr(loader, "_parsed", counted)
+        monkeypatch.setattr(loader, "_parse_cached", counted)
 
     def everything(self) -> list[Problem]:
         self.opened = 0
