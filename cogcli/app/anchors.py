@@ -1,5 +1,5 @@
-"""Anchors: the heads of all episodes, stored where a writer of the runs directory cannot write
-(docs/reference/episode.md#anchors)."""
+"""Anchors: the heads of all episodes, stored where a program that can write to the runs directory
+cannot change them (docs/reference/episode.md#anchors)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,15}")
 
 
 class Head(NamedTuple):
-    """The end of one log: its number of whole lines, and the hash of the last line."""
+    """The end of a log: the number of its complete lines, and the hash of the last line."""
 
     episode_id: str
     events: int

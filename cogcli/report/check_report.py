@@ -30,14 +30,15 @@ class ReportCase(NamedTuple):
 
 
 class MarkdownTable(NamedTuple):
-    """The two header lines of a table, and its rows. Cells hold no markup."""
+    """A table: its two header lines, and its rows. Cells contain no markup."""
 
     header: tuple[str, str]
     rows: tuple[str, ...]
 
 
 class CheckReport(NamedTuple):
-    """The result of one command. Each problem has the column just after its end, or 0 if that is unknown."""
+    """The result of one command. Each problem is followed by the column after its end; 0 if that is
+    unknown."""
 
     command: str
     seconds: float
@@ -64,9 +65,8 @@ def problems_summary(
 ) -> str:
     """Return the counts of problems, such as `1 error, 2 warnings.`
 
-    With `shipped` files their problems are counted separately: `1 error, 0 warnings in your files, 1 fixable with
-    --fix; shipped: 2 warnings.`
-    """
+    If `shipped` is given, the problems of these files are counted separately: `1 error, 0 warnings
+    in your files, 1 fixable with --fix; shipped: 2 warnings.`"""
     if shipped is None or not problems:
         return f"{_render_counts(problems)}."
     theirs = [problem for problem in problems if problem.file in shipped]
@@ -103,13 +103,14 @@ _ENTITIES = str.maketrans({char: f"&#{ord(char)};" for char in "&<>|[]*_\\"})
 
 
 def cell(text: str) -> str:
-    """Return the text of a table cell with markup escaped. Only code spans keep their meaning."""
+    """Return a text for a table cell. Markup is escaped, except code spans."""
     return visible(text).translate(_ENTITIES)
 
 
 def concise(problem: Problem, *, as_error: bool = True) -> str:
-    """Return a line such as `FILE:23:13: error[ref.unwritten] message`. Without `as_error` a problem of severity R is a
-    warning."""
+    """Return a line such as `FILE:23:13: error[ref.unwritten] message`.
+
+    Without `as_error`, a problem of severity R is a warning."""
     word = severity_word(problem, as_error=as_error)
     place = f"{problem.file}:{problem.line}:{problem.column}: " if problem.file else ""
     hint = f" ({'; '.join(problem.hint.split(chr(10)))})" if problem.hint else ""

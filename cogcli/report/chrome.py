@@ -1,8 +1,8 @@
-"""A trace in the Trace Event Format of Chrome and Perfetto: complete events, one lane per overlapping step.
+"""A trace in the Trace Event Format of Chrome and Perfetto. It has complete events, with
+overlapping steps on different lanes.
 
-On one lane a span may overlap only with spans inside it. So a span uses its parent's lane if that is free, otherwise
-the first free lane.
-"""
+On one lane a span may overlap only with spans that it contains. So a span uses its parent's lane if
+that is free, otherwise the first free lane."""
 
 from __future__ import annotations
 

@@ -23,14 +23,14 @@ class _ShownError(Record):
 
 
 class _ShownSkill(Record):
-    """The skill that a run is of."""
+    """The skill of a run."""
 
     id: Any = None
     version: Any = None
 
 
 class _ShownPayload(Record):
-    """The members of any payload that a line shows, of any type."""
+    """The members of a payload that a line displays, of any type."""
 
     uses: str | None = None
     step_id: Any = None
@@ -87,7 +87,7 @@ def _event_pairs(
 def _declared_pairs(
     event: Event, payload: _ShownPayload, uses: str | None, ms: object
 ) -> Iterator[tuple[str, object]]:
-    """Yield the words of an event type."""
+    """Yield the pairs of a declared event type."""
     skill = payload.skill
     named = {"uses": uses, "ms": ms, "skill": skill.id, "version": skill.version,
              "episode": event.episode_id, "run": event.run_id, "trace": event.trace_id}  # fmt: skip
@@ -98,7 +98,7 @@ def _declared_pairs(
 
 
 def _foreign_pairs(payload: _ShownPayload, ms: object) -> Iterator[tuple[str, object]]:
-    """Yield the words of an event of another tool."""
+    """Yield the pairs of an event of another tool."""
     yield "status", payload.step_status or payload.status or payload.outcome or None
     yield "tool", payload.tool
     yield "ms", ms

@@ -11,7 +11,8 @@ from cogcli.report.styled_text import CUT_OFF, IN_DOUBT, WAITS, Glyphs, StyledLi
 
 
 class Node(NamedTuple):
-    """One step, or a node around an agent's steps. `status` is empty if nothing ran."""
+    """A step, or a node before or after an agent's steps. `status` is empty if the node did not
+    run."""
 
     id: str
     uses: str
@@ -29,7 +30,7 @@ class GraphView(NamedTuple):
 
     @property
     def edges(self) -> list[tuple[str, str]]:
-        """Pairs of a step and a step that depends on it. Unknown steps are left out."""
+        """Return pairs of a step and a step that depends on it. Unknown steps are omitted."""
         known = {node.id for node in self.nodes}
         return [
             (before, node.id) for node in self.nodes for before in node.after if before in known
@@ -120,7 +121,8 @@ def _class_name(node: Node) -> str:
 
 
 def _escape_mermaid(value: str) -> str:
-    """Return a text escaped for a Mermaid label, where `#code;` stands for a character and quotes end a label."""
+    """Return a text escaped for a Mermaid label. In a label `#code;` is a character, and a quote
+    ends the label."""
     safe = "".join(c if c.isalnum() or c in " .:_-/" else f"#{ord(c)};" for c in visible(value))
     return safe or " "
 

@@ -96,7 +96,7 @@ class _TextDrawing:
 
     @property
     def right(self) -> float:
-        """The right end of the drawing without its margin."""
+        """Return the column of the right end of the drawing, without its margin."""
         ends = (self._placed.centre[id] + size / 2 for id, size in self._sizes.items())
         return max(ends, default=0)
 

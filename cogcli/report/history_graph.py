@@ -22,7 +22,8 @@ def graph_of(fold: History) -> GraphView:
 
 
 def _with_turns(fold: History, steps: list[Node]) -> list[Node]:
-    """Return the turns in sequence, each before its first steps, and last the decision or the pending request."""
+    """Return the turns in sequence, each before its first steps. The decision or the pending
+    request comes last."""
     nodes: list[Node] = []
     before: tuple[str, ...] = ()
     for turn in fold.turns.turns:

@@ -1,7 +1,8 @@
-"""The HTML page: one file without script, network access or style attributes (docs/reference/command-line.md#page).
+"""The HTML page: one file without scripts, network access or style attributes
+(docs/reference/command-line.md#page).
 
-The template escapes every text once, with control characters made visible. Drawings are escaped where they are made.
-"""
+The template escapes every text once and makes control characters visible. The functions that make
+drawings escape the texts in them."""
 
 from __future__ import annotations
 
@@ -37,10 +38,10 @@ def html_page(
     events: int,
     comparison: PageComparison | None = None,
 ) -> bytes:
-    """Return the page of the data that `build` returns for a limit on values.
+    """Return the page. `build` returns its data for a limit on values.
 
-    The limit is 4 KB per value, less if the page would be too large. The first estimate uses the number of `events`.
-    """
+    The limit is 4 KB per value, or less if the page would be too large. The first estimate uses the
+    number of `events`."""
     style = style_sheet("colours", "page", "drawing")
     digest = b64encode(sha256(style.encode()).digest()).decode()
     template = _load_template()
@@ -57,7 +58,8 @@ def html_page(
 
 @cache
 def _load_template() -> Template:
-    """Return the template, compiled once: compiling takes longer than most pages."""
+    """Return the compiled template. It is compiled once, because that takes longer than rendering
+    most pages."""
     environment = Environment(
         autoescape=True,
         loader=FunctionLoader(page_file),
@@ -77,5 +79,6 @@ def _mark_code(text: str) -> Markup:
 
 
 def _make_visible(value: object) -> object:
-    """Return a text with control and bidi characters as `\\x1b`, before it is escaped. Other values are unchanged."""
+    """Return a text in which control and bidi characters are visible, such as `\\x1b`. Other values
+    are unchanged."""
     return visible_block(value) if type(value) is str else value

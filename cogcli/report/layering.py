@@ -1,10 +1,9 @@
-"""The layout of a graph in layers, for text and SVG: each node below its dependencies, few crossings, each node near
-its neighbours. Units are those of the given widths.
+"""The layout of a graph in layers, for text and SVG. A node is below its dependencies and near its
+neighbors, and few edges cross. The units are those of the widths that the caller passes.
 
 1. Backward edges are ignored. Only a forged log has them.
-2. An edge over several layers passes an empty place in each layer between.
-3. The same graph gives the same drawing.
-"""
+2. An edge over several layers passes an empty place in each layer between its ends.
+3. The layout depends only on the graph."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ _SWEEPS = 4
 
 
 class Layering(NamedTuple):
-    """Nodes by layer from left to right, the centre of each, and for each edge the places that it passes, including its
-    ends."""
+    """Nodes by layer from left to right, the center of each node, and for each edge the places that
+    it passes, including its ends."""
 
     layers: list[list[str]]
     centre: dict[str, float]
@@ -29,8 +28,9 @@ class Layering(NamedTuple):
 def lay_out(
     widths: Mapping[str, float], edges: Iterable[tuple[str, str]], *, gap: float, passing: float
 ) -> Layering:
-    """Place nodes of these widths, `gap` apart, and return the layout. An edge that passes a layer takes the width
-    `passing`."""
+    """Return the layout of nodes with these widths and a distance of `gap`.
+
+    An edge that passes a layer takes the width `passing` in it."""
     kept, rank = _drop_cycles(list(widths), edges)
     depth = _assign_layers(rank, kept)
     layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
@@ -51,8 +51,8 @@ def lay_out(
 def _drop_cycles(
     ids: list[str], edges: Iterable[tuple[str, str]]
 ) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    """Return the edges without those that close a cycle, in the order of their ends, and the topological order of the
-    nodes: the rank of each."""
+    """Return the edges without those that close a cycle, sorted by their ends, and the topological
+    rank of each node."""
     after: dict[str, list[str]] = {id: [] for id in ids}
     for a, b in dict.fromkeys(edges):
         if a in after and b in after and a != b:
@@ -125,8 +125,8 @@ def _compute_centres(
     layers: list[list[str]], sizes: dict[str, float], above: dict[str, list[str]],
     below: dict[str, list[str]], gap: float,
 ) -> dict[str, float]:  # fmt: skip
-    """Return the centres, each as close to the mean of its neighbours as the others in its layer allow. The leftmost
-    node starts at 0."""
+    """Return the center of each node: as close to the mean of its neighbors as the others in its
+    layer allow. The leftmost node starts at 0."""
     centre: dict[str, float] = {}
     for layer in layers:
         at = 0.0
@@ -142,7 +142,8 @@ def _compute_centres(
 
 
 def _space_out(wanted: list[float], spaces: list[float]) -> list[float]:
-    """Return the places closest to the wanted ones (least squares) that are `spaces` apart, in this order."""
+    """Return the positions closest to the wanted ones (least squares) that keep their order and the
+    distances `spaces`."""
     offsets = [0.0]
     for space in spaces:
         offsets.append(offsets[-1] + space)

@@ -38,7 +38,7 @@ _SEVERITIES: Final = {"error": "failed", "warning": "warning", "info": "skipped"
 
 
 class PageSource(NamedTuple):
-    """An episode after reading and verification."""
+    """The data of one episode after reading and verification."""
 
     name: str
     status: str
@@ -71,7 +71,8 @@ class PageSource(NamedTuple):
 
     @property
     def shown_status(self) -> str:
-        """The status on the page: that of the log, unless the files disagree."""
+        """Return the status on the page: that of the log, unless the files contradict each
+        other."""
         return (
             f"{self.fault_status}, the log says {self.status}" if self.fault_status else self.status
         )
@@ -107,7 +108,7 @@ class PageApproval(NamedTuple):
 
 
 class Page(NamedTuple):
-    """All data of one episode that the template shows."""
+    """All data of one episode that the template displays."""
 
     anchor: str
     title: str

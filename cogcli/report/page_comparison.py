@@ -1,4 +1,4 @@
-"""Several episodes next to each other: `diff` compares each with the first."""
+"""A comparison of several episodes in columns. Each is compared with the first, as by `diff`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST: Final = 200
 
 
 class PageRow(NamedTuple):
-    """One item, with a cell per episode. `differs` means that a cell is not equal to the first one."""
+    """One item, with a cell per episode. `differs`: whether a cell differs from the first one."""
 
     name: str
     cells: list[str]
@@ -45,7 +45,7 @@ def compare_all(sides: Sequence[ComparedEpisode]) -> PageComparison | None:
 def _area_rows(
     area: str, diffs: Sequence[EpisodeDiff], sides: Sequence[ComparedEpisode]
 ) -> list[PageRow]:
-    """Return the rows of an area that are shown."""
+    """Return the rows of an area that the page displays."""
     found = [{line.name: line for line in diff.areas.get(area, ())} for diff in diffs]
     names = dict.fromkeys(name for lines in found for name in lines)
     rows = [_build_row(area, name, found, sides) for name in names]

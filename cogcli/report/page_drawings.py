@@ -97,6 +97,6 @@ def _find_value_arrows(targets: list[TargetFlow], declared: DeclaredPlaces) -> I
 
 
 def _find_writers(target: TargetFlow, declared: DeclaredPlaces) -> list[str]:
-    """Return the steps that wrote a target, otherwise those that declare it."""
+    """Return the steps that wrote a target. If none did, return the steps that declare it."""
     writers = list(dict.fromkeys(write.step for write in target.writes))
     return writers or [id for id, names in declared.writes.items() if target.name in names]

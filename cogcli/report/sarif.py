@@ -21,8 +21,8 @@ _UNRESERVED: Final = frozenset(
 def sarif(report: CheckReport, rules: Mapping[str, tuple[str, str]], *, version: str) -> str:
     """Return a SARIF document of one run with a result per problem.
 
-    `rules` holds the meaning and the cure of each code. The codes that occur become the rules of the run.
-    """
+    `rules` contains the meaning and the cure of each code. The codes of the problems become the
+    rules of the run."""
     codes = list(dict.fromkeys(problem.code for problem, _ in report.problems))
     driver = {
         "name": "cogcli",
@@ -73,7 +73,7 @@ def _build_location(problem: Problem, end: int) -> Json:
 
 
 def _build_artifact(file: str) -> dict[str, str]:
-    """Return a relative URI, or an absolute one for a file outside the checked directory."""
+    """Return a relative URI. For a file outside the checked directory, return an absolute URI."""
     path = file.replace("\\", "/")
     uri = "".join(
         chr(byte) if byte in _UNRESERVED else f"%{byte:02X}"

@@ -32,7 +32,8 @@ MOST_BARS: Final = 150
 
 
 class Box(NamedTuple):
-    """The box of a step: its lines, the first in bold. `is_place` marks an input or output value."""
+    """The box of a step and its lines of text. The first line is bold. `is_place`: whether it is an
+    input or output value."""
 
     id: str
     lines: tuple[str, ...]
@@ -41,7 +42,7 @@ class Box(NamedTuple):
 
 
 class Arrow(NamedTuple):
-    """An arrow from one box to a dependent one. `carries` means that a value flows along it."""
+    """An arrow from a box to one that depends on it. `carries`: whether a value flows along it."""
 
     start: str
     end: str
@@ -59,7 +60,7 @@ def page_file(name: str) -> str:
 
 
 def standalone(drawing: str) -> str:
-    """Return a drawing as a file of its own, with its colours."""
+    """Return a drawing as a complete SVG file that includes its colors."""
     head, mark, rest = drawing.partition(">")
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n{head} xmlns="http://www.w3.org/2000/svg"{mark}'
@@ -185,9 +186,8 @@ def timeline_svg(
 ) -> str:
     """Return bars on a time axis, as SVG.
 
-    Positions are shares of the width, so that texts keep their size at any width. Names are in the left margin, times
-    in the right one.
-    """
+    Positions are shares of the width, so that texts keep their size at any width. Names are in the
+    left margin, and times in the right margin."""
     total = max(1, total, *(bar.end_ms for bar in bars[:MOST_BARS]))
     unit = choose_tick_unit(total)
     shown = bars[:MOST_BARS]
@@ -231,7 +231,7 @@ def _wrap_svg(
 
 
 def _status_class(status: str) -> str:
-    """Return the class of a status. A step that did not run has none."""
+    """Return the CSS class of a status; empty for a step that did not run."""
     return (style_of(status) or "dim") if status else ""
 
 

@@ -49,12 +49,11 @@ _VALUES = 4
 """The room of one member, as a number of values of full length."""
 
 
-def sections(event: Event, most: int | None = None) -> list[str]:
-    """Return an event in full: a head line and `a.b.c: value` lines, without empty values.
+def sections(event: Event, limit: int | None = None) -> list[str]:
+    """Return a complete event: a head line and lines such as `a.b.c: value`, without empty values.
 
-    With `most` each value has at most that many bytes, and each payload member four times as many. The omitted bytes
-    are counted.
-    """
+    With `limit`, a value has at most that many bytes, and a member of the payload four times as
+    many. The number of omitted bytes is included."""
     head = f"{event.seq if event.seq is not None else '-'} {event.event_type or event.phase}"
     lines = [visible(f"{head} {event.step_id or ''}".rstrip())]
     facts = {"timestamp": event.timestamp, "id": event.id, "run_id": event.run_id, "agent_id": event.agent_id,
@@ -62,18 +61,18 @@ def sections(event: Event, most: int | None = None) -> list[str]:
     for member, leaves in groupby(
         _walk_leaves(facts, ""), lambda leaf: ".".join(leaf[0].split(".", 2)[:2])
     ):
-        lines += _render_member(member, leaves, most)
+        lines += _render_member(member, leaves, limit)
     return lines
 
 
-def _render_member(member: str, leaves: Iterable[tuple[str, str]], most: int | None) -> list[str]:
-    """Return the lines of one member that fit, and the number of further bytes."""
+def _render_member(member: str, leaves: Iterable[tuple[str, str]], limit: int | None) -> list[str]:
+    """Return the lines of one member that fit, and a line with the number of omitted bytes."""
     lines: list[str] = []
-    room, left = (most or 0) * _VALUES, 0
+    room, left = (limit or 0) * _VALUES, 0
     for name, value in leaves:
-        head, more = truncate_bytes(visible(value), most)
+        head, more = truncate_bytes(visible(value), limit)
         text = f"  {visible(name)}: {head}{more}"
-        size = len(text.encode()) if most is not None else 0
+        size = len(text.encode()) if limit is not None else 0
         if left or size > room:
             left += size
         else:

@@ -1,8 +1,8 @@
-"""A run as bars on a time axis (docs/reference/command-line.md#views): the steps that started, in plan order.
+"""A run as bars on a time axis (docs/reference/command-line.md#views). It has the steps that
+started, in plan order.
 
-A column stands for the same time in every row. If the width is small, a column stands for more time. Below a few
-columns only names and times are shown.
-"""
+A column is the same time in every row. On a narrow screen a column is a longer time. On a very
+narrow screen only names and times are displayed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MINUTE: Final = 60_000
 
 
 class Bar(NamedTuple):
-    """The start of a step, counted from the start of the run, and its duration so far."""
+    """The start of a step, in milliseconds since the start of the run, and its duration so far."""
 
     step: StepHistory
     start_ms: int
@@ -34,15 +34,14 @@ class Bar(NamedTuple):
 
     @property
     def end_ms(self) -> int:
-        """The end of the step, counted from the start of the run."""
+        """Return the end of the step, in milliseconds since the start of the run."""
         return self.start_ms + self.ms
 
 
 def bars(fold: History, *, only: str = "", turns: bool = False) -> list[Bar]:
-    """Return bars for the steps that started, or for one step and everything inside it.
+    """Return bars for the steps that started, or only for one step and its parts.
 
-    With `turns` each turn of an agent's run comes before its steps.
-    """
+    With `turns`, each turn of an agent's run comes before its steps."""
     found = []
     grouped = fold.grouped(only) if turns else fold.branches(only)
     marks = {turn.step.id for turn in fold.turns.turns}
@@ -59,7 +58,7 @@ def bars(fold: History, *, only: str = "", turns: bool = False) -> list[Bar]:
 
 
 def _with_steps_of(branches: list[Branch], turns: set[str]) -> list[StepHistory]:
-    """Return the top step of each branch, and for a turn its steps too."""
+    """Return the top step of each branch. A turn is followed by its steps."""
     parts = [
         (branch.step, *(one.step for one in branch.below if branch.step.id in turns))
         for branch in branches
@@ -80,19 +79,20 @@ def rows(fold: History, *, only: str = "") -> list[Json]:
 
 
 class _Axis(NamedTuple):
-    """The axis: `unit` milliseconds between two ticks, which are `tick` columns apart, and `columns` in total."""
+    """The time axis. A tick is `unit` milliseconds and `tick` columns after the previous one.
+    `columns` is the width of the axis."""
 
     unit: int
     tick: int
     columns: int
 
     def at(self, ms: int) -> int:
-        """Return the column of a moment."""
+        """Return the column of a time."""
         return round(ms * self.tick / self.unit)
 
 
 class _Widths(NamedTuple):
-    """The widths of the parts of a line around its bar, in columns."""
+    """The widths, in columns, of the parts of a line before and after its bar."""
 
     sign: int
     name: int
@@ -101,12 +101,12 @@ class _Widths(NamedTuple):
 
     @property
     def before_bar(self) -> int:
-        """The columns left of the bar."""
+        """Return the number of columns before the bar."""
         return 2 + self.sign + 1 + self.name + 2
 
     @property
     def after_bar(self) -> int:
-        """The columns right of the bar."""
+        """Return the number of columns after the bar."""
         return 2 + self.took + (2 + self.ending if self.ending else 0)
 
 
@@ -143,7 +143,7 @@ def _measure_widths(found: list[Bar], names: list[str], glyphs: Glyphs) -> _Widt
 
 
 def _find_span(found: list[Bar], fold: History, only: str) -> tuple[int, int]:
-    """Return the first and the last moment of the axis: those of the run, or with `only` those of the bars."""
+    """Return the start and end of the axis: those of the run, or with `only` those of the bars."""
     last = max(bar.end_ms for bar in found)
     if only:
         return min(bar.start_ms for bar in found), last
@@ -166,7 +166,7 @@ def _render_duration(bar: Bar) -> str:
 
 
 def _unfinished_status(bar: Bar) -> str:
-    """Return the status of a step that did not end by itself, or an empty string."""
+    """Return the status of a step that has not ended by itself; empty for any other step."""
     return bar.step.status if bar.step.status in (CUT_OFF, IN_DOUBT, WAITS) else ""
 
 
@@ -190,7 +190,8 @@ def _choose_axis(total: int, room: int | None, tick: int) -> _Axis | None:
 
 
 def choose_tick_unit(total: int) -> int:
-    """Return the time between two ticks, with at most five ticks: 1, 2 or 5 times a power of ten, in milliseconds."""
+    """Return the time between two ticks in milliseconds: 1, 2 or 5 times a power of ten, so that
+    there are at most five ticks."""
     units = (step * 10**zeros for zeros in count() for step in (1, 2, 5))
     found: int = next(unit for unit in units if total <= unit * _TICKS)
     return found

@@ -1,1 +1,1 @@
-"""Texts shown by `help TOPIC` and `explain CODE`, one file each."""
+"""The texts that `help TOPIC` and `explain CODE` print, one file each."""
