@@ -89,8 +89,8 @@ class Catalog(NamedTuple):
     stubbed: frozenset[str] = frozenset()
     """Capabilities that a test answers. Their services are neither needed nor called."""
     distrust: str = ""
-    """The reason why no layer is trusted: the run belongs to an untrusted project. Empty if each layer's own trust
-    counts."""
+    """The reason why no layer is trusted: the run belongs to an untrusted project. Empty if each layer has its own
+    trust."""
     bound: Callable[[str], str | None] | None = None
     """Returns the capability of a binding anywhere in the registry, by reading files. Used for bindings absent here."""
 

@@ -176,17 +176,17 @@ def _join_dotted_path(node: ast.expr, heads: frozenset[str]) -> str:
 
 
 def suggest_correct_form(
-    text: str, found: PlausibleRead, loops: frozenset[str], meant: Callable[[str], str]
+    text: str, found: PlausibleRead, loops: frozenset[str], guess: Callable[[str], str]
 ) -> str:
-    """Return the correct text to write instead. `meant` returns the reference for a path as it is written."""
+    """Return the correct text to write instead. `guess` returns the reference for a path as it is written."""
     if not found.fills or (found.found == text.strip() and not found.fallback):
-        return meant(found.path)
+        return guess(found.path)
     parts, end, first = [], 0, 0
     for each in placeholders(text, loops):
         parts.append(text[end : each.offset])
         if not end:
             first = sum(map(len, parts))
-        parts.append(f"${{{meant(each.path)}{each.fallback}}}")
+        parts.append(f"${{{guess(each.path)}{each.fallback}}}")
         end = each.offset + len(each.found)
     parts.append(text[end:])
     return f"{{$text: {_quote_excerpt(''.join(parts), first)}}}"

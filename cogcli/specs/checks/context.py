@@ -1,4 +1,4 @@
-"""The context that every check gets: the catalog, the options of the run, and the problem reports."""
+"""The context that is passed to every check: the catalog, the options of the run, and the problem reports."""
 
 from __future__ import annotations
 

@@ -52,11 +52,11 @@ def build_plausible_read_fault(
 ) -> TextFault:
     """Return the fault `ref.text` of a literal that contains an apparent reference."""
 
-    def meant(path: str) -> str:
+    def guess(path: str) -> str:
         return guess_reference(path, skill, loops)
 
     right, instead = (
-        suggest_correct_form(text, found, loops, meant),
+        suggest_correct_form(text, found, loops, guess),
         "or {$literal: ...} for this very text",
     )
     shown = found.found if len(found.found) <= 60 else f"{found.found[:60]}…"
