@@ -113,9 +113,9 @@ class Cancellation:
         self._lock = threading.Lock()
         self._set = False
         self._callbacks: dict[object, Callable[[], None]] = {}
-        self._staying = ""
-        self.stayed = ""
-        """Why nothing of the call has left, where it was given up between `stay` and `leave`."""
+        self._reason = ""
+        self.unsent_reason = ""
+        """Why the request was not sent, if the call was cancelled between `hold_back` and `release`."""
 
     @property
     def is_set(self) -> bool:
@@ -128,19 +128,19 @@ class Cancellation:
             if self._set:
                 return
             self._set = True
-            self.stayed = self._staying
+            self.unsent_reason = self._reason
             callbacks, self._callbacks = list(self._callbacks.values()), {}
         for callback in callbacks:
             with suppress(Exception):  # the callback closed something that was closed already
                 callback()
 
-    def stay(self, why: str) -> None:
+    def hold_back(self, why: str) -> None:
         """Record why the request has not been sent yet. If `why` is empty, it may be sent."""
         with self._lock:
-            self._staying = why
+            self._reason = why
 
     @contextmanager
-    def staying(self, why: str) -> Iterator[None]:
+    def held_back(self, why: str) -> Iterator[None]:
         """In this context, the request is not sent yet; `why` names what it waits for.
 
         At the end, raise TransportError if the call was cancelled in the meantime, because it must
@@ -148,15 +148,15 @@ class Cancellation:
         thread often cancels at that very moment, since both have the same deadline, and must not
         treat the call as in doubt.
         """
-        self.stay(why)
+        self.hold_back(why)
         yield
-        self.leave()
+        self.release()
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Allow the request to be sent. Raise TransportError if the call was cancelled before."""
-        self.stay("")
-        if self.stayed:
-            raise TransportError("call.transport", self.stayed, left=False)
+        self.hold_back("")
+        if self.unsent_reason:
+            raise TransportError("call.transport", self.unsent_reason, left=False)
 
     @contextmanager
     def on_cancel(self, callback: Callable[[], None]) -> Iterator[None]:

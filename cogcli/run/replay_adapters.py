@@ -140,7 +140,7 @@ class ReplaySink:
             )
         # The recorded call was cancelled by a failed step, a signal or a time limit. The engine does the same again.
         if key in log.closings:
-            attempt.cancel.stay("cancelled before it left")
+            attempt.cancel.hold_back("cancelled before it left")
         raise Unanswered
 
     def _cancel(self) -> None:

@@ -89,7 +89,7 @@ class LiveRunner:
         return chains
 
     def attempt(self, attempt: Attempt) -> Answer:
-        attempt.cancel.stay(NOT_BEGUN)
+        attempt.cancel.hold_back(NOT_BEGUN)
         binding = self._catalog.bindings[attempt.member.binding_id]
         service, binding = lower_trust(self._catalog.services[binding.service], binding)
         if not service.trusted:
@@ -135,7 +135,7 @@ class LiveRunner:
         """Send the request and map the reply."""
         try:
             invoker = self._invoker(binding.protocol)
-            limits.cancel.leave()
+            limits.cancel.release()
             body, meta = invoker.invoke(request, limits)
             try:
                 output = self._map_body(body, attempt, binding, request)

@@ -174,7 +174,7 @@ class Mcp:
             raise CallTimeoutError("call.timeout", "no time was left for the call", left=False)
         session: Session | None = None
         try:
-            with limits.cancel.staying(NOT_READY):
+            with limits.cancel.held_back(NOT_READY):
                 portal, session = self._session(service)
                 until = limits.within(limits.start_seconds)
                 return portal, session, portal.wait(limits, session.connect, until)

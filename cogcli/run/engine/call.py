@@ -290,7 +290,7 @@ def _try_once(
     try:
         answer = yield call
     except RuntimeErrorBase as error:
-        if cancel.stayed:
+        if cancel.unsent_reason:
             error.left = False
         if error.left is False:
             shield(False)
@@ -306,7 +306,7 @@ def _try_once(
         record.note_effect()
         raise
     except Cancelled:
-        if not has_effect or cancel.stayed:
+        if not has_effect or cancel.unsent_reason:
             raise
         raise _doubt_error(capability, "it was cut off") from None
     if has_effect:
@@ -343,10 +343,10 @@ def _worker_call(
 def live_call(engine: Engine, attempt: Attempt) -> WorkerCall:
     """Return the effect that makes an attempt: the only door through which a call leaves."""
     cancel, pace = attempt.cancel, engine.pace_of(attempt.capability_id)
-    cancel.stay(NOT_BEGUN)
+    cancel.hold_back(NOT_BEGUN)
 
     def perform() -> Answer:
-        cancel.leave()
+        cancel.release()
         started = time.monotonic()
         try:
             return engine.runner.attempt(attempt)
@@ -361,8 +361,8 @@ def _timeout_of(attempt: Attempt) -> Callable[[], RuntimeErrorBase]:
     """Return what makes the error of an attempt without an answer in its time."""
 
     def timeout_error() -> RuntimeErrorBase:
-        if attempt.cancel.stayed:
-            return CallTimeoutError("call.timeout", attempt.cancel.stayed, left=False)
+        if attempt.cancel.unsent_reason:
+            return CallTimeoutError("call.timeout", attempt.cancel.unsent_reason, left=False)
         seconds = attempt.member.limit
         return CallTimeoutError("call.timeout", f"no answer within {seconds:g} s", left=True)
 

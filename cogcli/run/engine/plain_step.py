@@ -129,7 +129,7 @@ def run_plain_step(
     try:
         answer: Answer = yield live_call(run.engine, attempt)
     except RuntimeErrorBase as error:
-        if attempt.cancel.stayed:
+        if attempt.cancel.unsent_reason:
             error.left = False
         record = step.record()
         note_failure(record, call.member, error)

@@ -111,7 +111,7 @@ def test_a_call_that_is_given_up_before_it_is_sent_is_not_sent(
     with pytest.raises(TransportError, match="nothing was sent") as failure:
         live.attempt(call)
     assert failure.value.left is False
-    assert call.cancel.stayed
+    assert call.cancel.unsent_reason
     assert not sent
 
 

@@ -220,7 +220,7 @@ class Staying(ScriptedRunner):
     """A runner whose calls never leave: they wait for a service that does not start."""
 
     def attempt(self, attempt: Attempt) -> Answer:
-        with attempt.cancel.staying("the service is not there"):
+        with attempt.cancel.held_back("the service is not there"):
             return super().attempt(attempt)
 
 
@@ -259,7 +259,7 @@ class FailingBefore(ScriptedRunner):
     def attempt(self, attempt: Attempt) -> Answer:
         given_up = threading.Event()
         try:
-            with attempt.cancel.staying("the service is not there"):
+            with attempt.cancel.held_back("the service is not there"):
                 raise CallTimeoutError("call.timeout", "it did not start", left=False)
         finally:
             with attempt.cancel.on_cancel(given_up.set):
