@@ -103,7 +103,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "agent jobs run": ("agent_jobs:run", "run the waiting jobs now"),
     "pack check": ("pack:check", "check a pack: references, rules, contradictions"),
-    "pack hash": ("pack:hash_of", "print the reference that names exactly this pack"),
+    "pack hash": ("pack:print_hash", "print the reference that names exactly this pack"),
     "pack pin": ("pack:pin", "pin a pack's bare id to a version, once checks and tests pass"),
     "policy check": ("policy:check", "check the rules of a pack: references, contradictions"),
     "policy test": ("policy:test", "run the tests of a pack's rules"),

@@ -1,1 +1,1 @@
-"""One module per command, each with `execute(context) -> int`."""
+"""One module per command or group of commands; `cli/app.py` lists their functions."""

@@ -57,8 +57,11 @@ def invoke_agent(
     *,
     flags: AgentFlags,
 ) -> int:
-    """Compile the context of a request, plan, act under the pack, and keep the decision. Without a pack the agent may
-    only read. Exits as a run: 4 refused or denied, 5 where a person has to decide."""
+    """Compile the context of a request, plan, act under the pack, and record the decision.
+
+    Without a pack the agent may only read. Return the exit code of the run: 4 if the request was
+    refused or denied, 5 if a person has to decide.
+    """
     given = _read_given(context, request, flags)
     if flags.dry_run:
         found = dry_run(context.settings, given)
@@ -82,7 +85,7 @@ def invoke_agent(
 
 
 def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) -> GivenInvocation:
-    """What the command line asks for; all that is wrong is raised together."""
+    """Return the request of the command line. Raise all its problems together."""
     if bool(file) is bool(flags.message):
         lacking = "give a file or `--message`, not both" if file else "give a file, or `--message`"
         raise UsageError("usage.flag", lacking, hint="cogcli agent invoke REQUEST.json")
@@ -93,7 +96,7 @@ def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) ->
 
 
 def read_given(context: CommandContext, raw: Json, flags: AgentFlags) -> GivenInvocation:
-    """What a request asks for under these flags; all that is wrong is raised together."""
+    """Return the invocation for a request and these flags. Raise all problems together."""
     problems: list[CogcliError] = []
     given = parse_request(raw)
     options = options_of(context.settings, read_options(flags, problems))
@@ -102,21 +105,21 @@ def read_given(context: CommandContext, raw: Json, flags: AgentFlags) -> GivenIn
         request=request._replace(
             intent=options.intent or request.intent,
             user=request.user._replace(user_id=options.user or request.user.user_id),
-            params={**request.params, **_params(flags.param, problems)},
+            params={**request.params, **_parse_params(flags.param, problems)},
             session_id=flags.session or request.session_id,
         )
     )
-    options = _joined_options(context, given, options, problems)
+    options = _merge_options(context, given, options, problems)
     raise_together(problems)
-    origins = dict.fromkeys(_params(flags.param, []), TYPED)
+    origins = dict.fromkeys(_parse_params(flags.param, []), TYPED)
     run = RunRequest("", {}, options, origins)
     return GivenInvocation(
         given, run, not flags.no_memory, flags.model or "", flags.mode or "adapt"
     )
 
 
-def _params(texts: list[str], problems: list[CogcliError]) -> Json:
-    """The parameters of `--param`: `k=text`, `k:=JSON`."""
+def _parse_params(texts: list[str], problems: list[CogcliError]) -> Json:
+    """Return the parameters of `--param`: `k=text` or `k:=JSON`."""
     found: Json = {}
     for name, value in parse_pairs(texts, "--param", "k=v", problems).items():
         typed = name.endswith(":")
@@ -124,17 +127,20 @@ def _params(texts: list[str], problems: list[CogcliError]) -> Json:
     return found
 
 
-def _joined_options(
+def _merge_options(
     context: CommandContext, given: GivenRequest, options: RunOptions, problems: list[CogcliError]
 ) -> RunOptions:
-    """The options of flags and of the request: flags win, but only tighten safety mode and budget. An empty pack
-    stands for the built-in one, and the intent is that of the request."""
-    budget = _numbers(given.budget, problems)
+    """Return the options of the flags and of the request together.
+
+    A flag wins over the request, but can only tighten the safety mode and the budget. An empty pack
+    stands for the built-in one. The intent is left to the request.
+    """
+    budget = _budget_limits(given.budget, problems)
     for key, value in options.budget.items():
         budget[key] = min(value, budget.get(key, value))
     packs = (options.pack,) if options.pack else given.pack_refs
     return options.replace(
-        safety_mode=_stricter(options.safety_mode, given.safety_mode, problems),
+        safety_mode=_stricter_mode(options.safety_mode, given.safety_mode, problems),
         pack=resolve_pack(context.settings, packs[0]) if packs else "",
         intent="",
         user=given.request.user.user_id,
@@ -144,7 +150,8 @@ def _joined_options(
     )
 
 
-def _numbers(budget: Json, problems: list[CogcliError]) -> dict[str, int]:
+def _budget_limits(budget: Json, problems: list[CogcliError]) -> dict[str, int]:
+    """Return the limits of a budget by path. A limit that is no number is added to `problems`."""
     found = {}
     for key, value in flatten(budget):
         if type(value) is int and value >= 0:
@@ -156,7 +163,8 @@ def _numbers(budget: Json, problems: list[CogcliError]) -> dict[str, int]:
     return found
 
 
-def _stricter(flag: str, wanted: str, problems: list[CogcliError]) -> str:
+def _stricter_mode(flag: str, wanted: str, problems: list[CogcliError]) -> str:
+    """Return the stricter of two safety modes; empty if neither is set."""
     if wanted and wanted not in MODES:
         problems.append(
             UsageError("usage.value", "`safety_mode` of the request", hint=", ".join(MODES))

@@ -35,7 +35,10 @@ from cogcli.cli.run_skill import warn_of_distrust
     exits=(0, 2, 3, 143),
 )
 def chat(context: CommandContext, *, flags: ChatFlags) -> int:
-    """Talk to an agent: each message is a run, with an episode of its own. Ctrl-C stops the answer, Ctrl-D leaves."""
+    """Talk to an agent; each message is a run with an episode of its own.
+
+    Ctrl-C stops the answer, Ctrl-D ends the conversation.
+    """
     _require_terminal(context)
     settings = context.settings
     session = flags.session or f"chat-{settings.ids.ulid().lower()[-8:]}"
@@ -69,6 +72,7 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
 
 
 def _require_terminal(context: CommandContext) -> None:
+    """Raise UsageError if stdin or an output stream is not a terminal."""
     screen = context.screen
     if screen.json or not (screen.out.real_tty and screen.err.real_tty and sys.stdin.isatty()):
         raise UsageError(

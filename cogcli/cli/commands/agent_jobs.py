@@ -1,4 +1,4 @@
-"""`agent jobs ls|run`: what is to be learned from users (docs/reference/user-memory.md#jobs)."""
+"""`agent jobs ls|run`: jobs that learn about users (docs/reference/user-memory.md#jobs)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ls(
     tenant: Annotated[str | None, text("--tenant", "ID", "only this tenant")] = None,
     flags: ListFlags,
 ) -> int:
-    """List jobs of all tenants, the oldest first."""
+    """List the jobs of all tenants, oldest first."""
     rows = agent_jobs.list_jobs(context.settings, tenant, user, all=all)
     context.own["jobs"] = rows
     if not context.json:
@@ -76,17 +76,18 @@ def run(
         text("--model", "ADAPTER[:NAME]", "the language model that answers", default="[model]"),
     ] = None,
 ) -> int:
-    """Work on jobs, the oldest first. Exit code 1 where one failed."""
+    """Run waiting jobs, oldest first. Return exit code 1 if a job failed."""
     worked = agent_jobs.run_jobs(context.settings, model or "", limit=limit)
     rows = [each.to_payload() for each in worked]
     context.own["jobs"] = rows
-    context.answer("".join(f"{visible(_line(row))}\n" for row in rows))
+    context.answer("".join(f"{visible(_job_line(row))}\n" for row in rows))
     if not rows:
         context.note("there is no job")
     return NO if any(row["error"] for row in rows) else OK
 
 
-def _line(row: Json) -> str:
+def _job_line(row: Json) -> str:
+    """Return the line about a finished job: its outcome, and its error or number of proposals."""
     what = f"{row['outcome']} {row['job_id']}: {row['kind']} {row['from_n']}-{row['to_n']} of {row['user_id']}"
     more = row["error"] or count_of(len(row["proposals"]), "proposal")
     return f"{what}, {more}"

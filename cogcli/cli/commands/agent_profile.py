@@ -1,5 +1,6 @@
-"""`agent profile show|export|forget`: what is known of a user, all that is held, and its end
-(docs/reference/user-memory.md#profile)."""
+"""`agent profile show|export|forget`: display, export or delete the stored data of a user
+(docs/reference/user-memory.md#profile).
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def show(
     *,
     tenant: Tenant = None,
 ) -> int:
-    """Show the profile of a user (`default`): each entry with the episodes behind it and who promoted it."""
+    """Display the profile of a user (default: `default`): each entry with its episodes and its
+    approver.
+    """
     found = agent_memory.profile_payload(
         context.settings, tenant or "local", "default" if user is None else user
     )
@@ -66,7 +69,9 @@ def export(
     ] = None,
     tenant: Tenant = None,
 ) -> int:
-    """Write all that is held of a user (`default`): profile, memory, captures, interactions, sessions, jobs."""
+    """Write all stored data of a user (default: `default`): profile, memory, captures,
+    interactions, sessions, jobs.
+    """
     found = agent_memory.export_payload(
         context.settings, tenant or "local", "default" if user is None else user
     )
@@ -94,9 +99,9 @@ def forget(
     ] = False,
     tenant: Tenant = None,
 ) -> int:
-    """Delete all that is held of a user; episodes stay, and those that name the user are listed."""
+    """Delete all stored data of a user. Episodes are kept, and those that name the user are listed."""
     if not yes:
-        raise _unconfirmed(user, tenant)
+        raise _unconfirmed_error(user, tenant)
     found = agent_memory.forget(context.settings, tenant or "local", user)
     context.own["forgotten"] = found
     context.answer(f"{forgotten_line(found)}\n")
@@ -107,7 +112,8 @@ def forget(
     return OK
 
 
-def _unconfirmed(user: str, tenant: str | None) -> UsageError:
+def _unconfirmed_error(user: str, tenant: str | None) -> UsageError:
+    """Return the error for a missing `--yes`."""
     flag, named = tenant_flag(tenant or "local"), quote(user)
     if user.startswith("-"):
         named = f"-- {named}"

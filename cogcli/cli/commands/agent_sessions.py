@@ -29,7 +29,7 @@ SessionId = Annotated[str, argument("SESSION")]
 
 
 class SessionFlags(Flags):
-    """Whose session it is."""
+    """The flags that select the user of a session."""
 
     tenant: str | None = text("--tenant", "ID", "the tenant of the user", default="local")
     user: str | None = text(
@@ -52,7 +52,7 @@ def ls(
     tenant: Annotated[str | None, text("--tenant", "ID", "only users of this tenant")] = None,
     flags: ListFlags,
 ) -> int:
-    """List sessions, the last used first."""
+    """List sessions, most recently used first."""
     rows = agent_sessions.list_sessions(context.settings, tenant, user)
     context.own["sessions"] = rows
     if not context.json:
@@ -73,7 +73,7 @@ def ls(
     exits=(0, 2, 3),
 )
 def show_one(context: CommandContext, session: SessionId, *, flags: SessionFlags) -> int:
-    """Show a session: its messages with the episodes that they belong to, its mode and goal."""
+    """Display a session: its messages with their episodes, its mode and its goal."""
     found = agent_sessions.session_payload(
         context.settings, flags.tenant or "local", flags.user or "default", session
     )
@@ -92,7 +92,7 @@ def show_one(context: CommandContext, session: SessionId, *, flags: SessionFlags
     exits=(0, 2, 3),
 )
 def forget(context: CommandContext, session: SessionId, *, flags: SessionFlags) -> int:
-    """Delete a session and its messages; what was learned from it, and its episodes, stay."""
+    """Delete a session and its messages. Its episodes and the facts learned from it are kept."""
     tenant, user = flags.tenant or "local", flags.user or "default"
     count = agent_sessions.forget_session(context.settings, tenant, user, session)
     context.own["forgotten"] = {

@@ -1,4 +1,6 @@
-"""`bindings activate CAP BINDING`: choose a binding for this host; the answer is the file that records the choice."""
+"""`bindings activate CAP BINDING`: choose a binding for this host, and print the file that records
+the choice.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def activate_binding(
     capability: Annotated[str, argument("CAP", "capabilities")],
     binding: Annotated[str, argument("BINDING", "bindings")],
 ) -> int:
-    """Write `active_bindings.json`, if all checks pass and it names another binding now."""
+    """Write `active_bindings.json` if all checks pass and the choice changes it."""
     done = activate(context.settings, capability, binding)
     context.own["file"] = done.file
     context.own["explanation"] = {

@@ -1,5 +1,6 @@
-"""`completion show` and `completion install`: the script with which a shell asks us for words
-(docs/reference/command-line.md#completion)."""
+"""`completion show` and `completion install`: the completion script of a shell
+(docs/reference/command-line.md#completion).
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def show(context: CommandContext, shell: Shell = None) -> int:
     exits=(0, 2, 3),
 )
 def install(context: CommandContext, shell: Shell = None) -> int:
-    """Write the script into the home directory; answer with its file."""
+    """Write the script into the home directory, and print its path."""
     shell = _require_shell(shell)
     try:
         file = completion.install(shell)
@@ -56,7 +57,9 @@ def install(context: CommandContext, shell: Shell = None) -> int:
 
 
 def _require_shell(shell: str | None) -> str:
-    """The shell that is named, else the one around this process. Raises UsageError."""
+    """Return the named shell, else the shell that started this process. Raise UsageError if it is
+    unknown.
+    """
     found = completion.detect() if shell is None else "powershell" if shell == "pwsh" else shell
     if found in completion.SHELLS:
         return found

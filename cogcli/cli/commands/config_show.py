@@ -1,4 +1,4 @@
-"""`config show [KEY]`: settings, where each comes from, and what each layer of the registry holds."""
+"""`config show [KEY]`: settings with their origins, and the contents of each registry layer."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def show(
         bool, switch("--origin", help="show the origin of each value", panel=OUTPUT)
     ] = False,
 ) -> int:
-    """Show all settings or one; broken lines of configuration files are warnings here."""
+    """Display all settings or one. Invalid lines of configuration files are only warnings here."""
     settings = context.settings
-    rows = _rows(settings)
+    rows = _setting_rows(settings)
     if key is not None:
         if key not in rows:
             hint = suggestion(key, list(rows)) or f"there is {', '.join(rows)}"
@@ -54,11 +54,12 @@ def show(
             "changes": [{"change": what, "name": name} for what, name in changes],
         }
     if not context.json:
-        _answer(context, rows, one=key is not None, origin=origin)
+        _write_settings(context, rows, one=key is not None, origin=origin)
     return OK
 
 
-def _rows(settings: Settings) -> dict[str, tuple[object, str]]:
+def _setting_rows(settings: Settings) -> dict[str, tuple[object, str]]:
+    """Return the value and origin of each setting, by name."""
     rows: dict[str, tuple[object, str]] = {
         name: settings.with_origin(name) for name in KEYS if name != PINS
     }
@@ -77,44 +78,47 @@ def _rows(settings: Settings) -> dict[str, tuple[object, str]]:
     return rows
 
 
-def _answer(
+def _write_settings(
     context: CommandContext, rows: dict[str, tuple[object, str]], *, one: bool, origin: bool
 ) -> None:
+    """Write the settings as lines. For a single setting without `origin` this is its value alone."""
     if one and not origin:
         ((name, (value, _)),) = rows.items()
-        changes = _changes(context) if name == "trust" else []
-        lines = [visible(_text(value)), *changes]
+        changes = _change_lines(context) if name == "trust" else []
+        lines = [visible(_value_text(value)), *changes]
     else:
         lines = _setting_lines(context, rows, origin=origin)
     if origin and not one:
-        lines += ["", *_surfaces(context)]
+        lines += ["", *_layer_lines(context)]
     context.screen.answer("".join(f"{line.rstrip()}\n" for line in lines))
 
 
 def _setting_lines(
     context: CommandContext, rows: dict[str, tuple[object, str]], *, origin: bool
 ) -> list[str]:
-    texts = {name: f"{name} = {visible(_text(value))}" for name, (value, _) in rows.items()}
+    texts = {name: f"{name} = {visible(_value_text(value))}" for name, (value, _) in rows.items()}
     size = max(map(len, texts.values()))
     lines = [
         f"{pad(text, size)}   {visible(rows[name][1])}" if origin else text
         for name, text in texts.items()
     ]
     if "trust" in rows and context.settings.trust.changes:
-        lines += ["", "since it was accepted", *_changes(context)]
+        lines += ["", "since it was accepted", *_change_lines(context)]
     return lines
 
 
-_FOLDERS = ("skills", "capabilities", "bindings", "services", "policies")
+_SPEC_FOLDERS = ("skills", "capabilities", "bindings", "services", "policies")
 
 
-def _surfaces(context: CommandContext) -> list[str]:
-    """What each layer brings, weakest first."""
+def _layer_lines(context: CommandContext) -> list[str]:
+    """Return a line for each registry layer with the kinds of files that it contains, weakest layer
+    first.
+    """
     if context.settings.problems:
         return []
     lines = []
     for layer in context.settings.layers:
-        kinds = [name for name in _FOLDERS if os.path.isdir(os.path.join(layer.root, name))]
+        kinds = [name for name in _SPEC_FOLDERS if os.path.isdir(os.path.join(layer.root, name))]
         host_files = KIND_OF_FILE if layer.host else ()
         kinds += [name for name in host_files if os.path.lexists(os.path.join(layer.root, name))]
         trusted = "trusted" if layer.trusted else "not trusted"
@@ -124,11 +128,11 @@ def _surfaces(context: CommandContext) -> list[str]:
     return ["layers, later wins", *(f"  {line}" for line in lines)]
 
 
-def _changes(context: CommandContext) -> list[str]:
-    """What has changed since the project was trusted, and the command that accepts it."""
+def _change_lines(context: CommandContext) -> list[str]:
+    """Return the changes since the project was trusted, and the command that accepts them."""
     changes = [f"  {what} {visible(name)}" for what, name in context.settings.trust.changes]
     return [*changes, "  accept it: cogcli config trust"] if changes else []
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     return "none" if value in (None, [], (), {}) else plain(value)

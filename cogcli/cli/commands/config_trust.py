@@ -1,4 +1,6 @@
-"""`config trust [DIR]`: accept the present content of each file that decides, or the folder with any content."""
+"""`config trust [DIR]`: trust the current content of a project's files, or its folder with any
+content.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,12 @@ from cogcli.cli.options import (
 from cogcli.cli.prompt import ask, can_ask
 from cogcli.report.humanize import count_of
 
-_MOST_SHOWN: Final = 40
+_MAX_LINES: Final = 40
 """How many lines list files and meanings, so that a screen holds them; `--diff` and `--json` have all."""
 
 
 class TrustFlags(Flags):
-    """What is accepted, and what is shown of a change before."""
+    """The flags that choose what is trusted, and how changes are displayed before."""
 
     folder: bool = switch(
         "--folder",
@@ -61,8 +63,8 @@ def change_trust(
     *,
     flags: TrustFlags,
 ) -> int:
-    """Trust or revoke; the answer is the project's directory."""
-    project = _project(context, project_dir)
+    """Trust a project or revoke its trust, and print its directory."""
+    project = _find_project(context, project_dir)
     if flags.revoke and flags.folder:
         raise wrong_flag("`--folder` trusts, `--revoke` ends trust", "give one of them")
     trusted = not flags.revoke
@@ -83,10 +85,10 @@ def change_trust(
 def _accept(
     context: CommandContext, project: str, project_dir: str | None, flags: TrustFlags
 ) -> tuple[bool, str]:
-    """Accept the present content of the project; return whether that was done, and a line about it. A change is shown
-    before.
+    """Trust the current content of the project, after displaying its changes and a confirmation.
 
-    Raises UsageError `usage.flag` for a change if no user can be asked, EnvironmentRefusal.
+    Return whether it was trusted, and a message. Raise UsageError `usage.flag` if changes need a
+    confirmation and there is no terminal. Raise EnvironmentRefusal.
     """
     look = trust_accept.take_project_snapshot(project, context.environ)
     changes = changes_of(look, context.environ)
@@ -98,7 +100,7 @@ def _accept(
     if changes:
         context.own["changes"] = [change.to_payload() for change in changes]
         where = f" {quote(project_dir)}" if project_dir else ""
-        lines = _lines(changes, f"{where}{context.again}", diff=flags.diff)
+        lines = _summary_lines(changes, f"{where}{context.again}", diff=flags.diff)
         context.screen.notify("".join(f"{line}\n" for line in lines))
         if not flags.yes and not _confirm(context, changes, project_dir):
             return False, "nothing was accepted; the project stays untrusted"
@@ -110,9 +112,12 @@ def _accept(
     )
 
 
-def _lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator[str]:
-    """What has changed since the project was accepted and what it means, the gravest first; with `diff` before that
-    each change in full. The last lines are what a person sees above the question, however many changes there are."""
+def _summary_lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator[str]:
+    """Yield the changes since the project was trusted and their consequences, most severe first.
+
+    With `diff` the full text of each change comes first. The summary comes last and is limited in
+    length, so that it stays visible above the prompt.
+    """
     if diff:
         for change in changes:
             yield from _change_lines(change, [each.text for each in change.consequences])
@@ -120,7 +125,7 @@ def _lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator
         yield ""
     yield f"since it was accepted: {count_of(len(changes), 'change')}"
     entries = _entries(changes)
-    taken = _taken(entries)
+    taken = _count_that_fit(entries)
     shown: dict[int, list[str]] = {}
     for _, number, text in entries[:taken]:
         shown.setdefault(number, []).extend([text] if text else [])
@@ -136,8 +141,10 @@ def _lines(changes: Sequence[FileChange], again: str, *, diff: bool) -> Iterator
 
 
 def _entries(changes: Sequence[FileChange]) -> list[tuple[int, int, str]]:
-    """Severity, number of the change and text of each meaning, the gravest first; a change without any has an empty
-    text."""
+    """Return severity, index of the change and text of each consequence, most severe first.
+
+    A change without consequences has one entry with an empty text.
+    """
     entries = [
         (each.severity, number, each.text)
         for number, change in enumerate(changes)
@@ -151,9 +158,12 @@ def _entries(changes: Sequence[FileChange]) -> list[tuple[int, int, str]]:
     return sorted(entries, key=lambda entry: entry[0])
 
 
-def _taken(entries: Sequence[tuple[int, int, str]]) -> int:
-    """How many entries fit: each meaning takes a line, and the first entry of a change one more."""
-    room, seen = _MOST_SHOWN, set[int]()
+def _count_that_fit(entries: Sequence[tuple[int, int, str]]) -> int:
+    """Return how many entries fit on the screen.
+
+    Each consequence takes a line, and the first entry of a change takes another one for its name.
+    """
+    room, seen = _MAX_LINES, set[int]()
     for taken, (_, number, text) in enumerate(entries):
         room -= (number not in seen) + bool(text)
         if room < 0:
@@ -163,6 +173,7 @@ def _taken(entries: Sequence[tuple[int, int, str]]) -> int:
 
 
 def _change_lines(change: FileChange, meanings: Sequence[str]) -> Iterator[str]:
+    """Yield the name of a change, and its consequences below."""
     yield visible(f"  {change.change} {change.name}")
     yield from (visible(f"    {consequences}") for consequences in meanings)
 
@@ -170,6 +181,7 @@ def _change_lines(change: FileChange, meanings: Sequence[str]) -> Iterator[str]:
 def _confirm(
     context: CommandContext, changes: Sequence[FileChange], project_dir: str | None
 ) -> bool:
+    """Prompt for a confirmation of the changes. Raise UsageError without a terminal."""
     what = count_of(len(changes), "change")
     if not can_ask(context):
         again = (
@@ -184,7 +196,10 @@ def _confirm(
     return ask(context, f"accept {what}? [y/N]") in ("y", "yes")
 
 
-def _project(context: CommandContext, directory: str | None) -> str:
+def _find_project(context: CommandContext, directory: str | None) -> str:
+    """Return the project that contains a directory. Raise UsageError or EnvironmentRefusal
+    `project.none`.
+    """
     if directory is not None and not os.path.isdir(directory):
         raise wrong_value(f"`{directory}` is not a directory")
     project = find_project(context.settings.base if directory is None else directory)

@@ -1,4 +1,6 @@
-"""`context compile|explain|diff`: what a model is given for a request, and why (docs/reference/pack.md#compiler)."""
+"""`context compile|explain|diff`: the context that a model gets for a request, and the reasons for
+its content (docs/reference/pack.md#compiler).
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,10 @@ def compile(
         str | None, text("--pack", "ID[@VERSION]|FILE", "the pack to use", completes="packs")
     ] = None,
 ) -> int:
-    """Compile the context of a request: no model is asked, no episode is written. 4 where the request is refused, 1
-    where policy or tools find no room."""
+    """Compile the context of a request without calling a model or writing an episode.
+
+    Return exit code 4 if the request is refused, 1 if the policy or the tools do not fit.
+    """
     if pack is None or bool(request) is bool(message):
         lacking = "`--pack` is missing" if pack is None else "give a file, or `--message`"
         hint = "cogcli context compile REQUEST.json --pack ID@VERSION"
@@ -89,8 +93,10 @@ def explain(
         text("--why", "NAME", "only this capability, slot.fact, entity, evidence, memory or block"),
     ] = None,
 ) -> int:
-    """Explain the context of a turn from its episode alone: each thing that the turn knew of is in, cut or out, by a
-    stage and for a reason."""
+    """Explain the context of a turn from its episode alone.
+
+    Each item that the turn knew of is in the context, cut or out, with the stage and the reason.
+    """
     found = turn_context(context.settings, episode, turn)
     explained = found.explained(why)
     context.own["context"] = explained
@@ -118,8 +124,9 @@ def diff(
         bool, switch("--exit-code", help="exit 1 if they differ", panel=OUTPUT)
     ] = False,
 ) -> int:
-    """Compare the contexts of two turns: blocks in, out and cut, each with the reason, and what of their origin
-    differs."""
+    """Compare the contexts of two turns: blocks in, out and cut, each with its reason, and the
+    differences of their origins.
+    """
     sides = turn_context(context.settings, first), turn_context(context.settings, second)
     found = difference(sides[0].context, sides[1].context)
     names = f"{sides[0].episode_id}#{sides[0].turn}", f"{sides[1].episode_id}#{sides[1].turn}"

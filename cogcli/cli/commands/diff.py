@@ -1,4 +1,4 @@
-"""`diff [EP EP]`: what is different between two episodes (docs/reference/command-line.md#views)."""
+"""`diff [EP EP]`: the differences between two episodes (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 
@@ -30,18 +30,22 @@ def diff(
         bool, switch("--exit-code", help="exit 1 if they differ", panel=OUTPUT)
     ] = False,
 ) -> int:
-    """Compare the two that are named, or the newest with the one before."""
+    """Compare two named episodes, or the newest with the one before it."""
     if first is not None and second is None:
-        raise _one(context, first)
-    difference = compare(_side(context, first or "@last~1"), _side(context, second or "@last"))
+        raise _single_episode_error(context, first)
+    difference = compare(
+        _read_side(context, first or "@last~1"), _read_side(context, second or "@last")
+    )
     context.own["diff"] = comparison_object(difference)
     out = context.screen.out
     context.answer(lines(difference, out.glyphs, width=out.width))
     return NO if exit_code and not difference.same else OK
 
 
-def _one(context: CommandContext, word: str) -> UsageError:
-    """The error for a single episode, with the comparison that was probably meant: with the newest other one."""
+def _single_episode_error(context: CommandContext, word: str) -> UsageError:
+    """Return the error for a single episode, with the likely intended comparison to the newest
+    other one.
+    """
     from shlex import quote
 
     named = episodes.find(context.settings, word)
@@ -56,7 +60,8 @@ def _one(context: CommandContext, word: str) -> UsageError:
     return UsageError("usage.value", what, found=f"`{word}`", hint=hint, next=(next,))
 
 
-def _side(context: CommandContext, word: str) -> ComparedEpisode:
+def _read_side(context: CommandContext, word: str) -> ComparedEpisode:
+    """Return an episode as one side of the comparison."""
     directory = episodes.find(context.settings, word)
     events = for_reports(iterate_shown_events(directory, context.warn)).events
     return read_side(

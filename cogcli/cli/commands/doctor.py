@@ -1,4 +1,6 @@
-"""`doctor`: one line per check, only problems expand (docs/reference/command-line.md#views)."""
+"""`doctor`: one line per check, with details only for problems
+(docs/reference/command-line.md#views).
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ def doctor(
     ] = False,
     report: Reports,
 ) -> int:
-    """Diagnose and answer."""
+    """Check this machine and project. Return exit code 1 if a check fails."""
     started, wanted = time.monotonic(), parse_reports(report, without=("sarif",))
     diagnosis = diagnose(context.settings, net=net)
     if fix and _repair(context, diagnosis):
@@ -57,7 +59,7 @@ def doctor(
     warnings = [check for check in diagnosis.checks if check.status == "warning"]
     counts = f"{count_of(len(errors), 'error')}, {count_of(len(warnings), 'warning')}."
     sums = f"{diagnosis.summary} {counts}".strip()
-    _answer(context, diagnosis)
+    _write_checks(context, diagnosis)
     out = context.screen.out
     context.answer(f"{sums}\n" if out.width is None else draw_paragraph(out, sums))
     code = OK
@@ -72,7 +74,10 @@ def doctor(
 
 
 def _repair(context: CommandContext, diagnosis: Diagnosis) -> bool:
-    """Report each repair on stderr, then make it; return whether there was any. Raises as the repairs do."""
+    """Report each repair on stderr, then make it. Return whether there was any.
+
+    Raise the errors of the repairs.
+    """
     repairs = find_repairs(context.settings, diagnosis.checks)
     for repair in repairs:
         context.note(f"fix: {repair.words}")
@@ -82,20 +87,21 @@ def _repair(context: CommandContext, diagnosis: Diagnosis) -> bool:
     return bool(repairs)
 
 
-def _answer(context: CommandContext, diagnosis: Diagnosis) -> None:
-    """Write the checks: drawn on a terminal, else a line for each."""
+def _write_checks(context: CommandContext, diagnosis: Diagnosis) -> None:
+    """Write the checks: as a table on a terminal, else one line for each."""
     out = context.screen.out
     head = diagnosis.head.replace(" · ", f" {out.glyphs.dot} ")
     context.answer([[(fit(head, out.width), "bold")]])
     if out.width is None:
         context.answer(_lines(context, diagnosis))
         return
-    groups = {check.group: [_drawn(context, one) for one in diagnosis.checks if one.group == check.group]
+    groups = {check.group: [_drawn_check(context, one) for one in diagnosis.checks if one.group == check.group]
               for check in diagnosis.checks}  # fmt: skip
     context.answer(draw_checks(out, list(groups.items())))
 
 
-def _drawn(context: CommandContext, check: DoctorCheck) -> DrawnCheck:
+def _drawn_check(context: CommandContext, check: DoctorCheck) -> DrawnCheck:
+    """Return a check as drawn on a terminal."""
     word = _SIGNS[check.status]
     sign = (context.screen.out.glyphs.sign(word), style_of(word))
     return DrawnCheck(
@@ -107,7 +113,7 @@ def _drawn(context: CommandContext, check: DoctorCheck) -> DrawnCheck:
 
 
 def _details(check: DoctorCheck) -> list[str]:
-    """What is below the line of a check that found something."""
+    """Return the lines below a check with a finding: its details, then its fixes."""
     if check.status == "ok":
         return []
     fixes = check.fix.split("\n") if check.fix else []
@@ -127,11 +133,13 @@ def _lines(context: CommandContext, diagnosis: Diagnosis) -> list[StyledLine]:
         if check.group != group:
             group = check.group
             lines.append([(group, "bold")])
-        lines += _check(context, check, names, sign)
+        lines += _check_lines(context, check, names, sign)
     return lines
 
 
-def _check(context: CommandContext, check: DoctorCheck, names: int, sign: int) -> list[StyledLine]:
+def _check_lines(
+    context: CommandContext, check: DoctorCheck, names: int, sign: int
+) -> list[StyledLine]:
     out = context.screen.out
     word = _SIGNS[check.status]
     line: StyledLine = [

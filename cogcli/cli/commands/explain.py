@@ -1,4 +1,4 @@
-"""`explain CODE`: what a code means, an example, the cure; offline."""
+"""`explain CODE`: the meaning of a code, an example and a fix, without network."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def explain(
     *,
     list: Annotated[bool, switch("--list", help="every code")] = False,
 ) -> int:
-    """One page, or all codes with what they mean."""
+    """Write the page of a code, or the list of all codes with their meanings."""
     if list:
         meanings = {code: meaning for code, (meaning, _, _) in pages().items()}
         context.own["explanation"] = meanings
@@ -41,13 +41,13 @@ def explain(
 
 
 def _list_lines(meanings: Mapping[str, str]) -> list[StyledLine]:
-    """A line per code, in order."""
+    """Return a line per code, sorted."""
     size = max(map(len, meanings))
     return [[(f"{code:<{size}}  ", ""), (meanings[code], "")] for code in sorted(meanings)]
 
 
 def _page_lines(found: dict[str, object]) -> list[StyledLine]:
-    """The page as lines, which a terminal folds below their texts."""
+    """Return the lines of a page, in which a terminal wraps each text below itself."""
     lines: list[StyledLine] = [
         [(str(found["code"]), "")],
         [],

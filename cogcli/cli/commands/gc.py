@@ -1,4 +1,6 @@
-"""`gc`: remove episodes, never a running, waiting or pinned one (docs/reference/command-line.md#views)."""
+"""`gc`: remove episodes, but never a running, waiting or pinned one
+(docs/reference/command-line.md#views).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")
 
 
 class GcFlags(Flags):
-    """What is to go, and what is to stay."""
+    """The flags that select the episodes to remove, and those to pin or unpin."""
 
     keep: int | None = integer("--keep", "keep the newest N episodes", least=0, most=10**9)
     older_than: str | None = text(
@@ -43,9 +45,9 @@ class GcFlags(Flags):
     exits=(0, 2, 3, 130),
 )
 def sweep(context: CommandContext, *, flags: GcFlags) -> int:
-    """Pin, unpin, or remove the episodes that fit all criteria."""
+    """Pin or unpin episodes, or remove those that match all criteria."""
     if flags.pin or flags.unpin:
-        return _pins(context, flags)
+        return _change_pins(context, flags)
     wanted = gc.parse_criteria(
         context.settings,
         keep=flags.keep,
@@ -64,7 +66,8 @@ def sweep(context: CommandContext, *, flags: GcFlags) -> int:
     )
 
 
-def _pins(context: CommandContext, flags: GcFlags) -> int:
+def _change_pins(context: CommandContext, flags: GcFlags) -> int:
+    """Pin and unpin the named episodes. Raise UsageError for any other flag."""
     if any(
         (
             flags.keep is not None,
@@ -88,31 +91,33 @@ def _pins(context: CommandContext, flags: GcFlags) -> int:
 
 
 def _confirm(context: CommandContext, planned: gc.Sweep, flags: GcFlags) -> bool:
+    """Prompt for a confirmation of the removal. Raise UsageError without a terminal."""
     from cogcli.cli.prompt import ask, can_ask
 
     if not can_ask(context):
-        what = f"`gc` would remove {_amount(planned)}, and there is no terminal to ask on"
+        what = f"`gc` would remove {_amount_text(planned)}, and there is no terminal to ask on"
         hint, again = (
             "--yes confirms in advance; --dry-run only lists",
             _criteria_flags(context, flags),
         )
         next = (f"cogcli gc{again} --dry-run", f"cogcli gc{again} --yes")
         raise UsageError("usage.flag", what, hint=hint, next=next)
-    return ask(context, f"remove {_amount(planned)}? [y/N]") in ("y", "yes")
+    return ask(context, f"remove {_amount_text(planned)}? [y/N]") in ("y", "yes")
 
 
 def _criteria_flags(context: CommandContext, flags: GcFlags) -> str:
-    """The criteria as they were typed."""
+    """Return the typed flags of the criteria, quoted for a shell."""
     given = {"--keep": flags.keep, "--older-than": flags.older_than, "--outcome": flags.outcome}
     typed = (f" {name} {quote(str(value))}" for name, value in given.items() if value is not None)
     return context.again + "".join(typed) + " --expired" * flags.expired
 
 
-def _amount(planned: gc.Sweep) -> str:
+def _amount_text(planned: gc.Sweep) -> str:
     return f"{count_of(len(planned.rows), 'episode')} ({size(planned.bytes)})"
 
 
 def _print_sweep(context: CommandContext, verb: str, done: gc.Sweep, *, dry_run: bool) -> int:
+    """Write the number of removed and kept episodes, and fill the envelope."""
     kept = {reason: done.kept[reason] for reason in gc.KEEP_REASONS if done.kept[reason]}
     context.own["removed"] = {
         "dry_run": dry_run,
@@ -126,5 +131,5 @@ def _print_sweep(context: CommandContext, verb: str, done: gc.Sweep, *, dry_run:
             if kept
             else ""
         )
-        context.screen.answer(f"{verb} {_amount(done)}{rest}\n")
+        context.screen.answer(f"{verb} {_amount_text(done)}{rest}\n")
     return OK

@@ -1,5 +1,6 @@
-"""`graph SKILL|EP`: steps and what they wait for; an episode adds the status of each
-(docs/reference/command-line.md#views)."""
+"""`graph SKILL|EP`: the steps and their dependencies; for an episode with the status of each step
+(docs/reference/command-line.md#views).
+"""
 
 from __future__ import annotations
 
@@ -38,14 +39,14 @@ def graph(
         choice("--format", "WORD", ("text", "mermaid", "dot", "svg"), panel=OUTPUT, default="text"),
     ] = "text",
 ) -> int:
-    """Draw a skill or an episode."""
-    graph = _graph(context, target)
+    """Draw the graph of a skill or an episode."""
+    graph = _read_graph(context, target)
     context.own["graph"] = graph.as_object()
     if context.json:
         return OK
     out = context.screen.out
     if format == "text":
-        context.screen.answer_lines(_text(graph, out.glyphs, out.width))
+        context.screen.answer_lines(_text_lines(graph, out.glyphs, out.width))
     else:
         context.screen.answer(_DRAWINGS[format](graph))
     return OK
@@ -54,8 +55,8 @@ def graph(
 _DRAWINGS = {"dot": drawing.dot, "mermaid": drawing.mermaid, "svg": svg_file}
 
 
-def _text(graph: drawing.GraphView, glyphs: Glyphs, width: int | None) -> list[StyledLine]:
-    """Layers where there is a terminal that has the room, else a line per step."""
+def _text_lines(graph: drawing.GraphView, glyphs: Glyphs, width: int | None) -> list[StyledLine]:
+    """Return the graph in layers if the terminal is wide enough, else with one line per step."""
     drawn = None if width is None else layers(graph, glyphs, width=width)
     return (
         drawing.text(graph, glyphs, width=width)
@@ -64,7 +65,8 @@ def _text(graph: drawing.GraphView, glyphs: Glyphs, width: int | None) -> list[S
     )
 
 
-def _graph(context: CommandContext, word: str) -> drawing.GraphView:
+def _read_graph(context: CommandContext, word: str) -> drawing.GraphView:
+    """Return the graph of a skill or an episode."""
     if is_skill(context, word):
         from cogcli.app.inventory.skill import graph_of
 

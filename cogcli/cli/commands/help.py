@@ -1,4 +1,4 @@
-"""`help [TOPIC]`: a command's help, or a topic."""
+"""`help [TOPIC]`: the help of a command, or a topic."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ def help(
     context: CommandContext, topic: Annotated[list[str], argument("[TOPIC]", "topics")]
 ) -> int:
     """Print the help of a command or topic. Without a name, print the home screen."""
-    text = _text(" ".join(topic))
+    text = _help_of(" ".join(topic))
     context.own["explanation"] = text
     context.answer(text)
     return OK
 
 
-def _text(name: str) -> str:
+def _help_of(name: str) -> str:
+    """Return the help of a command or topic. Raise UsageError for an unknown name."""
     if not name or name == "commands" or name in COMMANDS or verbs(name):
         from cogcli.cli.command_help import commands_text, help_text
 

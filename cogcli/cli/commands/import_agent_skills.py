@@ -1,4 +1,4 @@
-"""`import agent-skills`: from the folders of agent-skills to a project of ours, as text to paste."""
+"""`import agent-skills`: print the settings that make the folders of agent-skills a cogcli project."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ def agent_skills(
     runtime: Annotated[str, argument("RUNTIME")],
     specs: Annotated[str | None, argument("[REGISTRY]")] = None,
 ) -> int:
-    """Print the setup."""
+    """Print the proposed files, variables and commands."""
     setup = propose(context.settings, runtime, specs)
     context.own["setup"] = setup.to_payload()
-    context.answer("".join(f"{line}\n" for line in _lines(setup)))
+    context.answer("".join(f"{line}\n" for line in _setup_lines(setup)))
     return OK
 
 
-def _lines(setup: Setup) -> Iterator[str]:
+def _setup_lines(setup: Setup) -> Iterator[str]:
+    """Yield the lines of the setup, which can be pasted into a shell or file."""
     for name, text in setup.files.items():
         yield f"# {'put into' if name in setup.there else 'write to'} {visible(name)}"
         yield from visible_block(text.rstrip("\n")).split("\n")
@@ -61,7 +62,7 @@ def _lines(setup: Setup) -> Iterator[str]:
 
 
 def _remark_lines(head: str, remarks: list[tuple[str, Remark]]) -> Iterator[str]:
-    """Remarks as comments, so that the whole can be pasted: place and text, then the reason."""
+    """Yield remarks as comment lines: place and text, then the reason."""
     if not remarks:
         return
     yield head

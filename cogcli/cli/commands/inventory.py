@@ -74,12 +74,12 @@ def ls(
     all: Annotated[bool, switch("--all", help="show all on a terminal, not only 100")] = False,
     flags: ListFlags,
 ) -> int:
-    """List the specs of a kind that fit."""
+    """List the specs of a kind that match the flags."""
     view = whole_view(context.settings)
     _warn_of_unreadable(context, view)
     rows = list_specs(view, context.kind, **vars(wanted))
     given = [(f"--{name}", value) for name, value in vars(wanted).items()]
-    return _answer(context, rows, flags, given, whole=all)
+    return _answer_list(context, rows, flags, given, whole=all)
 
 
 def _search_examples(name: str) -> Examples:
@@ -95,11 +95,11 @@ def _search_examples(name: str) -> Examples:
 def search(
     context: CommandContext, words: SearchWords, *, limit: SearchLimit = 10, flags: ListFlags
 ) -> int:
-    """Find specs of a kind by words, the best first."""
+    """Find specs of a kind by words, best match first."""
     view = whole_view(context.settings)
     _warn_of_unreadable(context, view)
     found = search_specs(view, context.kind, words, limit)
-    code = _answer(context, found.rows, flags, [("", " ".join(words))])
+    code = _answer_list(context, found.rows, flags, [("", " ".join(words))])
     if not found.rows:
         context.own["near"] = list(found.near)
         if found.near:
@@ -107,26 +107,26 @@ def search(
     return code
 
 
-_MOST_UNREADABLE: Final = 5
+_MAX_NAMED_FILES: Final = 5
 """Unreadable files that are named; more are counted."""
 
 
 def _warn_of_unreadable(context: CommandContext, view: InventoryView) -> None:
-    """Warn of each file that is not part of the list because it could not be read as a spec."""
+    """Warn of each file that the list omits because it could not be read as a spec."""
     found = unreadable_files(view)
-    for problem in found[:_MOST_UNREADABLE]:
+    for problem in found[:_MAX_NAMED_FILES]:
         place = f"{problem.file}:{problem.line}" if problem.line else problem.file
         warning = EnvironmentRefusal(
             "specs.invalid", visible(f"{place} is left out: {problem.message}")
         )
-        is_last = problem is found[:_MOST_UNREADABLE][-1]
-        if is_last and len(found) > _MOST_UNREADABLE:
-            warning.message += f" (and {len(found) - _MOST_UNREADABLE} more files)"
+        is_last = problem is found[:_MAX_NAMED_FILES][-1]
+        if is_last and len(found) > _MAX_NAMED_FILES:
+            warning.message += f" (and {len(found) - _MAX_NAMED_FILES} more files)"
         warning.next = ("cogcli validate",) if is_last and context.settings.project else ()
         context.warn(warning)
 
 
-def _answer(
+def _answer_list(
     context: CommandContext,
     rows: list[Json],
     flags: ListFlags,
@@ -134,6 +134,7 @@ def _answer(
     *,
     whole: bool = True,
 ) -> int:
+    """Write the list of specs, and a note if it is empty."""
     kind = context.kind
     context.own[kind] = rows
     if not context.json:
@@ -147,13 +148,16 @@ def _answer(
 
 
 def _section(row: Json) -> str:
-    """The heading of the part of a list that a spec belongs to; the user's own specs need none."""
+    """Return the heading above a spec in a list; empty for a spec of the user."""
     return "shipped" if row["layer"] == BUILT_IN else ""
 
 
 def _columns(context: CommandContext, flags: ListFlags, rows: list[Json]) -> list[Column]:
-    """The columns of a kind. On a terminal a sign in front shows whether a spec can be used, and the last column says
-    why not if any cannot; elsewhere both are the last columns."""
+    """Return the columns of a kind of spec.
+
+    On a terminal, the first column is a sign for whether a spec can be used, and the last one is
+    the reason if any spec cannot. Elsewhere both are the last columns.
+    """
     columns = [Column(name, prose=name == "description") for name in _COLUMNS[context.kind]]
     out = context.screen.out
     if out.width is None or flags.format not in (None, "text"):
@@ -181,7 +185,7 @@ def _show_examples(name: str) -> Examples:
 
 @command(examples=_show_examples, exits=(0, 2, 3))
 def show(context: CommandContext, id: SpecId, *, source: Source = False) -> int:
-    """Show the spec, or its file."""
+    """Display a spec, or the text of its file."""
     kind = context.kind
     if source and not context.json:
         context.screen.answer(visible_block(read_source(context.settings, kind, id)))
@@ -207,7 +211,7 @@ def _explain_examples(name: str) -> Examples:
 
 @command(examples=_explain_examples, exits=(0, 2, 3, 4))
 def explain(context: CommandContext, id: SpecId) -> int:
-    """Write the explanation; where nothing can be called, the reason becomes the error of the command."""
+    """Display the explanation. Raise its error if the spec cannot be called."""
     return _explain(context, id)
 
 
@@ -215,7 +219,7 @@ def explain(context: CommandContext, id: SpecId) -> int:
 def explain_capability(
     context: CommandContext, capability: Annotated[str, argument("CAP", "capabilities")]
 ) -> int:
-    """As `explain`, for a capability, whatever the kind."""
+    """Explain a capability, whatever kind the command's group names."""
     return _explain(context, capability)
 
 

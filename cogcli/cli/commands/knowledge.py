@@ -1,4 +1,6 @@
-"""`knowledge import|query|snapshot`: statements with their evidence (docs/reference/pack.md#knowledge)."""
+"""`knowledge import|query|snapshot`: statements with their evidence
+(docs/reference/pack.md#knowledge).
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ Tenant = Annotated[
 def import_file(
     context: CommandContext, file: Annotated[str, argument("FILE|-")], *, tenant: Tenant = None
 ) -> int:
-    """Append statements to the graph of the project."""
+    """Append the statements of a file to the project's graph."""
     data = read_stdin(context.screen, MAX_BYTES) if file == "-" else read_bytes(context, file)
     count, snapshot = import_lines(context.settings, data, file, tenant=tenant or "local")
     context.own["snapshot"] = snapshot._asdict()
@@ -60,7 +62,7 @@ def query(
     ] = None,
     tenant: Tenant = None,
 ) -> int:
-    """Write the edges around an entity, one JSON object a line."""
+    """Write the edges around an entity, one JSON object per line."""
     edges, snapshot = edges_around(
         context.settings, entity, tenant=tenant or "local", hops=hops or 1, at=at or ""
     )
@@ -80,7 +82,7 @@ def query(
     exits=(0, 3),
 )
 def snapshot(context: CommandContext) -> int:
-    """Print the snapshot of the graph."""
+    """Print the id of the graph's current snapshot."""
     found = snapshot_of(context.settings)
     context.own["snapshot"] = found._asdict()
     context.answer(f"{found.ref}\n")

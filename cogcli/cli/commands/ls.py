@@ -48,12 +48,12 @@ def ls(
     ] = None,
     flags: ListFlags,
 ) -> int:
-    """List what fits."""
+    """List the episodes that match the flags."""
     wanted = EpisodeFilter(
         skill=skill,
         outcomes=(outcome,) if outcome else (),
         trace_id=trace_id,
-        tags=tuple(_tag(text) for text in tag),
+        tags=tuple(_parse_tag(text) for text in tag),
         since=parse_age(context.settings, "--since", since),
     )
     found = list_episodes(context.settings, wanted, None if all else limit)
@@ -75,12 +75,13 @@ def ls(
     if context.json:
         return OK
     agents = any(row.pack for row in found)
-    columns = (*_columns(context), *(_OF_AGENTS if agents else ()))
+    columns = (*_columns(context), *(_AGENT_COLUMNS if agents else ()))
     show(context, columns, rows, flags, whole=all or "limit" in context.call.given, for_all="--all")
     return OK
 
 
 def _note_none(context: CommandContext, wanted: Wanted) -> None:
+    """Report on stderr that no episode matches."""
     place = context.settings.display_path(context.settings.runs_dir)
     note_none(
         context,
@@ -92,7 +93,7 @@ def _note_none(context: CommandContext, wanted: Wanted) -> None:
 
 
 def _report_unstarted(context: CommandContext, found: list[EpisodeRow]) -> None:
-    """Say of runs that were stopped before their first event what is to be done; once, however many they are."""
+    """Warn once of all runs that were stopped before their first event, with the commands for them."""
     stubs = [stub for row in found if row.started_at is None and (stub := error_of_unstarted(row))]
     if stubs:
         more = f" (so in {len(stubs)} episodes)" if len(stubs) > 1 else ""
@@ -101,14 +102,14 @@ def _report_unstarted(context: CommandContext, found: list[EpisodeRow]) -> None:
 
 
 def _warn_of_renamed(context: CommandContext, found: list[EpisodeRow]) -> None:
-    """Warn of each folder whose name is the id of another episode."""
+    """Warn of each folder that is named after another episode."""
     for row in found:
         if row.log_id is not None:
             context.warn(renamed_folder_error(row.directory, row.log_id))
 
 
 def _warn_of_altered(context: CommandContext, found: list[EpisodeRow]) -> None:
-    """Warn of the first episode whose files do not agree, and of how many there are."""
+    """Warn of the first episode with inconsistent files, with the number of others."""
     altered = [row for row in found if row.fault]
     if altered:
         warning = altered_error(altered[0].directory, visible(altered[0].fault))
@@ -132,11 +133,12 @@ def _columns(context: CommandContext) -> tuple[Column, ...]:
     )
 
 
-_OF_AGENTS = (Column("decision"), Column("intent"), Column("pack"))
+_AGENT_COLUMNS = (Column("decision"), Column("intent"), Column("pack"))
 """Columns of lists that have runs of agents."""
 
 
-def _tag(text: str) -> tuple[str, str]:
+def _parse_tag(text: str) -> tuple[str, str]:
+    """Return name and value of a `--tag`. Raise UsageError."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise UsageError("usage.value", f"`--tag`: found `{text[:60]}`, expected k=v")

@@ -1,5 +1,6 @@
-"""`memory ls|proposals|promote|reject|recall`: what is kept, what waits, and who decides
-(docs/reference/pack.md#memory-commands)."""
+"""`memory ls|proposals|promote|reject|recall`: display promoted memory and open proposals, and
+decide on proposals (docs/reference/pack.md#memory-commands).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ ProposalId = Annotated[str, argument("ID")]
 
 
 class ScopeFlags(Flags):
-    """Whose memory it is."""
+    """The flags that select the user and the tenant."""
 
     tenant: str | None = text(
         "--tenant", "ID", "the tenant of the memory", default="local, or the pack's"
@@ -32,7 +33,7 @@ class ScopeFlags(Flags):
 
 
 class RecallFlags(ScopeFlags):
-    """What decides whether memory is recalled."""
+    """The flags that decide whether memory is recalled."""
 
     consent: list[str] = choice(
         "--consent",
@@ -50,7 +51,7 @@ class RecallFlags(ScopeFlags):
 
 
 class DecisionFlags(ScopeFlags):
-    """Who decides."""
+    """The flags that name the approver."""
 
     by: str | None = text(
         "--by", "NAME", "the name of the person who decides", SAFETY, default="OS user"
@@ -77,10 +78,12 @@ def ls(
     flags: ListFlags,
     scope: RecallFlags,
 ) -> int:
-    """List promoted memory, the oldest first."""
-    named = _scope(context, scope)
+    """List promoted memory, oldest first, or explain one memory or proposal."""
+    named = _memory_scope(context, scope)
     if why is None:
-        return _list(context, memory.list_proposals(context.settings, named), flags, "memories")
+        return _answer_list(
+            context, memory.list_proposals(context.settings, named), flags, "memories"
+        )
     found = memory.why(context.settings, named, why)
     context.own["memories"] = [found]
     context.answer("".join(f"{line}\n" for line in why_lines(found)))
@@ -104,11 +107,11 @@ def proposals(
     flags: ListFlags,
     scope: ScopeFlags,
 ) -> int:
-    """List the proposals that wait, the oldest first."""
+    """List open proposals, oldest first."""
     states = memory.NOT_PROMOTED if all else ("proposed",)
-    return _list(
+    return _answer_list(
         context,
-        memory.list_proposals(context.settings, _scope(context, scope), states),
+        memory.list_proposals(context.settings, _memory_scope(context, scope), states),
         flags,
         "proposals",
     )
@@ -141,8 +144,8 @@ def promote(
     ],
     flags: DecisionFlags,
 ) -> int:
-    """Promote a proposal; what it contradicts is shown next to it."""
-    named = _scope(context, flags)._replace(consent=tuple(consent))
+    """Promote a proposal, and display the memory that it contradicts."""
+    named = _memory_scope(context, flags)._replace(consent=tuple(consent))
     return _decide(context, named, id, "promoted", by=flags.by)
 
 
@@ -161,9 +164,9 @@ def reject(
     reason: Annotated[str | None, text("--reason", "TEXT", "the reason", SAFETY)] = None,
     flags: DecisionFlags,
 ) -> int:
-    """Reject a proposal, or take back what was promoted: proposed again, it is closed."""
+    """Reject a proposal, or revoke promoted memory. The same proposal is not opened again."""
     return _decide(
-        context, _scope(context, flags), id, "rejected", by=flags.by, reason=reason or ""
+        context, _memory_scope(context, flags), id, "rejected", by=flags.by, reason=reason or ""
     )
 
 
@@ -188,23 +191,24 @@ def recall(
     flags: ListFlags,
     scope: RecallFlags,
 ) -> int:
-    """Search a user's promoted memory as a request does: by words, the nearest first."""
-    found, omitted = memory.recall_memories(context.settings, _scope(context, scope), query)
+    """Search a user's promoted memory by words as a request does, best match first."""
+    found, omitted = memory.recall_memories(context.settings, _memory_scope(context, scope), query)
     context.own["omitted"] = omitted
-    _list(context, found, flags, "memories")
+    _answer_list(context, found, flags, "memories")
     for reason, count in sorted(Counter(each["reason"] for each in omitted).items()):
         context.note(f"left out: {count_of(count, 'memory', 'memories')} ({reason})")
     return OK
 
 
-def _scope(context: CommandContext, flags: ScopeFlags) -> memory.MemoryScope:
+def _memory_scope(context: CommandContext, flags: ScopeFlags) -> memory.MemoryScope:
     consent, pack = getattr(flags, "consent", ()), getattr(flags, "pack", None)
     return memory.scope_of(
         context.settings, tenant=flags.tenant, user=flags.user, consent=consent, pack=pack
     )
 
 
-def _list(context: CommandContext, rows: list[Json], flags: ListFlags, key: str) -> int:
+def _answer_list(context: CommandContext, rows: list[Json], flags: ListFlags, key: str) -> int:
+    """Write memories or proposals as a list, and fill the envelope."""
     context.own[key] = rows
     if not context.json:
         show(
@@ -222,6 +226,7 @@ def _decide(
     by: str | None,
     reason: str = "",
 ) -> int:
+    """Record a decision about a proposal, and display it with the memory that contradicts it."""
     decision = memory.decide(
         context.settings, scope, id, state, by=context.user if by is None else by, reason=reason
     )

@@ -1,5 +1,6 @@
-"""`metrics [EP...]`: how well agents' runs went, and whether their packs' targets are met
-(docs/reference/agent-run.md#metrics)."""
+"""`metrics [EP...]`: figures about runs of agents, compared with the targets of their packs
+(docs/reference/agent-run.md#metrics).
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ def metrics(
     ] = False,
     flags: ListFlags,
 ) -> int:
-    """Measure the named episodes, or all that an agent ran. A ratio over nothing has no value."""
+    """Measure the named episodes, or all runs of agents. A ratio with a denominator of zero has no
+    value.
+    """
     after = parse_age(context.settings, "--since", since)
     query = MetricsQuery(names, pack or "", intent or "", after, strict=check)
     found = collect(context.settings, query, context.warn)
@@ -62,11 +65,11 @@ def metrics(
     if not context.json:
         show(context, _COLUMNS, [each.to_payload() for each in found.measures], flags)
     context.note(count_of(len(found.runs), "run of an agent", "runs of agents"))
-    return _check(context, found) if check else OK
+    return _check_targets(context, found) if check else OK
 
 
-def _check(context: CommandContext, found: MeasuredRuns) -> int:
-    """Report for each target whether it is met; the first that is missed is the error."""
+def _check_targets(context: CommandContext, found: MeasuredRuns) -> int:
+    """Report whether each target is met. The first missed target becomes the error of the command."""
     for each in found.targets:
         context.note(visible(f"{each.status}: {_target_text(each.to_payload())}"))
     if not found.targets:

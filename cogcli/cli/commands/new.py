@@ -1,4 +1,6 @@
-"""`new ...`: files to begin with; the answer is their names (docs/reference/command-line.md#new)."""
+"""`new ...`: write the first version of a project or spec, and print the paths
+(docs/reference/command-line.md#new).
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,9 @@ Force = Annotated[bool, switch("--force", help="replace files that exist", panel
 def project(
     context: CommandContext, name: Annotated[str, argument("NAME")], *, force: Force = False
 ) -> int:
-    """Make a project: settings, a first skill, schemas for editors."""
+    """Create a project with settings, a first skill, and schemas for editors."""
     start = context.call.flags.directory or ""
-    return _report(
+    return _answer_created(
         context, templates.new_project(context.settings, name, start=start, force=force), again=""
     )
 
@@ -47,8 +49,8 @@ def project(
 def pack(
     context: CommandContext, id: Annotated[str, argument("ID")], *, force: Force = False
 ) -> int:
-    """Make a pack."""
-    return _report(context, templates.new_pack(context.settings, id, force=force))
+    """Create a pack."""
+    return _answer_created(context, templates.new_pack(context.settings, id, force=force))
 
 
 @command(
@@ -72,9 +74,9 @@ def skill(
     channel: Channel = "local",
     force: Force = False,
 ) -> int:
-    """Make a skill, or a copy of one."""
+    """Create a skill, or copy one."""
     made = templates.new_skill(context.settings, id, like=like, channel=channel, force=force)
-    return _report(context, made)
+    return _answer_created(context, made)
 
 
 @command(
@@ -88,8 +90,8 @@ def skill(
 def capability(
     context: CommandContext, id: Annotated[str, argument("ID")], *, force: Force = False
 ) -> int:
-    """Make a capability."""
-    return _report(context, templates.new_capability(context.settings, id, force=force))
+    """Create a capability."""
+    return _answer_created(context, templates.new_capability(context.settings, id, force=force))
 
 
 @command(
@@ -128,7 +130,7 @@ def binding(
     channel: Channel = "local",
     force: Force = False,
 ) -> int:
-    """Make capability, binding and service from the document of an API."""
+    """Create capability, binding and service from an API document."""
     if not from_openapi:
         raise wrong_flag(
             "`new binding` needs `--from-openapi FILE`", "by hand: cogcli help formats"
@@ -139,7 +141,7 @@ def binding(
     wanted = api_binding.BindingRequest(
         id, from_openapi, operation, all=all, base_url=base_url, channel=channel, force=force
     )
-    return _report(context, api_binding.new_binding(context.settings, wanted))
+    return _answer_created(context, api_binding.new_binding(context.settings, wanted))
 
 
 @command(
@@ -159,12 +161,14 @@ def scenario(
     *,
     force: Force = False,
 ) -> int:
-    """Make a scenario of a binding."""
-    return _report(context, scenario_file.new_scenario(context.settings, binding, force=force))
+    """Create a scenario of a binding."""
+    return _answer_created(
+        context, scenario_file.new_scenario(context.settings, binding, force=force)
+    )
 
 
-def _report(context: CommandContext, made: NewSpecs, *, again: str | None = None) -> int:
-    """Answer with the files; what to know and the next commands, with the flags `again`, go to stderr."""
+def _answer_created(context: CommandContext, made: NewSpecs, *, again: str | None = None) -> int:
+    """Print the created files. Notes and next commands, with the flags `again`, go to stderr."""
     again = context.again if again is None else again
     context.own["created"] = made.files
     context.answer("".join(f"{visible(file)}\n" for file in made.files))

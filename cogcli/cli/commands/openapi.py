@@ -1,5 +1,9 @@
-"""`openapi verify-bindings`: scenarios against mock servers, or live (docs/reference/protocols.md#scenarios);
-`verify-invoker`, `verify-errors`: the rules of cogcli itself, each provoked (docs/reference/protocols.md#own-rules)."""
+"""`openapi verify-bindings`: run scenarios against mock servers or live services
+(docs/reference/protocols.md#scenarios).
+
+`verify-invoker` and `verify-errors` provoke each rule of cogcli itself
+(docs/reference/protocols.md#own-rules).
+"""
 
 from __future__ import annotations
 
@@ -21,11 +25,11 @@ from cogcli.cli.verdict_screen import details, row, sums
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
 
-_LISTED = 40
+_MAX_LISTED = 40
 
 
 class ScenarioFlags(Flags):
-    """Which scenarios are called, and how."""
+    """The flags that select scenarios and how they are called."""
 
     all: bool = switch("--all", help="every scenario")
     scenario: list[str] = text(
@@ -51,19 +55,21 @@ class ScenarioFlags(Flags):
     exits=(0, 1, 2, 3),
 )
 def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
-    """Verify all scenarios, or the named ones; exit code 1 if one fails."""
+    """Verify all scenarios or the named ones. Return exit code 1 if one fails."""
     settings = context.settings
     wanted = parse_reports(flags.report, without=("sarif",))
     protocol = flags.protocol or "openapi"
     source = scenario_sources.find_scenarios(settings, protocol, flags.scenarios_dir)
-    scenarios = scenario_sources.read_scenarios(settings, source, _names(context, source, flags))
+    scenarios = scenario_sources.read_scenarios(
+        settings, source, _requested_scenarios(context, source, flags)
+    )
     jobs, live = flags.jobs or 4, flags.live
     names = max((cells(scenario.id) for scenario in scenarios), default=0)
     servers = "live services" if live else "mock servers on 127.0.0.1"
     dot = context.screen.out.glyphs.dot
     kind = "shipped scenario" if source.shipped and settings.project else "scenario"
     head = f"{count_of(len(scenarios), kind)} {dot} {servers} {dot} {jobs} at a time"
-    listener = _start(context, head, names)
+    listener = _start_listing(context, head, names)
     verified = openapi_checks.verify_bindings(
         settings, source, scenarios, protocol=protocol, live=live, jobs=jobs, listener=listener
     )
@@ -79,10 +85,13 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     return _conclude(context, verified, wanted, without)
 
 
-def _names(
+def _requested_scenarios(
     context: CommandContext, source: scenario_sources.ScenarioSource, flags: ScenarioFlags
 ) -> list[str] | None:
-    """The named scenarios, None for all. Raises UsageError, with the list, where neither is given."""
+    """Return the named scenarios; None for all.
+
+    Raise UsageError, with the list of scenarios, if neither flag is given.
+    """
     named = flags.scenario
     if flags.all and named:
         raise wrong_flag("`--all` takes no `--scenario`", "leave one of them out")
@@ -92,9 +101,9 @@ def _names(
         return named
     known = scenario_sources.list_names(source)
     where = context.settings.display_path(source.directory)
-    listed = [f"  {name}" for name in known[:_LISTED]]
-    if len(known) > _LISTED:
-        listed.append(f"  and {len(known) - _LISTED} more")
+    listed = [f"  {name}" for name in known[:_MAX_LISTED]]
+    if len(known) > _MAX_LISTED:
+        listed.append(f"  and {len(known) - _MAX_LISTED} more")
     head = f"scenarios in {where}:" if known else f"there are no scenarios in {where}"
     raise wrong_flag("give `--all` or `--scenario FILE`", "\n".join([head, *listed]))
 
@@ -102,17 +111,18 @@ def _names(
 def _summary(
     context: CommandContext, verdicts: Sequence[CheckResult], seconds: float, flags: ScenarioFlags
 ) -> list[StyledLine]:
-    """The failed verdicts in full (with -v all), and the totals."""
+    """Return the failed results in full, with `-v` all of them, and the totals."""
     out = context.screen.out
     lines: list[StyledLine] = []
     for verdict in verdicts:
         if verdict.status == FAILED or (context.verbose and verdict.checks):
-            lines += details(out, verdict, again=_again(context, verdict, flags))
+            lines += details(out, verdict, again=_command_for_one(context, verdict, flags))
     hint = "" if flags.report else "   save: --report junit:PATH"
     return [*lines, [(sums(verdicts, seconds), ""), (hint, "dim")]]
 
 
-def _again(context: CommandContext, verdict: CheckResult, flags: ScenarioFlags) -> str:
+def _command_for_one(context: CommandContext, verdict: CheckResult, flags: ScenarioFlags) -> str:
+    """Return the command that verifies one scenario again."""
     words = ["cogcli", "openapi", "verify-bindings", "-v"]
     for flag, value in (("--protocol", flags.protocol), ("--scenarios-dir", flags.scenarios_dir)):
         if value:
@@ -136,8 +146,8 @@ def _again(context: CommandContext, verdict: CheckResult, flags: ScenarioFlags) 
 def verify_invoker(
     context: CommandContext, *, protocol: Protocol = "openapi", report: Reports
 ) -> int:
-    """Provoke every rule of an invoker; exit code 1 if one fails."""
-    return _provoke(context, list_invoker_rules(protocol or "openapi"), "rule", report)
+    """Provoke each rule of an invoker. Return exit code 1 if one fails."""
+    return _provoke_rules(context, list_invoker_rules(protocol or "openapi"), "rule", report)
 
 
 @command(
@@ -149,24 +159,28 @@ def verify_invoker(
     exits=(0, 1, 2, 3),
 )
 def verify_errors(context: CommandContext, *, report: Reports = ()) -> int:  # type: ignore[assignment]
-    """Provoke every row of the failure model; exit code 1 if one fails."""
-    return _provoke(context, list_failure_rules(), "row", report)
+    """Provoke each row of the failure model. Return exit code 1 if one fails."""
+    return _provoke_rules(context, list_failure_rules(), "row", report)
 
 
-def _provoke(
+def _provoke_rules(
     context: CommandContext, rules: Mapping[str, SelfCheck], noun: str, report: Sequence[str]
 ) -> int:
+    """Provoke each rule, and return the exit code."""
     wanted, out = parse_reports(report, without=("sarif",)), context.screen.out
     head = f"{count_of(len(rules), noun)} {out.glyphs.dot} servers on 127.0.0.1"
-    listener = _start(context, head, max(map(cells, rules), default=0))
+    listener = _start_listing(context, head, max(map(cells, rules), default=0))
     verified = check_rules(rules, listener=listener)
     failed = [line for v in verified.results if v.status == FAILED for line in details(out, v)]
     context.answer([*failed, [(sums(verified.results, verified.seconds), "")]])
     return _conclude(context, verified, wanted)
 
 
-def _start(context: CommandContext, head: str, names: int) -> Callable[[CheckResult], None]:
-    """Write the first line; returns what writes a line for each verdict, names in a column of this width."""
+def _start_listing(context: CommandContext, head: str, names: int) -> Callable[[CheckResult], None]:
+    """Write the first line, and return a listener that writes a line per result.
+
+    Names are in a column of `names` cells.
+    """
     context.answer([[(head, "bold")]])
     return lambda verdict: context.answer([row(context.screen.out, verdict, names)])
 
@@ -177,7 +191,7 @@ def _conclude(
     wanted: RequestedReports,
     without: tuple[str, ...] = (),
 ) -> int:
-    """Fill the envelope, write the reports; returns the exit code."""
+    """Fill the envelope, write the reports, and return the exit code."""
     verdicts, seconds = verified
     context.own["scenarios"] = [verdict.to_payload() for verdict in verdicts]
     failed = [verdict for verdict in verdicts if verdict.status == FAILED]

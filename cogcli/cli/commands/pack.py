@@ -1,5 +1,6 @@
-"""`pack check`, `pack hash`, `pack pin`: is a pack right as a whole, which one is it, and which one does a bare id
-stand for? (docs/reference/pack.md#check)."""
+"""`pack check`, `pack hash`, `pack pin`: check a pack, print its hash, and pin the version that a
+bare id means (docs/reference/pack.md#check).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ PackName = Annotated[str, argument("ID[@VERSION]|FILE", "packs")]
     exits=(0, 1, 2, 3),
 )
 def check(context: CommandContext, pack: PackName) -> int:
-    """Check a pack as a whole."""
+    """Check all parts of a pack."""
     return report_problems(context, check_pack_file(context.settings, pack))
 
 
@@ -39,8 +40,8 @@ def check(context: CommandContext, pack: PackName) -> int:
     ),
     exits=(0, 2, 3),
 )
-def hash_of(context: CommandContext, pack: PackName) -> int:
-    """Print a pack's reference with its hash."""
+def print_hash(context: CommandContext, pack: PackName) -> int:
+    """Print the reference of a pack with its hash."""
     found = read_pack(context.settings, pack)
     context.own["pack"] = {
         "pack_id": found.pack_id,
@@ -69,14 +70,16 @@ def pin(
     ] = None,
     remove: Annotated[bool, switch("--remove", help="remove the pin of this id")] = False,
 ) -> int:
-    """Pin a pack in the project's `cogcli.toml`, with its hash, if `pack check` and `policy test` pass."""
+    """Pin a pack with its hash in the project's `cogcli.toml` if `pack check` and `policy test`
+    pass.
+    """
     if remove:
         if "@" in pack:
             raise wrong_value(
                 f"`--remove` takes an id, found `{pack}`",
                 f"cogcli pack pin {pack.partition('@')[0]} --remove",
             )
-        return _report(context, unpin(context.settings, pack, env))
+        return _report_pin(context, unpin(context.settings, pack, env))
     if pack.endswith((".yaml", ".yml")):
         raise wrong_value(f"a pin is by reference, found `{pack}`", "cogcli pack pin ID@VERSION")
     reference = resolve_pack(context.settings, pack)
@@ -87,11 +90,11 @@ def pin(
     tests = run_tests(found.policy.rules)
     if not all(test.passed for test in tests):
         return report_tests(context, tests)
-    return _report(context, promote(context.settings, found, env))
+    return _report_pin(context, promote(context.settings, found, env))
 
 
-def _report(context: CommandContext, done: Promotion) -> int:
-    """Report what was written, and the command that undoes it."""
+def _report_pin(context: CommandContext, done: Promotion) -> int:
+    """Print the written pin, and the command that undoes it."""
     context.own["pin"] = done._asdict()
     context.answer(visible(done.reference or done.file) + "\n")
     where = f" where COGCLI_ENV is {done.environment}" if done.environment else ""

@@ -1,5 +1,6 @@
-"""`policy check`, `policy test`, `policy eval`: do the rules of a pack say what they should? `policy explain`, `policy
-diff`: why was a call decided so, and would another pack decide otherwise? (docs/reference/pack.md#explain)."""
+"""`policy check|test|eval|explain|diff`: check and test a pack's rules, and explain or compare
+their decisions (docs/reference/pack.md#explain).
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ PackName = Annotated[str, argument("ID[@VERSION]|FILE", "packs")]
     exits=(0, 1, 2, 3),
 )
 def check(context: CommandContext, pack: PackName) -> int:
-    """Check the policy of a pack, and what of it can never decide."""
+    """Check the policy of a pack, including rules that can never decide."""
     return report_problems(context, check_policy(context.settings, pack))
 
 
@@ -56,7 +57,7 @@ def check(context: CommandContext, pack: PackName) -> int:
     exits=(0, 1, 2, 3),
 )
 def test(context: CommandContext, pack: PackName) -> int:
-    """Run the tests next to the rules; each enforced rule needs a match and a no_match."""
+    """Run the tests next to the rules. Each enforced rule needs a `match` and a `no_match`."""
     return report_tests(context, run_tests(read_pack(context.settings, pack).policy.rules))
 
 
@@ -85,7 +86,9 @@ def evaluate(
         str | None, text("--data", "FILE", "the facts of the call that rules read, as JSON or YAML")
     ],
 ) -> int:
-    """What the three checks say of a call: 0 it may be made, 4 it may not, 5 a person decides."""
+    """Evaluate a call by the three checks. Return 0 if it may be made, 4 if not, 5 if a person
+    decides.
+    """
     if capability is None or data is None:
         lacking = "--capability" if capability is None else "--data"
         hint = "cogcli policy eval PACK --capability CAP --data FILE"
@@ -118,7 +121,7 @@ def explain(
         str | None, text("--call", "STEP", "only the calls of this step", completes="steps")
     ] = None,
 ) -> int:
-    """Why each governed call of an episode was decided as it was. Nothing is called."""
+    """Explain the decision about each governed call of an episode. Nothing is called."""
     directory = find_episode(context.settings, episode)
     calls = explain_episode(directory)
     if call is not None:
@@ -133,7 +136,7 @@ def explain(
 
 
 def _calls_of_step(calls: list[Json], step: str) -> list[Json]:
-    """The calls of a step. Raises UsageError `step.unknown` if there are none."""
+    """Return the calls of a step. Raise UsageError `step.unknown` if there are none."""
     found = [each for each in calls if each["step_id"] == step]
     if not found:
         steps = list(dict.fromkeys(each["step_id"] for each in calls))
@@ -168,8 +171,10 @@ def diff(
         text("--over", "EP...", "judge the calls of these episodes again", completes="episodes"),
     ],
 ) -> int:
-    """Compare the policies of two packs, and their verdicts on recorded calls: 1 if a decision changes, or cannot be
-    computed."""
+    """Compare the policies of two packs, and their decisions about recorded calls.
+
+    Return exit code 1 if a decision changes or cannot be computed.
+    """
     if more and not over:
         raise UsageError(
             "usage.flag",
@@ -188,8 +193,8 @@ def diff(
 
 
 def _judge_again(context: CommandContext, names: list[str], before: Pack, after: Pack) -> int:
-    """Show what another pack changes of recorded decisions; returns the exit code."""
-    compared = list(_compared(context, names, before, after))
+    """Display how another pack changes recorded decisions, and return the exit code."""
+    compared = list(_compare_episodes(context, names, before, after))
     done = [each for each in compared if each is not None]
     total, passed_over = sum(each.decisions for each in done), len(compared) - len(done)
     context.own["decisions"] = {
@@ -211,11 +216,15 @@ def _judge_again(context: CommandContext, names: list[str], before: Pack, after:
     return NO if shown else OK
 
 
-def _compared(
+def _compare_episodes(
     context: CommandContext, names: list[str], before: Pack, after: Pack
 ) -> Iterator[EpisodeComparison | None]:
-    """What changes in each episode that is named, once each, of a directory of episodes in all, the oldest first; None
-    for one that is passed over. In a directory that is also one that cannot be read, with a warning."""
+    """Yield the changes of each named episode once; for a directory, of all its episodes, oldest
+    first.
+
+    Yield None for an episode under no version of the pack, and for an episode of a directory that
+    cannot be read. The latter adds a warning.
+    """
     found: dict[Path, bool] = {}
     for name in names:
         place = Path(os.path.realpath(name))

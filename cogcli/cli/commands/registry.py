@@ -1,5 +1,6 @@
-"""`registry contracts|smoke|executability|coverage|stats|catalog`: the registry's own checks
-(docs/reference/command-line.md#registry-checks)."""
+"""`registry contracts|smoke|executability|coverage|stats|catalog`: checks and figures of the
+registry (docs/reference/command-line.md#registry-checks).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from cogcli.report.check_report import CheckReport, MarkdownTable, cell
 from cogcli.report.styled_text import StyledLine
 
 _Capabilities = Annotated[list[str], argument("[CAP|GLOB ...]", "capabilities")]
-_CALLS: Final = (
+_CALL_COLUMNS: Final = (
     Column("capability"),
     Column("calls", right=True),
     Column("failed", right=True),
@@ -49,7 +50,9 @@ def _examples(name: str) -> Examples:
 
 @command(examples=_examples, exits=(0, 1, 2, 3))
 def contracts(context: CommandContext, words: _Capabilities, *, report: Reports) -> int:
-    """Call each capability as its examples say, and with inputs that must be refused; exit code 1 if one fails."""
+    """Call each capability with its examples, and with inputs that it must refuse. Return exit code
+    1 if one fails.
+    """
     wanted = parse_reports(report, without=("sarif",))
     found = checks.check_contracts(context.settings, words)
     return _conclude(context, found.checked, found.seconds, wanted, "contracts")
@@ -57,7 +60,7 @@ def contracts(context: CommandContext, words: _Capabilities, *, report: Reports)
 
 @command(examples=_examples, exits=(0, 1, 2, 3))
 def smoke(context: CommandContext, words: _Capabilities, *, report: Reports) -> int:
-    """Call each capability once; exit code 1 if a call fails."""
+    """Call each capability once. Return exit code 1 if a call fails."""
     wanted = parse_reports(report, without=("sarif",))
     found = checks.check_contracts(context.settings, words, once=True)
     return _conclude(context, found.checked, found.seconds, wanted, "capabilities called")
@@ -70,7 +73,7 @@ def executability(
     *,
     report: Reports,
 ) -> int:
-    """Run each skill that can run here by its cases; exit code 1 if one fails."""
+    """Run the cases of each skill that can run here. Return exit code 1 if one fails."""
     wanted = parse_reports(report, without=("sarif",))
     found = check_skills(context.settings, words)
     return _conclude(context, found.checked, found.seconds, wanted, "skills ran")
@@ -83,7 +86,9 @@ def _conclude(
     wanted: RequestedReports,
     noun: str,
 ) -> int:
-    """Answer with what failed, what is needed, and the line of sums; fill the envelope, write the reports."""
+    """Write failures, needs and totals, fill the envelope, write the reports, and return the exit
+    code.
+    """
     results = [each.result for each in checked]
     failed = [result for result in results if result.status == FAILED]
     lacking = [each for each in checked if each.needs]
@@ -95,7 +100,7 @@ def _conclude(
         "needs": count_first_needs(each.needs for each in lacking),
     }
     line = summary_line(checked, noun)
-    context.answer([*_failures(context, results), *_needs(context, lacking)])
+    context.answer([*_failure_lines(context, results), *_need_lines(context, lacking)])
     context.answer([[(line, "red" if failed else "green")]])
     code = OK
     if failed:
@@ -109,7 +114,7 @@ def _conclude(
         untrusted=sum(each.needs_trust for each in checked),
     )
     return conclude(
-        context, wanted, lambda: _report(context, results, seconds, line), code, refusal
+        context, wanted, lambda: _check_report(context, results, seconds, line), code, refusal
     )
 
 
@@ -118,20 +123,22 @@ def _check_row(checked: SpecResult) -> Json:
     return {**checked.result.to_payload(), "needs": needs}
 
 
-def _report(
+def _check_report(
     context: CommandContext, results: Sequence[CheckResult], seconds: float, line: str
 ) -> CheckReport:
     return check_results_report(context.call.command, results, seconds)._replace(summary=f"{line}.")
 
 
-def _failures(context: CommandContext, results: Sequence[CheckResult]) -> list[StyledLine]:
+def _failure_lines(context: CommandContext, results: Sequence[CheckResult]) -> list[StyledLine]:
     shown = [r for r in results if r.status == FAILED or (context.verbose and r.checks)]
     again = f"cogcli {context.call.command}{context.again}"
     return [line for result in shown for line in details(context.screen.out, result, again=again)]
 
 
-def _needs(context: CommandContext, lacking: Sequence[SpecResult]) -> list[StyledLine]:
-    """A line per kind of need with what has it; with -v one for each with what would help."""
+def _need_lines(context: CommandContext, lacking: Sequence[SpecResult]) -> list[StyledLine]:
+    """Return a line per kind of need with the specs that have it. With `-v` it is a line per spec,
+    with the remedy.
+    """
     lines: list[StyledLine] = []
     for kind, word in KINDS.items():
         own = [each for each in lacking if [*count_first_needs([each.needs])] == [kind]]
@@ -144,7 +151,7 @@ def _needs(context: CommandContext, lacking: Sequence[SpecResult]) -> list[Style
 
 
 def _need_text(checked: SpecResult, kind: str) -> str:
-    """What a spec needs of a kind, and what would help."""
+    """Return the need of a kind that a spec has, and its remedy."""
     need = next(need for need in checked.needs if need.kind == kind)
     cure = f" ({'; '.join(need.cure.split(chr(10)))})" if need.cure else ""
     return f"{checked.result.id} {need.sentence}{cure}"
@@ -152,7 +159,7 @@ def _need_text(checked: SpecResult, kind: str) -> str:
 
 @command(examples=_examples, exits=(0, 2, 3))
 def coverage(context: CommandContext, *, report: Reports) -> int:
-    """Call all examples and run all cases, and report which specs of the registry ran and which did not."""
+    """Call all examples, run all cases, and report which specs of the registry ran."""
     wanted = parse_reports(report, without=("sarif",))
     measured = measure_coverage(context.settings)
     found = context.own["coverage"] = measured.counts
@@ -184,7 +191,7 @@ def coverage(context: CommandContext, *, report: Reports) -> int:
 
 
 def _coverage_line(found: Mapping[str, Json]) -> str:
-    """`86/97 capabilities, 51/62 skills`; what is the user's apart from what is shipped."""
+    """Return `86/97 capabilities, 51/62 skills`, with the user's specs apart from the shipped ones."""
     yours = [
         f"{one['yours']['ran']}/{one['yours']['total']} {kind}"
         for kind, one in found.items()
@@ -202,7 +209,7 @@ def _coverage_line(found: Mapping[str, Json]) -> str:
 
 @command(examples=_examples, exits=(0, 2, 3))
 def stats(context: CommandContext, *, report: Reports) -> int:
-    """Count the specs, and what the kept runs called."""
+    """Count the specs, and the calls in the stored runs."""
     wanted = parse_reports(report, without=("sarif",))
     found = context.own["stats"] = measure_calls(context.settings)
     specs = ", ".join(f"{one['total']} {kind}" for kind, one in found["specs"].items())
@@ -211,15 +218,15 @@ def stats(context: CommandContext, *, report: Reports) -> int:
     line = f"{specs}; {calls} calls in {episodes['read']} episodes"
     line += f", {episodes['unreadable']} cannot be read" if episodes["unreadable"] else ""
     if not context.json and found["calls"]:
-        show(context, _CALLS, found["calls"], ListFlags())
+        show(context, _CALL_COLUMNS, found["calls"], ListFlags())
     context.answer([[(line, "")]])
     header = (
         "| capability | calls | failed | median ms | 95 % ms |",
         "| --- | --- | --- | --- | --- |",
     )
     rows = [
-        f"| {cell(row['capability'])} | {row['calls']} | {row['failed']} | {_number(row['median_ms'])} |"
-        f" {_number(row['p95_ms'])} |"
+        f"| {cell(row['capability'])} | {row['calls']} | {row['failed']} | {_number_text(row['median_ms'])} |"
+        f" {_number_text(row['p95_ms'])} |"
         for row in found["calls"]
     ]
     table = MarkdownTable(header, tuple(rows))
@@ -227,7 +234,7 @@ def stats(context: CommandContext, *, report: Reports) -> int:
     return OK
 
 
-def _number(value: float | None) -> str:
+def _number_text(value: float | None) -> str:
     return "" if value is None else f"{value:g}"
 
 

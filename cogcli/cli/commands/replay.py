@@ -1,4 +1,6 @@
-"""`replay EP`: run again from the log and name the first difference; `--at SEQ` shows the state after that event."""
+"""`replay EP`: run again from the log and report the first difference; `--at SEQ` displays the
+state after that event.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ def replay(
         integer("--at", "print the state after this event", least=0, most=10**9, metavar="SEQ"),
     ] = None,
 ) -> int:
-    """Replay one episode, or with `--at` write its state after one event."""
+    """Replay an episode, or with `--at` write its state after one event."""
     directory = episodes.find(context.settings, episode)
     context.own["episode_id"] = directory.name
     if at is not None:
@@ -61,6 +63,7 @@ def replay(
 
 
 def _show_state_at(context: CommandContext, directory: Path, seq: int) -> int:
+    """Write the state after the event with this `seq`."""
     events = list(iterate_events(directory))
     if not 0 <= seq < len(events):
         raise UsageError(
@@ -87,10 +90,10 @@ def _result_lines(context: CommandContext, result: runs.ReplayResult) -> list[St
     ]
     if difference.step_id:
         lines.append([("  step      ", ""), (visible(difference.step_id), "")])
-    lines.append([("  recorded  ", ""), (_preview(difference.recorded), "")])
-    lines.append([("  replayed  ", ""), (_preview(difference.replayed), "")])
+    lines.append([("  recorded  ", ""), (_value_preview(difference.recorded), "")])
+    lines.append([("  replayed  ", ""), (_value_preview(difference.replayed), "")])
     return lines
 
 
-def _preview(value: object) -> str:
+def _value_preview(value: object) -> str:
     return truncate(visible("nothing" if value is None else dumps(value)), 200)

@@ -1,4 +1,6 @@
-"""`report [EP...]`: episodes as one HTML page for other readers (docs/reference/command-line.md#page)."""
+"""`report [EP...]`: one HTML page about episodes, for readers without cogcli
+(docs/reference/command-line.md#page).
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,10 @@ def report(
         bool, switch("--open", help="open the page in the browser", panel=OUTPUT)
     ] = False,
 ) -> int:
-    """Write one self-contained HTML page about an episode, or a comparison of several; the answer is its path, and on a
-    terminal its size."""
+    """Write one self-contained HTML page about an episode, or a comparison of several.
+
+    The answer is its path, and on a terminal also its size.
+    """
     directories = [episodes.find(context.settings, name) for name in names or ["@last"]]
     if o == "-":
         _require_plain_output(json=context.json, has_flags=open or force)
@@ -62,7 +66,7 @@ def report(
         path = _file_name(o, directories, force=force)
         context.settings.inside(path)
     sources = [read_source(context.settings, directory, context.warn) for directory in directories]
-    page = report_page([source._replace(next=tuple(_next(source))) for source in sources])
+    page = report_page([source._replace(next=tuple(_next_commands(source))) for source in sources])
     context.own["episodes"] = [
         {"episode_id": source.name, "status": source.fault_status or source.status}
         for source in sources
@@ -79,7 +83,7 @@ def report(
 
 
 def _require_plain_output(*, json: bool, has_flags: bool) -> None:
-    """Raise UsageError for flags that exclude a page on stdout."""
+    """Raise UsageError for flags that do not fit a page on stdout."""
     if json:
         raise wrong_flag("`-o -` writes the page to stdout, where `--json` writes", "name a file")
     if has_flags:
@@ -87,7 +91,7 @@ def _require_plain_output(*, json: bool, has_flags: bool) -> None:
 
 
 def _file_name(given: str | None, directories: Sequence[Path], *, force: bool) -> str:
-    """The file to write; checked before anything is read. Raises UsageError."""
+    """Return the path of the page, checked before any episode is read. Raise UsageError."""
     if given == "":
         raise wrong_value("`-o`: an empty word names no file", "is a variable unset?")
     path = given or _default_name(directories)
@@ -101,19 +105,21 @@ def _file_name(given: str | None, directories: Sequence[Path], *, force: bool) -
 
 
 def _is_report(path: str) -> bool:
-    """Whether a file is a page of this command: that name is its own, so that it may write the page again."""
+    """Whether a file is a page of this command, which the command may overwrite under its default
+    name.
+    """
     if os.path.islink(path):
         return False
     try:
-        return read_regular(path, limit=_LARGEST).startswith(_BEGINNING)
+        return read_regular(path, limit=_MAX_BYTES).startswith(_PAGE_START)
     except FileRefused:
         return False
 
 
-_BEGINNING = (
+_PAGE_START = (
     b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-'
 )
-_LARGEST = 64 * 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
 """Bytes of the largest file that is looked into."""
 
 
@@ -124,17 +130,17 @@ def _default_name(directories: Sequence[Path]) -> str:
 
 
 def _write_answer(context: CommandContext, path: str, page: bytes) -> None:
-    """Write the file, and its name to stdout."""
+    """Write the page, and print its path."""
     was_there = os.path.lexists(path)
-    _write(path, page)
+    _write_page(path, page)
     shown = context.settings.display_path(path)
     context.own.update(file=shown, bytes=len(page))
     about = f"  {size(len(page))}{', replaced' if was_there else ''}"
     context.answer(f"{visible(shown)}{about if context.screen.out.tty else ''}\n")
 
 
-def _write(path: str, page: bytes) -> None:
-    """Write the whole file or none. Raises EnvironmentRefusal `env.disk`."""
+def _write_page(path: str, page: bytes) -> None:
+    """Write the whole file or nothing. Raise EnvironmentRefusal `env.disk`."""
     try:
         write_atomic(path, page, mode=0o644)
     except (OSError, ValueError) as error:
@@ -145,9 +151,11 @@ def _write(path: str, page: bytes) -> None:
         ) from error
 
 
-def _next(source: PageSource) -> Iterator[str]:
-    """The commands that continue with the run, or look closer at what failed; as of its last event, so that the page of
-    an episode is always the same."""
+def _next_commands(source: PageSource) -> Iterator[str]:
+    """Yield the commands that continue the run, or inspect its failure.
+
+    They are relative to its last event, so that the page of an episode is always the same.
+    """
     episode = short_episode(source.name) if source.name.startswith("ep_") else quote(source.name)
     shown = TracedEpisode(
         source.fold, source.status, unfinished=source.unfinished, unsealed=source.unsealed,
@@ -160,7 +168,7 @@ def _next(source: PageSource) -> Iterator[str]:
 
 
 def _commands_about_failure(source: PageSource, episode: str) -> Iterator[str]:
-    """The commands that look closer at the step that failed, and try it again."""
+    """Yield the commands that inspect the failed step and repeat it."""
     root = source.fold.root
     step = (root.error.step or "") if root and root.error else ""
     if root is None or step not in root.steps:
@@ -171,8 +179,10 @@ def _commands_about_failure(source: PageSource, episode: str) -> Iterator[str]:
 
 
 def _rerun_flags(root: RunHistory, failed: StepPath) -> str:
-    """The flags of a rerun that keeps what is done: of a loop over items these, else earlier steps; empty where there
-    is nothing to keep."""
+    """Return the flags of a rerun that keeps finished items of a loop, else finished earlier steps.
+
+    Empty if nothing can be kept.
+    """
     own = root.steps.get(failed.root_step)
     if own is None or not (failed.is_step or failed.parent == own.id):
         return ""

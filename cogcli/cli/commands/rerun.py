@@ -64,7 +64,7 @@ def rerun(
     ],
     flags: RerunFlags,
 ) -> int:
-    """Run the skill of an earlier episode again; returns the exit code of the run."""
+    """Run the skill of an earlier episode again, and return the exit code of the run."""
     settings = context.settings
     directory = episodes.find(settings, episode)
     given = read_inputs(context, flags)
@@ -99,7 +99,7 @@ def rerun(
 
 
 def _overrides(flags: RerunFlags) -> Json:
-    """The typed options, which replace those of the earlier run. Raises UsageError."""
+    """Return the typed options, which replace those of the earlier run. Raise UsageError."""
     problems: list[CogcliError] = []
     typed = read_options(flags, problems)
     for problem in problems:
@@ -108,7 +108,7 @@ def _overrides(flags: RerunFlags) -> Json:
 
 
 def _write_reasons(context: CommandContext, reuse: Reuse) -> None:
-    """Write one line per step to stderr: reused, or why it runs."""
+    """Write to stderr, for each step, that it is reused or why it runs."""
     if context.screen.quiet:
         return
     width = max(len(step_id) for step_id in reuse.why)

@@ -1,5 +1,6 @@
-"""`resume EP`: continue an interrupted or paused run, with answers to what it waits for
-(docs/reference/episode.md#doubts, docs/reference/execution.md#approvals)."""
+"""`resume EP`: continue an interrupted or paused run, with answers to its open requests
+(docs/reference/episode.md#doubts, docs/reference/execution.md#approvals).
+"""
 
 from __future__ import annotations
 
@@ -34,13 +35,13 @@ from cogcli.run.doubt_decisions import DoubtAnswer
 from cogcli.run.engine.doubt import CHOICES
 from cogcli.run.resume import ResumeRequest
 
-_RESUMED = ("pending", "interrupted")
-_MOST_NAMED = 5
+_RESUMABLE = ("pending", "interrupted")
+_MAX_LISTED = 5
 _IN_DOUBT = "settle an effect that may have happened: rerun, skip, fail or done (repeatable)"
 
 
 class ResumeFlags(Flags):
-    """The answers to what a run waits for."""
+    """The flags that answer the open requests of a run."""
 
     approve: list[str] = text(
         "--approve", "ID|GATE|CAP", "allow this one action (repeatable)", SAFETY
@@ -95,9 +96,11 @@ def resume(
     *,
     flags: ResumeFlags,
 ) -> int:
-    """Resume an episode; returns the exit code of the run. Without one say which could be."""
+    """Resume an episode and return the exit code of the run. Raise UsageError, with the candidates,
+    without an episode.
+    """
     if episode is None:
-        raise _no_episode(context)
+        raise _missing_episode_error(context)
     directory = episodes.find(context.settings, episode)
     context.warn_of_shared_runs()
     request = ResumeRequest(
@@ -107,7 +110,7 @@ def resume(
         reason=flags.reason or "",
         in_doubt=_doubt_answers(context, flags.in_doubt, flags.output),
         allow_changed_specs=flags.allow_changed_specs,
-        abort=_abort(flags),
+        abort=_wants_abort(flags),
         head=parse_hash(flags.head, "--head") if flags.head else "",
         durability=str(context.settings.value("durability")),
         timeout=flags.timeout,
@@ -127,17 +130,17 @@ def resume(
     return result.exit_code
 
 
-def _no_episode(context: CommandContext) -> UsageError:
-    """The error for no episode: what waits or was interrupted, the newest first."""
+def _missing_episode_error(context: CommandContext) -> UsageError:
+    """Return the error for a missing episode, with the runs that can be resumed, newest first."""
     found = episodes.list_episodes(
-        context.settings, EpisodeFilter(outcomes=_RESUMED), _MOST_NAMED + 1
+        context.settings, EpisodeFilter(outcomes=_RESUMABLE), _MAX_LISTED + 1
     )
-    now, shown = context.settings.clock.now(), found[:_MOST_NAMED]
+    now, shown = context.settings.clock.now(), found[:_MAX_LISTED]
     rows = [
         f"{row.id}  {row.skill}  {row.status}  {fuzzy_time(row.started_at or '', now)}"
         for row in shown
     ]
-    if len(found) > _MOST_NAMED:
+    if len(found) > _MAX_LISTED:
         rows.append("and older ones: cogcli ls --all")
     hint = (
         "\n".join(["these can be resumed:", *rows])
@@ -148,7 +151,8 @@ def _no_episode(context: CommandContext) -> UsageError:
     return UsageError("usage.value", "`resume` needs EP", hint=hint, next=tuple(lines))
 
 
-def _abort(flags: ResumeFlags) -> bool:
+def _wants_abort(flags: ResumeFlags) -> bool:
+    """Whether `--abort` is typed. Raise UsageError for a flag that contradicts it."""
     if not flags.abort:
         return False
     answers = {
@@ -166,11 +170,11 @@ def _abort(flags: ResumeFlags) -> bool:
 def _doubt_answers(
     context: CommandContext, words: Sequence[str], outputs: Sequence[str]
 ) -> tuple[DoubtAnswer, ...]:
-    """The answers of `--in-doubt` and `--output`, which pair by their step, in the order of their words.
+    """Return the answers of `--in-doubt`, each with the `--output` of the same step.
 
-    Without a step both are for the only open call. Raises UsageError.
+    An answer and an output without a step are for the only call in doubt. Raise UsageError.
     """
-    given = _outputs(context, outputs)
+    given = _outputs_by_step(context, outputs)
     answers = []
     for typed in words:
         step, word = parse_step_word(typed, "--in-doubt", CHOICES)
@@ -186,9 +190,12 @@ def _doubt_answers(
     return tuple(answers)
 
 
-def _outputs(context: CommandContext, texts: Sequence[str]) -> dict[str | None, Json]:
-    """The objects of `--output` by their step. A text with `{` or `@` in front is an object, and anything else before
-    `=` is a step."""
+def _outputs_by_step(context: CommandContext, texts: Sequence[str]) -> dict[str | None, Json]:
+    """Return the objects of `--output` by step.
+
+    A text that begins with `{` or `@` is an object without a step; in any other text the step is
+    before `=`. Raise UsageError.
+    """
     found: dict[str | None, Json] = {}
     for value in texts:
         step: str | None = None

@@ -1,6 +1,7 @@
-"""`run SKILL`: check, run, write the outputs to stdout (docs/reference/command-line.md#streams,
-docs/reference/command-line.md#flags, docs/reference/command-line.md#inputs,
-docs/reference/command-line.md#views)."""
+"""`run SKILL`: check a skill, run it, and write its outputs to stdout
+(docs/reference/command-line.md#streams, docs/reference/command-line.md#flags,
+docs/reference/command-line.md#inputs, docs/reference/command-line.md#views).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from cogcli.cli.run_flags import RunFlags
     exits=(0, 1, 2, 3, 4, 5, 6, 70, 130, 143),
 )
 def run(context: CommandContext, skill: Skill, *, flags: RunFlags) -> int:
-    """Run a skill."""
+    """Run a skill, and return the exit code of the run."""
     from cogcli.cli.run_skill import (
         run_skill,
     )  # help and completion of its flags need nothing of a run

@@ -1,4 +1,4 @@
-"""`schema [NAME]`: a JSON Schema, the list of them, or all into a directory."""
+"""`schema [NAME]`: one JSON Schema, the list of their names, or all of them written to a directory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def schema(
     all: Annotated[bool, switch("--all", help="write every schema")] = False,
     o: Annotated[str | None, text("-o", "DIR", "the directory for --all", OUTPUT)] = None,
 ) -> int:
-    """Answer with a schema, with the names, or with the files written."""
+    """Write a schema, the names of all schemas, or the paths of the written files."""
     if all and name is not None:
         raise wrong_flag("`--all` takes no name", "leave one of them out")
     if all:
@@ -50,6 +50,7 @@ def schema(
 
 
 def _write_all(context: CommandContext, folder: str | None) -> int:
+    """Write all schemas to a folder. Raise UsageError or EnvironmentRefusal `env.disk`."""
     if folder is None:
         raise wrong_value("`--all` needs `-o DIR`")
     context.settings.inside(folder)

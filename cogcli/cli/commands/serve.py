@@ -1,5 +1,6 @@
-"""`serve mcp`: offer skills as tools over stdio or HTTP until the client leaves or a signal comes
-(docs/reference/protocols.md#serve)."""
+"""`serve mcp`: offer skills as tools over stdio or HTTP until the client disconnects or a signal
+ends the server (docs/reference/protocols.md#serve).
+"""
 
 from __future__ import annotations
 
@@ -69,25 +70,28 @@ def serve_mcp(
     ] = "underscore",
     flags: ServeFlags,
 ) -> int:  # fmt: skip
-    """Serve until the client disconnects or a signal comes. Everything that can be refused is, before the first
-    frame."""
+    """Serve until the client disconnects or a signal ends the server.
+
+    All errors of the command line and the registry are raised before the first frame.
+    """
     if context.json:
         raise wrong_flag("`--json` is not for a server", "standard output carries its frames")
     _require_sdk()
-    address, token = _address(http, token_file), _token(token_file)
+    address, token = _parse_address(http, token_file), _read_token(token_file)
     if address is not None and not address.is_loopback and not token:
         what = f"`--http {address.url_host}:{address.port}` can be reached by others"
         raise wrong_flag(what, "give --token-file FILE, or listen on 127.0.0.1")
 
-    request = _request(context, flags)
+    request = _run_request(context, flags)
     offer = offer_skills(context.settings, request, list(skill), tool_names)
     _require_known(request, offer)
     warn_of_distrust(context, "skill", "")
-    _quiet_libraries()
+    _silence_libraries()
     return _serve(context, offer, request, address, token)
 
 
 def _require_sdk() -> None:
+    """Raise ServiceResolutionError `env.extra` if the MCP library is not installed."""
     from importlib.util import find_spec
 
     if find_spec("mcp") is None:
@@ -95,7 +99,8 @@ def _require_sdk() -> None:
         raise ServiceResolutionError("env.extra", what, hint="pip install 'cogcli[mcp]'")
 
 
-def _address(text: str | None, token_file: str | None) -> Endpoint | None:
+def _parse_address(text: str | None, token_file: str | None) -> Endpoint | None:
+    """Return the address to listen on; None for stdio. Raise UsageError."""
     if text is None:
         if token_file is not None:
             raise wrong_flag("`--token-file` belongs to `--http`", "give --http [HOST:]PORT")
@@ -107,7 +112,8 @@ def _address(text: str | None, token_file: str | None) -> Endpoint | None:
     return Endpoint((found[1] or "127.0.0.1").strip("[]"), int(found[2]))
 
 
-def _token(path: str | None) -> str:
+def _read_token(path: str | None) -> str:
+    """Return the token in a file; empty without a file. Raise UsageError."""
     if path is None:
         return ""
     from os.path import abspath
@@ -120,7 +126,8 @@ def _token(path: str | None) -> str:
     return token
 
 
-def _request(context: CommandContext, flags: ServeFlags) -> RunRequest:
+def _run_request(context: CommandContext, flags: ServeFlags) -> RunRequest:
+    """Return the run request whose options apply to each call. Raise UsageError."""
     problems: list[CogcliError] = []
     options = options_of(context.settings, read_options(flags, problems))
     for problem in problems:
@@ -129,7 +136,9 @@ def _request(context: CommandContext, flags: ServeFlags) -> RunRequest:
 
 
 def _require_known(request: RunRequest, offer: ToolOffer) -> None:
-    """Raise UsageError for a capability of `--bind` or `--confirm` that no served skill uses: a typo must not pass."""
+    """Raise UsageError if `--bind` or `--confirm` names a capability that no served skill uses: it
+    is probably a typo.
+    """
     known = sorted(
         {id for served in offer.tools.values() for id in served.loaded.catalog.capabilities}
     )
@@ -141,8 +150,10 @@ def _require_known(request: RunRequest, offer: ToolOffer) -> None:
                 raise wrong_value(what, suggestion(name, known) or "leave it out")
 
 
-def _quiet_libraries() -> None:
-    """Drop the log records of libraries: they may hold values, and standard error is for messages to the user."""
+def _silence_libraries() -> None:
+    """Discard the log records of libraries: they may contain values, and stderr is for messages to
+    the user.
+    """
     import logging
 
     logging.getLogger().addHandler(logging.NullHandler())
@@ -155,6 +166,7 @@ def _serve(
     address: Endpoint | None,
     token: str,
 ) -> int:
+    """Serve over stdio or HTTP, and return the exit code."""
     import anyio
 
     from cogcli.app.serving.handlers import ToolHandlers, server_of
@@ -162,13 +174,13 @@ def _serve(
 
     runs = RunPool(context.settings)
     # Next commands hold the relative directories of the flags: they are right only in this directory.
-    server = server_of(ToolHandlers(offer, runs, _listener(context), os.getcwd()))
+    server = server_of(ToolHandlers(offer, runs, _server_listener(context), os.getcwd()))
     if address is None:
         from cogcli.app.serving.stdio_transport import serve_stdio, take_descriptors
 
         pipe = take_descriptors()
         _announce(context, offer, "standard input and output")
-        ended_by = anyio.run(serve_stdio, server, pipe, runs, _signals())
+        ended_by = anyio.run(serve_stdio, server, pipe, runs, _ending_signals())
     else:
         from cogcli.app.serving.http_transport import PATH, http_server, serve_http
 
@@ -177,31 +189,37 @@ def _serve(
         redirect_standard_streams()
         port = listening.getsockname()[1]
         _announce(context, offer, f"http://{address.url_host}:{port}{PATH}")
-        ended_by = anyio.run(serve_http, web, listening, runs, _signals())
+        ended_by = anyio.run(serve_http, web, listening, runs, _ending_signals())
     return ABORTED[ended_by] if ended_by else OK
 
 
-def _signals() -> list[signal.Signals]:
+def _ending_signals() -> list[signal.Signals]:
+    """Return the signals that end the server: all but those that this process ignores."""
     found = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
     return [number for number in found if number and signal.getsignal(number) is not signal.SIG_IGN]
 
 
 def _announce(context: CommandContext, offer: ToolOffer, where: str) -> None:
+    """Report on stderr where skills are served, and how many are left out."""
     out = f"; {count_of(len(offer.left_out), 'other')} cannot run here" if offer.left_out else ""
     context.note(f"serving {count_of(len(offer.tools), 'skill')} on {where}{out}")
 
 
-def _listener(context: CommandContext) -> ServerListener:
+def _server_listener(context: CommandContext) -> ServerListener:
+    """Return the functions that report calls, bugs and errors on stderr."""
     from cogcli.app.serving.handlers import ServerListener
 
-    def called(tool: str, report: Mapping[str, str]) -> None:
+    def report_call(tool: str, report: Mapping[str, str]) -> None:
+        """Report a call of a tool."""
         pairs = "".join(f" {name}={value}" for name, value in report.items() if value)
         context.note(f"{context.settings.clock.now()[:23]}Z tool.called tool={tool}{pairs}")
 
-    def bug(error: BaseException) -> None:
+    def report_exception(error: BaseException) -> None:
+        """Report an unexpected exception."""
         report_bug(context.screen, "serve mcp", error, context)
 
     def error(result: RunResult) -> Json | None:
+        """Return the error of a run for the client."""
         return error_of(result, context.again)
 
-    return ServerListener(called, bug, error)
+    return ServerListener(report_call, report_exception, error)

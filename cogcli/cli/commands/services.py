@@ -38,10 +38,10 @@ def refresh(
         ),
     ] = False,
 ) -> int:
-    """Show the differences; with `--accept` write the lock, or the document."""
+    """Display the differences; with `--accept` write the lock or the document."""
     found = services.refresh(context.settings, service, accept=accept)
     context.own["services"] = [_service_object(found)]
-    context.answer(_lines(found))
+    context.answer(_change_lines(found))
     if not context.json:
         context.note(visible(_summary(found)))
     return NO if found.differences and not found.accepted else OK
@@ -69,8 +69,8 @@ def _service_object(found: RefreshResult) -> Json:
     }
 
 
-def _lines(found: RefreshResult) -> list[StyledLine]:
-    """A line per change: sign, name, changed fields, and whether it breaks calls."""
+def _change_lines(found: RefreshResult) -> list[StyledLine]:
+    """Return a line per change: sign, name, changed fields, and whether it breaks calls."""
     lines: list[StyledLine] = []
     for d in found.differences:
         words = [f"{_MARKS[d.change]} {visible(d.name)}", *map(visible, d.fields)]

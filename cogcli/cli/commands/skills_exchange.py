@@ -1,4 +1,4 @@
-"""`skills export`, `skills import`: skills as folders with a SKILL.md, out and in."""
+"""`skills export` and `skills import`: exchange skills as folders with a SKILL.md."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def export_folders(
     *,
     to: Annotated[str, text("--to", "DIR", "the directory for the folders; required", OUTPUT)] = "",
 ) -> int:
-    """Write the folders; answer with the files."""
+    """Write each skill as a folder, and print the written files."""
     if not to:
-        raise _needs(context, "--to DIR")
-    return _answer(context, export_skills(context.settings, ids, to))
+        raise _missing_flag(context, "--to DIR")
+    return _answer_files(context, export_skills(context.settings, ids, to))
 
 
 @command(
@@ -62,22 +62,24 @@ def import_folder(
         ),
     ] = "",
 ) -> int:
-    """Write the skill; answer with its file."""
+    """Write a skill made from a folder, and print its file."""
     if not capability:
-        raise _needs(context, "--capability CAP")
+        raise _missing_flag(context, "--capability CAP")
     result = import_skill(context.settings, read_folder(folder), capability)
     for warning in result.warnings:
         context.warnings.append({"code": "import.note", "message": warning})
         if not context.screen.quiet:
             context.screen.notify_line([("note", "warning"), (f": {visible(warning)}", "")])
-    return _answer(context, [result.file])
+    return _answer_files(context, [result.file])
 
 
-def _answer(context: CommandContext, files: list[str]) -> int:
+def _answer_files(context: CommandContext, files: list[str]) -> int:
+    """Print the written files, and add them to the envelope."""
     context.own["created"] = files
     context.answer("".join(f"{visible(file)}\n" for file in files))
     return OK
 
 
-def _needs(context: CommandContext, flag: str) -> UsageError:
+def _missing_flag(context: CommandContext, flag: str) -> UsageError:
+    """Return the error for a missing flag."""
     return UsageError("usage.flag", f"`{context.call.command}` needs `{flag}`", expected=flag)

@@ -1,5 +1,6 @@
-"""`state show [EP]`: a summary on a terminal, the file itself in a pipe, one value, or a check
-(docs/reference/command-line.md#paths, docs/reference/episode.md#projection)."""
+"""`state show [EP]`: a summary on a terminal, the file in a pipe, one value, or a check
+(docs/reference/command-line.md#paths, docs/reference/episode.md#projection).
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ from cogcli.report.styled_text import StyledLine
 
 
 class StateFlags(Flags):
-    """Which part of the document is shown, and how."""
+    """The flags that select a part of the document and its format."""
 
     path: str | None = text("--path", "P", "one value: outcomes.actions[0].tool", OUTPUT)
     default: str | None = text(
@@ -60,12 +61,12 @@ class StateFlags(Flags):
     exits=(0, 1, 2, 3),
 )
 def show(context: CommandContext, episode: NewestEpisode = None, *, flags: StateFlags) -> int:
-    """Write the summary, file, value or check result."""
+    """Write the summary, the file, a value, or the result of the check."""
     _refuse_conflicts(flags)
     directory = episodes.find(context.settings, episode)
     context.own["episode_id"] = directory.name
     if flags.check:
-        return _check(context, directory)
+        return _check_document(context, directory)
     row = episodes.read_status(context.settings, directory, context.warn)
     data = None if flags.project else _current_state(row)
     if data is None:
@@ -74,11 +75,13 @@ def show(context: CommandContext, episode: NewestEpisode = None, *, flags: State
     if not flags.project:
         state_document.warn_of_renamed_folder(document, directory, context.warn)
     if flags.path is not None:
-        _value(context, state_document.expand_references(document, directory), flags.path, flags)
+        _write_value(
+            context, state_document.expand_references(document, directory), flags.path, flags
+        )
     elif context.json:
         context.own["state"] = document
     elif context.screen.out.tty and not flags.project:
-        context.screen.answer_lines(_summary(context, document, row))
+        context.screen.answer_lines(_summary_lines(context, document, row))
     else:
         context.screen.answer(data.decode("utf-8", "backslashreplace"))
     if row.shown_status == "altered":
@@ -89,8 +92,11 @@ def show(context: CommandContext, episode: NewestEpisode = None, *, flags: State
 
 
 def _current_state(row: EpisodeRow) -> bytes | None:
-    """The bytes of `state.json` if they are the projection of the log, else None: of a run that is alive or was
-    interrupted, whose document is a snapshot, and if a file was altered."""
+    """Return the bytes of `state.json` if they are the projection of the log, else None.
+
+    They are not if the run is alive or was interrupted (the file is a snapshot), or if a file was
+    altered.
+    """
     has_log = (row.directory / EVENTS).exists()
     if has_log and (row.fault or row.status in ("running", "interrupted")):
         return None
@@ -98,13 +104,17 @@ def _current_state(row: EpisodeRow) -> bytes | None:
 
 
 def _refuse_conflicts(flags: StateFlags) -> None:
+    """Raise UsageError for flags that exclude each other."""
     if flags.check and (flags.project or flags.path is not None):
         raise wrong_flag("`--check` compares the whole file", "leave --path and --project out")
     if flags.default is not None and flags.path is None:
         raise wrong_flag("`--default` belongs to `--path`")
 
 
-def _value(context: CommandContext, document: Json, path: str, flags: StateFlags) -> None:
+def _write_value(context: CommandContext, document: Json, path: str, flags: StateFlags) -> None:
+    """Write the value at a path. Raise UsageError for an invalid path, PathAbsent for a missing
+    one.
+    """
     from cogcli.base.jsonpath import BadPath, PathNotFound, look_up, parse
 
     try:
@@ -114,7 +124,7 @@ def _value(context: CommandContext, document: Json, path: str, flags: StateFlags
         raise wrong_value(what, expected='like outcomes.actions[0].tool or vars["a.b"]') from error
     except PathNotFound as error:
         if flags.default is None:
-            raise _absent(error) from error
+            raise _absent_path_error(error) from error
         value = flags.default
     context.own["value"] = value
     shown = (
@@ -123,7 +133,8 @@ def _value(context: CommandContext, document: Json, path: str, flags: StateFlags
     context.answer((visible_block(shown) if context.screen.out.tty else shown) + "\n")
 
 
-def _absent(error: Any) -> PathAbsent:
+def _absent_path_error(error: Any) -> PathAbsent:
+    """Return the error for a missing path, with similar names."""
     where = f"in `{error.before}`" if error.before else "in state.json"
     kind = "" if error.kind == "object" else f", a {error.kind}"
     what = f"no `{error.segment[:60]}` {where[:200]}{kind}"
@@ -135,7 +146,8 @@ def _absent(error: Any) -> PathAbsent:
     return PathAbsent("path.absent", what, hint=hint)
 
 
-def _check(context: CommandContext, directory: Path) -> int:
+def _check_document(context: CommandContext, directory: Path) -> int:
+    """Compare `state.json` with the projection of the log, and return the exit code."""
     stored = state_document.read_stored_state(directory)
     if stored is not None and state_document.is_foreign(directory):
         return _check_foreign(context, directory)
@@ -151,7 +163,7 @@ def _check(context: CommandContext, directory: Path) -> int:
     if stored is None:
         message = "there is no state.json yet: the run was not finalised"
     else:
-        place = _difference(stored, projected, directory)
+        place = _first_difference(stored, projected, directory)
         message = f"state.json is not what {its_events}: first difference at `{place}`"
     return _report_findings(
         context, [{"code": "state.differs", "file": "state.json", "message": message}]
@@ -159,7 +171,10 @@ def _check(context: CommandContext, directory: Path) -> int:
 
 
 def _check_foreign(context: CommandContext, directory: Path) -> int:
-    """Check a document of another tool, whose bytes may differ from ours: only the findings of `verify` count."""
+    """Check a document of another tool, and return the exit code.
+
+    Its bytes may differ from ours, so only the findings of `verify` make it fail.
+    """
     from cogcli.app.verify_episodes import verify_episode
 
     found = [
@@ -174,7 +189,9 @@ def _check_foreign(context: CommandContext, directory: Path) -> int:
 def _report_findings(
     context: CommandContext, findings: list[dict[str, str]], good: str = ""
 ) -> int:
-    """Write the findings, without any what is `good`; the first one becomes the error of the command."""
+    """Write the findings, or `good` if there are none. The first one becomes the error of the
+    command.
+    """
     context.own["findings"] = findings
     context.answer(
         visible_block("\n".join(finding["message"] for finding in findings) or good) + "\n"
@@ -182,7 +199,8 @@ def _report_findings(
     return context.fail(findings[0]) if findings else OK
 
 
-def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
+def _first_difference(stored: bytes, projected: bytes, directory: Path) -> str:
+    """Return the path of the first difference between two documents."""
     try:
         left = state_document.parse_state(stored, directory)
     except CogcliError:
@@ -191,15 +209,16 @@ def _difference(stored: bytes, projected: bytes, directory: Path) -> str:
     return state_document.first_difference(left, right) or "its bytes, not its values"
 
 
-def _summary(context: CommandContext, document: Json, row: EpisodeRow) -> list[StyledLine]:
+def _summary_lines(context: CommandContext, document: Json, row: EpisodeRow) -> list[StyledLine]:
+    """Return the lines of the summary."""
     glyphs, width = context.screen.out.glyphs, context.screen.out.width or 80
-    state = read_record(_ShownState, document)
-    decision = read_record(_ShownDecision, document.get("x-decision"))
+    state = read_record(_SummarizedState, document)
+    decision = read_record(_DecisionPart, document.get("x-decision"))
     rows = {
-        "episode": _episode(state.episode),
-        "plan": _plan(state.plan),
-        "outcomes": _outcomes(state.outcomes, _status(context, row)),
-        "decision": _decision(decision),
+        "episode": _episode_parts(state.episode),
+        "plan": _plan_parts(state.plan),
+        "outcomes": _outcome_parts(state.outcomes, _displayed_status(context, row)),
+        "decision": _decision_parts(decision),
     }
     texts = {name: f" {glyphs.dot} ".join(parts) for name, parts in rows.items() if parts}
     marks = sorted(state_document.file_marks(row.directory), key=lambda mark: mark.good)
@@ -215,11 +234,15 @@ def _summary(context: CommandContext, document: Json, row: EpisodeRow) -> list[S
 
 
 class _SkillPart(Record):
+    """The skill in `episode` of `state.json`."""
+
     id: object = None
     version: object = None
 
 
 class _EpisodePart(Record):
+    """The member `episode` of `state.json`."""
+
     id: object = None
     skill: _SkillPart | None = None
     seed: object = None
@@ -227,30 +250,36 @@ class _EpisodePart(Record):
 
 
 class _StepPart(Record):
+    """A step in `plan` of `state.json`."""
+
     status: object = None
 
 
 class _PlanPart(Record):
+    """The member `plan` of `state.json`."""
+
     source: object = None
     steps: list[_StepPart]
 
 
 class _OutcomesPart(Record):
+    """The member `outcomes` of `state.json`."""
+
     status: object = None
     actions: list[object]
     outputs: Json
     error: RunError
 
 
-class _ShownState(Record):
-    """What the summary shows of `state.json`, of any tool."""
+class _SummarizedState(Record):
+    """The members of `state.json`, of any tool, that the summary displays."""
 
     episode: _EpisodePart
     plan: _PlanPart
     outcomes: _OutcomesPart
 
 
-class _ShownDecision(Record):
+class _DecisionPart(Record):
     """The member `x-decision` of `state.json`."""
 
     status: object = None
@@ -259,7 +288,7 @@ class _ShownDecision(Record):
     decision_id: object = None
 
 
-def _episode(episode: _EpisodePart) -> list[str]:
+def _episode_parts(episode: _EpisodePart) -> list[str]:
     parts = [short_episode(str(episode.id or ""))]
     if episode.skill is not None and episode.skill.json:
         parts.append(f"{episode.skill.id} {episode.skill.version}")
@@ -269,7 +298,7 @@ def _episode(episode: _EpisodePart) -> list[str]:
     return parts
 
 
-def _decision(decision: _ShownDecision) -> list[str]:
+def _decision_parts(decision: _DecisionPart) -> list[str]:
     words = (
         decision.status,
         decision.status_reason,
@@ -279,7 +308,7 @@ def _decision(decision: _ShownDecision) -> list[str]:
     return [str(word) for word in words if word]
 
 
-def _plan(plan: _PlanPart) -> list[str]:
+def _plan_parts(plan: _PlanPart) -> list[str]:
     statuses = Counter(str(step.status) for step in plan.steps)
     words = ", ".join(f"{count} {status}" for status, count in statuses.items())
     total = count_of(statuses.total(), "step") + (f": {words}" if words else "")
@@ -294,11 +323,11 @@ _UNFINISHED = {
 }
 
 
-def _status(context: CommandContext, row: EpisodeRow) -> str:
+def _displayed_status(context: CommandContext, row: EpisodeRow) -> str:
     return "stalled" if row.is_stalled(context.settings.clock.now()) else row.shown_status
 
 
-def _outcomes(outcomes: _OutcomesPart, status: str) -> list[str]:
+def _outcome_parts(outcomes: _OutcomesPart, status: str) -> list[str]:
     word = _UNFINISHED.get(status) or str(outcomes.status)
     parts = [word, count_of(len(outcomes.actions), "action")]
     if outcomes.outputs:

@@ -1,4 +1,4 @@
-"""`test`: cases next to skills, through the real engine (docs/reference/test-case.md)."""
+"""`test`: run the cases next to skills through the real engine (docs/reference/test-case.md)."""
 
 from __future__ import annotations
 
@@ -68,33 +68,34 @@ def run_tests(
     allow_host: AllowHost,
     report: Reports,
 ) -> int:
-    """Run test cases; exit code 1 if one fails, 3 if one cannot be read."""
+    """Run test cases. Return exit code 1 if one fails, 3 if one cannot be read."""
     if record is not None:
         if words or update or coverage or report:
             raise wrong_flag("`--record` makes a case and runs none", "give it an episode alone")
-        return _record(context, record)
+        return _record_episode(context, record)
     wanted = parse_reports(report, without=("sarif",))
     found = find_cases(context.settings, words)
     hosts = parse_hosts(allow_host)
     if (warning := find_warning(context.settings, found.cases)) is not None:
         context.warn(warning)
-    tested = _run(context, found, jobs, hosts)
+    tested = _run_listed(context, found, jobs, hosts)
     if update:
-        tested = _update(context, found, tested)
-    context.answer(_failures(context, tested.results.results))
+        tested = _accept_outputs(context, found, tested)
+    context.answer(_failure_lines(context, tested.results.results))
     if coverage:
         context.own["coverage"] = tested.coverage.to_payload()
         context.answer(_coverage_lines(context.own["coverage"]))
-    context.answer(_problems(context, found))
+    context.answer(_problem_lines(context, found))
     context.answer(
         [[(sums(*tested.results), ""), ("" if report else "   save: --report junit:PATH", "dim")]]
     )
     return _conclude(context, found, tested, wanted, coverage=coverage)
 
 
-def _run(
+def _run_listed(
     context: CommandContext, found: FoundCases, jobs: int, hosts: tuple[str, ...]
 ) -> CaseResults:
+    """Run the cases, and write a line for each result."""
     out, cases = context.screen.out, found.cases
     skills = len({case.skill_id for case in cases})
     parts = [count_of(len(cases), "case"), count_of(skills, "skill"), f"{jobs} at a time"]
@@ -107,7 +108,8 @@ def _run(
     return run_cases(context.settings, cases, jobs=jobs, listener=listener, allow_hosts=hosts)
 
 
-def _record(context: CommandContext, episode: str) -> int:
+def _record_episode(context: CommandContext, episode: str) -> int:
+    """Write a case made from an episode, and print its path."""
     made = record_case(context.settings, episode)
     context.own["created"] = [made.file]
     context.answer(f"{visible(made.file)}\n")
@@ -120,8 +122,10 @@ def _record(context: CommandContext, episode: str) -> int:
     return OK
 
 
-def _update(context: CommandContext, found: FoundCases, tested: CaseResults) -> CaseResults:
-    """The results with the outputs of failed cases accepted; what changes in their files is shown."""
+def _accept_outputs(context: CommandContext, found: FoundCases, tested: CaseResults) -> CaseResults:
+    """Accept the outputs of failed cases, display the changes of their files, and return the new
+    results.
+    """
     updated = update_cases(context.settings, found.cases, tested)
     context.own["updated"] = list(updated.diffs)
     for diff in updated.diffs:
@@ -129,14 +133,16 @@ def _update(context: CommandContext, found: FoundCases, tested: CaseResults) -> 
     return tested._replace(results=tested.results._replace(results=updated.results))
 
 
-def _failures(context: CommandContext, results: Sequence[CheckResult]) -> list[StyledLine]:
-    """The failed cases in full (with -v all), each with the commands that look at it and repeat it."""
+def _failure_lines(context: CommandContext, results: Sequence[CheckResult]) -> list[StyledLine]:
+    """Return the failed cases in full, with `-v` all of them, each with the commands that inspect
+    and repeat it.
+    """
     lines: list[StyledLine] = []
     for result in results:
         if result.status == FAILED or (context.verbose and result.checks):
             again = f"cogcli test {quote(result.id)} -v{context.again}"
             more = {
-                "case": _place(result),
+                "case": _display_place(result),
                 "look": f"cogcli trace {quote(result.episode)}" if result.episode else "",
             }
             lines += details(
@@ -145,13 +151,14 @@ def _failures(context: CommandContext, results: Sequence[CheckResult]) -> list[S
     return lines
 
 
-def _place(result: CheckResult) -> str:
-    """The file of a case, at the line that its first failed check is about."""
+def _display_place(result: CheckResult) -> str:
+    """Return the file of a case, with the line and column of its first failed check."""
     frame = result.frame
     return f"{result.file}:{frame.line}:{frame.column}" if frame else result.file
 
 
-def _problems(context: CommandContext, found: FoundCases) -> list[StyledLine]:
+def _problem_lines(context: CommandContext, found: FoundCases) -> list[StyledLine]:
+    """Return the problems of files that could not be read."""
     width = context.screen.out.width
     return [
         line
@@ -161,7 +168,7 @@ def _problems(context: CommandContext, found: FoundCases) -> list[StyledLine]:
 
 
 def _coverage_lines(entries: Sequence[dict[str, object]]) -> list[StyledLine]:
-    """A line per skill, then what of it no case reached."""
+    """Return a line per skill, and below it the parts that no case reached."""
     lines: list[StyledLine] = [[("coverage", "bold")]]
     names = max((cells(str(entry["skill"])) for entry in entries), default=0)
     for entry in entries:
@@ -181,7 +188,7 @@ def _conclude(
     *,
     coverage: bool,
 ) -> int:
-    """Fill the envelope, write the reports; returns the exit code."""
+    """Fill the envelope, write the reports, and return the exit code."""
     results, seconds = tested.results
     context.own["tests"] = [result.to_payload() for result in results]
     failed = [result for result in results if result.status == FAILED]

@@ -12,7 +12,7 @@ from cogcli.cli.options import argument, command, wrong_flag
 from cogcli.cli.run_flags import EXPORTED, RunFlags, TraceFlags
 from cogcli.declarations.options import OPTIONS
 
-_OF_EPISODES = ("why", "follow", "step", "o", "push")
+_EPISODE_FLAGS = ("why", "follow", "step", "o", "push")
 
 
 @command(
@@ -30,17 +30,17 @@ def trace(
     flags: TraceFlags,
     run: RunFlags,
 ) -> int:
-    """Inspect an episode, or run a skill."""
+    """Inspect an episode, or run a skill and display its trace."""
     if target is not None and is_skill(context, target):
         from cogcli.cli.run_skill import trace_run
 
-        _refuse(context, _OF_EPISODES, "`trace EP`", "run it, then look at the episode")
+        _refuse_flags(context, _EPISODE_FLAGS, "`trace EP`", "run it, then look at the episode")
         if flags.format in EXPORTED:
             what = f"`--format {flags.format}` belongs to `trace EP`"
             raise wrong_flag(what, "run it, then export the episode")
         return trace_run(context, target, flags, run)
     names = (name for name, _, _ in RunFlags.declared() if name != "trace_id")
-    _refuse(context, names, "`trace SKILL`", "an episode that exists is only looked at")
+    _refuse_flags(context, names, "`trace SKILL`", "an episode that exists is only looked at")
     from cogcli.cli.trace_episode import find_episode, inspect
 
     directory, note = find_episode(context, target, run.options.get("trace_id"))
@@ -50,6 +50,7 @@ def trace(
 
 
 def _push(context: CommandContext, directory: Path, url: str) -> int:
+    """Send the trace of an episode to a URL."""
     from cogcli.app.trace_push import push_trace
 
     push_trace(context.settings, directory, url)
@@ -57,13 +58,15 @@ def _push(context: CommandContext, directory: Path, url: str) -> int:
     return 0
 
 
-def _refuse(context: CommandContext, names: Iterable[str], owner: str, hint: str) -> None:
+def _refuse_flags(context: CommandContext, names: Iterable[str], owner: str, hint: str) -> None:
+    """Raise UsageError if a flag of the other use is typed."""
     for name in names:
         if name in context.call.given:
-            raise wrong_flag(f"`{_spelled(name)}` belongs to {owner}", hint)
+            raise wrong_flag(f"`{_flag_spelling(name)}` belongs to {owner}", hint)
 
 
-def _spelled(name: str) -> str:
+def _flag_spelling(name: str) -> str:
+    """Return the spelling of a flag."""
     if name in OPTIONS:
         return OPTIONS[name].flag
     return f"-{name}" if len(name) == 1 else f"--{name.replace('_', '-')}"

@@ -1,5 +1,6 @@
-"""`validate`: problems are the answer, exit 1 if there is an error (docs/reference/command-line.md#errors,
-docs/reference/command-line.md#reports)."""
+"""`validate`: the problems of spec files; exit code 1 if there is an error
+(docs/reference/command-line.md#errors, docs/reference/command-line.md#reports).
+"""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
 
 _STDIN = "<stdin>"
-_LARGEST = 256 * 1024
-_ROUNDS = 5
+_MAX_BYTES = 256 * 1024
+_MAX_ROUNDS = 5
 """How often --fix looks again: a file that can be read shows more."""
 _REPORT = "also write junit, sarif, json, md; github: annotations on stderr (repeatable)"
 FORMATS = ("text", "concise", "github", "jsonl")
@@ -82,13 +83,13 @@ def validate(
         str | None, text("--stdin-filename", "FILE", "the file name of the text that `-` reads")
     ] = None,
 ) -> int:
-    """Check all, or the paths given."""
+    """Check all specs, or those at the given paths."""
     wanted = parse_reports(report)
     if watch and (context.json or report or "-" in words):
         raise wrong_flag(
             "`--watch` checks again and again, for a person", "leave --json, --report and `-` out"
         )
-    paths, contents = _paths(context, words, stdin_filename)
+    paths, contents = _paths_and_contents(context, words, stdin_filename)
     if fix and contents:
         raise wrong_flag("`--fix` changes files, and `-` is not a file", "name the file")
     run = _Validation(context, paths, contents, format=format, strict=strict, fix=fix)
@@ -105,7 +106,7 @@ def validate(
 
 
 class _Validation:
-    """A check with its answer, which can be done again."""
+    """A repeatable check of the same paths, with the same flags."""
 
     def __init__(
         self,
@@ -125,12 +126,12 @@ class _Validation:
         self._fix = fix
 
     def once(self) -> int:
-        """Check and answer; returns the exit code."""
+        """Check, write the problems, and return the exit code."""
         context, settings = self._context, self._context.settings
         checked = registry_check.validate(settings, self._paths, contents=self._contents)
         fixes = [] if self._contents else find_fixes(settings, checked)
         written: list[FileFix] = []
-        for _ in range(_ROUNDS if self._fix else 0):
+        for _ in range(_MAX_ROUNDS if self._fix else 0):
             if not fixes:
                 break
             written += fixes
@@ -138,17 +139,19 @@ class _Validation:
             checked = registry_check.validate(settings, self._paths)
             fixes = find_fixes(settings, checked)
         if written:
-            _tell_written(context, written)
+            _report_fixes(context, written)
         fixable = frozenset(problem for each in fixes for problem in each.problems)
         code = _fill_envelope(context, checked, fixable, strict=self._strict)
         self._checked, self._sources = checked, Sources(context.base, self._contents)
         if not context.json:
-            _answer(context, checked, fixable, self._sources, self._format)
+            _answer_problems(context, checked, fixable, self._sources, self._format)
         return code
 
     @property
     def refusal(self) -> CogcliError | None:
-        """The error of a check in which there was nothing of the user's to check; None where there was."""
+        """The error of a check that found nothing of the user's own to check; None if it checked
+        something.
+        """
         if self._contents or (self._paths and self._checked.files) or not self._checked.is_empty:
             return None
         empty = (
@@ -159,7 +162,7 @@ class _Validation:
         )
 
     def report(self) -> CheckReport:
-        """What was found, for reports."""
+        """Return the problems for report files."""
         return registry_report(self._checked, strict=self._strict, end_of=self._sources.end)
 
     def watch(self) -> NoReturn:
@@ -186,10 +189,10 @@ _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 """Empties a terminal."""
 
 
-def _paths(
+def _paths_and_contents(
     context: CommandContext, words: Sequence[str], name: str | None
 ) -> tuple[list[str], dict[str, bytes]]:
-    """The paths to check, stdin under the name it stands for."""
+    """Return the paths to check, with the content of stdin under its file name."""
     if "-" not in words:
         if name is not None:
             raise wrong_flag("`--stdin-filename` names what `-` reads", "add `-`")
@@ -198,12 +201,12 @@ def _paths(
         raise wrong_value("stdin can be read only once", "keep one `-`")
     name = (name or _STDIN).replace("\\", "/").removeprefix("./")
     return [name if word == "-" else word for word in words], {
-        name: read_stdin(context.screen, _LARGEST)
+        name: read_stdin(context.screen, _MAX_BYTES)
     }
 
 
-def _tell_written(context: CommandContext, fixes: Sequence[FileFix]) -> None:
-    """Show on stderr what was written."""
+def _report_fixes(context: CommandContext, fixes: Sequence[FileFix]) -> None:
+    """Display the written fixes on stderr."""
     counts: Counter[str] = Counter()
     for fix in fixes:
         counts[fix.file] += fix.fixed
@@ -216,7 +219,7 @@ def _tell_written(context: CommandContext, fixes: Sequence[FileFix]) -> None:
 def _fill_envelope(
     context: CommandContext, checked: RegistryCheck, fixable: frozenset[Problem], *, strict: bool
 ) -> int:
-    """Fill the envelope; returns the exit code."""
+    """Fill the envelope, and return the exit code."""
     failing = checked.failing_problems(strict=strict)
     context.own["problems"] = [
         {**problem.to_payload(), "fixable": problem in fixable} for problem in checked.problems
@@ -226,22 +229,23 @@ def _fill_envelope(
     return context.fail(failing[0].to_payload()) if failing else OK
 
 
-def _answer(
+def _answer_problems(
     context: CommandContext,
     checked: RegistryCheck,
     fixable: frozenset[Problem],
     sources: Sources,
     format: str,
 ) -> None:
+    """Write the problems in a format of `--format`."""
     width = context.screen.out.width
     if format == "text":
-        hidden = _hidden(context, checked)
+        hidden = _hidden_warnings(context, checked)
         for problem in (each for each in checked.problems if each not in hidden):
             lines = problem_lines(
                 problem, width=width, as_error=False, sources=sources, fixable=problem in fixable
             )
             context.answer([*lines, [("", "")]])
-        context.answer(_sums(checked, len(fixable), width, hidden=bool(hidden)))
+        context.answer(_total_lines(checked, len(fixable), width, hidden=bool(hidden)))
         if checked.unusable:
             what = count_of(checked.unusable, "shipped file")
             context.note(
@@ -257,16 +261,20 @@ def _answer(
             context.answer(f"{line}\n")
 
 
-def _hidden(context: CommandContext, checked: RegistryCheck) -> frozenset[Problem]:
-    """Warnings of shipped files, as of extras that are not installed: counted, and shown in full with `-v`."""
+def _hidden_warnings(context: CommandContext, checked: RegistryCheck) -> frozenset[Problem]:
+    """Return the warnings of shipped files, which are displayed only with `-v`.
+
+    An extra that is not installed causes many of them. They are counted in any case.
+    """
     if context.verbose:
         return frozenset()
     return frozenset(p for p in checked.problems if p.severity != "E" and p.file in checked.shipped)
 
 
-def _sums(
+def _total_lines(
     checked: RegistryCheck, fixable: int, width: int | None, *, hidden: bool
 ) -> list[StyledLine]:
+    """Return the lines with the totals."""
     words = ", ".join(
         count_of(count, "capability" if kind == "capabilities" else kind[:-1], kind)
         for kind, count in checked.own_counts.items()

@@ -1,4 +1,6 @@
-"""`verify [EP...]`: findings with file and line; an unfinished episode is reported, but no failure."""
+"""`verify [EP...]`: findings with file and line; an unfinished episode is reported, but is not a
+failure.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ from cogcli.report.styled_text import Glyphs, StyledLine, style_of
 from cogcli.report.unfinished_runs import unfinished_state
 
 _REPAIR = "first finish an unsealed run, and move a damaged last line away"
-_PARTLY = ("checkpoint.partial", "signature.partial")
-_UNCHECKED = ("signature.unknown", "signature.unchecked")
+_PARTIAL_CODES = ("checkpoint.partial", "signature.partial")
+_UNCHECKED_CODES = ("signature.unknown", "signature.unchecked")
 _SIGNS = {"error": "failed", "warning": "warning", "info": "skipped"}
 """By severity: the status whose sign and colour a finding gets."""
 _ANCHOR = "with --all: find episodes that were deleted, shortened or replaced since `verify --heads` wrote FILE"
@@ -82,7 +84,7 @@ def verify(
         ),
     ],
 ) -> int:
-    """Verify the named episodes, all, or the newest."""
+    """Verify the named episodes, all of them, or the newest."""
     started = time.monotonic()
     wanted = parse_reports(report, without=("sarif", "github"))
     if heads:
@@ -127,16 +129,16 @@ def _require_alone(*given: object) -> None:
 
 
 def _show_result(context: CommandContext, result: VerifyResult, *, is_only: bool) -> None:
-    """Write what was found in an episode; with `-q` only what is wrong."""
+    """Write the findings of an episode; with `-q` only for a failed one."""
     if not context.screen.quiet or result.errors or not result.level:
-        context.answer(_lines(result, context.screen.out.glyphs))
+        context.answer(_result_lines(result, context.screen.out.glyphs))
     if is_only and not context.json and not context.screen.quiet:
         for line in next_lines(result.next):
             context.screen.notify_line(line)
 
 
 def _next_commands(context: CommandContext, result: VerifyResult) -> list[str]:
-    """The commands that finish a run that is not sealed; empty for a sealed episode, and for an altered one."""
+    """Return the commands that finish an unsealed run; empty for a sealed or altered episode."""
     directory = result.directory
     if directory is None or not result.is_unsealed:
         return []
@@ -157,8 +159,8 @@ def _next_commands(context: CommandContext, result: VerifyResult) -> list[str]:
     return next_commands(context, shown)
 
 
-def _lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
-    """A heading, a line per finding, and the level that is proven."""
+def _result_lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
+    """Return a heading, a line per finding, and the proven level."""
     if not result.level:
         return [
             [(glyphs.sign("failed"), "red"), (f" {visible(result.findings[0]['message'])}", "")]
@@ -167,7 +169,10 @@ def _lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
     warned = doubtful or any(finding["severity"] == "warning" for finding in result.findings)
     status = "failed" if result.errors else "warning" if warned else "done"
     lines: list[StyledLine] = [
-        [(f"{glyphs.sign(status)} ", style_of(status)), (f"{result.name}  {_summary(result)}", "")]
+        [
+            (f"{glyphs.sign(status)} ", style_of(status)),
+            (f"{result.name}  {_summary_text(result)}", ""),
+        ]
     ]
     for finding in result.findings:
         word = _SIGNS[finding["severity"]]
@@ -183,16 +188,17 @@ def _lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
     return lines
 
 
-def _summary(result: VerifyResult) -> str:
+def _summary_text(result: VerifyResult) -> str:
+    """Return the result of an episode in a few words."""
     if result.errors:
         text = count_of(len(result.errors), "finding")
     elif result.level in VOUCHED:
         text = "nothing altered"
     elif result.level == "unvouched":
         text = "nothing vouches for it"
-    elif any(finding["code"] in _PARTLY for finding in result.findings):
+    elif any(finding["code"] in _PARTIAL_CODES for finding in result.findings):
         text = "consistent, vouched for in part"
-    elif any(finding["code"] in _UNCHECKED for finding in result.findings):
+    elif any(finding["code"] in _UNCHECKED_CODES for finding in result.findings):
         text = "consistent, its signature was not checked"
     else:
         text = "consistent, unsigned"
@@ -202,7 +208,7 @@ def _summary(result: VerifyResult) -> str:
 
 
 def _print_heads(context: CommandContext) -> int:
-    """Print the head of every episode: the lines of an anchor file."""
+    """Print the head of each episode: the lines of an anchor file."""
     store = episodes.store_of(context.settings)
     unread: list[CogcliError] = []
     found = list(read_heads([store.runs_dir / name for name in store.ids()], unread.append))
@@ -216,7 +222,7 @@ def _print_heads(context: CommandContext) -> int:
 
 
 def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> int:
-    """Fill the envelope; returns the exit code."""
+    """Fill the envelope, and return the exit code."""
     context.own["findings"] = [finding for one in results for finding in one.findings]
     context.own["episodes"] = [_episode_row(one) for one in results]
     if len(results) == 1:
@@ -228,7 +234,7 @@ def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> 
 
 
 def _error_members(finding: Json) -> Json:
-    """The members of a finding that the error of the envelope has."""
+    """Return the members of a finding that the error of the envelope contains."""
     places = [name for name in ("file", "line") if finding.get(name)]
     return {name: finding[name] for name in ("code", "message", *places)}
 
@@ -243,6 +249,7 @@ def _episode_row(result: VerifyResult) -> Json:
 
 
 def _directories(context: CommandContext, names: Sequence[str], *, all: bool) -> list[Path]:
+    """Return the directories of the episodes to verify. Raise UsageError."""
     settings = context.settings
     if all and names:
         raise wrong_flag("`--all` takes no episode", "leave one of them out")
