@@ -20,20 +20,25 @@ _ENDING = ("SIGINT", "SIGBREAK", "SIGTERM", "SIGHUP")
 
 
 def start() -> int:
-    """Run the command line of this process, and end the process. Returns the exit code where it cannot end at once."""
+    """Run the command line of this process, and end the process.
+
+    Return the exit code if the interpreter has to end it.
+    """
     gc.disable()
     if sys.getfilesystemencoding() == "ascii":
         # Arguments, names of files and streams would be ASCII: in the C locale they are UTF-8 here.
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606
     if sys.path and sys.path[0] == os.path.dirname(sys.argv[0]):
         del sys.path[0]  # where the script lies; every import would look there first
-    return _end(main())
+    return _end_process(main())
 
 
-def _end(code: int) -> int:
-    """End the process with what is left to do at its end, but without taking down what the system takes anyway.
+def _end_process(code: int) -> int:
+    """End the process after the exit functions and a flush, without the cleanup of memory that the
+    system does anyway.
 
-    Returns the code where threads are left, or a stream is: the interpreter waits for those.
+    Return the code instead if other threads run or a stream cannot be flushed: then the interpreter
+    ends the process.
     """
     import atexit
 
@@ -51,11 +56,11 @@ def _end(code: int) -> int:
 
 
 def main() -> int:
-    """Run the command line of this process; the result is the exit code."""
+    """Run the command line of this process, and return the exit code."""
     argv = sys.argv[1:]
     for number in (getattr(_signal, name) for name in _ENDING if hasattr(_signal, name)):
         if _signal.getsignal(number) in (_signal.SIG_DFL, _signal.default_int_handler):
-            _signal.signal(number, _leave)
+            _signal.signal(number, _exit_on_signal)
     if argv == ["--version"]:
         return _print_version(__version__)
     if "PYTHONPATH" in os.environ:
@@ -78,7 +83,8 @@ _OUT_OF_MEMORY = b"""error[internal]: out of memory
 """
 
 
-def _leave(number: int, frame: object) -> None:
+def _exit_on_signal(number: int, frame: object) -> None:
+    """Handle a signal before a run: remove temporary folders, and exit with the code of the signal."""
     scratch = sys.modules.get("cogcli.base.scratch")
     if scratch is not None:
         scratch.remove_scratch_folders()
@@ -87,6 +93,7 @@ def _leave(number: int, frame: object) -> None:
 
 
 def _print_version(version: str) -> int:
+    """Write the version to stdout without importing a module, and return exit code 0."""
     try:
         os.write(1, f"cogcli {version}\n".encode())
     except OSError:  # the reader is gone, or there is none

@@ -62,8 +62,10 @@ Listener = Callable[[Event], None]
 
 
 class RunFailed(Exception):
-    """The error that `SkillRun.require` raises for a run that ended neither `ok` nor `partial`.
-    `run` is that run."""
+    """The error that `SkillRun.require` raises if the status is neither `ok` nor `partial`.
+
+    `run` is that run.
+    """
 
     def __init__(self, run: SkillRun) -> None:
         error = run.error or {}
@@ -125,13 +127,14 @@ class Episode:
 
 
 class SkillRun(NamedTuple):
-    """How a run ended.
+    """The result of a run.
 
     `status` is `ok`, `partial`, `error`, `vetoed`, `pending` or `aborted`. `exit_code` is that of
     the command. `outputs` are the outputs of the skill if the status is `ok` or `partial`, else
     None. `error` is the object of the envelope (`code`, `message`, `step`, ...). `warnings` are
     objects with `code` and `message`, for example for a project that was left out because it is not
-    trusted."""
+    trusted.
+    """
 
     status: str
     exit_code: int
@@ -149,11 +152,12 @@ class SkillRun(NamedTuple):
 
 
 @contextmanager
-def _with_hint() -> Iterator[None]:
-    """Add the hint of an error to it as a note, which a traceback shows below the message.
+def _add_hint_as_note() -> Iterator[None]:
+    """Add the hint of a raised error to it as a note, which a traceback displays below the message.
 
-    The note is added only here: earlier the hint may still change, and its secrets are not masked
-    yet."""
+    The note is added only here: before, the hint may still change, and its secrets are not masked
+    yet.
+    """
     try:
         yield
     except CogcliError as error:
@@ -163,12 +167,13 @@ def _with_hint() -> Iterator[None]:
 
 
 class Project:
-    """The project that contains a directory; if there is none, the shipped skills alone.
+    """The project that contains a directory; if there is none, only the shipped skills.
 
     `registry` are more registry roots; `runs_dir` is the folder of the episodes. Several threads
     may use one instance: each run has its own settings. Trust is decided as for the commands, by
-    `cogcli config trust` or `COGCLI_TRUST_PROJECT`. Raises UsageError if the directory does not
-    exist."""
+    `cogcli config trust` or `COGCLI_TRUST_PROJECT`. Raise UsageError if the directory does not
+    exist.
+    """
 
     def __init__(
         self,
@@ -194,23 +199,24 @@ class Project:
         self._base = os.path.abspath(directory)
 
     def _settings(self, **flags: object) -> Settings:
+        """Return new settings with these flags."""
         return Settings({**self._flags, **flags}, self._environ, base=self._base)
 
     # -- skills -------------------------------------------------------------------------------------------------------
 
-    @_with_hint()
+    @_add_hint_as_note()
     def skills(self, *, usable: bool = False) -> list[Json]:
         """Return the rows of `cogcli skills ls --json`, sorted by id; with `usable` only the skills
         that can run here."""
         return list_specs(whole_view(self._settings()), "skills", usable=usable)
 
-    @_with_hint()
+    @_add_hint_as_note()
     def skill(self, skill_id: str) -> Json:
         """Return the object of `cogcli skills show`: inputs, outputs, steps. Raise CogcliError
         `skill.not-found`."""
         return spec_details(self._settings(), "skills", skill_id)
 
-    @_with_hint()
+    @_add_hint_as_note()
     def run(
         self,
         skill_id: str,
@@ -231,7 +237,7 @@ class Project:
         environment = environment_of(settings)
         catalog = environment.open_registry().reach(skill_id, pack=given.request.pack_ref)
         prepared = prepare_given(catalog, given, environment.environ)
-        warnings = _warnings(untrusted_warning(settings, "skill", skill_id))
+        warnings = _warnings_from_error(untrusted_warning(settings, "skill", skill_id))
         warnings += [problem.to_payload() for problem in prepared.warnings]
         return _run_from_result(
             launch(environment, prepared, listener=on_event, control=control), warnings
@@ -240,7 +246,10 @@ class Project:
     def _given_run(
         self, skill_id: str, inputs: Json, options: Options
     ) -> tuple[Settings, GivenRun]:
-        _require_fitting(options)
+        """Return the settings and the request of a run. Raise UsageError for invalid inputs or
+        options.
+        """
+        _require_valid_options(options)
         settings = self._settings(
             **{name: value for name, value in options.items() if OPTIONS[name].setting}
         )
@@ -253,7 +262,7 @@ class Project:
         )
         return settings, GivenRun(request, (), ())
 
-    @_with_hint()
+    @_add_hint_as_note()
     def resume(
         self,
         episode: str | Episode,
@@ -282,7 +291,7 @@ class Project:
             self._settings(),
             self.episode(episode).directory,
         )
-        warnings = [] if abort else _warnings(resume.find_warning(settings, directory))
+        warnings = [] if abort else _warnings_from_error(resume.find_warning(settings, directory))
         result = resume.resume(
             settings, directory, request, listener=on_event or _ignore, control=inner
         )
@@ -290,7 +299,7 @@ class Project:
 
     # -- episodes -----------------------------------------------------------------------------------------------------
 
-    @_with_hint()
+    @_add_hint_as_note()
     def episode(self, name: str | os.PathLike[str] | Episode = "@last") -> Episode:
         """Return an episode by id, prefix, `@last`, `@failed`, trace id or directory. Raise
         CogcliError `episode.unknown` or `episode.ambiguous`."""
@@ -298,7 +307,7 @@ class Project:
             return name
         return Episode(episodes.find(self._settings(), os.fspath(name)))
 
-    @_with_hint()
+    @_add_hint_as_note()
     def episodes(
         self, *, skill: str | None = None, outcome: str | None = None, tags: Mapping[str, str] | None = None,
         trace_id: str | None = None, limit: int | None = 20,
@@ -310,9 +319,10 @@ class Project:
         return episodes.list_episodes(self._settings(), wanted, limit)
 
 
-def _require_fitting(options: Mapping[str, object]) -> None:
-    """Raise UsageError `usage.flag` for an unknown option, `usage.value` for a value that it does
-    not accept."""
+def _require_valid_options(options: Mapping[str, object]) -> None:
+    """Raise UsageError `usage.flag` for an unknown option, `usage.value` for a value that the
+    option does not accept.
+    """
     for name, value in options.items():
         option = OPTIONS.get(name)
         if option is None:
@@ -324,8 +334,9 @@ def _require_fitting(options: Mapping[str, object]) -> None:
 
 
 def _to_plain_input(name: str, value: Mapping[str, object]) -> Json:
-    """Return the input of a run as plain JSON that shares nothing with it. Raise UsageError
-    `input.json`."""
+    """Return an input as plain JSON, as a copy that shares nothing with the original. Raise
+    UsageError `input.json`.
+    """
     try:
         plain: Json = to_plain_json(dict(value))
     except (NotJson, TypeError, ValueError) as error:
@@ -338,7 +349,8 @@ def _to_plain_input(name: str, value: Mapping[str, object]) -> Json:
     return plain
 
 
-def _warnings(error: CogcliError | None) -> list[Json]:
+def _warnings_from_error(error: CogcliError | None) -> list[Json]:
+    """Return the warning about an untrusted project as a list; empty without one."""
     return [] if error is None else [{"code": error.code, "message": error.message}]
 
 

@@ -146,8 +146,9 @@ def secret() -> str:
 
 
 def unreachable(message: str, *, left: bool) -> TransportError:
-    """Return the error of a service that gave no answer. `left`: whether the request may have
-    reached it."""
+    """Return the error of a service that did not answer. `left` is whether the request may have
+    reached it.
+    """
     return TransportError("call.transport", message, left=left)
 
 
@@ -227,6 +228,7 @@ def open_for_reading(path: str, most: int) -> BinaryIO:
 
 
 def _require_name(path: str) -> None:
+    """Raise Refused `bad-data` for an empty path or one that the system cannot represent."""
     try:
         named = bool(path) and "\0" not in path and bool(os.fsencode(path))
     except ValueError:
@@ -297,14 +299,16 @@ def artifact(path: str) -> str:
     return real
 
 
-def _shown_path(real: str) -> str:
-    """Return a path without links, relative to the working directory if it is below it."""
+def _display_path(real: str) -> str:
+    """Return the display path of a path without links: relative if it is below the working
+    directory.
+    """
     return real.removeprefix(os.path.join(os.path.realpath(os.getcwd()), ""))
 
 
 def _require_room(real: str) -> None:
     """Raise Refused `too-large` if the call has already recorded the maximum number of other files."""
-    path = _shown_path(real)
+    path = _display_path(real)
     if sum(each["path"] != path for each in ACCESS.get().files or ()) >= _MOST_FILES:
         raise Refused("too-large", f"a call records at most {_MOST_FILES} files")
 
@@ -313,7 +317,7 @@ def _record_file(real: str, size: int, digest: str) -> None:
     """Record a file; an earlier record of the same path is replaced."""
     files = ACCESS.get().files
     if files is not None:
-        path = _shown_path(real)
+        path = _display_path(real)
         others = [each for each in files if each["path"] != path]
         files[:] = [*others, {"path": path, "size_bytes": size, "sha256": digest}]
 
@@ -375,12 +379,13 @@ def run_behind_wall(
 
 
 def schema_errors(schema: object, value: object) -> list[tuple[str, str]]:
-    """Return at most 20 breaches of a JSON Schema of 2020-12 by a value, as (slash path, message);
-    none if it fits.
+    """Return at most 20 violations of a JSON Schema of 2020-12 by a value, as (slash path,
+    message); an empty list if it is valid.
 
     Nothing is fetched, and patterns run in time linear in the text. Raise Refused `bad-data` for a
     schema that is invalid or cannot be applied, and `too-large` for a check that would take too
-    long."""
+    long.
+    """
     from cogcli.base.schema import validator
 
     if wrong := validator.invalid(schema):
@@ -481,8 +486,9 @@ def skill_problems(text: str) -> list[SkillProblem]:
 
 
 def _folders_from_id(text: str) -> tuple[str, str]:
-    """Return the two folders (domain, slug) that the first id of a skill's text names; placeholders
-    if it names none."""
+    """Return the two folders (domain, slug) that the first id in a skill's text determines;
+    placeholders without an id.
+    """
     import re
 
     found = re.search(

@@ -216,17 +216,17 @@ GROUPS = {
 
 
 def commands_of(group: str) -> list[str]:
-    """Return the commands of a group and of its inner groups; empty for any other word."""
+    """Return the commands of a group and of its subgroups; empty for a word that is no group."""
     return [name for name in COMMANDS if name.startswith(f"{group} ")]
 
 
 def verbs(group: str) -> list[str]:
-    """Return the words that may follow a group: its commands and inner groups."""
+    """Return the words that may follow a group: its commands and subgroups."""
     return list(
         dict.fromkeys(name.removeprefix(f"{group} ").split()[0] for name in commands_of(group))
     )
 
 
 def first_words() -> list[str]:
-    """Return the words that may come first on a command line: commands without a group, and groups."""
+    """Return the possible first words of a command line: groups, and commands without a group."""
     return list(dict.fromkeys(name.split()[0] for name in COMMANDS))

@@ -32,11 +32,12 @@ def ask_approval(
     by: str,
     resume_with: Callable[[ResumeRequest], RunResult],
 ) -> tuple[RunResult, bool]:
-    """Return the result after the answers at the terminal, and whether the last question was left
-    open.
+    """Prompt for each open approval, and return the result with whether the last prompt was left
+    undecided.
 
-    A question is left open by `d` or Ctrl-C. `resume_with` is called for each answer. Without a
-    person to ask, the result is `result` itself, still pending."""
+    `d` or Ctrl-C leaves a prompt undecided. `resume_with` continues the run after each answer. If
+    no user can be prompted, return `result` unchanged.
+    """
     while result.status == "pending" and not result.stopped_by and can_ask(context):
         requests = LogIndex(iterate_events(Path(result.directory))).open_requests
         if not requests:
@@ -46,7 +47,7 @@ def ask_approval(
             break  # only a command line can assert a role
         try:
             with interruptible():
-                answer = _ask(context, question)
+                answer = _prompt_decision(context, question)
         except KeyboardInterrupt:
             context.screen.notify("\n")
             return result, True
@@ -63,7 +64,9 @@ def ask_approval(
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Inside, Ctrl-C raises KeyboardInterrupt, so that the command still reports the paused run."""
+    """Let Ctrl-C raise KeyboardInterrupt within the block, so that the command still reports the
+    paused run.
+    """
     previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -71,8 +74,10 @@ def interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, previous if previous is not None else signal.SIG_DFL)
 
 
-def _ask(context: CommandContext, question: ApprovalRequested) -> str:
-    """Return `y`, `n` or `d`. Any other answer repeats the question; the end of input is `d`."""
+def _prompt_decision(context: CommandContext, question: ApprovalRequested) -> str:
+    """Prompt for `y`, `n` or `d`, and return it. Any other answer repeats the prompt; the end of
+    input is `d`.
+    """
     show_request(context, question, whole=False)
     while True:
         answer = ask(context, "Approve?  [y] once  [n] reject  [v] view all  [d] decide later ")
@@ -95,7 +100,7 @@ def show_request(context: CommandContext, question: ApprovalRequested, *, whole:
 
 
 def _request_rows(question: ApprovalRequested, *, whole: bool) -> list[tuple[str, str]]:
-    """Return what is shown of a request by name; with `whole` all of its input."""
+    """Return the displayed details of a request, by name; with `whole` all of its input."""
     sent = visible_block(dumps(question.input or {}, indent=whole))
     rows = [("will send", sent if whole or len(sent) <= _EXCERPT else f"{sent[:_EXCERPT]}…")]
     if question.gate:

@@ -43,13 +43,13 @@ from cogcli.run.resume import ResumeRequest
 
 COMMAND: Final = "agent chat"
 _PROMPT: Final = "› "
-_NOT_SHOWN: Final = ("entries", "schema_version", "synthesis_version", "tenant_id")
+_HIDDEN_MEMBERS: Final = ("entries", "schema_version", "synthesis_version", "tenant_id")
 Ask = Callable[[str, str], GivenInvocation]
 """A function that builds the request of a message, in a mode."""
 
 
 class ChatWord(NamedTuple):
-    """One `/word`: its description, and the method that handles its argument."""
+    """A `/word` of a conversation: its description, and the method that handles its argument."""
 
     help: str
     run: Callable[[Chat, str], None]
@@ -62,10 +62,11 @@ class _AgentPart(Record):
 
 
 class Party(NamedTuple):
-    """The tenant of the agent's pack and the user.
+    """The tenant of the agent's pack, and the user.
 
-    `guided`: there is neither pack nor model, and a message finds a skill. `has_store`: the pack is
-    not from an untrusted project."""
+    `guided` is set without a pack and a model: then a message only finds a skill. `has_store` is
+    false for a pack from an untrusted project.
+    """
 
     tenant: str
     user: str
@@ -87,13 +88,15 @@ class Chat:
         self._exit_code = OK
 
     def run(self) -> int:
-        """Talk until `/quit`, the end of input, or a signal that ends the process; return the exit
-        code."""
+        """Handle lines until `/quit`, the end of input, or a signal that ends the process. Return
+        the exit code.
+        """
         with interruptible():
             self._talk()
         return self._exit_code
 
     def _talk(self) -> None:
+        """Prompt for lines and handle each of them."""
         self._write_line(f"{self._title}   /help, /quit", "dim")
         while self._open:
             self._context.screen.release_stdout()
@@ -106,19 +109,20 @@ class Chat:
                 self._write_line("\n/quit or Ctrl-D leaves", "dim")
                 continue
             try:
-                self._take(line)
+                self._handle_line(line)
             except CogcliError as error:
                 report_error(self._context.screen, COMMAND, error, argv=[], context=self._context)
             except (EOFError, KeyboardInterrupt):  # at a nested question
                 self._context.screen.notify("\n")
 
-    def _take(self, line: str) -> None:
+    def _handle_line(self, line: str) -> None:
+        """Handle a line: run a `/word`, or send a message."""
         # The project may have changed since the last message.
         self._context.settings.reread_trust()
         word, _, rest = line.partition(" ")
         if not word.startswith("/"):
             if line:
-                (self._guide if self._party.guided else self._send)(line)
+                (self._find_and_run_skill if self._party.guided else self._send)(line)
         elif word in WORDS:
             WORDS[word].run(self, rest.strip())
         else:
@@ -127,7 +131,7 @@ class Chat:
     # -- runs ----------------------------------------------------------------------------------------------------------
 
     def _send(self, message: str) -> None:
-        """Run the agent on one message to the end."""
+        """Run the agent on a message, and report the result."""
         given = self._ask(message, self._mode)._replace(on_response=self._response)
         listener = DisplayListener(Display(self._context.screen))
         result = invoke(
@@ -137,11 +141,12 @@ class Chat:
         )
         self._report(result)
 
-    def _guide(self, message: str) -> None:
+    def _find_and_run_skill(self, message: str) -> None:
         """Find the skill for a message without a model.
 
-        After a confirmation run it with the typed inputs; if no skill matches, show the nearest
-        ones."""
+        Run it with the typed inputs after a confirmation. If no skill matches, display the nearest
+        ones.
+        """
         answer = find_skill(self._context.settings, message)
         self._write_line(answer.text)
         if answer.hit is None:
@@ -158,9 +163,10 @@ class Chat:
         )
         if input("run it? [y/N] ").strip().lower() in ("y", "yes"):
             code = run_skill(self._context, answer.hit.skill_id, RunFlags({"p": given}))
-            self._leave_if_ended(code)
+            self._end_after_signal(code)
 
     def _resume(self, request: ResumeRequest) -> None:
+        """Resume the last run with an answer, and report the result."""
         if self._last is None:
             self._write_line("nothing was asked yet")
             return
@@ -168,7 +174,7 @@ class Chat:
         self._report(result)
 
     def _report(self, result: RunResult) -> None:
-        """Show the result of a run: the response, or why there is none."""
+        """Display the result of a run: the response, or the reason for its absence."""
         self._last = result
         response = (result.outputs or {}).get("response") or ""
         if not self._response.close(response) and response:
@@ -177,7 +183,7 @@ class Chat:
             self._show_request()
         elif result.status == "aborted":
             self._write_line("stopped", "dim")
-            self._leave_if_ended(result.exit_code)
+            self._end_after_signal(result.exit_code)
         elif error := error_of(result, self._context.again, here=True):
             self._write_error(error)
         elif result.status == "partial":
@@ -188,23 +194,27 @@ class Chat:
             self._context.screen.answer(f"{dumps(result.outputs, indent=True)}\n")
 
     def _write_error(self, error: Json) -> None:
+        """Write an error to stderr."""
         screen = self._context.screen
         for line in error_lines(error, base=self._context.base, width=screen.err.width):
             screen.notify_line(line)
 
-    def _leave_if_ended(self, code: int) -> None:
-        """End the process for any signal but Ctrl-C, which only ends a run."""
+    def _end_after_signal(self, code: int) -> None:
+        """End the conversation after any signal but Ctrl-C, which only ends a run."""
         if code == ABORTED["SIGTERM"]:
             self._open, self._exit_code = False, code
 
     # -- words ---------------------------------------------------------------------------------------------------------
 
     def show_help(self, _: str) -> None:
+        """List the words."""
         for word, row in WORDS.items():
             self._write_line(f"{word:<10} {row.help}")
 
     def explain(self, _: str) -> None:
-        """Show the reasons of the outcome: the decision, each call, and the pack's verdicts on it."""
+        """Display the reasons of the last outcome: the decision, each call, and the pack's verdicts
+        on it.
+        """
         decision = self._read_decision()
         if decision is None:
             return
@@ -223,8 +233,8 @@ class Chat:
         )
 
     def show_state(self, _: str) -> None:
-        """Show the agent's state."""
-        state = self._document("state")
+        """Display the state of the agent's reasoning."""
+        state = self._read_document("state")
         reasoning = read_record(_AgentPart, state.get("x-agent")).reasoning
         if state and not reasoning:
             self._write_line("no model reasons here")
@@ -233,12 +243,14 @@ class Chat:
                 self._write_line(f"{name}: {value if isinstance(value, str) else dumps(value)}")
 
     def show_trace(self, _: str) -> None:
+        """Display the trace of the last run."""
         if self._last is None:
             self._write_line("nothing was asked yet")
         else:
             inspect(self._context, Path(self._last.directory), "", TraceFlags())
 
     def show_budget(self, _: str) -> None:
+        """Display the used part of each limit."""
         decision = self._read_decision()
         if decision is None:
             return
@@ -246,6 +258,7 @@ class Chat:
             self._write_line(f"{key}: {used} of {decision.budget.limits.get(key, 'any')}")
 
     def set_mode(self, word: str) -> None:
+        """Set the mode of the next messages; without a valid word display the current one."""
         if word in (*CALLS, "adapt"):
             self._mode = word
         self._write_line(
@@ -253,7 +266,7 @@ class Chat:
         )
 
     def approve(self, by: str) -> None:
-        """Show the open request and approve it. Only a clear yes approves."""
+        """Display the open request, and approve it after an explicit yes."""
         request = self._show_request()
         if request is None:
             return
@@ -265,27 +278,30 @@ class Chat:
             self._resume(ResumeRequest(approve=(request.approval_id,), by=by or self._context.user))
 
     def reject(self, by: str) -> None:
+        """Display the open request, and reject it."""
         request = self._show_request()
         if request is not None:
             self._resume(ResumeRequest(reject=(request.approval_id,), by=by or self._context.user))
 
     def show_profile(self, _: str) -> None:
-        """Show the remembered facts about the user."""
+        """Display the remembered facts about the user."""
         if not self._party.has_store:
             self._write_line("nothing is remembered: the project is not trusted", "dim")
             return
         profile = profile_payload(self._context.settings, self._party.tenant, self._party.user)
-        kept = {name: value for name, value in profile.items() if value and name not in _NOT_SHOWN}
+        kept = {
+            name: value for name, value in profile.items() if value and name not in _HIDDEN_MEMBERS
+        }
         self._context.screen.answer(f"{dumps(kept, indent=True)}\n")
 
     def leave(self, _: str) -> None:
-        """End the conversation, which is kept."""
+        """End the conversation. Its session is kept."""
         self._open = False
 
     # -- what is read and written --------------------------------------------------------------------------------------
 
     def _show_request(self) -> ApprovalRequested | None:
-        """Show the open request of the last run; None if it waits for nothing."""
+        """Display and return the open request of the last run; None without one."""
         requests = (
             LogIndex(iterate_events(Path(self._last.directory))).open_requests if self._last else []
         )
@@ -298,18 +314,19 @@ class Chat:
         return request
 
     def _read_decision(self) -> DecisionFile | None:
-        """Return the decision of the last run; None without one."""
-        document = self._document("decision")
+        """Return the decision of the last run; None if it has none."""
+        document = self._read_document("decision")
         return read_record(DecisionFile, document) if document else None
 
-    def _document(self, name: str) -> Json:
-        """Return a document of the last run; empty without one."""
+    def _read_document(self, name: str) -> Json:
+        """Return a document of the last run; empty if there was no run."""
         if self._last is None:
             self._write_line("nothing was asked yet")
             return {}
         return object_of(orjson.loads((Path(self._last.directory) / f"{name}.json").read_bytes()))
 
     def _write_line(self, text: str, style: str = "") -> None:
+        """Write text to stderr line by line."""
         for line in visible_block(text).split("\n"):
             self._context.screen.notify_line([(line, style)])
 

@@ -1,4 +1,6 @@
-"""A place in a file as `-->` line, source line and carets (docs/reference/command-line.md#errors)."""
+"""A location in a file as `-->` line, source line and carets
+(docs/reference/command-line.md#errors).
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,11 @@ _WIDEST = 400
 
 
 class Sources:
-    """Source lines of files below `base`; `contents` replaces the content of files by name.
+    """The source lines of files below `base`; `contents` replaces the content of files by name.
 
-    `typed` holds texts of a command line by place; if such a text names a secret, none of its lines
-    is shown."""
+    `typed` holds texts of the command line by location. If such a text names a secret, none of its
+    lines is displayed.
+    """
 
     def __init__(
         self,
@@ -49,7 +52,7 @@ class Sources:
         return hide_secrets(text)
 
     def end(self, file: str, line: int, column: int) -> int:
-        """Return the column after the token at a place; 0 if it is unknown."""
+        """Return the column after the token at a location; 0 if it is unknown."""
         text = self.line(file, line)
         if text is None or not 1 <= column <= len(text):
             return 0
@@ -57,6 +60,7 @@ class Sources:
 
 
 def _names_secret(text: str) -> bool:
+    """Whether a text contains the name of a secret."""
     return any(map(names_secret, _WORD.findall(text)))
 
 
@@ -67,8 +71,9 @@ def frame(
     file: str, line: int, column: int, *, base: str = "", width: int | None = None,
     sources: Sources | None = None, note: str = "",
 ) -> list[StyledLine]:  # fmt: skip
-    """Return `-->` and the framed line, with `note` after its marks; only the place if the line
-    cannot be shown."""
+    """Return the `-->` line and the marked source line, followed by `note`; only the `-->` line if
+    the source cannot be displayed.
+    """
     place = visible(file) + (f":{line}" if line else "") + (f":{column}" if line and column else "")
     head: StyledLine = [("  --> ", "dim"), (place, "")]
     text = (sources or Sources(base)).line(file, line)
@@ -76,7 +81,7 @@ def frame(
         return [head]
     number = str(line)
     gutter = " " * max(2, len(number))
-    shown, before, marked = _window(text, column, width)
+    shown, before, marked = _visible_part(text, column, width)
     marks = f"{'^' * marked} {visible(note)}".rstrip()
     if width is not None:
         marks = truncate(marks, max(marked, width - 6 - before))
@@ -90,6 +95,7 @@ def frame(
 
 
 def _read_line(path: str, line: int) -> str | None:
+    """Return a line of a file; None if it cannot be read or displayed."""
     try:
         if os.path.getsize(path) > _LARGEST:
             return None
@@ -102,8 +108,10 @@ def _read_line(path: str, line: int) -> str | None:
     return None
 
 
-def _window(text: str, column: int, width: int | None) -> tuple[str, int, int]:
-    """Return the visible part of a line, the columns before the mark, and the mark's length."""
+def _visible_part(text: str, column: int, width: int | None) -> tuple[str, int, int]:
+    """Return the displayed part of a line, the number of columns before the mark, and the mark's
+    length.
+    """
     width = min(width or _WIDEST, _WIDEST)
     before, rest = text[: column - 1], text[column - 1 :]
     token = rest[: _token_length(rest)]
@@ -116,6 +124,7 @@ def _window(text: str, column: int, width: int | None) -> tuple[str, int, int]:
 
 
 def _token_length(rest: str) -> int:
+    """Return the length of the token at the beginning of a text."""
     if rest[:1] in ('"', "'"):
         end = rest.find(rest[0], 1)
         return end + 1 if end > 0 else len(rest)

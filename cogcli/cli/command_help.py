@@ -1,7 +1,8 @@
 """Help as plain text from the parameters that typer parses (docs/reference/command-line.md#flags).
 
-It has three examples, grouped flags and exit codes. Lines have at most 80 columns; longer texts
-wrap in their column."""
+It contains three examples, grouped flags and exit codes. Lines have at most 80 columns; longer
+texts wrap in their column.
+"""
 
 from __future__ import annotations
 
@@ -37,28 +38,29 @@ EXIT_WORDS = {
 
 
 def render_text(call: Call) -> str:
-    """Return the text of a call without an action: the version, or help."""
+    """Return the text for a command line that runs nothing: the version, or help."""
     return f"cogcli {__version__}\n" if call.flags.version else help_text(call.command)
 
 
 def help_text(words: str) -> str:
-    """Return the help of a command or group; the home screen without words."""
+    """Return the help of a command or group; without words the home screen."""
     if not words:
         from cogcli.cli.home import HOME
 
         return HOME
-    return _command(words) if words in COMMANDS else _group(words)
+    return _command_help(words) if words in COMMANDS else _group_help(words)
 
 
-def _command(words: str) -> str:
+def _command_help(words: str) -> str:
+    """Return the help of a command."""
     command = load(words)
     head, summary = f"cogcli {words} {usage(command)}".rstrip(), COMMANDS[words][1]
     lines = [f"{head}: {summary}"] if len(head) < 20 else [head, summary]
     lines = [part for line in lines for part in wrap(line, WIDTH)]
-    lines += ["", "Examples", *_examples(command.declared.examples_of(words))]
+    lines += ["", "Examples", *_example_lines(command.declared.examples_of(words))]
     for panel, flags in group_flags(command.params).items():
-        lines += ["", panel, *_flags(flags)]
-    lines += ["", "Global options", *_flags(_flags_in(root().params))]
+        lines += ["", panel, *_flag_lines(flags)]
+    lines += ["", "Global options", *_flag_lines(_flags_in(root().params))]
     lines += [
         "",
         "Exit codes",
@@ -68,11 +70,11 @@ def _command(words: str) -> str:
 
 
 def commands_text() -> str:
-    """Return the topic `commands`: every command with its summary."""
+    """Return the help topic `commands`: every command with its summary."""
     lines = ["Every command, and what it does. cogcli help COMMAND shows its flags."]
     for heading, firsts in GROUPS.items():
         names = [name for first in firsts for name in COMMANDS if name.split()[0] == first]
-        lines += ["", heading, *_rows((name, COMMANDS[name][1]) for name in names)]
+        lines += ["", heading, *_two_columns((name, COMMANDS[name][1]) for name in names)]
     return "\n".join(lines) + "\n"
 
 
@@ -87,27 +89,30 @@ def _flags_in(params: Sequence[object]) -> list[TyperOption]:
     return [param for param in params if isinstance(param, TyperOption)]
 
 
-def _group(words: str) -> str:
+def _group_help(words: str) -> str:
+    """Return the help of a group."""
     names = commands_of(words)
     rows = [(f"cogcli {name} {usage(load(name))}".rstrip(), COMMANDS[name][1]) for name in names]
-    return "\n".join([f"cogcli {words}", "", *_rows(rows, widest=34), ""])
+    return "\n".join([f"cogcli {words}", "", *_two_columns(rows, widest=34), ""])
 
 
 def spelling(flag: TyperOption) -> str:
-    """Return the notation of a flag: `-q, --quiet`, `--input JSON`."""
+    """Return the notation of a flag, such as `-q, --quiet` or `--input JSON`."""
     return f"{', '.join(flag.opts)} {flag.metavar or ''}".strip()
 
 
-def _flags(flags: list[TyperOption]) -> Iterator[str]:
-    return _rows((spelling(flag), f"{flag.help}{_default(flag)}") for flag in flags)
+def _flag_lines(flags: list[TyperOption]) -> Iterator[str]:
+    """Yield the lines of flags: spelling, description, default."""
+    return _two_columns((spelling(flag), f"{flag.help}{_default_note(flag)}") for flag in flags)
 
 
-def _default(flag: TyperOption) -> str:
+def _default_note(flag: TyperOption) -> str:
+    """Return the note about a flag's default; empty without one."""
     return f" (default {flag.show_default})" if flag.show_default else ""
 
 
-def _rows(rows: Iterable[tuple[str, str]], widest: int = _WIDEST_NAME) -> Iterator[str]:
-    """Yield names and texts in two columns; a long one wraps in its column."""
+def _two_columns(rows: Iterable[tuple[str, str]], widest: int = _WIDEST_NAME) -> Iterator[str]:
+    """Yield names and descriptions in two columns. A long description wraps in its column."""
     pairs = list(rows)
     size = max((len(name) for name, _ in pairs if len(name) <= widest), default=widest)
     for name, text in pairs:
@@ -120,14 +125,15 @@ def _rows(rows: Iterable[tuple[str, str]], widest: int = _WIDEST_NAME) -> Iterat
             name = ""
 
 
-def _examples(examples: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield commands, each with its purpose after or below it.
+def _example_lines(examples: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield example commands, each with its purpose after or below it.
 
-    A long command wraps after a backslash, so that it can be pasted."""
+    A long command wraps after a backslash, so that it can be pasted.
+    """
     pairs = list(examples)
-    size = max((len(line) for line, why in pairs if _is_short(line, why)), default=0)
+    size = max((len(line) for line, why in pairs if _fits_on_one_line(line, why)), default=0)
     for line, why in pairs:
-        if _is_short(line, why) and 4 + size + len(why) <= WIDTH:
+        if _fits_on_one_line(line, why) and 4 + size + len(why) <= WIDTH:
             yield f"  {line:<{size}}  {why}"
             continue
         for number, part in enumerate(parts := list(_split_command(line))):
@@ -136,7 +142,8 @@ def _examples(examples: Iterable[tuple[str, str]]) -> Iterator[str]:
         yield from wrap(why, WIDTH, initial_indent="      ", subsequent_indent="      ")
 
 
-def _is_short(line: str, why: str) -> bool:
+def _fits_on_one_line(line: str, why: str) -> bool:
+    """Whether a command and its purpose fit on one line."""
     return len(line) <= _LONGEST_EXAMPLE and 4 + len(line) + len(why) <= WIDTH
 
 
@@ -171,7 +178,7 @@ def home_text() -> str:
         [
             f"cogcli {__version__}: run declared skills under governance, and see what each run did.",
             "",
-            *_rows((f"cogcli {words}", what) for words, what in COMMON.items()),
+            *_two_columns((f"cogcli {words}", what) for words, what in COMMON.items()),
             "",
             "Try      cogcli run text.brief -p text=@README.md",
             *wrap(f"Options  {options}", WIDTH, subsequent_indent=" " * 9, break_on_hyphens=False),

@@ -1,8 +1,9 @@
-"""Completion in shells, by typer: its scripts and its protocol
+"""Completion in shells, by typer's scripts and protocol
 (docs/reference/command-line.md#completion).
 
-The shell starts `cogcli` with a variable that asks for the words that may come next. After an error
-the answer is empty and the exit code 0, because a completing shell shows no errors."""
+The shell starts `cogcli` with a variable that requests the possible next words. After an error the
+response is empty and the exit code 0, because a completing shell displays no errors.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ def write_completions() -> int:
 
     text = StringIO()
     try:
-        with redirect_stdout(text), redirect_stderr(StringIO()), _plain_help():
-            typers = _typers()
+        with redirect_stdout(text), redirect_stderr(StringIO()), _without_rich():
+            typers = _typer_completion()
             typers.completion_init()
             typers.shell_complete(
                 root(values), {"obj": values}, "cogcli", VARIABLE, os.environ[VARIABLE]
@@ -42,8 +43,9 @@ def write_completions() -> int:
 
 
 def values(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple[str, str]]:
-    """Return the possible values with their descriptions: the given words, or those of the named
-    kinds."""
+    """Return the possible values with their descriptions: the words of the declaration, or those of
+    the named kinds.
+    """
     if isinstance(kind, tuple):
         return [(word, "") for word in kind]
     # Names of commands and flags do not need this.
@@ -61,8 +63,10 @@ def values(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple
 
 
 @contextmanager
-def _plain_help() -> Iterator[None]:
-    """Inside, rich cannot be imported: typer would load all of it to strip markup from plain texts."""
+def _without_rich() -> Iterator[None]:
+    """Block imports of rich within the block: typer would load all of it to strip markup from plain
+    texts.
+    """
     before = sys.modules.get("rich", ...)
     sys.modules["rich"] = None  # type: ignore[assignment]
     try:
@@ -75,24 +79,27 @@ def _plain_help() -> Iterator[None]:
 
 def script(shell: str) -> str:
     """Return the completion script of a shell."""
-    return f"{_typers().get_completion_script(prog_name='cogcli', complete_var=VARIABLE, shell=shell)}\n"
+    return f"{_typer_completion().get_completion_script(prog_name='cogcli', complete_var=VARIABLE, shell=shell)}\n"
 
 
 def install(shell: str) -> str:
     """Write the script to the folder of the shell, register it in the shell's own file, and return
     its path.
 
-    Raise OSError or ValueError if a file cannot be read or written."""
-    _, path = _typers().install(shell=shell, prog_name="cogcli", complete_var=VARIABLE)
+    Raise OSError or ValueError if a file cannot be read or written.
+    """
+    _, path = _typer_completion().install(shell=shell, prog_name="cogcli", complete_var=VARIABLE)
     return str(path)
 
 
 def detect() -> str:
-    """Return the shell that started this process; empty for an unknown one."""
-    name = _typers()._get_shell_name() or ""
+    """Return the name of the shell that started this process; empty if it is unknown."""
+    name = _typer_completion()._get_shell_name() or ""
     return "powershell" if name == "pwsh" else name if name in SHELLS else ""
 
 
-def _typers() -> Any:
-    """Return the module `typer.completion`. It is undocumented, and part of each version that is supported."""
+def _typer_completion() -> Any:
+    """Return the module `typer.completion`, which is undocumented but exists in each supported
+    version.
+    """
     return import_module("typer.completion")

@@ -1,7 +1,8 @@
 """The completions of values (docs/reference/command-line.md#completion).
 
-Values come from paths and caches; no spec is read. Each kind of value imports only the modules that
-it needs."""
+Values come from paths and caches; no spec is parsed. Each kind of value imports only the modules
+that it needs.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ NEWEST: Final = 50
 
 
 class TypedWords(Record):
-    """The flags and words that were typed before the value, as far as completion uses them."""
+    """The flags and words typed before the value, as far as completion uses them."""
 
     directory: str | None = None
     registry: list[str] | None = None
@@ -41,7 +42,9 @@ class TypedWords(Record):
 
 
 class CompletionQuery(NamedTuple):
-    """One query: the command, what was typed before the value, and the beginning of the value."""
+    """A request for completions: the command, the words before the value, and the beginning of the
+    value.
+    """
 
     command: str
     typed: TypedWords
@@ -49,7 +52,7 @@ class CompletionQuery(NamedTuple):
 
     @property
     def settings(self) -> Settings:
-        """Return the settings under the typed global flags, `-C` included."""
+        """The settings under the typed global flags. Changes to the directory of `-C`."""
         typed = self.typed
         if typed.directory:
             os.chdir(typed.directory)
@@ -58,62 +61,68 @@ class CompletionQuery(NamedTuple):
 
 
 def find_values(kinds: str, query: CompletionQuery) -> list[tuple[str, str]]:
-    """Return the words for a value of these kinds, with their descriptions."""
-    found = [pair for name in kinds.split() for pair in _KINDS[name](query)]
+    """Return the possible words for a value of these kinds, with their descriptions."""
+    found = [pair for name in kinds.split() for pair in _COMPLETERS[name](query)]
     return [
-        (word, _SPECIAL.sub(" ", meaning)) for word, meaning in found if _PLAIN_WORD.fullmatch(word)
+        (word, _SHELL_CHARACTERS.sub(" ", meaning))
+        for word, meaning in found
+        if _PLAIN_WORD.fullmatch(word)
     ]
 
 
 _PLAIN_WORD: Final = re.compile(r"[A-Za-z0-9_@][A-Za-z0-9_@.=/#-]*")
-_SPECIAL: Final = re.compile(r"""[^\w ',.:;()<>/=+-]""")
+_SHELL_CHARACTERS: Final = re.compile(r"""[^\w ',.:;()<>/=+-]""")
 """Characters that a shell would interpret: a shell inserts a word verbatim, and zsh evaluates the
 answer."""
 
 
-def _ids(kind: str, query: CompletionQuery) -> list[tuple[str, str]]:
+def _spec_ids(kind: str, query: CompletionQuery) -> list[tuple[str, str]]:
+    """Return the ids of specs of a kind."""
     settings = query.settings
     files = [file for layout in _layouts(settings) for file in layout.all(kind)]
-    found = _binding_ids(settings, files) if kind == "binding" else {file.id for file in files}
+    found = _ids_in_files(settings, files) if kind == "binding" else {file.id for file in files}
     return [(id, kind) for id in sorted(found)]
 
 
-def _bindings(query: CompletionQuery) -> list[tuple[str, str]]:
+def _complete_bindings(query: CompletionQuery) -> list[tuple[str, str]]:
     """Return the ids of bindings, only those of the typed capability if there is one."""
     if not query.typed.capability:
-        return _ids("binding", query)
-    return [(id, "binding") for id in _bindings_of(query.settings, query.typed.capability)]
+        return _spec_ids("binding", query)
+    return [
+        (id, "binding") for id in _binding_ids_of_capability(query.settings, query.typed.capability)
+    ]
 
 
-def _specs(query: CompletionQuery) -> list[tuple[str, str]]:
-    """Return the ids of the kind of spec that the command's group names."""
+def _complete_specs(query: CompletionQuery) -> list[tuple[str, str]]:
+    """Return the ids of specs of the kind that the command's group names."""
     kind = query.command.split()[0]
-    return _ids("capability" if kind == "capabilities" else kind.removesuffix("s"), query)
+    return _spec_ids("capability" if kind == "capabilities" else kind.removesuffix("s"), query)
 
 
-def _choices(query: CompletionQuery) -> list[tuple[str, str]]:
-    """Return `CAP=BINDING` words: first capabilities, after the sign the bindings of the
-    capability."""
+def _complete_binding_choices(query: CompletionQuery) -> list[tuple[str, str]]:
+    """Return `CAP=` words, or after `=` the `CAP=BINDING` words of the capability."""
     capability, sign, _ = query.incomplete.partition("=")
     if not sign:
-        return [(f"{id}=", meaning) for id, meaning in _ids("capability", query)]
-    return [(f"{capability}={id}", "binding") for id in _bindings_of(query.settings, capability)]
+        return [(f"{id}=", meaning) for id, meaning in _spec_ids("capability", query)]
+    return [
+        (f"{capability}={id}", "binding")
+        for id in _binding_ids_of_capability(query.settings, capability)
+    ]
 
 
-def _bindings_of(settings: Settings, capability: str) -> list[str]:
+def _binding_ids_of_capability(settings: Settings, capability: str) -> list[str]:
     """Return the ids of the bindings in a capability's folder."""
     files = [file for layout in _layouts(settings) for file in layout.bindings(capability)]
-    return sorted(_binding_ids(settings, files))
+    return sorted(_ids_in_files(settings, files))
 
 
-def _binding_ids(settings: Settings, files: list[FoundFile]) -> set[str]:
-    """Return the ids in binding files, whose file names are free."""
-    return {str(raw["id"]) for raw in _compiled(settings, "binding", files)}
+def _ids_in_files(settings: Settings, files: list[FoundFile]) -> set[str]:
+    """Return the ids in binding files. Their file names may differ from the ids."""
+    return {str(raw["id"]) for raw in _read_cached(settings, "binding", files)}
 
 
-def _compiled(settings: Settings, kind: str, files: list[FoundFile]) -> list[Json]:
-    """Return the cached content of files. No file is parsed, and files outside the cache are left
-    out."""
+def _read_cached(settings: Settings, kind: str, files: list[FoundFile]) -> list[Json]:
+    """Return the cached content of files, without files outside the cache. No file is parsed."""
     from cogcli.base.canonical import digest
     from cogcli.specs.cache import CompiledCache
     from cogcli.specs.spec_reader import MAX_BYTES
@@ -128,8 +137,10 @@ def _compiled(settings: Settings, kind: str, files: list[FoundFile]) -> list[Jso
     return found
 
 
-def _inputs(query: CompletionQuery) -> list[tuple[str, str]]:
-    """Return `NAME=` for the inputs of the typed skill; after the sign the listed values of one."""
+def _complete_inputs(query: CompletionQuery) -> list[tuple[str, str]]:
+    """Return `NAME=` words for the inputs of the typed skill, or after `=` the listed values of one
+    input.
+    """
     fields = _fields_of_typed_skill(query)
     name, sign, _ = query.incomplete.partition("=")
     if sign:
@@ -139,7 +150,9 @@ def _inputs(query: CompletionQuery) -> list[tuple[str, str]]:
         values = ("true", "false") if field.type == "boolean" else field.enum or ()
         return [(f"{name}={value}", "value") for value in values]
     given = {pair.partition("=")[0] for pair in query.typed.p or ()}
-    return [(f"{name}=", _meaning(field)) for name, field in fields.items() if name not in given]
+    return [
+        (f"{name}=", _describe_field(field)) for name, field in fields.items() if name not in given
+    ]
 
 
 def _fields_of_typed_skill(query: CompletionQuery) -> dict[str, FieldSpec]:
@@ -149,29 +162,31 @@ def _fields_of_typed_skill(query: CompletionQuery) -> dict[str, FieldSpec]:
     files = [
         file for layout in _layouts(settings) for file in layout.all("skill") if file.id == wanted
     ]
-    compiled = _compiled(settings, "skill", files)
+    compiled = _read_cached(settings, "skill", files)
     fields = compiled[-1]["inputs"] if compiled else {}
     return {name: FieldSpec.of(field) for name, field in fields.items()}
 
 
-def _meaning(field: FieldSpec) -> str:
+def _describe_field(field: FieldSpec) -> str:
+    """Return the description of an input."""
     needed = ", required" if field.required else ""
     return f"{field.type}{needed} {field.description}".rstrip()
 
 
-def _effects(query: CompletionQuery) -> list[tuple[str, str]]:
-    """Return `STEP=` for the steps of an episode; after the sign the choices for an effect."""
+def _complete_effects(query: CompletionQuery) -> list[tuple[str, str]]:
+    """Return `STEP=` words for the steps of an episode, or after `=` the choices for an effect."""
     step, sign, _ = query.incomplete.partition("=")
     if sign:
         return [(f"{step}={word}", "effect") for word in ("reuse", "repeat", "fail")]
-    return [(f"{word}=", meaning) for word, meaning in _steps(query)]
+    return [(f"{word}=", meaning) for word, meaning in _complete_steps(query)]
 
 
 def _layouts(settings: Settings) -> list[Layout]:
     return [layout_of(layer) for layer in settings.layers]
 
 
-def _episodes(query: CompletionQuery) -> list[tuple[str, str]]:
+def _complete_episodes(query: CompletionQuery) -> list[tuple[str, str]]:
+    """Return the newest episodes, and the names for the last ones."""
     from cogcli.app.episodes import list_episodes
     from cogcli.episode.listing.episode_row import EpisodeFilter
 
@@ -180,8 +195,8 @@ def _episodes(query: CompletionQuery) -> list[tuple[str, str]]:
     return [*named, *((row.id, f"{row.skill} {row.shown_status}") for row in rows)]
 
 
-def _steps(query: CompletionQuery) -> list[tuple[str, str]]:
-    """Return the steps of the typed episode, else of the newest."""
+def _complete_steps(query: CompletionQuery) -> list[tuple[str, str]]:
+    """Return the steps of the typed episode, or of the newest."""
     from cogcli.app.episodes import find
     from cogcli.app.state_document import parse_state, read_stored_state
 
@@ -193,33 +208,36 @@ def _steps(query: CompletionQuery) -> list[tuple[str, str]]:
     ]
 
 
-def _codes(query: CompletionQuery) -> list[tuple[str, str]]:
+def _complete_codes(query: CompletionQuery) -> list[tuple[str, str]]:
+    """Return the codes of errors and problems."""
     return [(code, meaning) for code, (meaning, _, _) in pages().items()]
 
 
-def _topics(query: CompletionQuery) -> list[tuple[str, str]]:
+def _complete_topics(query: CompletionQuery) -> list[tuple[str, str]]:
+    """Return the help topics and the first words of commands."""
     topics = [(name, "topic") for name in TOPICS]
     return [*topics, *((name, COMMANDS.get(name, ("", "group"))[1]) for name in first_words())]
 
 
-def _settings(query: CompletionQuery) -> list[tuple[str, str]]:
+def _complete_settings(query: CompletionQuery) -> list[tuple[str, str]]:
+    """Return the names of settings."""
     return [(name, "setting") for name in (*KEYS, "runs_dir", "project", "trust")]
 
 
-_KINDS: Final[dict[str, Callable[[CompletionQuery], list[tuple[str, str]]]]] = {
-    "skills": partial(_ids, "skill"),
-    "capabilities": partial(_ids, "capability"),
-    "bindings": _bindings,
-    "services": partial(_ids, "service"),
-    "packs": partial(_ids, "pack"),
-    "specs": _specs,
-    "choices": _choices,
-    "episodes": _episodes,
-    "steps": _steps,
-    "inputs": _inputs,
-    "effects": _effects,
-    "codes": _codes,
-    "topics": _topics,
-    "settings": _settings,
+_COMPLETERS: Final[dict[str, Callable[[CompletionQuery], list[tuple[str, str]]]]] = {
+    "skills": partial(_spec_ids, "skill"),
+    "capabilities": partial(_spec_ids, "capability"),
+    "bindings": _complete_bindings,
+    "services": partial(_spec_ids, "service"),
+    "packs": partial(_spec_ids, "pack"),
+    "specs": _complete_specs,
+    "choices": _complete_binding_choices,
+    "episodes": _complete_episodes,
+    "steps": _complete_steps,
+    "inputs": _complete_inputs,
+    "effects": _complete_effects,
+    "codes": _complete_codes,
+    "topics": _complete_topics,
+    "settings": _complete_settings,
 }
 """The function that finds the words, by the names in `cli/options.py` and the commands."""

@@ -30,13 +30,13 @@ _WITHOUT_SPECS = frozenset((
 """First words of commands that do not depend on host overrides."""
 
 
-_WITH_OWN_WARNING = frozenset((
+_WARNING_THEMSELVES = frozenset((
     "config show", "config trust", "run", "resume", "rerun", "trace", "test", "agent invoke", "agent chat", "serve mcp",
 ))  # fmt: skip
 """Commands that report ended trust in a project themselves."""
 
 
-_OF_STORES = frozenset((
+_STORE_COMMANDS = frozenset((
     "memory ls", "memory proposals", "memory promote", "memory reject", "memory recall", "knowledge query",
     "knowledge snapshot", "agent profile show", "agent profile export", "agent profile forget", "agent sessions ls",
     "agent sessions show", "agent sessions forget", "agent jobs ls", "agent jobs run",
@@ -46,8 +46,9 @@ trusted."""
 
 
 class CommandContext:
-    """One command being executed. `own`, `error` and `warnings` are members of the `--json`
-    envelope."""
+    """The state of one command. `own`, `error` and `warnings` become members of the `--json`
+    envelope.
+    """
 
     def __init__(self, call: Call, screen: Screen, environ: Mapping[str, str]) -> None:
         self.call = call
@@ -62,26 +63,27 @@ class CommandContext:
 
     @property
     def json(self) -> bool:
-        """Whether stdout gets only the envelope."""
+        """Whether stdout receives only the envelope."""
         return self.screen.json
 
     @property
     def settings(self) -> Settings:
-        """Return the settings, resolved on first use. Raise UsageError or EnvironmentRefusal."""
+        """The settings, resolved on first use. Raises UsageError or EnvironmentRefusal."""
         if self._settings is None:
             from cogcli.app.settings import Settings
 
             self._settings = Settings(self.call.given, self.environ)
             if self.kind not in _WITHOUT_SPECS:
-                self._warn_of_idle_files(self._settings)
+                self._warn_of_unused_declarations(self._settings)
                 self._warn_of_ended_trust(self._settings)
-            if self.call.command in _OF_STORES and self._settings.bound:
+            if self.call.command in _STORE_COMMANDS and self._settings.bound:
                 self._warn_of_own_store()
         return self._settings
 
-    def _warn_of_idle_files(self, settings: Settings) -> None:
-        """Warn of ignored declarations: host overrides outside a project, and lenient roots of an
-        untrusted project."""
+    def _warn_of_unused_declarations(self, settings: Settings) -> None:
+        """Warn of declarations without effect: host overrides outside a project, and lenient roots
+        of an untrusted project.
+        """
         if settings.has_idle_host:
             message = "`.agent-skills/` has no effect: it counts only in a project, and there is no project here"
             self.warn(EnvironmentRefusal("project.none", message, next=("cogcli new project .",)))
@@ -92,14 +94,14 @@ class CommandContext:
             self.warn(idle)
 
     def _warn_of_ended_trust(self, settings: Settings) -> None:
-        """Warn if an accepted project has changed since, and name the files."""
-        if self.call.command not in _WITH_OWN_WARNING and settings.trust.distrust:
+        """Warn that a trusted project has changed since, with the changed files."""
+        if self.call.command not in _WARNING_THEMSELVES and settings.trust.distrust:
             ended = ServiceResolutionError("service.untrusted", visible(settings.trust.distrust))
             ended.next = ("cogcli config trust",)
             self.warn(ended)
 
     def _warn_of_own_store(self) -> None:
-        """Warn that a store is the user's, because the project is not trusted."""
+        """Warn that the user's own store is used because the project is not trusted."""
         text = "this is your own store, as in an empty directory: the project is not trusted, so its own is not read"
         own = ServiceResolutionError("service.untrusted", text)
         own.next = ("cogcli config trust",)
@@ -113,25 +115,24 @@ class CommandContext:
 
     @property
     def base(self) -> str:
-        """Return the directory to which displayed paths are relative; empty until settings are
-        read."""
+        """The directory to which display paths are relative; empty until settings are read."""
         return self._settings.base if self._settings else ""
 
     @property
     def kind(self) -> str:
-        """Return the group of the command; for `skills`, `capabilities`, `bindings` and `services`
-        it is the kind of spec."""
+        """The group of the command. For `skills`, `capabilities`, `bindings` and `services` it is
+        the kind of spec.
+        """
         return self.call.command.split()[0]
 
     @property
     def verbose(self) -> bool:
-        """Whether stderr shows every event and every cause."""
+        """Whether stderr receives every event and every cause."""
         return self.call.flags.verbose
 
     @property
     def again(self) -> str:
-        """Return the global flags that a suggested command needs to find the same episodes and
-        specs."""
+        """The global flags that a suggested command needs to find the same episodes and specs."""
         flags = self.call.flags
         pairs = [("-C", flags.directory), ("--runs-dir", flags.runs_dir)]
         pairs += [("--registry", root) for root in flags.registry]
@@ -143,19 +144,20 @@ class CommandContext:
         return f" {join(words)}"
 
     def keep_typed_flags(self, error: CogcliError, flag: str) -> None:
-        """Extend each suggested command that ends with this flag and value to the whole typed
-        command.
+        """Replace each suggested command that ends with this flag and value by the typed command
+        with it.
 
-        So no other flag of the user is lost."""
+        This keeps the user's other flags.
+        """
         error.next = tuple(
-            self._repeat_with(flag, line.rpartition(f" {flag} ")[2])
+            self._typed_command_with(flag, line.rpartition(f" {flag} ")[2])
             if f" {flag} " in line
             else line
             for line in error.next
         )
 
-    def _repeat_with(self, flag: str, value: str) -> str:
-        """Return the typed command with this value of a flag, as a line that runs."""
+    def _typed_command_with(self, flag: str, value: str) -> str:
+        """Return the typed command with this value of a flag, quoted for a shell."""
         from shlex import join
 
         words: list[str] = []
@@ -168,7 +170,7 @@ class CommandContext:
 
     @property
     def user(self) -> str:
-        """Return the user name of the system, else the variable `USER`, else `somebody`."""
+        """The user name of the system, else the variable `USER`, else `somebody`."""
         import getpass
 
         try:
@@ -177,7 +179,7 @@ class CommandContext:
             return self.environ.get("USER") or "somebody"
 
     def answer(self, text: str | list[StyledLine]) -> None:
-        """Write to stdout, unless the envelope does."""
+        """Write to stdout, unless only the envelope goes there."""
         if self.json:
             return
         if isinstance(text, str):
@@ -186,7 +188,7 @@ class CommandContext:
             self.screen.answer_lines(text)
 
     def note(self, text: str) -> None:
-        """Write a line to stderr, unless `-q`. Text of several lines stays unchanged."""
+        """Write a line to stderr, unless `-q`. Text of several lines is written unchanged."""
         if self.screen.quiet:
             return
         if "\n" in text or not text:
@@ -198,7 +200,8 @@ class CommandContext:
         """Make a finding (code, message, places) the error of the command, and return its exit
         code.
 
-        The command did its work, and its result is negative."""
+        It is for a command that completed with a negative result.
+        """
         self.error = {
             **finding,
             "retryable": False,

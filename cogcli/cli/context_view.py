@@ -1,5 +1,6 @@
-"""Lines for the context of a turn, and for the difference of two
-(docs/reference/pack.md#placements)."""
+"""Lines about the context of a turn, and about the difference of two
+(docs/reference/pack.md#placements).
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,9 @@ _OWN: Final = (
 
 
 def explained_lines(found: Json, *, width: int | None) -> list[StyledLine]:
-    """Return the origin of the context, its stages with the parts that each removed, then each part
-    with its reason."""
+    """Return the lines for the origin of a context, its stages with the parts that each removed,
+    and each part with its reason.
+    """
     head = f"{found['episode_id']}  turn {found['turn']} of {found['turns']}  {found['intent'] or 'no intent'}"
     lines: list[StyledLine] = [[(fit(visible(head), width), "bold")]]
     rows = [
@@ -42,8 +44,8 @@ def explained_lines(found: Json, *, width: int | None) -> list[StyledLine]:
         ("snapshot", found["snapshot_ref"]),
     ]
     rows += [("refused", found["refused"])] if found["refused"] else []
-    lines += [_row(name, text, width) for name, text in rows]
-    lines += [[("stages", "bold")], *_stages(found, width)]
+    lines += [_named_line(name, text, width) for name, text in rows]
+    lines += [[("stages", "bold")], *_stage_lines(found, width)]
     for status, title in ((IN, "in"), (CUT, "cut short"), (OUT, "out")):
         placed = [each for each in found["placements"] if each["status"] == status]
         if placed:
@@ -52,22 +54,24 @@ def explained_lines(found: Json, *, width: int | None) -> list[StyledLine]:
     return lines
 
 
-def _stages(found: Json, width: int | None) -> list[StyledLine]:
+def _stage_lines(found: Json, width: int | None) -> list[StyledLine]:
+    """Return a line per stage with the parts that it removed."""
     out = Counter(each["stage"] for each in found["placements"] if each["status"] == OUT)
     cut = Counter(each["stage"] for each in found["placements"] if each["status"] == CUT)
     lines = []
     for name, digest in found["stage_hashes"].items():
         counts = [f"{out[name]} out"] if out[name] else []
         counts += [f"{cut[name]} cut"] if cut[name] else []
-        lines.append(_row(name, "  ".join([_short(digest), *counts]), width))
+        lines.append(_named_line(name, "  ".join([_shorten_hash(digest), *counts]), width))
     report = found["budget_report"]
     used, most = sum(report["used"].values()), sum(report["allocations"].values())
-    return [*lines, _row("tokens", f"{used} of {most} allotted", width)]
+    return [*lines, _named_line("tokens", f"{used} of {most} allotted", width)]
 
 
 def placement_lines(placed: Json, width: int | None) -> list[StyledLine]:
-    """Return what a part is, where it ended, by which stage and for which reason, and its other
-    members."""
+    """Return the lines for a placed part: what it is, where it ended, by which stage, why, and its
+    other members.
+    """
     size = f"{placed['tokens']} tokens" if "tokens" in placed else ""
     size += f" of {placed['of_tokens']}" if "of_tokens" in placed else ""
     decided = "" if placed["status"] == IN else f"{placed['stage']}: "
@@ -87,7 +91,7 @@ def placement_lines(placed: Json, width: int | None) -> list[StyledLine]:
 
 
 def answer_lines(found: Json, width: int | None) -> list[StyledLine]:
-    """Return, for each match of a word, whether it is in, cut or out, and why."""
+    """Return a line for each match of a word: in, cut or out, and why."""
     lines: list[StyledLine] = []
     for placed in found["placements"]:
         first, *rest = placement_lines(placed, width)
@@ -99,8 +103,7 @@ def answer_lines(found: Json, width: int | None) -> list[StyledLine]:
 def difference_lines(
     found: ContextDiff, sides: tuple[str, str], *, width: int | None
 ) -> list[StyledLine]:
-    """Return a line for each block that differs, with the reason, then the ledger members that
-    differ."""
+    """Return a line for each differing block with the reason, then the differing ledger members."""
     lines: list[StyledLine] = [[(fit(visible("  ".join(sides)), width), "bold")]]
     for each in found.blocks:
         was, now = ("" if size is None else f"{size}" for size in each.tokens)
@@ -114,18 +117,21 @@ def difference_lines(
         ]
         lines.append([("  ", ""), (fit(visible("  ".join(words)), width, 2), "")])
     for change in found.ledger:
-        text = f"{change.member:<24}  {_short(change.before)}  {_short(change.after)}"
+        text = f"{change.member:<24}  {_shorten_hash(change.before)}  {_shorten_hash(change.after)}"
         lines.append([("  ", ""), (fit(visible(text), width, 2), "dim")])
     if found.same:
         return [*lines, [("  nothing differs", "dim")]]
     return [*lines, [(f"  {count_of(len(found.blocks), 'block differs', 'blocks differ')}", "dim")]]
 
 
-def _short(value: str) -> str:
-    """Return the first characters of a hash, also of one at the end of a reference."""
+def _shorten_hash(value: str) -> str:
+    """Return the first characters of a hash. A reference that ends with a hash keeps the part
+    before it.
+    """
     before, mark, digest = value.partition("sha256:")
     return f"{before}{digest[:_SHOWN_HASH]}" if mark else value
 
 
-def _row(name: str, text: str, width: int | None) -> StyledLine:
+def _named_line(name: str, text: str, width: int | None) -> StyledLine:
+    """Return a line with a name and a text."""
     return [(f"  {name:<10} ", "dim"), (fit(visible(text), width, 13), "")]

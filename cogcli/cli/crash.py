@@ -1,4 +1,6 @@
-"""An unexpected exception: one line for the user, a report without inputs or secrets in a file, exit 70."""
+"""The report of an unexpected exception: one line on stderr, a file without inputs or secrets, exit
+code 70.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,11 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def report_bug(
     screen: Screen, command: str, error: BaseException, context: CommandContext | None
 ) -> int:
-    """Report an unexpected exception and return exit code 70.
+    """Report an unexpected exception, and return exit code 70.
 
-    The saved file has only types and places: messages and values may contain inputs or secrets."""
+    The file contains only types and code locations: messages and values may contain inputs or
+    secrets.
+    """
     ours = [
         f"{relpath(f, _PACKAGE)}:{line}"
         for f, line, _ in _frames(error)
@@ -60,7 +64,8 @@ def _frames(error: BaseException) -> list[tuple[str, int, str]]:
     ]
 
 
-def _text(command: str, error: BaseException) -> str:
+def _report_text(command: str, error: BaseException) -> str:
+    """Return the text of the report."""
     lines = [
         f"cogcli {__version__}, Python {platform.python_version()}, {platform.platform()}",
         f"command: {command}",
@@ -78,5 +83,5 @@ def _save(command: str, error: BaseException) -> str:
     folder = os.path.join(state_home(os.environ), "crashes")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, f"crash-{os.getpid()}-{os.urandom(3).hex()}.txt")
-    write_atomic(path, _text(command, error).encode("utf-8", "backslashreplace"))
+    write_atomic(path, _report_text(command, error).encode("utf-8", "backslashreplace"))
     return path

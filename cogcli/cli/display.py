@@ -11,8 +11,10 @@ from cogcli.declarations.envelope import Event
 
 
 class Display:
-    """Displays the events of a run; this base class displays nothing. A `brief` display writes the
-    outcome itself, so that only errors follow."""
+    """A display of the events of a run. This base class displays nothing.
+
+    A `brief` display writes the outcome itself, so that the command only adds errors.
+    """
 
     brief = False
     on_response: Callable[[str], None] | None = None
@@ -22,14 +24,15 @@ class Display:
         self.screen = screen
 
     def __call__(self, event: Event) -> None:
-        """Display one event."""
+        """Display an event."""
 
     def recall(self, events: Iterable[Event]) -> None:
-        """Read the events before a resume without displaying them."""
+        """Apply the events before a resume without displaying them."""
 
     def interrupt(self) -> None:
-        """Free the screen for a message: the run is being stopped, and the display continues below
-        it."""
+        """Release the screen for a message: the run is being stopped. Display later events below
+        the message.
+        """
 
     def close(self) -> None:
-        """End the display; a second call does nothing."""
+        """End the display. A second call does nothing."""

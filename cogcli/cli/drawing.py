@@ -1,8 +1,8 @@
-"""Drawing of lists, checks and traces on a terminal, by rich
-(docs/reference/command-line.md#drawing).
+"""Tables, checks and lines on a terminal, drawn by rich (docs/reference/command-line.md#drawing).
 
-rich is imported on first use, and never without a terminal. It gets only `Text` objects with
-visible control characters, and interprets no markup, emoji codes or links."""
+rich is imported on first use, and only for a terminal. It gets only `Text` objects with visible
+control characters, and interprets no markup, emoji codes or links.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_DRAWN = 500
 
 
 class DrawnColumn(NamedTuple):
-    """A column of a table: its heading, and its width, which no cell exceeds."""
+    """A column of a table: its heading, and its maximum width."""
 
     heading: str
     width: int
@@ -35,7 +35,7 @@ class DrawnColumn(NamedTuple):
 
 
 class DrawnPart(NamedTuple):
-    """Rows of a table below a heading line; the first part usually has no heading."""
+    """Rows of a table below a heading line. The first part usually has no heading."""
 
     heading: str
     rows: Sequence[Sequence[StyledSpan]]
@@ -44,8 +44,10 @@ class DrawnPart(NamedTuple):
 def draw_table(
     out: OutputStream, columns: Sequence[DrawnColumn], parts: Sequence[DrawnPart]
 ) -> str:
-    """Return a table with a line below its headings and above each part with a heading. Cells are
-    cut to their widths."""
+    """Return a table with a line below its headings and above each part with a heading.
+
+    Cells are truncated to the widths of their columns.
+    """
     if sum(len(part.rows) for part in parts) > _MOST_DRAWN:
         return "".join(_plain_lines(out, columns, parts))
     from rich.rule import Rule
@@ -83,7 +85,7 @@ def _empty_table(out: OutputStream, columns: Sequence[DrawnColumn], *, has_heade
 def _plain_lines(
     out: OutputStream, columns: Sequence[DrawnColumn], parts: Sequence[DrawnPart]
 ) -> Iterator[str]:
-    """Yield the lines of a table that is too long for rich."""
+    """Yield the lines of a table that has too many rows for rich."""
     headings = [(column.heading, "dim") for column in columns]
     yield out.line(_plain_row(headings, columns))
     for part in parts:
@@ -104,7 +106,7 @@ def _plain_row(row: Sequence[StyledSpan], columns: Sequence[DrawnColumn]) -> Sty
 
 
 def draw_lines(out: OutputStream, lines: Sequence[StyledLine]) -> str:
-    """Return lines, each cut at the width of the terminal."""
+    """Return lines, each truncated to the width of the terminal."""
     console, drawn = _console(out)
     for line in lines:
         console.print(_text(out, line), no_wrap=True, overflow="ellipsis", crop=True)
@@ -112,14 +114,14 @@ def draw_lines(out: OutputStream, lines: Sequence[StyledLine]) -> str:
 
 
 def draw_paragraph(out: OutputStream, text: str) -> str:
-    """Return a text wrapped at blanks."""
+    """Return a text wrapped at spaces."""
     console, drawn = _console(out)
     console.print(_text(out, [(text, "")]))
     return _trim_lines(drawn)
 
 
 class DrawnCheck(NamedTuple):
-    """One check: sign, name and finding, and the remedies below it."""
+    """A check: its sign, name and finding, and the remedies below it."""
 
     sign: StyledSpan
     name: str
@@ -178,5 +180,5 @@ def _text(out: OutputStream, line: StyledLine) -> Text:
 
 
 def _trim_lines(drawn: StringIO) -> str:
-    """Return the drawing without blanks at the ends of lines."""
+    """Return the drawing without spaces at the ends of lines."""
     return "".join(f"{line.rstrip()}\n" for line in drawn.getvalue().split("\n")[:-1])

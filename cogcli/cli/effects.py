@@ -1,7 +1,8 @@
-"""Choices for the effects that a rerun would repeat, from flags or prompts.
+"""Decisions about effects that a rerun would repeat, from flags or prompts.
 
-Without a terminal, missing choices are refused with the commands that make them
-(docs/reference/episode.md#rerun)."""
+Without a terminal, a missing decision is an error that suggests the commands to make it
+(docs/reference/episode.md#rerun).
+"""
 
 from __future__ import annotations
 
@@ -32,23 +33,24 @@ def parse_effects(texts: Sequence[str]) -> dict[str, str]:
 
 
 def ask_effects(context: CommandContext, reuse: Reuse) -> Reuse:
-    """Return a copy of `reuse` with a choice for every effect; missing ones are prompted for at a
+    """Return a copy of `reuse` with a choice for every effect. Missing ones are prompted for at a
     terminal.
 
-    Raise UsageError `rerun.effects` if a choice is still missing."""
+    Raise UsageError `rerun.effects` if a choice is still missing.
+    """
     while (questions := reuse.effects.questions) and can_ask(context):
         question = questions[0]
-        word = _ask_choice(context, reuse, question)
+        word = _prompt_choice(context, reuse, question)
         if not word:
             break
         reuse = reuse._replace(effects=reuse.effects.with_choices({question.step: word}))
     if questions:
-        raise _missing_choices(context, reuse, questions)
+        raise _missing_choices_error(context, reuse, questions)
     return reuse
 
 
 def show_plan(context: CommandContext, reuse: Reuse) -> int:
-    """Write which steps would be reused, called and prompted for. Nothing runs."""
+    """Write which steps would be reused, called and prompted for, without running any."""
     plan = reuse.to_payload()
     context.own["plan"] = plan
     lines, width = [], max(len(step["id"]) for step in plan["steps"])
@@ -66,8 +68,8 @@ def show_plan(context: CommandContext, reuse: Reuse) -> int:
     return OK
 
 
-def _ask_choice(context: CommandContext, reuse: Reuse, question: EffectQuestion) -> str:
-    """Return the choice that the user types; empty for `quit` and at the end of input."""
+def _prompt_choice(context: CommandContext, reuse: Reuse, question: EffectQuestion) -> str:
+    """Prompt for the choice of an effect and return it; empty for `quit` and at the end of input."""
     capabilities = ", ".join(dict.fromkeys(effect.capability for effect in question.effects))
     text = f"{question.step}: {capabilities} is {question.state} in {reuse.episode_id}"
     context.screen.notify(terminal_safe(context, visible(text)) + "\n")
@@ -80,9 +82,10 @@ def _ask_choice(context: CommandContext, reuse: Reuse, question: EffectQuestion)
             return word
 
 
-def _missing_choices(
+def _missing_choices_error(
     context: CommandContext, reuse: Reuse, questions: list[EffectQuestion]
 ) -> UsageError:
+    """Return the error for missing choices, with the commands that make them."""
     first = questions[:_MOST_NAMED]
     named = [
         f"{question.step} ({question.effects[0].capability}, {question.state})"
@@ -99,13 +102,15 @@ def _missing_choices(
         f"effects of `{reuse.episode_id}` would happen again: {', '.join(named)}{more}{made}",
         expected=f"--effects {words}",
         hint="reuse takes the recorded answer, repeat makes the call again, fail fails it; nothing was begun",
-        next=tuple(_commands(context, questions)),
+        next=tuple(_commands_with_choices(context, questions)),
     )
 
 
-def _commands(context: CommandContext, questions: list[EffectQuestion]) -> list[str]:
-    """Return the typed command with a choice for every question: one command per choice, `fail` if
-    a choice is impossible."""
+def _commands_with_choices(context: CommandContext, questions: list[EffectQuestion]) -> list[str]:
+    """Return the typed command with a choice for every effect: one command per choice.
+
+    The choice is `fail` for an effect that does not allow another one.
+    """
     from shlex import join
 
     found = []

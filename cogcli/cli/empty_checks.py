@@ -1,5 +1,6 @@
-"""Refusals of checks that checked nothing, which is no success
-(docs/reference/command-line.md#nothing-checked)."""
+"""The errors of checks that checked nothing and therefore must not succeed
+(docs/reference/command-line.md#nothing-checked).
+"""
 
 from __future__ import annotations
 
@@ -20,10 +21,12 @@ def find_refusal(
     empty: str = "there is nothing to check",
     hint: str = "",
 ) -> CogcliError | None:
-    """Return the error of a check without failures that is still no success; None if it is one.
+    """Return the error of a check that found no failures but checked too little; None if it may
+    succeed.
 
     `checked` counts the checked items of `total`, `untrusted` those left out because the project is
-    not trusted. `empty` and `hint` describe what is missing if nothing was checked at all."""
+    not trusted. `empty` and `hint` describe what is missing if nothing was checked at all.
+    """
     if untrusted:
         message = f"{untrusted} of {total} not checked: the project is not trusted"
         error = ServiceResolutionError("service.untrusted", message)
@@ -46,8 +49,9 @@ def conclude(
     code: int,
     refusal: CogcliError | None,
 ) -> int:
-    """Write the reports of a check and return its exit code. Raise `refusal` if the check would be
-    a success."""
+    """Write the reports of a check, and return its exit code. Raise `refusal` if the check has no
+    failure.
+    """
     if code != OK or refusal is None:
         wanted.write(context, report_of, code)
         return code

@@ -19,7 +19,7 @@ def envelope(
     warnings: list[Json] | None = None,
     own: Json | None = None,
 ) -> str:
-    """Return the envelope as one line. `own` may override `status` (for a partial run)."""
+    """Return the envelope as one line. `own` may override `status`, for a partial run."""
     body = {
         "schema": SCHEMA,
         "command": command,
@@ -33,7 +33,9 @@ def envelope(
 
 
 def dumps(value: object, *, indent: bool = False) -> str:
-    """Return JSON text in declared order, not ASCII-escaped, with invisible characters escaped."""
+    """Return JSON text with keys in declared order, non-ASCII characters unescaped, and invisible
+    characters escaped.
+    """
     import orjson
 
     option = orjson.OPT_INDENT_2 if indent else 0
@@ -44,23 +46,30 @@ def dumps(value: object, *, indent: bool = False) -> str:
         import json
 
         text = json.dumps(
-            _readable(value), indent=2 if indent else None, ensure_ascii=True, default=str
+            _replace_surrogates(value), indent=2 if indent else None, ensure_ascii=True, default=str
         )
     return visible_json(text)
 
 
-def _readable(value: object) -> object:
-    """Return the value with each lone surrogate as the text of its escape, since no JSON reader
-    accepts one."""
+def _replace_surrogates(value: object) -> object:
+    """Return the value with each lone surrogate replaced by its escape as text, because JSON
+    readers reject it.
+    """
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
-        return {_readable(key): _readable(member) for key, member in value.items()}
-    return [_readable(member) for member in value] if isinstance(value, list | tuple) else value
+        return {
+            _replace_surrogates(key): _replace_surrogates(member) for key, member in value.items()
+        }
+    return (
+        [_replace_surrogates(member) for member in value]
+        if isinstance(value, list | tuple)
+        else value
+    )
 
 
 def error_object(error: CogcliError) -> Json:
-    """Return an error as the object of the envelope; unknown members are left out."""
+    """Return the `error` object of the envelope, without unknown members."""
     body: Json = {"code": error.code, "message": error.message}
     if isinstance(error, RuntimeErrorBase):
         places = {

@@ -1,8 +1,8 @@
-"""The flags among the words of a command line; errors in them are reported before typer parses
-them.
+"""The flags on a command line, found before typer parses it, so that errors in them are reported
+first.
 
-A flag that takes a value takes the next word, whatever it is, unless that word is a flag known
-there."""
+A flag that takes a value takes the next word unless that word is a known flag.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KnownFlags = Mapping[str, TyperOption]
 
 
 class FlagWord(NamedTuple):
-    """A word with one or more flags."""
+    """A word of a command line that contains one or more flags."""
 
     word: str
     flags: tuple[TyperOption | None, ...]
@@ -26,14 +26,14 @@ class FlagWord(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return its last flag as typed."""
+        """The last flag of the word, as typed."""
         if self.word.startswith("--"):
             return self.word.partition("=")[0]
         return f"-{self.word[len(self.flags) :]}"
 
     @property
     def needs_next(self) -> bool:
-        """Whether the value of its last flag is the next word."""
+        """Whether the next word is the value of the last flag."""
         last = self.flags[-1]
         if last is None or last.is_flag:
             return False
@@ -52,7 +52,9 @@ class FlagWords(NamedTuple):
 
 
 def read_flag_words(args: Sequence[str], known: KnownFlags, *, up_to_word: bool) -> FlagWords:
-    """Return the flags among words; with `up_to_word` those before the first word that is no flag."""
+    """Return the flags among the words; with `up_to_word` only those before the first word that is
+    not a flag.
+    """
     found: list[FlagWord] = []
     number = 0
     while number < len(args):
@@ -71,7 +73,7 @@ def read_flag_words(args: Sequence[str], known: KnownFlags, *, up_to_word: bool)
 
 
 def is_value(word: str | None, known: KnownFlags) -> bool:
-    """Whether a word may be the value of the flag before it: any word that is no known flag."""
+    """Whether a word may be the value of the flag before it, that is, no known flag."""
     return word is not None and word.partition("=")[0] not in known
 
 

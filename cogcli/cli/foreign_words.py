@@ -1,8 +1,8 @@
 """Words of agent-skills, and their counterparts in cogcli
 (docs/how-to/come-from-agent-skills.md#words).
 
-The module contains data, and translates command lines with such words. It guesses nothing: a
-command is only suggested."""
+A translated command is only suggested, never run.
+"""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ _RUNNER: Final = ("python", "python3", "main", "agent-skills")
 
 
 def translate_word(words: Sequence[str]) -> str:
-    """Return cogcli's command for a word of agent-skills; empty for any other word."""
+    """Return cogcli's command for a word of agent-skills; empty for an unknown word."""
     name = _command_name(words[0]) if words else ""
     if name in _RUNNER:
-        rest = _without_runner(words)
+        rest = _words_from_command(words)
         return translate_word(rest) or (rest[0] if rest else "")
     command = COMMANDS.get(name, "")
     if name == "list" and _kind(words[1:2]):
@@ -72,9 +72,10 @@ def translate_word(words: Sequence[str]) -> str:
 
 
 def translate_line(argv: Sequence[str], word: str = "", own: str = "") -> Iterator[list[str]]:
-    """Yield command lines for one with flags and words of agent-skills, the closest first.
+    """Yield translations of a command line with flags and words of agent-skills, closest first.
 
-    `word` replaces the command `own`. Any of them that parses may be suggested."""
+    `word` is replaced by the command `own`. The caller suggests the first one that parses.
+    """
     host, flags = _translate_flags(argv)
     if not word:
         yield [*host, *flags]
@@ -85,7 +86,7 @@ def translate_line(argv: Sequence[str], word: str = "", own: str = "") -> Iterat
             return
     place = flags.index(word)
     own = own or translate_word(flags[place:])
-    before, rest = flags[:place], _without_runner(flags[place:])
+    before, rest = flags[:place], _words_from_command(flags[place:])
     rest = rest[2:] if own.endswith(" ls") and _kind(rest[1:2]) else rest[1:]
     words = own.split()
     if before[-1:] == words[:1]:  # after a group
@@ -97,14 +98,15 @@ def translate_line(argv: Sequence[str], word: str = "", own: str = "") -> Iterat
     yield [*host, *_LISTS.get(own, "skills ls").split()]
 
 
-def _without_runner(words: Sequence[str]) -> list[str]:
-    """Return the words from the command on."""
+def _words_from_command(words: Sequence[str]) -> list[str]:
+    """Return the words from the command on, without the program that runs it."""
     return list(dropwhile(lambda word: _command_name(word) in _RUNNER, words))
 
 
 def _translate_flags(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return agent-skills' flag for the directory in our form, and the other words with their flags
-    translated."""
+    """Return the flag for the directory in cogcli's form, and the other words with translated
+    flags.
+    """
     host: list[str] = []
     words: list[str] = []
     rest = iter(argv)
@@ -122,10 +124,10 @@ def _translate_flags(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _kind(words: Sequence[str]) -> str:
+    """Return the kind of spec that the words are about."""
     return _KINDS.get(words[0], "") if words else ""
 
 
 def _command_name(word: str) -> str:
-    """Return a command as typed, or the name of a script: `tools/validate_registry.py` is
-    `validate_registry`."""
+    """Return the name of a command or script: `tools/validate_registry.py` is `validate_registry`."""
     return word.replace("\\", "/").rpartition("/")[2].removesuffix(".py")

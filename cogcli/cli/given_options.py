@@ -1,5 +1,6 @@
-"""The options of a run on a command line: parsing of their texts, with all problems reported
-together (docs/reference/command-line.md#problems-at-once)."""
+"""The options of a run on a command line, parsed with all problems reported together
+(docs/reference/command-line.md#problems-at-once).
+"""
 
 from __future__ import annotations
 
@@ -24,21 +25,23 @@ Problems = list[CogcliError]
 
 
 def read_options(flags: OptionFlags, problems: Problems) -> Json:
-    """Return the typed options, by name. A wrong text is added to `problems`, and its option is
-    left out.
+    """Return the typed options, by name. For an invalid text, add an error to `problems` and omit
+    the option.
 
-    The file of the frame is read with the inputs."""
+    The file of the frame is read with the inputs.
+    """
     found = {}
     for name, given in flags.options.items():
         option = OPTIONS[name]
         if type(option.type) is not NamedValues:
-            found[name] = _READERS.get(type(option.type), _keep)(option, given, problems)
+            found[name] = _READERS.get(type(option.type), _keep_value)(option, given, problems)
     return found
 
 
 def parse_pairs(given: list[str], flag: str, shape: str, problems: Problems) -> dict[str, str]:
-    """Return the `name=value` texts of a repeatable flag. An error for any other text is added to
-    `problems`."""
+    """Return the `name=value` texts of a repeatable flag as a mapping. For any other text, add an
+    error to `problems`.
+    """
     pairs: dict[str, str] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -51,11 +54,13 @@ def parse_pairs(given: list[str], flag: str, shape: str, problems: Problems) -> 
     return pairs
 
 
-def _keep(option: Option, given: object, problems: Problems) -> object:
+def _keep_value(option: Option, given: object, problems: Problems) -> object:
+    """Return the value unchanged: the parser has already converted it."""
     return given
 
 
 def _match_text(option: Option, given: str, problems: Problems) -> str | None:
+    """Return the text if the option accepts it. Otherwise add an error and return None."""
     if option.type.accepts(given):
         return given
     what = f"`{option.flag}`: found `{given[:60]}`"
@@ -64,10 +69,12 @@ def _match_text(option: Option, given: str, problems: Problems) -> str | None:
 
 
 def _read_pairs(option: Option, given: list[str], problems: Problems) -> dict[str, str]:
+    """Return the `name=value` texts of an option."""
     return parse_pairs(given, option.flag, option.metavar, problems)
 
 
 def _read_numbers(option: Option, given: list[str], problems: Problems) -> dict[str, int]:
+    """Return the `name=number` texts of an option."""
     numbers = {}
     for key, value in _read_pairs(option, given, problems).items():
         if value.isascii() and value.isdigit() and len(value) < 16:
@@ -79,6 +86,7 @@ def _read_numbers(option: Option, given: list[str], problems: Problems) -> dict[
 
 
 def _read_hosts(option: Option, given: list[str], problems: Problems) -> list[str]:
+    """Return the hosts of an option."""
     hosts: list[str] = []
     for text in given:
         try:

@@ -1,6 +1,7 @@
-"""Words of other tools for commands and flags, and the likely intended command lines.
+"""Words of other tools for commands and flags, and the commands that users probably intend.
 
-It guesses nothing: a command is only suggested."""
+A translated command is only suggested, never run.
+"""
 
 from __future__ import annotations
 
@@ -30,29 +31,32 @@ COMMANDS: Final = {
     "trust": ("config trust",),
 }
 """The likely intended commands by word, the likeliest first."""
-_SHOWN: Final = ("skills show", "capabilities show")
+_SHOW_COMMANDS: Final = ("skills show", "capabilities show")
 """The commands that show a spec, by the number of dots in its id, one and two."""
 
 
 def translate_habit(words: Sequence[str]) -> Iterator[list[str]]:
-    """Yield command lines for one that begins with a word of another tool, the closest first; none
-    for any other word."""
+    """Yield translations of a command line that begins with a word of another tool, closest first.
+
+    Yield nothing for any other word.
+    """
     word, rest = words[0], [*words[1:]]
     if word == "show":
-        yield from _shown(rest)
+        yield from _translate_show(rest)
     for command in COMMANDS.get(word, ()):
         yield [*command.split(), *rest]
     for command in COMMANDS.get(word, ()):
         yield command.split()
 
 
-def _shown(rest: list[str]) -> Iterator[list[str]]:
+def _translate_show(rest: list[str]) -> Iterator[list[str]]:
+    """Yield translations of `show` and these words."""
     id = rest[0] if rest else ""
     if id in ("skills", "capabilities", "bindings", "services"):
         yield [id, "show", *rest[1:]]
         yield [id, "ls"]
-    elif 1 <= id.count(".") <= len(_SHOWN) and not id.startswith((".", "/", "@")):
-        yield [*_SHOWN[id.count(".") - 1].split(), *rest]
+    elif 1 <= id.count(".") <= len(_SHOW_COMMANDS) and not id.startswith((".", "/", "@")):
+        yield [*_SHOW_COMMANDS[id.count(".") - 1].split(), *rest]
     yield ["trace", *rest]
     yield ["trace"]
 

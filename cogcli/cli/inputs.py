@@ -34,15 +34,16 @@ _Read = TypeVar("_Read")
 
 
 def read_inputs(context: CommandContext, flags: RunFlags) -> CommandInputs:
-    """Read the inputs and the frame of a run, and collect problems in the result. Raise
-    EnvironmentRefusal `project.link`."""
+    """Return the inputs and the frame of a run, with the problems of reading them. Raise
+    EnvironmentRefusal `project.link`.
+    """
     result = CommandInputs(context)
     result.read(flags)
     return result
 
 
 class CommandInputs:
-    """The inputs and the frame of a command line, and all problems of reading them."""
+    """The inputs and the frame of a command line, and the problems of reading them."""
 
     def __init__(self, context: CommandContext) -> None:
         self.inputs: Json = {}
@@ -54,49 +55,52 @@ class CommandInputs:
         self.origins: dict[str, str] = {}
         """By input where it comes from, a word of `run.input_origins`."""
         self._context = context
-        self._stdin_read = False
+        self._has_read_stdin = False
 
     def read(self, flags: RunFlags) -> None:
-        """Read the inputs and the frame of a run; problems are collected."""
+        """Read the inputs and the frame, and collect problems."""
         if flags.input is not None and flags.input_file is not None:
             what = "`--input` and `--input-file` cannot be given together"
             self.problems.append(UsageError("usage.flag", what, hint="keep one of them"))
         elif flags.input is not None:
-            self._take_object(partial(self._from_flag, flags.input))
+            self._set_object(partial(self._object_from_flag, flags.input))
             if flags.input != "-" and not flags.input.startswith("@"):
                 self.origins = dict.fromkeys(self.inputs, TYPED)
         elif flags.input_file is not None:
-            self._take_object(
-                partial(_read_object, self._context, flags.input_file, "--input-file")
-            )
+            self._set_object(partial(_read_object, self._context, flags.input_file, "--input-file"))
         if self.problems:
             self.doubtful.add("*")
         for pair in flags.p:
-            self._collect(partial(self._take_pair, pair))
+            self._collect(partial(self._add_pair, pair))
         if (file := flags.options.get("frame")) is not None:
             read = partial(_read_object, self._context, file, "--frame-file")
             self.frame = self._collect(read) or {}
 
-    def _take_object(self, read: Callable[[], Json]) -> None:
-        """Take the inputs of a file, or of stdin."""
+    def _set_object(self, read: Callable[[], Json]) -> None:
+        """Set the inputs to the object that `read` returns."""
         self.inputs = self._collect(read) or {}
         self.origins = dict.fromkeys(self.inputs, FILE)
 
     def _collect(self, action: Callable[[], _Read]) -> _Read | None:
+        """Return the result of `action`. If it raises UsageError, collect that and return None."""
         try:
             return action()
         except UsageError as error:
             self.problems.append(error)
         return None
 
-    def _from_flag(self, text: str) -> Json:
+    def _object_from_flag(self, text: str) -> Json:
+        """Return the object of `--input`: JSON, `@FILE` or `-`."""
         if text == "-":
-            return _object(json_value(self._stdin(), "stdin"), "stdin", flag="--input")
+            return _require_object(
+                json_value(self._read_all_of_stdin(), "stdin"), "stdin", flag="--input"
+            )
         if text.startswith("@"):
             return _read_object(self._context, text[1:], "--input")
-        return _object(json_value(text, "--input"), flag="--input")
+        return _require_object(json_value(text, "--input"), flag="--input")
 
-    def _take_pair(self, pair: str) -> None:
+    def _add_pair(self, pair: str) -> None:
+        """Add the input of a `-p`."""
         name, equals, text = pair.partition("=")
         as_json = name.endswith(":")
         name = name.removesuffix(":")
@@ -114,24 +118,29 @@ class CommandInputs:
         self.inputs[name] = self._pair_value(name, text, as_json)
 
     def _pair_value(self, name: str, text: str, as_json: bool) -> object:
+        """Return the value of a `-p`: JSON, text, or the text of a file or stdin."""
         where = f"-p {name}"
         if as_json:
             return json_value(text, where)
         if text.startswith("@@"):
             text = text[1:]
         elif text == "@-":
-            text = _text(self._stdin(), "stdin")
+            text = _decode_text(self._read_all_of_stdin(), "stdin")
         elif text.startswith("@"):
             path = text[1:]
-            text, where = _text(read_bytes(self._context, path), path), f"-p {name}, file {path}"
+            text, where = (
+                _decode_text(read_bytes(self._context, path), path),
+                f"-p {name}, file {path}",
+            )
         return GivenText(text, where)
 
-    def _stdin(self) -> bytes:
-        if self._stdin_read:
+    def _read_all_of_stdin(self) -> bytes:
+        """Return the content of stdin. Raise UsageError for a second read or too much data."""
+        if self._has_read_stdin:
             raise UsageError(
                 "usage.value", "stdin can be read only once", hint="give the other input as a file"
             )
-        self._stdin_read = True
+        self._has_read_stdin = True
         data = read_stdin(self._context.screen, MAX_BYTES)
         if len(data) > MAX_BYTES:
             raise UsageError(
@@ -146,8 +155,9 @@ _HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 
 
 def parse_hash(text: str, flag: str) -> str:
-    """Return `sha256:` and the digits of a hash, typed with or without that prefix. Raise
-    UsageError."""
+    """Return `sha256:` and the digits of a hash that was typed with or without that prefix. Raise
+    UsageError.
+    """
     match = _HASH.fullmatch(text)
     if match is None:
         expected = "sha256: and 64 hex digits, in lower case"
@@ -156,7 +166,9 @@ def parse_hash(text: str, flag: str) -> str:
 
 
 def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | None, str]:
-    """Return the step path, or None, and the word of `[STEP=]WORD`. Raise UsageError."""
+    """Return the step path and the word of `[STEP=]WORD`; the path is None if it is omitted. Raise
+    UsageError.
+    """
     step, equals, word = text.rpartition("=")
     if word not in words or (equals and not step):
         raise UsageError(
@@ -168,11 +180,12 @@ def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | N
 
 
 def read_json_flag(context: CommandContext, text: str, flag: str) -> Json:
-    """Return the object of a flag with JSON or `@FILE`. Raise UsageError or EnvironmentRefusal
-    `project.link`."""
+    """Return the object of a flag that takes JSON or `@FILE`. Raise UsageError or
+    EnvironmentRefusal `project.link`.
+    """
     if text.startswith("@"):
         return _read_object(context, text[1:], flag)
-    return _object(json_value(text, flag), flag=flag)
+    return _require_object(json_value(text, flag), flag=flag)
 
 
 def read_bytes(context: CommandContext, path: str) -> bytes:
@@ -186,11 +199,12 @@ def read_bytes(context: CommandContext, path: str) -> bytes:
         return read_regular(path, limit=MAX_BYTES)
     except FileRefused as error:
         code = "input.size" if error.reason == "too-large" else "input.file"
-        hint = _similar(path) if error.reason == "missing" else ""
+        hint = _similar_names_hint(path) if error.reason == "missing" else ""
         raise UsageError(code, f"`{path}` {error.message}", hint=hint) from error
 
 
-def _similar(path: str) -> str:
+def _similar_names_hint(path: str) -> str:
+    """Return a hint with similar file names; empty if there are none."""
     from difflib import get_close_matches
 
     folder, name = os.path.split(path)
@@ -202,7 +216,8 @@ def _similar(path: str) -> str:
     return f"did you mean {' or '.join(f'`{near}`' for near in found)}?" if found else ""
 
 
-def _text(data: bytes, where: str) -> str:
+def _decode_text(data: bytes, where: str) -> str:
+    """Return UTF-8 bytes as text. Raise UsageError `input.encoding`."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -219,11 +234,12 @@ def _text(data: bytes, where: str) -> str:
 def _read_object(context: CommandContext, path: str, flag: str) -> Json:
     """Return the object in a YAML or JSON file. Raise UsageError, or the errors of `read_bytes`."""
     if path.lower().endswith((".yaml", ".yml")):
-        return _object(_yaml(context, path), path, flag=flag)
-    return _object(json_value(read_bytes(context, path), path, file=path), path, flag=flag)
+        return _require_object(_read_yaml(context, path), path, flag=flag)
+    return _require_object(json_value(read_bytes(context, path), path, file=path), path, flag=flag)
 
 
-def _yaml(context: CommandContext, path: str) -> object:
+def _read_yaml(context: CommandContext, path: str) -> object:
+    """Return the value in a YAML file. Raise UsageError."""
     from cogcli.base.yaml.reader import parse
 
     data = read_bytes(context, path)
@@ -242,7 +258,8 @@ def _yaml(context: CommandContext, path: str) -> object:
     return parsed.value
 
 
-def _object(value: object, file: str = "", *, flag: str) -> Json:
+def _require_object(value: object, file: str = "", *, flag: str) -> Json:
+    """Return the value if it is an object. Raise UsageError `input.type` otherwise."""
     if isinstance(value, dict):
         return value
     where = f"`{flag}`" + (f" ({file})" if file else "")

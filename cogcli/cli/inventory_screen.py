@@ -1,4 +1,4 @@
-"""The screens of one spec of any kind: all of it, or the explanation of its binding choice."""
+"""The screens of one spec of any kind: all its fields, or the explanation of its binding choice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows", "ru
 
 
 def spec_lines(kind: str, spec: Json, out: OutputStream) -> list[StyledLine]:
-    """Return the lines of `show`: all of a spec."""
+    """Return the lines of `show` for a spec."""
     return (
         _skill_spec_lines(spec, out)
         if kind == "skills"
@@ -28,22 +28,23 @@ def spec_lines(kind: str, spec: Json, out: OutputStream) -> list[StyledLine]:
 
 
 def explanation_lines(kind: str, body: Json, width: int | None) -> list[StyledLine]:
-    """Return the lines of `explain`, cut at the width of the terminal."""
-    lines = {"skills": _skill, "services": _service}.get(kind, _capability)
+    """Return the lines of `explain`, truncated to the width of the terminal."""
+    lines = {"skills": _skill_lines, "services": _service_lines}.get(kind, _capability_lines)
     return [fit_line(line, width) for line in lines(body)]
 
 
 def _skill_spec_lines(spec: Json, out: OutputStream) -> list[StyledLine]:
+    """Return the lines of `show` for a skill."""
     width = out.width
     head = (visible(f"{spec['id']} {spec['version']}"), "bold")
     lines: list[StyledLine] = [[head, (f"  {visible(spec['name'])}", "")]]
     lines.append([(visible(spec["description"]), "")])
-    lines += _fields("inputs", spec["inputs"]) + _fields("outputs", spec["outputs"])
+    lines += _field_lines("inputs", spec["inputs"]) + _field_lines("outputs", spec["outputs"])
     lines.append([("steps", "bold")])
     size = max((cells(step["id"]) for step in spec["steps"]), default=0)
     lines += [[(fit(f"  {pad(s['id'], size)}  {s['uses']}", width), "")] for s in spec["steps"]]
-    lines += _skill_bindings(spec["bindings"], out)
-    rows = [("tags", fit(_text(spec["tags"]), width and width - 8))] if spec["tags"] else []
+    lines += _skill_binding_lines(spec["bindings"], out)
+    rows = [("tags", fit(_value_text(spec["tags"]), width and width - 8))] if spec["tags"] else []
     rows += [
         ("from", f"{spec['layer']}  {spec['file']}"),
         *(("hides", file) for file in spec["shadows"]),
@@ -53,8 +54,8 @@ def _skill_spec_lines(spec: Json, out: OutputStream) -> list[StyledLine]:
     return lines + named_rows([*rows, ("run", spec["run"])], indent="", least=len("usable"))
 
 
-def _skill_bindings(rows: list[Json], out: OutputStream) -> list[StyledLine]:
-    """Return the binding that is called for each capability that a skill reaches."""
+def _skill_binding_lines(rows: list[Json], out: OutputStream) -> list[StyledLine]:
+    """Return a line per capability that a skill reaches, with the binding that is called for it."""
     lines: list[StyledLine] = [[("bindings", "bold")]] if rows else []
     size = max((cells(row["capability"]) for row in rows), default=0)
     for row in rows:
@@ -65,23 +66,25 @@ def _skill_bindings(rows: list[Json], out: OutputStream) -> list[StyledLine]:
     return lines
 
 
-def _fields(title: str, fields: Json) -> list[StyledLine]:
+def _field_lines(title: str, fields: Json) -> list[StyledLine]:
+    """Return the lines of inputs or outputs below a title."""
     lines: list[StyledLine] = [[(title, "bold")]] if fields else []
     size = max((cells(name) for name in fields), default=0)
     for name, field in fields.items():
-        lines.append([(f"  {pad(name, size)}  ", ""), (visible(_field(field)), "")])
+        lines.append([(f"  {pad(name, size)}  ", ""), (visible(_field_text(field)), "")])
     return lines
 
 
 def _plain_lines(kind: str, spec: Json, width: int | None) -> Iterator[StyledLine]:
+    """Yield the lines of `show` for any other kind of spec."""
     head = f"{spec['id']} {spec.get('version', '')}".rstrip()
     yield [(visible(head), "bold")]
     if spec.get("description"):
         yield [(visible(spec["description"]), "")]
-    plain = {name: value for name, value in spec.items() if _is_shown_in_line(name, value)}
+    plain = {name: value for name, value in spec.items() if _has_own_line(name, value)}
     size = max([len("replaces"), *(cells(name) for name in plain)])
     room = width and max(10, width - size - 2)
-    texts = [(name, fit(visible(_text(value)), room)) for name, value in plain.items()]
+    texts = [(name, fit(visible(_value_text(value)), room)) for name, value in plain.items()]
     yield from named_rows(texts, indent="", least=size)
     for name, value in spec.items():
         if isinstance(value, dict) and value:
@@ -89,21 +92,26 @@ def _plain_lines(kind: str, spec: Json, width: int | None) -> Iterator[StyledLin
     yield from named_rows(_origin_rows(kind, spec), indent="", least=size)
 
 
-def _is_shown_in_line(name: str, value: object) -> bool:
-    """Whether a member gets its own line: false counts as a value, empty values do not."""
+def _has_own_line(name: str, value: object) -> bool:
+    """Whether a member is displayed on its own line. False is displayed; other empty values are
+    not.
+    """
     is_shown = bool(value) or value is False
     return is_shown and name not in _ABOVE and not isinstance(value, dict)
 
 
 def _table_lines(name: str, table: Json, width: int | None) -> Iterator[StyledLine]:
+    """Yield a member that is an object as a name and a line per key."""
     yield [(name, "bold")]
     size = max(cells(key) for key in table)
     for key, item in table.items():
-        yield [(fit(visible(f"  {pad(key, size)}  {_text(item)}"), width), "")]
+        yield [(fit(visible(f"  {pad(key, size)}  {_value_text(item)}"), width), "")]
 
 
 def _origin_rows(kind: str, spec: Json) -> list[tuple[str, str]]:
-    """Return the origin of a spec, the specs it replaces, and the commands that explain and run it."""
+    """Return where a spec is from, which specs it replaces, and the commands that explain and run
+    it.
+    """
     places = [("from", spec), *(("replaces", shadow) for shadow in spec["shadows"])]
     rows = [(name, f"{place['layer']}  {place['file']}") for name, place in places]
     if kind != "services":
@@ -114,7 +122,8 @@ def _origin_rows(kind: str, spec: Json) -> list[tuple[str, str]]:
     return rows
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
+    """Return a value as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -122,11 +131,12 @@ def _text(value: object) -> str:
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ", ".join(value)
     if isinstance(value, dict) and value.keys() >= {"type", "required", "default"}:
-        return _field(value)
+        return _field_text(value)
     return dumps(value)
 
 
-def _field(field: Json) -> str:
+def _field_text(field: Json) -> str:
+    """Return an input or output as text."""
     parts = [f"{field['type']:<7}", "required" if field["required"] else "optional"]
     if field["default"] is not None:
         parts.append(f"default {dumps(field['default'])}")
@@ -135,11 +145,12 @@ def _field(field: Json) -> str:
     return "  ".join([" ".join(parts), " ".join((field["description"] or "").split())]).rstrip()
 
 
-def _capability(body: Json) -> Iterator[StyledLine]:
-    yield _head(body)
-    yield _row("conformance", f"at least {body['required_conformance_profile']}")
-    yield _row("from", f"{body['layer']}  {body['file']}")
-    yield from _hidden_lines(body["shadows"])
+def _capability_lines(body: Json) -> Iterator[StyledLine]:
+    """Yield the lines of `explain` for a capability."""
+    yield _choice_line(body)
+    yield _named_line("conformance", f"at least {body['required_conformance_profile']}")
+    yield _named_line("from", f"{body['layer']}  {body['file']}")
+    yield from _replaced_lines(body["shadows"])
     yield [("rules", "bold")]
     considered = {row["rule"]: row for row in body["considered"]}
     size = max([0, *(cells(row["binding_id"]) for row in considered.values() if row["binding_id"])])
@@ -150,11 +161,11 @@ def _capability(body: Json) -> Iterator[StyledLine]:
         text = f"{pad(row['binding_id'] or '', size)}  {row['reason']}"
         yield [(f"  {rule:<9}  ", ""), (visible(text).rstrip(), "" if row["chosen"] else "dim")]
     yield [("bindings", "bold")]
-    yield from _bindings(body["bindings"])
+    yield from _binding_lines(body["bindings"])
 
 
-def _head(body: Json) -> StyledLine:
-    """Return the capability and the binding that is called for it."""
+def _choice_line(body: Json) -> StyledLine:
+    """Return the line with a capability and the binding that is called for it."""
     line: StyledLine = [(visible(body["capability_id"]), "bold"), (" → ", "dim")]
     chosen = [row["binding_id"] for row in body["bindings"] if row["state"] == "chosen"]
     if not chosen:
@@ -162,11 +173,12 @@ def _head(body: Json) -> StyledLine:
     return [*line, (visible(chosen[0]), "green"), (f"  by rule `{body['selection_source']}`", "")]
 
 
-def _row(name: str, text: str) -> StyledLine:
+def _named_line(name: str, text: str) -> StyledLine:
     return [(f"{name:<11}  ", "dim"), (visible(text), "")]
 
 
-def _hidden_lines(shadows: list[dict[str, str]], indent: str = "") -> Iterator[StyledLine]:
+def _replaced_lines(shadows: list[dict[str, str]], indent: str = "") -> Iterator[StyledLine]:
+    """Yield the specs that a spec replaces."""
     for shadow in shadows:
         yield [
             (f"{indent}{'replaces':<11}  ", "dim"),
@@ -174,7 +186,8 @@ def _hidden_lines(shadows: list[dict[str, str]], indent: str = "") -> Iterator[S
         ]
 
 
-def _bindings(rows: list[Json]) -> Iterator[StyledLine]:
+def _binding_lines(rows: list[Json]) -> Iterator[StyledLine]:
+    """Yield the lines of bindings, each with its state and reason."""
     size = max([0, *(cells(row["binding_id"]) for row in rows)])
     indent = " " * (2 + _STATE + 2)
     for row in rows:
@@ -187,29 +200,33 @@ def _bindings(rows: list[Json]) -> Iterator[StyledLine]:
             continue
         where = f"{row['protocol']}:{row['service_id']}  {row['conformance_profile']}"
         yield [(indent, ""), (visible(f"{where}  {row['layer']}  {row['file']}"), "dim")]
-        yield from _hidden_lines(row["shadows"], indent)
-        yield from _hidden_lines(row["service_shadows"], f"{indent}service ")
+        yield from _replaced_lines(row["shadows"], indent)
+        yield from _replaced_lines(row["service_shadows"], f"{indent}service ")
 
 
-def _skill(body: Json) -> Iterator[StyledLine]:
+def _skill_lines(body: Json) -> Iterator[StyledLine]:
+    """Yield the lines of `explain` for a skill."""
     yield [(visible(body["skill_id"]), "bold")]
     if body["file"]:
-        yield _row("from", f"{body['layer'] or 'broken'}  {body['file']}")
-    yield from _hidden_lines(body["shadows"])
+        yield _named_line("from", f"{body['layer'] or 'broken'}  {body['file']}")
+    yield from _replaced_lines(body["shadows"])
     for choice in body["capabilities"]:
-        yield _head(choice)
-        yield from _bindings([row for row in choice["bindings"] if row["state"] != "not named"])
+        yield _choice_line(choice)
+        yield from _binding_lines(
+            [row for row in choice["bindings"] if row["state"] != "not named"]
+        )
 
 
-def _service(body: Json) -> Iterator[StyledLine]:
+def _service_lines(body: Json) -> Iterator[StyledLine]:
+    """Yield the lines of `explain` for a service."""
     yield [
         (visible(body["service_id"]), "bold"),
         ("" if body["trusted"] else "  not trusted", "red"),
     ]
-    yield _row("from", f"{body['layer']}  {body['file']}")
-    yield from _hidden_lines(body["shadows"])
+    yield _named_line("from", f"{body['layer']}  {body['file']}")
+    yield from _replaced_lines(body["shadows"])
     if not body["bindings"]:
-        yield _row("bindings", "none: nothing can call it")
+        yield _named_line("bindings", "none: nothing can call it")
     for row in body["bindings"]:
         yield [(visible(row["capability_id"]), "bold")]
-        yield from _bindings([{**row, "service_shadows": []}])
+        yield from _binding_lines([{**row, "service_shadows": []}])

@@ -25,7 +25,7 @@ LONGEST: Final = 100
 
 
 class Column(NamedTuple):
-    """One column: the key of a row, and an optional formatter for terminals."""
+    """A column of a list: the key of a row, and an optional formatter for terminals."""
 
     key: str
     title: str = ""
@@ -38,7 +38,7 @@ class Column(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """Return the heading of the column."""
+        """The heading of the column."""
         return self.title or self.key.replace("_", " ")
 
 
@@ -54,10 +54,10 @@ def show(
 ) -> None:
     """Write a list in the format of its flags.
 
-    In a table, the section of a row is a line above the first row of each section; rows of an empty
-    section have none. Unless the `whole` list is wanted, a table on a terminal ends after `LONGEST`
-    rows. Then a note on stderr gives the number of other rows, and the flag `for_all` that shows
-    them."""
+    In a table, rows of a named section begin with a heading line. Unless `whole` is set, a table on
+    a terminal ends after `LONGEST` rows. Then a note on stderr gives the number of other rows, and
+    the flag `for_all` that displays them.
+    """
     format, header = flags.format or "text", flags.header
     out = context.screen.out
     if format == "text" and out.width is not None:
@@ -76,11 +76,12 @@ Wanted = Sequence[tuple[str, object]]
 def note_none(
     context: CommandContext, thing: str, wanted: Wanted, count: Callable[[], int], place: str = ""
 ) -> None:
-    """Report on stderr, unless `-q`, that a list is empty: the filter, and the total number of
-    things."""
+    """Report on stderr, unless `-q`, that a list is empty, with the filter and the total number of
+    `thing`.
+    """
     if context.screen.quiet:
         return
-    words = _typed_words(wanted)
+    words = _filter_text(wanted)
     where = f" in {place}" if place else ""
     total = count() if words else 0
     if words and total:
@@ -90,15 +91,20 @@ def note_none(
         context.note(visible(f"there is no {thing}{where}"))
 
 
-def _typed_words(wanted: Wanted) -> str:
-    return " ".join(_words(flag, each) for flag, value in wanted for each in _each(value))
+def _filter_text(wanted: Wanted) -> str:
+    """Return the flags of a filter as typed."""
+    return " ".join(
+        _flag_text(flag, each) for flag, value in wanted for each in _typed_values(value)
+    )
 
 
-def _each(value: object) -> list[object]:
+def _typed_values(value: object) -> list[object]:
+    """Return the values of a flag as a list; empty if it was not typed."""
     return value if isinstance(value, list) else [value] if value else []
 
 
-def _words(flag: str, value: object) -> str:
+def _flag_text(flag: str, value: object) -> str:
+    """Return a flag with its value as typed."""
     return " ".join(([flag] if flag else []) + ([] if value is True else [str(value)]))
 
 
@@ -109,18 +115,18 @@ def _draw_table(
     width: int,
     section: Callable[[Json], str],
 ) -> str:
-    """Return the table for a terminal of this width; empty without rows."""
+    """Return the table for a terminal of this width; empty if there are no rows."""
     if not rows:
         return ""
     texts = [
-        [visible(_on_terminal(column, row.get(column.key))) for column in columns] for row in rows
+        [visible(_terminal_cell(column, row.get(column.key))) for column in columns] for row in rows
     ]
     sizes = [[cells(row[n]) for row in texts] for n in range(len(columns))]
-    kept = _fit(columns, sizes, width)
-    drawn = [DrawnColumn(columns[n].heading, size, columns[n].right) for n, size in kept.items()]
+    widths = _fit_columns(columns, sizes, width)
+    drawn = [DrawnColumn(columns[n].heading, size, columns[n].right) for n, size in widths.items()]
     parts: list[DrawnPart] = []
     for heading, pairs in groupby(zip(rows, texts, strict=True), lambda pair: section(pair[0])):
-        spans = [_row_spans(columns, kept, row, text) for row, text in pairs]
+        spans = [_row_spans(columns, widths, row, text) for row, text in pairs]
         parts.append(DrawnPart(heading, spans))
     # Only a table above shows the heading of the first part.
     parts[0] = parts[0]._replace(heading="")
@@ -128,18 +134,21 @@ def _draw_table(
 
 
 def _row_spans(
-    columns: Sequence[Column], kept: dict[int, int], row: Json, texts: list[str]
+    columns: Sequence[Column], widths: dict[int, int], row: Json, texts: list[str]
 ) -> list[StyledSpan]:
-    """Return the cells of a row in the columns that are kept."""
+    """Return the cells of a row in the displayed columns. `widths` has their widths by column
+    number.
+    """
     spans: list[StyledSpan] = []
-    for number, size in kept.items():
+    for number, size in widths.items():
         column = columns[number]
         style = column.style(row.get(column.key)) if column.style else ""
-        spans.append((_cut(column, texts[number], size), style))
+        spans.append((_shorten_cell(column, texts[number], size), style))
     return spans
 
 
-def _cut(column: Column, text: str, size: int) -> str:
+def _shorten_cell(column: Column, text: str, size: int) -> str:
+    """Return a cell shortened to a width: prose at its end, other text in the middle."""
     return truncate(text, size) if column.prose else shorten_middle(text, size)
 
 
@@ -147,74 +156,83 @@ _GAP = 2
 _WORD = 16
 """Columns that a status, a time or a short id needs to stay readable."""
 _SHORTEST_PROSE = 12
-_FIRST = 2
+_FIXED_COLUMNS = 2
 """The number of leading columns that are always shown, as prose is."""
 
 
-def _fit(columns: Sequence[Column], sizes: Sequence[list[int]], width: int) -> dict[int, int]:
-    """Return the widths of the shown columns, by number; `sizes` are the cell widths of each column.
+def _fit_columns(
+    columns: Sequence[Column], sizes: Sequence[list[int]], width: int
+) -> dict[int, int]:
+    """Return the widths of the displayed columns, by number; `sizes` are the cell widths of each
+    column.
 
-    Columns are dropped from the right until the usual needs fit. Then prose is shortened first,
-    because users copy names. Then long cells above the usual width are cut, and at last the widest
-    column."""
+    Columns are dropped from the right until the typical widths fit. Then prose is shortened first,
+    because users copy names. Then cells above the typical width are shortened, and at last the
+    widest column.
+    """
     whole = {n: max([cells(column.heading), *sizes[n]]) for n, column in enumerate(columns)}
-    usual = {n: min(whole[n], _usual(column, sizes[n], width)) for n, column in enumerate(columns)}
+    usual = {
+        n: min(whole[n], _typical_width(column, sizes[n], width))
+        for n, column in enumerate(columns)
+    }
     shown = _columns_that_fit(columns, usual, width)
-    return _shorten(columns, {n: whole[n] for n in shown}, usual, width)
+    return _shorten_columns(columns, {n: whole[n] for n in shown}, usual, width)
 
 
 def _excess(sizes: Iterable[int], width: int) -> int:
-    """Return by how many cells columns of these sizes are wider than the terminal."""
+    """Return how many cells columns of these sizes are too wide for the terminal."""
     return sum(size + _GAP for size in sizes) - _GAP - width
 
 
 def _columns_that_fit(columns: Sequence[Column], usual: dict[int, int], width: int) -> list[int]:
-    """Return the columns that are left once those on the right are dropped."""
+    """Return the numbers of the columns that remain after dropping others from the right."""
     shown = list(usual)
     while _excess((usual[n] for n in shown), width) > 0:
-        less_needed = [n for n in shown if n >= _FIRST and not columns[n].prose]
+        less_needed = [n for n in shown if n >= _FIXED_COLUMNS and not columns[n].prose]
         if not less_needed:
             break
         shown.remove(less_needed[-1])
     return shown
 
 
-def _shorten(
+def _shorten_columns(
     columns: Sequence[Column], whole: dict[int, int], usual: dict[int, int], width: int
 ) -> dict[int, int]:
-    """Return the widths of columns, shortened until they fit."""
+    """Return the widths of columns, reduced until they fit."""
     by_excess = sorted(whole, key=lambda n: (not columns[n].prose, usual[n] - whole[n]))
     prose = [n for n in by_excess if columns[n].prose]
     limits = [(n, usual[n]) for n in prose]
     limits += [(n, _SHORTEST_PROSE) for n in prose]
     limits += [(n, usual[n]) for n in by_excess]
-    kept = dict(whole)
+    widths = dict(whole)
     for n, limit in limits:
-        kept[n] -= max(0, min(kept[n] - limit, _excess(kept.values(), width)))
-    more = _excess(kept.values(), width)
-    if kept and more > 0:
-        widest = max(kept, key=lambda n: kept[n])
-        kept[widest] = max(4, kept[widest] - more)
-    return kept
+        widths[n] -= max(0, min(widths[n] - limit, _excess(widths.values(), width)))
+    more = _excess(widths.values(), width)
+    if widths and more > 0:
+        widest = max(widths, key=lambda n: widths[n])
+        widths[widest] = max(4, widths[widest] - more)
+    return widths
 
 
-def _usual(column: Column, sizes: list[int], width: int) -> int:
+def _typical_width(column: Column, sizes: list[int], width: int) -> int:
     """Return the width that most cells need: one and a half times the median, and enough for a
     word.
 
-    For prose it is a third of the terminal."""
+    For prose it is a third of the terminal.
+    """
     if column.prose:
         return max(_SHORTEST_PROSE, width // 3)
     middle = sorted(sizes)[(len(sizes) - 1) // 2]
     return max(_WORD, cells(column.heading), middle + middle // 2)
 
 
-def _on_terminal(column: Column, value: object) -> str:
+def _terminal_cell(column: Column, value: object) -> str:
+    """Return a cell as displayed on a terminal."""
     return column.shown(value) if column.shown and value is not None else plain(value)
 
 
 def plain(value: object) -> str:
-    """Return a value in one line; empty for None."""
+    """Return a value as one line of text; empty for None."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -228,44 +246,45 @@ def plain(value: object) -> str:
     return str(value)
 
 
-def _tsv(columns: Sequence[Column], rows: Sequence[Json], header: bool) -> str:
+def _write_tsv(columns: Sequence[Column], rows: Sequence[Json], header: bool) -> str:
     lines = [[column.key for column in columns]] if header else []
     lines += [[plain(row.get(c.key)).translate(_TSV) for c in columns] for row in rows]
     return "".join("\t".join(visible(cell) for cell in line) + "\n" for line in lines)
 
 
-def _csv(columns: Sequence[Column], rows: Sequence[Json], header: bool) -> str:
+def _write_csv(columns: Sequence[Column], rows: Sequence[Json], header: bool) -> str:
     lines = [[column.key for column in columns]]
-    lines += [[_inert(plain(row.get(column.key))) for column in columns] for row in rows]
-    return "".join(",".join(map(_quoted, line)) + "\n" for line in lines)
+    lines += [[_escape_formula(plain(row.get(column.key))) for column in columns] for row in rows]
+    return "".join(",".join(map(_quote_cell, line)) + "\n" for line in lines)
 
 
-def _inert(text: str) -> str:
+def _escape_formula(text: str) -> str:
     """Return a cell that no spreadsheet interprets as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _quoted(text: str) -> str:
+def _quote_cell(text: str) -> str:
+    """Return a CSV cell, in quotes if necessary."""
     text = visible(text)
     return '"' + text.replace('"', '""') + '"' if any(c in text for c in '",') else text
 
 
-def _markdown(columns: Sequence[Column], rows: Sequence[Json], header: bool) -> str:
+def _write_markdown(columns: Sequence[Column], rows: Sequence[Json], header: bool) -> str:
     lines = [[column.heading for column in columns], ["---"] * len(columns)]
     lines += [[visible(plain(row.get(c.key))).replace("|", "\\|") for c in columns] for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _jsonl(columns: Sequence[Column], rows: Sequence[Json], header: bool) -> str:
+def _write_jsonl(columns: Sequence[Column], rows: Sequence[Json], header: bool) -> str:
     from cogcli.cli.envelope import dumps
 
     return "".join(dumps(row) + "\n" for row in rows)
 
 
 _WRITERS: dict[str, Callable[[Sequence[Column], Sequence[Json], bool], str]] = {
-    "text": _tsv,
-    "tsv": _tsv,
-    "csv": _csv,
-    "md": _markdown,
-    "jsonl": _jsonl,
+    "text": _write_tsv,
+    "tsv": _write_tsv,
+    "csv": _write_csv,
+    "md": _write_markdown,
+    "jsonl": _write_jsonl,
 }

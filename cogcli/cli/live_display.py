@@ -1,5 +1,6 @@
-"""The live displays of a run: a line per step, written when it ends or redrawn at a terminal
-(docs/reference/command-line.md#progress)."""
+"""Live displays of a run: one line per step, written when the step ends or redrawn at a terminal
+(docs/reference/command-line.md#progress).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ _ENDED = ("done", "failed", "skipped", "vetoed")
 
 
 class StepLines(Display):
-    """Writes a head line, and a line per root step when it ends. It needs no cursor control."""
+    """A display that writes a head line, and a line per root step when it ends. It needs no cursor
+    control.
+    """
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
@@ -30,7 +33,7 @@ class StepLines(Display):
         self._written: set[str] = set()
         self._writing = RLock()
         """Held while rows are written: a signal is handled in another thread than events."""
-        self._asking: set[str] = set()
+        self._requesting: set[str] = set()
         self._has_head = False
 
     def recall(self, events: Iterable[Event]) -> None:
@@ -50,20 +53,21 @@ class StepLines(Display):
         self._write_rows(_ENDED)
 
     def _apply(self, event: Event) -> None:
+        """Update the history, and note a step that requests an approval."""
         self.fold.apply(event)
         if row_of(event.event_type).asks and event.step_id:
-            self._asking.add(event.step_id)
+            self._requesting.add(event.step_id)
 
     def close(self) -> None:
-        """Write the rows of the steps that wait for a person."""
-        root, asking = self.fold.root, self._asking
-        self._asking = set()
+        """Write the lines of the steps that wait for a person."""
+        root, asking = self.fold.root, self._requesting
+        self._requesting = set()
         for step in root.own if root else ():
             if step.id in asking and step.status not in _ENDED:
                 self.screen.notify_line(self.row(root, step, asks=True))  # type: ignore[arg-type]
 
     def _write_rows(self, statuses: Collection[str]) -> None:
-        """Write the missing rows of the steps with these statuses."""
+        """Write the lines of the steps with these statuses, unless already written."""
         root = self.fold.root
         with self._writing:
             for step in root.own if root else ():
@@ -72,7 +76,7 @@ class StepLines(Display):
                     self.screen.notify_line(self.row(root, step))  # type: ignore[arg-type]
 
     def head(self, root: RunHistory) -> StyledLine:
-        """Return `text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
+        """Return the head line, such as `text.summarize 1.2.0 · 3 steps · trace 7f3a91c2`."""
         dot = f" {self.screen.err.glyphs.dot} "
         words = [f"{root.skill} {root.version}".strip()]
         words += (
@@ -82,23 +86,24 @@ class StepLines(Display):
         return [(visible(words[0]), "bold"), (visible(dot + dot.join(words[1:])), "")]
 
     def row(self, root: RunHistory, step: StepHistory, *, asks: bool = False) -> StyledLine:
-        """Return `✓ clean  text.normalize  18ms  pythoncall:text_norm`.
+        """Return the line of a step, such as `✓ clean  text.normalize  18ms  pythoncall:text_norm`.
 
-        The result of a step that `asks` is not known yet."""
+        The result of a step that `asks` is not known yet.
+        """
         width = self.screen.err.width or 80
-        line = self._named_row(root, step, "waits" if asks else step.status, width)
+        line = self._row_start(root, step, "waits" if asks else step.status, width)
         used = sum(cells(text) for text, _ in line)
         if asks:
             return [*line, (truncate("  needs your approval", width - used), "")]
-        time, note = f"  {duration(step.ms):>6}", f"  {visible(_note_of(root, step))}".rstrip()
+        time, note = f"  {duration(step.ms):>6}", f"  {visible(_step_note(root, step))}".rstrip()
         room = width - used - cells(time)
-        fits = cells(note) <= room or room >= _LEAST_NOTE
+        fits = cells(note) <= room or room >= _MIN_NOTE
         return [*line, (truncate(f"{time}{note if fits else ''}".rstrip(), width - used), "")]
 
-    def _named_row(
+    def _row_start(
         self, root: RunHistory, step: StepHistory, status: str, width: int
     ) -> StyledLine:
-        """Return the beginning of a step's row: sign, name, and on a wide terminal its target."""
+        """Return the beginning of a step's line: sign, name, and on a wide terminal its target."""
         glyphs = self.screen.err.glyphs
         statuses = (*_ENDED, "running", "pending", "waits")
         sign = max(cells(glyphs.sign(each)) for each in statuses)
@@ -115,9 +120,10 @@ class StepLines(Display):
         return line
 
 
-def _note_of(root: RunHistory, step: StepHistory) -> str:
-    """Return the end of a row: why the step was skipped, the items of a loop, or the tool and its
-    tokens."""
+def _step_note(root: RunHistory, step: StepHistory) -> str:
+    """Return the end of a step's line: why it was skipped, the items of a loop, or the tool and its
+    tokens.
+    """
     if step.status == "skipped":
         has_items = step.loop is not None and step.loop.counts
         items = f", {loop_text(step.loop, running=False)}" if step.loop and has_items else ""
@@ -129,19 +135,21 @@ def _note_of(root: RunHistory, step: StepHistory) -> str:
 
 
 class AnimatedSteps(StepLines):
-    """A line per step, redrawn at most ten times a second; on a low terminal the running steps and
-    a count.
+    """A display that redraws a line per step, at most ten times a second.
 
-    Below them it shows the end of a growing response; the command prints the whole response as its
-    answer. Once interrupted, it writes a line for each step that ends."""
+    On a low terminal it shows only the running steps and a count. Below the steps is the end of a
+    growing response; the command prints the whole response as its answer. After an interrupt it
+    writes a line for each step that ends.
+    """
 
     def __init__(self, screen: Screen) -> None:
         super().__init__(screen)
-        self.on_response = self._take_response
+        self.on_response = self._store_response
         self._response = ""
         self._live: Any = None
 
-    def _take_response(self, response: str) -> None:
+    def _store_response(self, response: str) -> None:
+        """Store the response so far for the next redraw."""
         self._response = response
 
     def __call__(self, event: Event) -> None:
@@ -169,6 +177,7 @@ class AnimatedSteps(StepLines):
             self._live = live
 
     def __rich__(self) -> Any:
+        """Return the text of the current frame for rich."""
         from rich.text import Text
 
         root = self.fold.root
@@ -180,18 +189,18 @@ class AnimatedSteps(StepLines):
         shown = (
             [step for step in steps if step.status == "running"][: height - 1] if is_low else steps
         )
-        parts = 0 if len(steps) + _MOST_PARTS > height else _MOST_PARTS
+        parts = 0 if len(steps) + _MAX_PARTS > height else _MAX_PARTS
         rows = [
             row
             for step in shown
-            for row in (self._text(root, step), *self._parts(root, step, parts))
+            for row in (self._step_text(root, step), *self._part_rows(root, step, parts))
         ]
         if is_low:
             rows.append(Text(f"  {root.count('done')} of {len(steps)} done"))
         return Text("\n").join([*rows, *self._response_rows(max(3, height - len(rows)))])
 
     def _response_rows(self, most: int) -> list[Any]:
-        """Return the last lines of the response so far."""
+        """Return at most `most` last lines of the response so far."""
         from rich.text import Text
 
         if not self._response or not self._live:
@@ -199,8 +208,8 @@ class AnimatedSteps(StepLines):
         console = self._live.console
         return list(Text(visible_block(self._response)).wrap(console, console.width))[-most:]
 
-    def _parts(self, root: RunHistory, step: StepHistory, most: int) -> list[Any]:
-        """Return a line for each running item, round or target of a loop, the oldest first."""
+    def _part_rows(self, root: RunHistory, step: StepHistory, most: int) -> list[Any]:
+        """Return a line for each running item, round or target of a loop, oldest first."""
         from rich.text import Text
 
         if not step.loop or step.status != "running":
@@ -210,7 +219,8 @@ class AnimatedSteps(StepLines):
         sign = self.screen.err.glyphs.sign("running")
         return [Text(f"      {sign} {name}", style="dim") for name in names[:most]]
 
-    def _text(self, root: RunHistory, step: StepHistory) -> Any:
+    def _step_text(self, root: RunHistory, step: StepHistory) -> Any:
+        """Return the line of a step for rich."""
         from rich.text import Text
 
         row = self.row(root, step)
@@ -219,7 +229,7 @@ class AnimatedSteps(StepLines):
         )
 
     def interrupt(self) -> None:
-        """Stop redrawing, and write the lines of the steps that ended."""
+        """Stop redrawing, and write the lines of the finished steps."""
         with self._writing:
             live, self._live = self._live, False
             if live:
@@ -238,8 +248,8 @@ class AnimatedSteps(StepLines):
 _NARROW = 60
 """Columns below which a row shows progress (items of a loop, why it was skipped) instead of its
 tool."""
-_LEAST_NOTE = 12
+_MIN_NOTE = 12
 """The least columns of a readable note, with the blanks before it."""
-_MOST_PARTS = 3
+_MAX_PARTS = 3
 """The most running items, rounds or targets that are shown below a step."""
 _RICH = {"error": "bold red", "warning": "bold yellow"}

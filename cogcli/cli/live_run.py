@@ -1,5 +1,6 @@
-"""A run with its display, signals, prompts and last lines, shared by `run`, `resume` and `rerun`
-(docs/reference/command-line.md#streams, docs/reference/command-line.md#prompts)."""
+"""The display, signals, prompts and last lines of a run, shared by `run`, `resume` and `rerun`
+(docs/reference/command-line.md#streams, docs/reference/command-line.md#prompts).
+"""
 
 from __future__ import annotations
 
@@ -33,11 +34,12 @@ _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 
 class DisplayListener:
-    """Passes the events of a run to its display, and measures the root run's wall time in
+    """A listener that passes events to a display, and measures the wall time of the root run in
     milliseconds.
 
-    A display that raises gets no further event, so that a display never ends a run. `before` is
-    called once, before the first event."""
+    After a display raises, it gets no further event, so that a display never ends a run. `before`
+    is called once, before the first event.
+    """
 
     def __init__(self, display: Display, before: Callable[[], None] | None = None) -> None:
         self.display = display
@@ -65,14 +67,15 @@ class DisplayListener:
             self._failed = True
 
     def add_trace_command(self, error: CogcliError) -> None:
-        """Set `next` of an error to `cogcli trace EPISODE`, if the run had begun and the error
-        suggests no command."""
+        """Suggest `cogcli trace EPISODE` after an error of a run that had begun, unless the error
+        suggests a command.
+        """
         if self._episode and not error.next:
             error.next = (f"cogcli trace {short_episode(self._episode)}",)
 
 
 def open_display(context: CommandContext) -> Display:
-    """Return the display of a run for the setting `progress`."""
+    """Return the display that the setting `progress` selects."""
     return display_for(
         context.screen, str(context.settings.value("progress")), verbose=context.verbose
     )
@@ -82,11 +85,13 @@ def open_display(context: CommandContext) -> Display:
 def watch_start(
     context: CommandContext, listener: DisplayListener, control: Control
 ) -> Iterator[DisplayListener]:
-    """Inside, a new run has its display and signal handlers. An error after its begin gets the
-    command that shows its trace."""
+    """Display a new run and handle signals within the block.
+
+    An error after the first event gets the command that displays the trace.
+    """
     context.warn_of_shared_runs()
     try:
-        with _watch(context, listener, control):
+        with _handle_signals(context, listener, control):
             yield listener
     except CogcliError as error:
         listener.add_trace_command(error)
@@ -94,13 +99,18 @@ def watch_start(
 
 
 @contextmanager
-def _watch(context: CommandContext, listener: DisplayListener, control: Control) -> Iterator[None]:
-    """Inside, a signal cancels the run, and a second one ends the grace period. At the end the
-    display is closed."""
+def _handle_signals(
+    context: CommandContext, listener: DisplayListener, control: Control
+) -> Iterator[None]:
+    """Handle signals within the block, then close the display.
+
+    The first signal cancels the run, and a second one ends the grace period.
+    """
     previous: dict[int, Any] = {}
     seen: list[int] = []
 
-    def handle(number: int, frame: object) -> None:
+    def handle_signal(number: int, frame: object) -> None:
+        """Cancel the run, or end the grace period of a cancelled one."""
         name = signal.Signals(number).name
         seen.append(number)
         control.cancel("SIGINT" if name == "SIGBREAK" else name)
@@ -113,7 +123,7 @@ def _watch(context: CommandContext, listener: DisplayListener, control: Control)
     try:
         for number in (getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)):
             if signal.getsignal(number) is not signal.SIG_IGN:
-                previous[number] = signal.signal(number, handle)
+                previous[number] = signal.signal(number, handle_signal)
         yield
     finally:
         for number, handler in previous.items():
@@ -124,10 +134,11 @@ def _watch(context: CommandContext, listener: DisplayListener, control: Control)
 def answer_pause(
     context: CommandContext, result: RunResult, listener: DisplayListener
 ) -> tuple[RunResult, DisplayListener]:
-    """Return the result of a run after the user's answers at the terminal, with the listener of its
-    last part.
+    """Prompt for the open approvals of a run, and return its result with the listener of its last
+    part.
 
-    Both are unchanged if the run does not wait, or if no user can be prompted."""
+    Return both unchanged if the run does not wait, or if no user can be prompted.
+    """
     if result.status != "pending":
         return result, listener
     from cogcli.cli.approve import ask_approval
@@ -135,6 +146,7 @@ def answer_pause(
     latest = listener
 
     def resume_with(request: ResumeRequest) -> RunResult:
+        """Resume the run with an answer."""
         nonlocal latest
         durable = request._replace(durability=str(context.settings.value("durability")))
         after, latest = resume_run(context, Path(result.directory), durable)
@@ -152,14 +164,15 @@ def resume_run(
 
     done: list[str] = []
 
-    def tell_kept() -> None:
+    def write_finished_steps() -> None:
+        """Write which steps were finished before."""
         if done and not request.abort and not context.screen.quiet:
             context.screen.notify(visible(f"kept from before: {', '.join(done)}") + "\n")
 
-    control, listener = Control(), DisplayListener(open_display(context), tell_kept)
+    control, listener = Control(), DisplayListener(open_display(context), write_finished_steps)
     with suppress(CogcliError):  # of a damaged log: `resume` refuses it
         listener.display.recall(_collect_done_steps(iterate_events(directory), done))
-    with _watch(context, listener, control):
+    with _handle_signals(context, listener, control):
         result = resume(
             context.settings, directory, request,
             listener=listener, control=control, on_response=listener.display.on_response,
@@ -168,7 +181,7 @@ def resume_run(
 
 
 def _collect_done_steps(events: Iterable[Event], done: list[str]) -> Iterator[Event]:
-    """Yield the events, and add the finished steps of the root run to `done`."""
+    """Yield the events, and append the finished steps of the root run to `done`."""
     root = None
     for event in events:
         root = root or event.run_id
@@ -179,8 +192,9 @@ def _collect_done_steps(events: Iterable[Event], done: list[str]) -> Iterator[Ev
 
 
 def warn_of_fallback(context: CommandContext, fallback: Fallback) -> None:
-    """Report that a fallback binding answered, even with `-q`: it affects the meaning of the
-    answer."""
+    """Warn, even with `-q`, that a fallback binding answered: this may change the meaning of the
+    answer.
+    """
     message = f"{fallback.step} fell back to {fallback.binding} ({fallback.reason})"
     context.warnings.append(
         {"code": "binding.fallback", "message": message, "step": fallback.step, "binding": fallback.binding,
@@ -199,11 +213,12 @@ def report_result(
 ) -> None:
     """Fill the envelope, write the outputs to stdout (with `answer`), and the last lines to stderr.
 
-    `after` is called between the two."""
+    `after` is called between the outputs and the last lines.
+    """
     rerun = rerun_flags(context, result)
     decision = read_summary(result.directory)
     _fill_envelope(context, result, rerun, decision)
-    _warn_of_lacks(context, result)
+    _warn_of_incomplete_result(context, result)
     if answer and not context.json and result.status in ("ok", "partial"):
         _write_outputs(context, result.outputs, is_agent=decision is not None)
     if after:
@@ -216,6 +231,7 @@ def report_result(
 def _fill_envelope(
     context: CommandContext, result: RunResult, rerun: str | None, decision: Json | None
 ) -> None:
+    """Add the result of a run to the envelope."""
     context.own.update(
         {
             "status": result.status,
@@ -232,8 +248,8 @@ def _fill_envelope(
     context.error = error_of(result, context.again, rerun=rerun)
 
 
-def _warn_of_lacks(context: CommandContext, result: RunResult) -> None:
-    """Warn of fallbacks, of what the store lacks, and of a trace that was not sent."""
+def _warn_of_incomplete_result(context: CommandContext, result: RunResult) -> None:
+    """Warn of fallbacks, of data missing in the store, and of a trace that was not sent."""
     for each in result.finished.fallbacks:
         warn_of_fallback(context, each)
     unstored = result.finished.not_stored
@@ -246,7 +262,7 @@ def _warn_of_lacks(context: CommandContext, result: RunResult) -> None:
 
 
 def _write_outputs(context: CommandContext, outputs: Json | None, *, is_agent: bool) -> None:
-    """Write the outputs to stdout: of an agent the text of its response, if it has one."""
+    """Write the outputs to stdout; for an agent the text of its response if there is one."""
     if outputs is None:
         return
     response = outputs.get("response") if is_agent else None

@@ -1,5 +1,6 @@
-"""Execution of one command from argv to exit code: parsing, dispatch, and the only conversion of
-errors to exit codes and output."""
+"""Execution of one command line: parsing, dispatch, and the only conversion of errors to output and
+exit codes.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def run(argv: list[str]) -> int:
-    """Execute a command line and return its exit code."""
+    """Execute a command line, and return its exit code."""
     try:
         code = _run(argv)
         if sys.stdout is not None:
@@ -47,6 +48,7 @@ def run(argv: list[str]) -> int:
 
 
 def _run(argv: list[str]) -> int:
+    """Parse a command line and execute it."""
     flags = argv[: argv.index("--")] if "--" in argv else argv
     json = "--json" in flags
     if os.environ.get("_COGCLI_COMPLETE"):
@@ -82,7 +84,7 @@ def _run(argv: list[str]) -> int:
 
 
 def _write_text(call: Call, screen: Screen) -> None:
-    """Write the text of a call without an action: help, or the version."""
+    """Write the text for a command line that runs nothing: help, or the version."""
     from cogcli.cli.command_help import render_text
 
     text = render_text(call)
@@ -94,6 +96,7 @@ def _write_text(call: Call, screen: Screen) -> None:
 
 
 def _execute(call: Call, action: Callable[[CommandContext], int], screen: Screen) -> int:
+    """Run the action of a command, and return its exit code. Report each error."""
     from cogcli.cli.context import CommandContext
 
     name, debug = call.command, call.flags.debug
@@ -119,13 +122,14 @@ def _execute(call: Call, action: Callable[[CommandContext], int], screen: Screen
         text = envelope(name, code, error=context.error, warnings=context.warnings, own=context.own)
         _write_envelope(screen, code, text)
     if context.afterwards:
-        _do_afterwards(context)
+        _run_deferred_work(context)
     return code
 
 
-def _do_afterwards(context: CommandContext) -> None:
-    """Do the work that a command left for after its answer. Ctrl-C ends it without changing the
-    exit code."""
+def _run_deferred_work(context: CommandContext) -> None:
+    """Do the work that a command deferred until after its answer. Ctrl-C ends it without changing
+    the exit code.
+    """
     try:
         for work in context.afterwards:
             work()
@@ -134,7 +138,9 @@ def _do_afterwards(context: CommandContext) -> None:
 
 
 def _resource_error(error: BaseException) -> CogcliError | None:
-    """Return the error for an exception that reports exhausted memory or threads; None for a bug."""
+    """Return the error for an exception that reports exhausted memory or threads; None for any
+    other.
+    """
     # The dynamic linker has no exception of its own: it reports that it could not map a library.
     is_unmapped = isinstance(error, ImportError) and "failed to map segment" in str(error)
     if isinstance(error, MemoryError) or is_unmapped:
@@ -161,6 +167,7 @@ def _change_directory(directory: str | None) -> None:
 
 
 def _require_registries(roots: list[str]) -> None:
+    """Raise UsageError for a `--registry` that is not a directory."""
     for root in roots:
         if not os.path.isdir(root):
             what = "is not a directory" if os.path.lexists(root) else "does not exist"
@@ -182,8 +189,9 @@ def report_error(
     screen: Screen, command: str, error: CogcliError, *, argv: list[str], debug: bool = False,
     context: CommandContext | None = None,
 ) -> int:  # fmt: skip
-    """Write an expected error to stderr, with `--json` also the envelope to stdout; return its exit
-    code."""
+    """Write an expected error to stderr, with `--json` also the envelope to stdout. Return its exit
+    code.
+    """
     from cogcli.cli.envelope import envelope, error_object
     from cogcli.cli.render_error import (
         error_lines,
@@ -208,18 +216,18 @@ def report_error(
     for line in lines:
         screen.notify_line(line)
     if screen.json:
-        own = _members_before(context)
+        own = _members_set_so_far(context)
         if problems:
             own["problems"] = [problem.to_payload() for problem in problems]
-            first |= _members_of_first(problems[0])
+            first |= _members_from_first_problem(problems[0])
         warnings = context.warnings if context else []
         text = envelope(command, error.exit_code, error=first, warnings=warnings, own=own)
-        _answer_error(screen, text)
+        _write_error_envelope(screen, text)
     return error.exit_code
 
 
-def _members_of_first(problem: Problem) -> Json:
-    """Return the members of the envelope's error that come from the first problem."""
+def _members_from_first_problem(problem: Problem) -> Json:
+    """Return the members that the error of the envelope takes from the first problem."""
     members = {
         name: getattr(problem, name) for name in ("code", "message", "file", "line", "column")
     }
@@ -227,15 +235,15 @@ def _members_of_first(problem: Problem) -> Json:
     return {**given, "hint": problem.hint}
 
 
-def _members_before(context: CommandContext | None) -> Json:
+def _members_set_so_far(context: CommandContext | None) -> Json:
     """Return the members of the envelope that a command set before its error."""
     # The status of a finished run is not that of the error.
     own = context.own if context else {}
     return {name: value for name, value in own.items() if name != "status"}
 
 
-def _answer_error(screen: Screen, text: str) -> None:
-    """Write the envelope of an error. On a full disk only stderr shows the error."""
+def _write_error_envelope(screen: Screen, text: str) -> None:
+    """Write the envelope of an error. If the disk is full, only stderr has the error."""
     try:
         screen.answer(text)
     except BrokenPipeError:
@@ -252,6 +260,7 @@ def _report_crash(
     debug: bool,
     context: CommandContext | None,
 ) -> int:
+    """Report an unexpected exception, and return exit code 70."""
     from cogcli.cli.crash import report_bug
 
     if debug:
@@ -260,7 +269,7 @@ def _report_crash(
 
 
 def _print_traceback(screen: Screen, error: BaseException) -> None:
-    """Write the traceback to stderr: frames and masked messages, without values of variables."""
+    """Write the traceback to stderr: frames and masked messages, without the values of variables."""
     import traceback
 
     from cogcli.base.resolved_secrets import resolved_secrets

@@ -39,20 +39,20 @@ _REASONS: Final = {
 
 
 def cells_of(row: Json) -> Json:
-    """Return the row of a table."""
+    """Return a proposal or memory as the row of a table."""
     candidate = row["candidate"]
     about = f"{candidate['entity']} {candidate['predicate']}"
     return {**row, "about": about, "value": dumps(candidate["value"])}
 
 
 def decision_lines(row: Json, others: list[Json]) -> list[str]:
-    """Return the decision, and the promoted memory that contradicts it."""
+    """Return the lines of a decision, and of the promoted memory that contradicts it."""
     word = "supersedes" if row["contradiction"]["verdict"] == "supersedes" else "contradicts"
-    return [_line(row["state"], row), *(_line(word, other) for other in others)]
+    return [_statement_line(row["state"], row), *(_statement_line(word, other) for other in others)]
 
 
 def decided_text(row: Json) -> str:
-    """Return the state, the approver, the time and the reason."""
+    """Return the state of a proposal, with approver, time and reason."""
     if not row["decided_by"]:
         return str(row["state"])
     reason = f": {row['reason']}" if row["reason"] else ""
@@ -60,16 +60,17 @@ def decided_text(row: Json) -> str:
 
 
 def why_lines(found: Json) -> list[str]:
-    """Return all that is known of a proposal or memory."""
-    lines = [_line(found["proposal_id"], found, id=False)]
-    return lines + [f"  {name:<11} {visible(text)}" for name, text in _facts(found)]
+    """Return the lines that explain a proposal or memory."""
+    lines = [_statement_line(found["proposal_id"], found, id=False)]
+    return lines + [f"  {name:<11} {visible(text)}" for name, text in _fact_rows(found)]
 
 
-def _facts(found: Json) -> Iterator[tuple[str, str]]:
+def _fact_rows(found: Json) -> Iterator[tuple[str, str]]:
+    """Yield name and text of each fact about a proposal or memory."""
     yield "kind", f"{found['class']}, {found['tier']}, {found['data_class']}"
     yield "of", f"{found['user_id']} in {found['tenant_id']}"
-    yield from _counted("evidence", found["evidence_refs"])
-    yield from _counted("run", found["runs"])
+    yield from _limited_rows("evidence", found["evidence_refs"])
+    yield from _limited_rows("run", found["runs"])
     yield "confidence", f"{found['confidence']:g}, last proposed at {found['at']}"
     yield "consent", "given" if found["consent"] else "not given"
     yield "state", decided_text(found)
@@ -84,25 +85,26 @@ def _facts(found: Json) -> Iterator[tuple[str, str]]:
     yield "recalled", f"no: {because}" if reason else "yes, by a request that shares a word with it"
 
 
-_MOST: Final = 20
+_MAX_ROWS: Final = 20
 """The most pieces of evidence and runs that are shown."""
 
 
-def _counted(name: str, texts: list[str]) -> Iterator[tuple[str, str]]:
-    yield from ((name, text) for text in texts[:_MOST])
-    if len(texts) > _MOST:
-        yield name, f"… {len(texts) - _MOST} more"
+def _limited_rows(name: str, texts: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield texts under one name. The last row counts the omitted ones."""
+    yield from ((name, text) for text in texts[:_MAX_ROWS])
+    if len(texts) > _MAX_ROWS:
+        yield name, f"… {len(texts) - _MAX_ROWS} more"
 
 
-def _line(word: str, row: Json, *, id: bool = True) -> str:
-    return visible(f"{word} {_statement_with_id(row) if id else _statement(row)}")
+def _statement_line(word: str, row: Json, *, id: bool = True) -> str:
+    return visible(f"{word} {_statement_with_id(row) if id else _statement_text(row)}")
 
 
 def _statement_with_id(row: Json) -> str:
-    return f"{row['proposal_id']}: {_statement(row)}"
+    return f"{row['proposal_id']}: {_statement_text(row)}"
 
 
-def _statement(row: Json) -> str:
+def _statement_text(row: Json) -> str:
     cells = cells_of(row)
     value, more = truncate_bytes(cells["value"], LONGEST_SHOWN)
     return f"{cells['about']} = {value}{more}"

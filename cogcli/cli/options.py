@@ -33,8 +33,11 @@ FlagDeclaration = Any
 
 
 def argument(metavar: str, completes: Completes = ()) -> FlagDeclaration:
-    """Declare a positional word; `metavar` is its text in help, in brackets or empty if it is
-    optional."""
+    """Declare a positional argument.
+
+    `metavar` is its text in help: in brackets if it is optional, empty for the second of two in one
+    text.
+    """
     info = typer.Argument(None if metavar.startswith("[") or not metavar else ..., metavar=metavar)
     info.completes = completes
     return info
@@ -73,7 +76,7 @@ def wrong_flag(message: str, hint: str = "") -> UsageError:
 
 
 def wrong_value(message: str, hint: str = "", expected: str = "") -> UsageError:
-    """Return the error for a value that its flag or argument does not take."""
+    """Return the error for a value that a flag or argument does not accept."""
     return UsageError("usage.value", message, hint=hint, expected=expected)
 
 
@@ -91,11 +94,12 @@ def typed(
     words = type.words if isinstance(type, WordChoice) else ()
 
     def parse(raw: object) -> object:
+        """Return the value of a typed text. Raise UsageError if the type does not accept it."""
         if not isinstance(raw, str):  # the default
             return raw
         value = type.parse(raw)
         if value is None:
-            what = f"`{name}`: found `{raw[:_LONGEST_SHOWN]}`, expected {type.expected}"
+            what = f"`{name}`: found `{raw[:_MAX_DISPLAYED]}`, expected {type.expected}"
             raise wrong_value(what, suggestion(raw, words) if words else "")
         return value
 
@@ -103,7 +107,7 @@ def typed(
     return text(name, metavar, help, panel, default=default, completes=completes, parse=parse)
 
 
-_LONGEST_SHOWN = 60
+_MAX_DISPLAYED = 60
 
 
 def choice(
@@ -115,7 +119,7 @@ def choice(
     *,
     default: str = "",
 ) -> FlagDeclaration:
-    """Declare a flag with one of these words."""
+    """Declare a flag whose value is one of these words."""
     return typed(
         name, metavar, WordChoice(*words), help or ", ".join(words), panel, default=default
     )
@@ -145,14 +149,15 @@ Declared = tuple[str, object, FlagDeclaration]
 
 
 class Flags:
-    """Flags that are declared together and passed as one value. A flag that was not typed is None,
-    False or []."""
+    """A set of flags, passed to a command as one value. A flag that was not typed is None, False or
+    [].
+    """
 
     left_out: ClassVar[frozenset[str]] = frozenset()
     """Inherited flags that this class does not have."""
 
     def __init__(self, values: Mapping[str, object] | None = None) -> None:
-        self.__dict__.update({name: absent(kind) for name, kind, _ in self.all_flags()})
+        self.__dict__.update({name: untyped_value(kind) for name, kind, _ in self.all_flags()})
         self.__dict__.update(values or {})
 
     @classmethod
@@ -162,8 +167,10 @@ class Flags:
 
     @classmethod
     def all_flags(cls) -> list[Declared]:
-        """Return each flag, inherited ones first. A flag that a class declares again moves to its
-        own."""
+        """Return each flag, inherited ones first.
+
+        A flag that a class declares again takes the place of the class's own flags.
+        """
         flags: dict[str, Declared] = {}
         for base in reversed(cls.__mro__):
             annotations: dict[str, object] = get_annotations(base, eval_str=True)
@@ -175,16 +182,17 @@ class Flags:
 
 
 def unwrap(kind: object, default: object = None) -> tuple[object, FlagDeclaration]:
-    """Return type and declaration of a parameter, from `Annotated[TYPE, DECLARATION]` or `name:
-    TYPE = DECLARATION`."""
+    """Return type and declaration of a parameter: `Annotated[TYPE, DECLARATION]`, or `name: TYPE =
+    DECLARATION`.
+    """
     if get_origin(kind) is Annotated:
         type, declaration, *_ = get_args(kind)
         return type, declaration
     return kind, default
 
 
-def absent(kind: object) -> object:
-    """Return the value of a flag of this type that was not typed."""
+def untyped_value(kind: object) -> object:
+    """Return the value of an untyped flag of this type."""
     if kind is bool:
         return False
     return [] if get_origin(kind) is list else None
@@ -270,10 +278,11 @@ Examples = tuple[tuple[str, str], ...]
 
 
 class Call(NamedTuple):
-    """A parsed command line: an action that takes a CommandContext, or a text if the action is
-    None.
+    """A parsed command line: an action that takes a CommandContext. The action is None if a text is
+    printed instead.
 
-    `given` holds the typed flags, by the names of parameters and settings."""
+    `given` holds the typed flags, by the names of parameters and settings.
+    """
 
     argv: list[str]
     command: str = ""
@@ -283,10 +292,12 @@ class Call(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command: its function takes a CommandContext and the parsed values, and returns the exit
+    """A command. Its function takes a CommandContext and the parsed values, and returns the exit
     code.
 
-    `examples` may depend on the name of the command. `most` limits the words of a list."""
+    `examples` may depend on the name of the command. `most` limits the words of a repeated
+    argument.
+    """
 
     function: Callable[..., int]
     examples: Examples | Callable[[str], Examples]
@@ -294,7 +305,7 @@ class Command(NamedTuple):
     most: int
 
     def examples_of(self, name: str) -> Examples:
-        """Return the examples of the command under this name."""
+        """Return the examples of the command under a name."""
         return self.examples(name) if callable(self.examples) else self.examples
 
 
@@ -304,9 +315,13 @@ def command(
     exits: tuple[int, ...] = (0, 2),
     most: int = 100_000,
 ) -> Callable[[Callable[..., int]], Command]:
-    """Declare a function as a command. Its annotated parameters are arguments and flags (`cli/options.py`)."""
+    """Return a decorator that declares a function as a command.
+
+    The annotated parameters of the function are its arguments and flags.
+    """
 
     def declare(function: Callable[..., int]) -> Command:
+        """Return the function as a command."""
         return Command(function, examples, exits, most)
 
     return declare

@@ -1,4 +1,4 @@
-"""Problems of a pack, and results of the tests of its rules, on the screen and in the envelope."""
+"""Problems of a pack and results of its rule tests, on the screen and in the envelope."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cogcli.report.styled_text import StyledLine
 
 
 def report_problems(context: CommandContext, checked: RegistryCheck) -> int:
-    """Show the problems of a pack, and return the exit code."""
+    """Write the problems of a pack, and return the exit code."""
     context.own["problems"] = [problem.to_payload() for problem in checked.problems]
     sources, width = Sources(context.base, {}), context.screen.out.width
     lines: list[StyledLine] = []
@@ -31,7 +31,7 @@ def report_problems(context: CommandContext, checked: RegistryCheck) -> int:
 
 
 def report_tests(context: CommandContext, tests: Sequence[RuleTestResult]) -> int:
-    """Show the tests of rules, and return the exit code."""
+    """Write the results of rule tests, and return the exit code."""
     failed = [each for each in tests if not each.passed]
     context.own["tests"] = [{**each._asdict(), "passed": each.passed} for each in tests]
     context.answer("".join(f"{visible(_test_line(each))}\n" for each in tests))
@@ -46,6 +46,7 @@ def report_tests(context: CommandContext, tests: Sequence[RuleTestResult]) -> in
 
 
 def _test_line(test: RuleTestResult) -> str:
+    """Return the line of a test result."""
     what = f"{test.rule_id} {test.number or '-'}  {test.found}"
     if test.passed:
         return f"✓ {what}"

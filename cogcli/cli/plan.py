@@ -1,4 +1,4 @@
-"""`run --plan`: the steps that would run (docs/reference/command-line.md#views)."""
+"""The screen of `run --plan`: the steps that would run (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def show_plan(context: CommandContext, given: GivenRun) -> int:
     """Write the plan of a run. Raise the errors of `plan_given`."""
 
     def write(plan: Json) -> None:
+        """Write a plan, and add it to the envelope."""
         context.own["plan"] = plan
-        context.answer(_lines(context, plan))
+        context.answer(_plan_lines(context, plan))
 
     context.warnings += [
         warning.to_payload() for warning in plan_given(context.settings, given, write)
@@ -31,17 +32,19 @@ def show_plan(context: CommandContext, given: GivenRun) -> int:
     return OK
 
 
-def _lines(context: CommandContext, plan: Json) -> list[StyledLine]:
+def _plan_lines(context: CommandContext, plan: Json) -> list[StyledLine]:
+    """Return the lines of a plan."""
     out = context.screen.out
     amount = count_of(len(plan["steps"]), "step")
     head = f"would run {amount} in {count_of(plan['waves'], 'wave')}; nothing was executed"
     lines: list[StyledLine] = [[(head, "bold")]]
-    texts = _align(list(_PlanRows(plan["skills"], out.glyphs).of_plan(plan)))
+    texts = _align(list(_PlanRows(plan["skills"], out.glyphs).plan_rows(plan)))
     lines += [[(fit(text, out.width), "")] for text in texts]
-    return lines + _needs(plan["needs"], out.glyphs, out.width)
+    return lines + _need_lines(plan["needs"], out.glyphs, out.width)
 
 
 def _align(rows: list[PlanRow]) -> Iterator[str]:
+    """Yield rows as lines with aligned columns."""
     sizes = [max((cells(row[n]) for row in rows if len(row) > 2), default=0) for n in range(4)]
     for row in rows:
         if len(row) > 2:
@@ -50,15 +53,15 @@ def _align(rows: list[PlanRow]) -> Iterator[str]:
 
 
 class _PlanRows:
-    """The rows of a plan; a nested skill is expanded at its first call only."""
+    """The rows of a plan. A nested skill is expanded only at its first call."""
 
     def __init__(self, skills: Json, glyphs: Glyphs) -> None:
         self._skills = skills
         self._glyphs = glyphs
         self._expanded: set[str] = set()
 
-    def of_plan(self, plan: Json, depth: int = 0) -> Iterator[PlanRow]:
-        """Yield the steps of a skill by waves; below a step its targets."""
+    def plan_rows(self, plan: Json, depth: int = 0) -> Iterator[PlanRow]:
+        """Yield the steps of a skill wave by wave, with the targets of a step below it."""
         for wave in range(1, plan["waves"] + 1):
             together = [PlanStepRow.of(step) for step in plan["steps"] if step["wave"] == wave]
             number = str(wave) if depth == 0 else " "
@@ -67,22 +70,24 @@ class _PlanRows:
                 yield (number, "  " * depth + names)
                 number = " "
             for step in together:
-                yield from self._of_step(step, number, depth)
+                yield from self._step_rows(step, number, depth)
 
-    def _of_step(self, step: PlanStepRow, number: str, depth: int) -> Iterator[PlanRow]:
+    def _step_rows(self, step: PlanStepRow, number: str, depth: int) -> Iterator[PlanRow]:
+        """Yield the row of a step, and its targets and nested skill."""
         indent = "  " * depth
         reads = visible(f"reads {', '.join(step.reads)}") if step.reads else ""
         yield (number, indent + visible(step.id), *step.cells, reads)
         if not step.targets:
-            yield from self._of_nested(step, depth + 1)
+            yield from self._nested_rows(step, depth + 1)
         for target in step.targets or ():
             yield (" ", f"{indent}  {visible(target.name)}", *target.cells, "")
-            yield from self._of_nested(target, depth + 2)
+            yield from self._nested_rows(target, depth + 2)
 
-    def _of_nested(self, target: PlanTargetRow, depth: int) -> Iterator[PlanRow]:
+    def _nested_rows(self, target: PlanTargetRow, depth: int) -> Iterator[PlanRow]:
+        """Yield the steps of a nested skill at its first call."""
         if target.skill and target.skill not in self._expanded:
             self._expanded.add(target.skill)
-            yield from self.of_plan(self._skills[target.skill], depth)
+            yield from self.plan_rows(self._skills[target.skill], depth)
 
 
 class PlanTargetRow(Record):
@@ -95,38 +100,45 @@ class PlanTargetRow(Record):
 
     @property
     def cells(self) -> tuple[str, str]:
-        """The target and the tool that does it."""
+        """The columns for the target and its tool."""
         return visible(self.uses), visible(self.tool or "")
 
 
 class PlanStepRow(PlanTargetRow):
-    """A step of a plan. Without targets it has one, itself."""
+    """A step of a plan. A step without `targets` is its own target."""
 
     id: str
     reads: list[str]
     targets: list[PlanTargetRow] | None = None
 
 
-def _needs(needs: Json, glyphs: Glyphs, width: int | None) -> list[StyledLine]:
-    """Return all needs in one line, or a line per need if that is too wide."""
-    parts = [visible(part) for part in _parts(needs, glyphs)]
+def _need_lines(needs: Json, glyphs: Glyphs, width: int | None) -> list[StyledLine]:
+    """Return all needs of a plan in one line, or a line per need if that is too wide."""
+    parts = [visible(part) for part in _need_texts(needs, glyphs)]
     whole = f"needs  {'   '.join(parts)}"
     if width is None or cells(whole) <= width:
         return [[(whole, "dim")]]
     return [[(f"{'needs' if part is parts[0] else '     '}  {part}", "dim")] for part in parts]
 
 
-def _parts(needs: Json, glyphs: Glyphs) -> Iterator[str]:
-    def met(good: bool) -> str:
+def _need_texts(needs: Json, glyphs: Glyphs) -> Iterator[str]:
+    """Yield each need with a sign for whether it is met."""
+
+    def need_sign(good: bool) -> str:
+        """Return the sign for whether a need is met."""
         return glyphs.sign("done" if good else "failed")
 
     if needs["variables"]:
-        yield ", ".join(f"{entry['name']} {met(entry['set'])}" for entry in needs["variables"])
+        yield ", ".join(
+            f"{entry['name']} {need_sign(entry['set'])}" for entry in needs["variables"]
+        )
     yield f"network {', '.join(needs['network']) or 'none'}"
     trust = needs["trust"]
     yield f"trust {trust['needed']}" + (
-        "" if trust["enough"] else f" {met(False)} (the run has {trust['given']})"
+        "" if trust["enough"] else f" {need_sign(False)} (the run has {trust['given']})"
     )
-    approvals = [f"{entry['capability']} {met(entry['confirmed'])}" for entry in needs["approvals"]]
+    approvals = [
+        f"{entry['capability']} {need_sign(entry['confirmed'])}" for entry in needs["approvals"]
+    ]
     asking = [f"{entry['capability']} if {entry['gate']} says no" for entry in needs["may_ask"]]
     yield f"approvals {', '.join([*approvals, *asking]) or 'none'}"

@@ -1,4 +1,4 @@
-"""Decisions on the screen: their reasons, and those that another pack would decide differently."""
+"""Decisions about calls on the screen: their reasons, and the differences under another pack."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cogcli.policy.pack_diff import PolicyChange
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 
-class ShownVerdict(Record):
-    """A decision about a call, as far as a line shows it."""
+class DisplayedVerdict(Record):
+    """The members of a decision that are displayed."""
 
     verdict: str
     gate: str | None = None
@@ -24,14 +24,14 @@ class ShownVerdict(Record):
 
     @property
     def text(self) -> str:
-        """The verdict with its gate, and the rule or the word that gave it."""
+        """The verdict with its gate, and the rule or reason behind it."""
         gate = f" {self.gate}" if self.gate else ""
         rule = "approved" if self.reason == "approved" else self.rule
         return f"{self.verdict}{gate} ({rule or self.reason})"
 
 
-class ShownStage(Record):
-    """A stage of a governed call."""
+class DisplayedStage(Record):
+    """The displayed members of a stage of a governed call."""
 
     stage: str
     outcome: str
@@ -39,91 +39,94 @@ class ShownStage(Record):
 
 
 class ShadowVerdict(Record):
-    """What a rule in shadow mode would have decided."""
+    """The verdict that a rule in shadow mode would have given."""
 
     rule: str
     verdict: str
 
 
-class ShownComparison(Record):
-    """A comparison that decided a call, or a number that would change the decision."""
+class DisplayedComparison(Record):
+    """A comparison that decided a call, or the nearest number that would change the decision."""
 
     path: str
     rule: str
     text: str
 
 
-class ExplainedCall(ShownVerdict):
+class ExplainedCall(DisplayedVerdict):
     """A governed call and the reasons of its verdict (`app.policy_history.explain_episode`)."""
 
     step_id: str
     capability: str
     caused_by: str | None = None
-    stages: list[ShownStage]
+    stages: list[DisplayedStage]
     inside: list[str]
     matched: list[str]
     reads: Json
     would: list[ShadowVerdict]
     missing: list[str]
-    compared: list[ShownComparison]
-    flips: list[ShownComparison]
+    compared: list[DisplayedComparison]
+    flips: list[DisplayedComparison]
     why: str | None = None
 
 
 def explanation_lines(payload: Json) -> Iterator[str]:
-    """Yield the lines of one governed call: its verdict, the stages in order, the values read, and
-    the deciding comparisons."""
+    """Yield the lines of a governed call: its verdict, the stages in order, the values read, and
+    the deciding comparisons.
+    """
     call = read_record(ExplainedCall, payload)
     caused = ", after an answer" if call.caused_by else ""
     yield f"{call.step_id}  {call.capability}  {call.text}{caused}"
     for stage in call.stages:
         reason = f": {stage.reason}" if stage.reason else ""
-        yield _row(stage.stage, f"{stage.outcome}{reason}")
+        yield _named_line(stage.stage, f"{stage.outcome}{reason}")
     for name, words in (("inside", call.inside), ("matched", call.matched)):
         if words:
-            yield _row(name, ", ".join(words))
+            yield _named_line(name, ", ".join(words))
     for path, value in call.reads.items():
-        yield _row("read", f"{path} = {'nothing' if value is None else _value(value)}")
+        yield _named_line("read", f"{path} = {'nothing' if value is None else _value_text(value)}")
     for each in call.would:
-        yield _row("would", f"{each.rule}: {each.verdict} (shadow)")
+        yield _named_line("would", f"{each.rule}: {each.verdict} (shadow)")
     for path in call.missing:
-        yield _row("missing", path)
-    yield from _reasons(call)
+        yield _named_line("missing", path)
+    yield from _reason_lines(call)
 
 
-def _row(name: str, text: str) -> str:
+def _named_line(name: str, text: str) -> str:
+    """Return a line with a name and a text."""
     return f"  {name:<11} {text}"
 
 
-def _reasons(call: ExplainedCall) -> Iterator[str]:
-    """Yield each deciding comparison, with the nearest number that would change the decision."""
+def _reason_lines(call: ExplainedCall) -> Iterator[str]:
+    """Yield a line per deciding comparison, with the nearest number that would change the decision."""
     for each in call.compared:
         flips = [flip for flip in call.flips if (flip.path, flip.rule) == (each.path, each.rule)]
         nearest = f"; {flips[0].text}" if flips else ""
-        yield _row("decided by", f"{each.text}{nearest}")
+        yield _named_line("decided by", f"{each.text}{nearest}")
     if call.why:
-        yield _row("decided by", f"cannot be told: {call.why}")
+        yield _named_line("decided by", f"cannot be told: {call.why}")
 
 
 def change_lines(changes: Sequence[PolicyChange]) -> Iterator[str]:
-    """Yield the differences between two policies, a line for each part and each of its members."""
+    """Yield a line for each changed part of two policies, and for each changed member of it."""
     for change in changes:
         yield f"{_SIGNS[change.change]} {change.kind} {change.id}"
         if change.change == "changed":
             for name, (old, new) in change.members.items():
-                yield f"    {name}: {_value(old)} -> {_value(new)}"
+                yield f"    {name}: {_value_text(old)} -> {_value_text(new)}"
 
 
 def decision_line(change: DecisionChange) -> str:
-    """Return the line of a recorded decision that changes, or that cannot be compared."""
+    """Return the line of a recorded decision that changes or cannot be compared."""
     where = f"{change.episode_id}  {change.event.step_id}  {change.event.payload.get('capability')}"
     if change.before is None or change.after is None:
         return f"? {where}  {change.why}"
-    before = read_record(ShownVerdict, change.before)
-    after = read_record(ShownVerdict, change.after)
+    before = read_record(DisplayedVerdict, change.before)
+    after = read_record(DisplayedVerdict, change.after)
     return f"~ {where}  {before.text} -> {after.text}"
 
 
-def _value(value: object) -> str:
+def _value_text(value: object) -> str:
+    """Return a value as JSON of limited length."""
     text = dumps(value)
     return text if len(text) <= 120 else f"{text[:120]}…"

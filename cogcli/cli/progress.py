@@ -1,5 +1,6 @@
-"""The display of a run on stderr by the word of `--progress`: live, a line per event, JSON lines, none
-(docs/reference/command-line.md#progress)."""
+"""The displays of a run on stderr that `--progress` selects: live, a line per event, JSON lines,
+none (docs/reference/command-line.md#progress).
+"""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ from cogcli.report.event_lines import EventLines
 
 
 def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
-    """Return the display for a word of `--progress`; `auto` depends on the terminal, `CI`, `-q` and
-    `-v`."""
+    """Return the display for a word of `--progress`. For `auto` it depends on the terminal, `CI`,
+    `-q` and `-v`.
+    """
     if word == "auto":
         word = _choose_word(screen, verbose=verbose)
     if word == "live" and screen.err.tty:
@@ -31,13 +33,16 @@ def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
 
 
 def _choose_word(screen: Screen, *, verbose: bool) -> str:
+    """Return the word that `auto` stands for."""
     if screen.quiet:
         return "none"
     return "live" if screen.err.tty and not screen.ci and not verbose else "lines"
 
 
 class EventStream(Display):
-    """Writes one line per event, of any width; the layers of a turn only with `details`."""
+    """A display that writes one line per event, of any width. Only with `details` it includes the
+    layers of a turn.
+    """
 
     brief = True
 
@@ -56,13 +61,15 @@ class EventStream(Display):
 
 
 class MaskedJson:
-    """Events as JSON lines, masked as in the log: the events of a running engine hold secrets."""
+    """A writer of events as JSON lines with masked secrets, as in the log. Events of a running
+    engine contain secrets.
+    """
 
     def __init__(self) -> None:
         self._redactor = Redactor()
 
     def line(self, event: Event) -> str:
-        """The line of one event, with its newline."""
+        """Return the line of an event, with its newline."""
         return (
             dumps(to_json(event._replace(payload=mask_payload(event.payload, self._redactor))))
             + "\n"
@@ -70,7 +77,7 @@ class MaskedJson:
 
 
 class JsonLines(Display):
-    """Writes the events as JSON lines: structured logs with a trace id."""
+    """A display that writes events as JSON lines, as structured logs with a trace id."""
 
     brief = True
 

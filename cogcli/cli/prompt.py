@@ -1,5 +1,6 @@
-"""Standard input: prompts at a terminal (docs/reference/command-line.md#prompts), and its whole
-content for `-` (docs/reference/command-line.md#stdin)."""
+"""Reading of standard input: prompts at a terminal (docs/reference/command-line.md#prompts), and
+the whole content for `-` (docs/reference/command-line.md#stdin).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from cogcli.report.styled_text import ASCII
 
 
 def can_ask(context: CommandContext) -> bool:
-    """Whether stdin and stderr are terminals, without `CI`, `--json` and `-q`."""
+    """Whether a user can be prompted: stdin and stderr are terminals, and `CI`, `--json` and `-q`
+    are not set.
+    """
     screen = context.screen
     if screen.ci or screen.json or screen.quiet or not screen.err.real_tty:
         return False
@@ -23,7 +26,7 @@ def can_ask(context: CommandContext) -> bool:
 
 
 def ask(context: CommandContext, question: str) -> str | None:
-    """Prompt for a line and return it, stripped, in lower case; None at the end of input."""
+    """Prompt for a line, and return it stripped and in lower case; None at the end of input."""
     context.screen.notify(terminal_safe(context, f"{question} › "))
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
@@ -36,13 +39,14 @@ _PLAIN = {0x203A: ">", 0x2026: "..."}
 
 
 def terminal_safe(context: CommandContext, text: str) -> str:
-    """Return the text with its non-ASCII signs replaced, if the terminal cannot show them."""
+    """Return the text with its non-ASCII signs replaced if the terminal cannot display them."""
     return text.translate(_PLAIN) if context.screen.err.glyphs is ASCII else text
 
 
 def read_stdin(screen: Screen, limit: int) -> bytes:
-    """Return all of stdin, at most `limit` + 1 bytes. At a terminal a message explains how to end.
-    Raise UsageError."""
+    """Return the content of stdin, at most `limit` + 1 bytes. At a terminal, first write how to end
+    the input. Raise UsageError.
+    """
     if sys.stdin is None:
         raise UsageError("input.empty", "stdin is closed")
     if sys.stdin.isatty() and not screen.quiet:

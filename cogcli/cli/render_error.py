@@ -1,5 +1,6 @@
-"""Errors and problems as text lines: code, sentence, place, expected and found, next commands
-(docs/reference/command-line.md#errors)."""
+"""Errors and problems as lines: code, message, location, expected and found, next commands
+(docs/reference/command-line.md#errors).
+"""
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ _LOOK = {
 """The command that shows more, by code. Other errors have a page; an absent path needs none."""
 
 
-class ShownError(Record):
-    """What the lines show of an error of the envelope."""
+class DisplayedError(Record):
+    """The displayed members of an error of the envelope."""
 
     code: str
     message: str
@@ -65,13 +66,13 @@ def error_lines(
     json: Json, *, base: str = "", width: int | None = None, verbose: bool = False,
     typed: Mapping[str, bytes] | None = None,
 ) -> list[StyledLine]:  # fmt: skip
-    """Return an error of the envelope as lines for stderr, without its next commands; with
-    `verbose` including each cause.
+    """Return an error of the envelope as lines for stderr, without its next commands.
 
-    `typed` is that of the CogcliError."""
-    error = read_record(ShownError, json)
+    With `verbose` each cause is included. `typed` is that of the CogcliError.
+    """
+    error = read_record(DisplayedError, json)
     message, hint = visible(error.message), error.hint
-    rows = _rows_about(error)
+    rows = _detail_rows(error)
     if hint.startswith("did you mean") and not rows and not error.file:
         message, hint = f"{message}; {visible(hint)}", ""
     lines: list[StyledLine] = [[(f"error[{error.code}]", "error"), (f": {message}", "bold")]]
@@ -85,28 +86,30 @@ def error_lines(
     return lines + named_rows(rows)
 
 
-def _rows_about(error: ShownError) -> list[tuple[str, str]]:
+def _detail_rows(error: DisplayedError) -> list[tuple[str, str]]:
     """Return the details of an error besides its message, by name: the call, the attempts, the
-    value."""
+    values.
+    """
     call = (error.step, error.capability, error.binding, error.service)
     rows = [("step" if error.step else "call", " → ".join(filter(None, call)))]
     rows += [("" if number else "tried", text) for number, text in enumerate(error.tried)]
-    rows.append(("expected", _text_of(error.expected)))
-    rows.append(("found", _text_of(error.found)))
-    rows.append(("reply", _text_of(error.reply)))
+    rows.append(("expected", _value_text(error.expected)))
+    rows.append(("found", _value_text(error.found)))
+    rows.append(("reply", _value_text(error.reply)))
     return [(name, text) for name, text in rows if text]
 
 
-def _text_of(value: object) -> str:
+def _value_text(value: object) -> str:
+    """Return a value as text; empty for None."""
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return "" if value is None else str(value)
 
 
 def _framed_place(
-    error: ShownError, base: str, width: int | None, typed: Mapping[str, bytes] | None
+    error: DisplayedError, base: str, width: int | None, typed: Mapping[str, bytes] | None
 ) -> list[StyledLine]:
-    """Return the place of an error with the lines around it."""
+    """Return the location of an error with its source line."""
     from cogcli.cli.code_frame import Sources, frame
 
     missing = f"no `{error.lacking}` in this reply" if error.lacking else ""
@@ -116,7 +119,7 @@ def _framed_place(
 
 
 def next_lines(commands: tuple[str, ...] | list[str]) -> list[StyledLine]:
-    """Return a line per command, the first with `next:` in front."""
+    """Return a line per command, with `next:` before the first."""
     heads = ["next: ", *["      "] * (len(commands) - 1)]
     return [
         [(head, "dim"), (visible(text), "")] for head, text in zip(heads, commands, strict=False)
@@ -127,8 +130,10 @@ def problem_lines(
     problem: Problem, *, base: str = "", width: int | None = None, as_error: bool = True,
     sources: Sources | None = None, typed: Mapping[str, bytes] | None = None, fixable: bool = False,
 ) -> list[StyledLine]:  # fmt: skip
-    """Return the lines of a problem: severity, code, sentence, framed place, help. `typed` is that
-    of the CogcliError."""
+    """Return the lines of a problem: severity, code, message, source line, help.
+
+    `typed` is that of the CogcliError.
+    """
     word = severity_word(problem, as_error=as_error)
     lines: list[StyledLine] = [
         [(f"{word}[{problem.code}]", word), (f": {visible(problem.message)}", "bold")]
@@ -140,21 +145,22 @@ def problem_lines(
         framed = frame(*place, width=width, sources=sources or Sources(base, typed=typed))
         if fixable:
             framed[0] = [*framed[0], ("   (fixable)", "dim")]
-        lines += framed[:1] if _is_secretive(problem) else framed
+        lines += framed[:1] if _may_show_secret(problem) else framed
     for name, text in help_rows(problem.hint):
         sign, head = ("   = ", "help: ") if name else ("     ", "      ")
         lines.append([(sign, "dim"), (f"{head}{visible(text)}", "")])
     return lines
 
 
-def _is_secretive(problem: Problem) -> bool:
+def _may_show_secret(problem: Problem) -> bool:
+    """Whether the source line of a problem may contain a secret."""
     from cogcli.base.redact import names_secret
 
     return problem.code in _SECRETIVE or any(map(names_secret, problem.path.split("/")))
 
 
 def help_rows(hint: str) -> list[tuple[str, str]]:
-    """Return the lines of a hint, with a name for the first."""
+    """Return the lines of a hint, named `help` on the first."""
     return [
         ("" if number else "help", text)
         for number, text in enumerate(hint.split("\n") if hint else ())
@@ -165,9 +171,11 @@ def problems_lines(
     problems: list[Problem], next: tuple[str, ...], base: str, width: int | None,
     typed: Mapping[str, bytes] | None = None,
 ) -> list[StyledLine]:  # fmt: skip
-    """Return the problems that keep a command from starting, their number, and the next commands.
+    """Return the lines of problems that keep a command from starting, with their number and the
+    next commands.
 
-    `typed` is that of the CogcliError."""
+    `typed` is that of the CogcliError.
+    """
     lines: list[StyledLine] = []
     for problem in problems:
         lines += [*problem_lines(problem, base=base, width=width, typed=typed), [("", "")]]
@@ -176,11 +184,12 @@ def problems_lines(
 
 
 def next_steps(error: CogcliError, command: str, argv: list[str], again: str = "") -> list[str]:
-    """Return the corrected command, else the commands that the error suggests, else a command that
-    shows more.
+    """Return the commands to suggest: the corrected command and those of the error, or else one
+    that shows details.
 
-    `again` holds the flags for the same episodes and specs."""
-    fixed = _corrected(error, argv)
+    `again` holds the flags for the same episodes and specs.
+    """
+    fixed = _corrected_command(error, argv)
     if not fixed and not error.next:
         look = _LOOK.get(error.code, f"cogcli explain {error.code}")
         return (
@@ -192,28 +201,29 @@ def next_steps(error: CogcliError, command: str, argv: list[str], again: str = "
 
 
 def redirect_command(command: str, again: str) -> str:
-    """Return the command with the flags `again`, if it reads episodes or specs."""
+    """Return the command with the flags `again` added if it reads episodes or specs."""
     tool, _, rest = command.partition(" ")
     is_text = rest.startswith(("help", "explain")) or rest.endswith("--help")
     return command if tool != "cogcli" or is_text or again in command else f"{command}{again}"
 
 
 def redirect_hint(problem: Problem, again: str) -> Problem:
-    """Return the problem with the flags `again` in the commands of its hint."""
+    """Return the problem with the flags `again` added to the commands of its hint."""
     lines = (redirect_command(line, again) for line in problem.hint.split("\n"))
     return problem._replace(hint="\n".join(lines)) if again and problem.hint else problem
 
 
-def _corrected(error: CogcliError, argv: list[str]) -> str:
-    """Return the typed command with all corrections; empty if that is ambiguous or may contain a
-    secret."""
+def _corrected_command(error: CogcliError, argv: list[str]) -> str:
+    """Return the typed command with all problems corrected; empty if that is ambiguous or may
+    repeat a secret.
+    """
     from shlex import join
 
     from cogcli.base.redact import names_secret
 
     if any(names_secret(word.partition("=")[0].rstrip(":")) for word in argv if "=" in word):
         return ""
-    fixed = _without_all_problems(error, argv)
+    fixed = _correct_all_problems(error, argv)
     if fixed is None:
         return ""
     try:
@@ -223,29 +233,29 @@ def _corrected(error: CogcliError, argv: list[str]) -> str:
     return join(["cogcli", *fixed])
 
 
-def _without_all_problems(error: CogcliError, argv: list[str]) -> list[str] | None:
-    """Return the words with all corrections; None if one is ambiguous."""
+def _correct_all_problems(error: CogcliError, argv: list[str]) -> list[str] | None:
+    """Return the words with all problems corrected; None if one is ambiguous."""
     problems = [each for each in getattr(error, "problems", ()) if each.severity != "W"]
     fixed: list[str] | None = list(argv)
     for one in problems or [error]:
         if fixed is not None:
-            fixed = _without_problem(one, fixed, error.samples)
+            fixed = _correct_problem(one, fixed, error.samples)
     if error.code == "skill.not-found" and not _INPUTS.intersection(argv):
         for name in error.samples:
-            fixed = fixed and _completed(fixed, error.samples, name)
+            fixed = fixed and _add_missing_input(fixed, error.samples, name)
     return fixed
 
 
-def _without_problem(
+def _correct_problem(
     one: CogcliError | Problem, argv: list[str], samples: dict[str, str]
 ) -> list[str] | None:
     """Return the words with one problem corrected; None if that is ambiguous."""
     if one.code == "input.missing":
-        return _completed(argv, samples, str(getattr(one, "path", "")).rpartition("/")[2])
+        return _add_missing_input(argv, samples, str(getattr(one, "path", "")).rpartition("/")[2])
     if hosts := _ALLOWED_HOSTS.search(one.hint):
         return [*argv, *hosts[1].split()] if "--" not in argv else None
     choice = None if names_from_hint(one.hint) else _OTHER_BINDING.search(one.hint)
-    return _with_binding(argv, choice[1]) if choice else _respelt(one, argv, samples)
+    return _set_binding(argv, choice[1]) if choice else _correct_spelling(one, argv, samples)
 
 
 _ALLOWED_HOSTS = re.compile(r"^allow it for one run: (--allow-host (?!HOST$).+)$", re.MULTILINE)
@@ -254,10 +264,12 @@ _OTHER_BINDING = re.compile(r"^for one run: --bind (\S+=\S+)$", re.MULTILINE)
 """The line of a hint that names a binding which can be called."""
 
 
-def _with_binding(argv: list[str], choice: str) -> list[str] | None:
-    """Return the words with `--bind CAP=BINDING`, instead of another choice for that capability.
+def _set_binding(argv: list[str], choice: str) -> list[str] | None:
+    """Return the words with `--bind CAP=BINDING`, which replaces another choice for that
+    capability.
 
-    None for a command without this flag, or with one that cannot be replaced."""
+    None if the words contain `--` or `--bind=...`, which this cannot replace.
+    """
     capability = choice.partition("=")[0]
     kept: list[str] = []
     for word in argv:
@@ -270,12 +282,14 @@ def _with_binding(argv: list[str], choice: str) -> list[str] | None:
     return [*kept, "--bind", choice]
 
 
-def _respelt(
+def _correct_spelling(
     error: CogcliError | Problem, argv: list[str], samples: Mapping[str, str]
 ) -> list[str] | None:
-    """Return the words with the wrong one corrected; None if the word or its correction is unknown.
+    """Return the words with the misspelled one corrected; None if the word or its correction is
+    unknown.
 
-    `samples` shows which inputs take JSON: text of another one does not fit there."""
+    `samples` shows which inputs take JSON, because the text of another input does not fit there.
+    """
     meant = re.match(r"did you mean `([^`]+)`", error.hint)
     quoted = re.findall(r"`([^`]+)`", error.message)
     if meant is None or not quoted:
@@ -283,7 +297,7 @@ def _respelt(
     right, wrong = meant[1], quoted[-1]
     places = [n for n, word in enumerate(argv) if wrong in (word, *word.split("=", 1))]
     if not places:
-        return _respelt_in_json(argv, wrong, right)
+        return _correct_json_spelling(argv, wrong, right)
     if len(places) != 1:
         return None
     (place,) = places
@@ -293,18 +307,20 @@ def _respelt(
     takes_json = samples.get(right, "").startswith(f"{right}:=")
     if takes_json and word.startswith(f"{right}="):
         return None
-    return _with_word(argv, place, word)
+    return _replace_word(argv, place, word)
 
 
-def _with_word(argv: list[str], place: int, word: str) -> list[str] | None:
-    """Return the words with another one at a place; None if another word has its name already."""
+def _replace_word(argv: list[str], place: int, word: str) -> list[str] | None:
+    """Return the words with another word at an index; None if its name is already taken."""
     fixed = [*argv[:place], word, *argv[place + 1 :]]
-    names = [_name_of(each) for each in fixed if "=" in each]
-    return None if names.count(_name_of(word)) > 1 else fixed
+    names = [_input_name(each) for each in fixed if "=" in each]
+    return None if names.count(_input_name(word)) > 1 else fixed
 
 
-def _respelt_in_json(argv: list[str], wrong: str, right: str) -> list[str] | None:
-    """The words with a text replaced in the only JSON value that has it, once; None where there is no such value."""
+def _correct_json_spelling(argv: list[str], wrong: str, right: str) -> list[str] | None:
+    """Return the words with a text replaced in a JSON value; None unless exactly one value contains
+    it exactly once.
+    """
     places = [n for n, word in enumerate(argv) if word.count(f'"{wrong}"') == 1]
     if len(places) != 1 or '"' in right or "\\" in right:
         return None
@@ -312,14 +328,15 @@ def _respelt_in_json(argv: list[str], wrong: str, right: str) -> list[str] | Non
     return [*argv[:place], argv[place].replace(f'"{wrong}"', f'"{right}"'), *argv[place + 1 :]]
 
 
-def _completed(argv: list[str], samples: dict[str, str], name: str) -> list[str] | None:
-    """Return the words with a value for the input of this name, unless they have one.
+def _add_missing_input(argv: list[str], samples: dict[str, str], name: str) -> list[str] | None:
+    """Return the words with a sample value for an input, unchanged if the input is already given.
 
-    None without a known value, and for a command that reads stdin, which a second run would not
-    find again."""
+    None without a sample, and for a command that reads stdin, because a second run could not read
+    the same data.
+    """
     from shlex import split
 
-    if any(_name_of(word) == name for word in argv if "=" in word):
+    if any(_input_name(word) == name for word in argv if "=" in word):
         return argv
     if name not in samples or "-" in argv or any(word.endswith("=@-") for word in argv):
         return None
@@ -327,8 +344,8 @@ def _completed(argv: list[str], samples: dict[str, str], name: str) -> list[str]
     return [*argv[:end], "-p", *split(samples[name]), *argv[end:]]
 
 
-def _name_of(word: str) -> str:
-    """Return the name in `name=text` and `name:=JSON`."""
+def _input_name(word: str) -> str:
+    """Return the name in `name=text` or `name:=JSON`."""
     return word.partition("=")[0].rstrip(":")
 
 

@@ -1,5 +1,6 @@
-"""`--report KIND:PATH`: reports as files, checked before any work
-(docs/reference/command-line.md#reports)."""
+"""`--report KIND:PATH`: reports as files, with paths checked before the command does its work
+(docs/reference/command-line.md#reports).
+"""
 
 from __future__ import annotations
 
@@ -23,14 +24,14 @@ KINDS: Final = ("junit", "sarif", "json", "md", GITHUB)
 
 
 class ReportFile(NamedTuple):
-    """One `--report`; `path` is empty for `github`."""
+    """A report that a `--report` flag requests. `path` is empty for `github`."""
 
     kind: str
     path: str
 
 
 class RequestedReports(NamedTuple):
-    """The reports of one command, and the kinds that it has."""
+    """The reports requested of a command, and the kinds that it supports."""
 
     files: tuple[ReportFile, ...]
     kinds: tuple[str, ...]
@@ -43,10 +44,10 @@ class RequestedReports(NamedTuple):
         *,
         most: int | None = None,
     ) -> None:
-        """Write every report of a command that ends with `code`; annotations go to stderr.
+        """Write every report of a command that ends with `code`. Annotations go to stderr.
 
-        Where the command has those, a table of at most `most` rows is appended to the file GITHUB_STEP_SUMMARY.
-        Raises EnvironmentRefusal `env.disk`, `project.link`.
+        If the command supports annotations, a table of at most `most` rows is appended to the file
+        GITHUB_STEP_SUMMARY. Raise EnvironmentRefusal `env.disk` or `project.link`.
         """
         for kind, path in self.files:
             if kind != GITHUB:
@@ -68,6 +69,7 @@ class RequestedReports(NamedTuple):
 def _render(
     context: CommandContext, kind: str, report_of: Callable[[], CheckReport], code: int
 ) -> str:
+    """Return a report as text."""
     if kind == "json":
         return envelope(
             context.call.command,
@@ -89,7 +91,10 @@ def _write_file(path: str, text: str) -> None:
 
 
 def parse_reports(values: Sequence[str], *, without: Sequence[str] = ()) -> RequestedReports:
-    """The reports of `--report` flags. Raises UsageError for an unknown kind or a PATH that cannot be written."""
+    """Return the reports of `--report` flags.
+
+    Raise UsageError for an unsupported kind or a PATH that cannot be written.
+    """
     kinds = tuple(kind for kind in dict.fromkeys((*KINDS, *RENDERERS)) if kind not in without)
     reports = tuple(_parse_report(value, kinds) for value in values)
     paths = [os.path.abspath(report.path) for report in reports if report.path]
@@ -100,6 +105,7 @@ def parse_reports(values: Sequence[str], *, without: Sequence[str] = ()) -> Requ
 
 
 def _parse_report(value: str, kinds: Sequence[str]) -> ReportFile:
+    """Return the report of one flag. Raise UsageError."""
     kind, colon, path = value.partition(":")
     if kind not in kinds:
         message = f"`--report`: found kind `{kind[:40]}`, expected one of {', '.join(kinds)}"
@@ -114,6 +120,7 @@ def _parse_report(value: str, kinds: Sequence[str]) -> ReportFile:
 
 
 def _require_writable(path: str) -> None:
+    """Raise UsageError if a path cannot be written."""
     folder = os.path.dirname(path) or os.curdir
     reason = ""
     if not os.path.isdir(folder):

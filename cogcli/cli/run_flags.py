@@ -31,8 +31,8 @@ TRACE_FORMATS = (*LIST_FORMATS, *DRAWN, *EXPORTED)
 VIEWS = ("tree", "timeline", "table", "lineage", "events", "layers")
 
 
-def flag_of(option: Option) -> tuple[object, FlagDeclaration]:
-    """Return type and declaration of the flag of an option of a run."""
+def flag_for_option(option: Option) -> tuple[object, FlagDeclaration]:
+    """Return type and declaration of the flag for an option of a run."""
     kind = option.type
     if isinstance(kind, TrueOrFalse):
         return bool, switch(option.flag, help=option.help, panel=option.group)
@@ -49,11 +49,12 @@ OPTIONS_HERE: Any = object()
 
 
 def _is_typed(value: object) -> bool:
+    """Whether a flag has a typed value."""
     return value is not None and value is not False and value != ()
 
 
 class OptionFlags(Flags):
-    """The flags of a command with options of a run (`declarations/options.py`)."""
+    """The flags of a command that accepts options of a run (`declarations/options.py`)."""
 
     command: ClassVar[str] = ""
     """The command; empty for one that takes all options."""
@@ -67,9 +68,9 @@ class OptionFlags(Flags):
 
     @classmethod
     def all_flags(cls) -> list[Declared]:
-        """The flags of the class, those of its options among them."""
+        """Return the flags of the class, including those of its options."""
         options = [
-            (option.name, *flag_of(option))
+            (option.name, *flag_for_option(option))
             for option in BY_HELP
             if not cls.command or cls.command in option.also
         ]
@@ -80,7 +81,7 @@ class OptionFlags(Flags):
 
 
 class RunFlags(OptionFlags):
-    """The flags of a run, without its skill."""
+    """The flags of a run, without the skill."""
 
     input: str | None = text(
         "--input", "JSON|@FILE|-", "inputs as JSON, from a file or from stdin", INPUT, default="{}"
@@ -105,13 +106,13 @@ class RunFlags(OptionFlags):
 
 
 class ServeFlags(OptionFlags):
-    """The flags of a run that also apply to the many runs of a server."""
+    """The flags of a run that apply to each run of a server."""
 
     command = SERVE
 
 
 class RerunFlags(RunFlags):
-    """The flags of a run that also apply to a repeated run."""
+    """The flags of a run that apply to a rerun."""
 
     command = RERUN
     left_out = frozenset(("input", "input_file"))
@@ -147,7 +148,7 @@ class ChatFlags(AgentFlags):
 
 
 class TraceFlags(Flags):
-    """The flags that select and format the view of an episode."""
+    """The flags that select the view of an episode and its format."""
 
     view: str | None = choice("--view", "WORD", VIEWS, panel=OUTPUT, default="tree")
     step: str | None = text(
@@ -170,5 +171,5 @@ class TraceFlags(Flags):
 
     @property
     def most_bytes(self) -> int | None:
-        """Return how many bytes of one value are written; None (all) in a file."""
+        """The maximum number of bytes written of one value; None, no limit, for a file."""
         return None if self.o is not None else LONGEST_SHOWN

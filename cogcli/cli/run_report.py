@@ -27,31 +27,39 @@ _COUNTED = ("done", "failed", "skipped", "vetoed")
 def error_of(
     result: RunResult, again: str = "", *, rerun: str | None = None, here: bool = False
 ) -> Json | None:
-    """Return the `error` object of the envelope, with commands in `next`.
+    """Return the `error` object of the envelope, with commands in `next`; None if the run has no
+    error.
 
-    `rerun` is the result of `rerun_flags`; `here` names the episode `@last`."""
+    `rerun` is the result of `rerun_flags`. With `here` the commands name the episode `@last`.
+    """
     if result.error is None:
         return None
     error = dict(result.error)
     error.setdefault("retryable", False)
     error.setdefault("hint", "")
     if not error.get("next"):
-        error["next"] = _next(result, again, rerun, here=here)
+        error["next"] = _next_commands(result, again, rerun, here=here)
     return error
 
 
 def rerun_flags(context: CommandContext, result: RunResult) -> str | None:
-    """Return the flags of the `rerun` that continues a failed or stopped run, with the permissions
-    of the command.
+    """Return the flags of a `rerun` that continues a failed or stopped run with the permissions of
+    this command.
 
-    They include `--plan` if effects need a decision. None if no rerun is possible."""
+    They include `--plan` if effects need a decision. None if no rerun is possible.
+    """
     given = context.call.given
-    return flags_of(result.rerun, given.get("trust_level") or "", given.get("confirm") or ())
+    return flags_from_point(
+        result.rerun, given.get("trust_level") or "", given.get("confirm") or ()
+    )
 
 
-def flags_of(point: RerunPoint | None, trust_level: str, confirmed: Iterable[str]) -> str | None:
-    """Return the flags of the `rerun` that continues at a point, with these permissions. None if
-    there is no such point."""
+def flags_from_point(
+    point: RerunPoint | None, trust_level: str, confirmed: Iterable[str]
+) -> str | None:
+    """Return the flags of a `rerun` that continues at a point with these permissions; None without
+    a point.
+    """
     if point is None:
         return None
     words = ["--failed-items"] if point.items else ["--from", point.first] if point.first else []
@@ -60,8 +68,9 @@ def flags_of(point: RerunPoint | None, trust_level: str, confirmed: Iterable[str
     return "".join(f" {quote(word)}" for word in [*words, *(["--plan"] if point.asks else [])])
 
 
-def _next(result: RunResult, again: str, rerun: str | None, *, here: bool) -> list[str]:
-    episode = _name(result, here=here)
+def _next_commands(result: RunResult, again: str, rerun: str | None, *, here: bool) -> list[str]:
+    """Return the commands after an error."""
+    episode = _episode_name(result, here=here)
     found = []
     if result.approve:
         found.append(f"cogcli resume {episode} {result.approve}{again}")
@@ -77,7 +86,7 @@ def _next(result: RunResult, again: str, rerun: str | None, *, here: bool) -> li
 
 
 class FailedRun(Record):
-    """What the next commands depend on of the error of a run."""
+    """The members of a run's error that the next commands depend on."""
 
     code: str
     step: str
@@ -88,10 +97,11 @@ class FailedRun(Record):
 def failure_commands(
     episode: str, error: FailedRun, point: RerunPoint | None, flags: str
 ) -> Iterator[str]:
-    """Yield the commands after a failed run, without the tool's name.
+    """Yield the commands to suggest after a failed run, without the tool's name.
 
-    They show the calls of the failed step, and a rerun if earlier steps are kept or the service may
-    answer next time; `flags` are those of `rerun`."""
+    They inspect the calls of the failed step. They also rerun it if earlier steps can be reused or
+    the service may answer next time; `flags` are those of `rerun`.
+    """
     yield f"trace {episode} --step {error.step} --io" if error.step else f"trace {episode}"
     if point is not None and (point.keeps or exit_code(error.code) == TRANSIENT):
         yield f"rerun {episode}{flags}"
@@ -99,7 +109,8 @@ def failure_commands(
             yield f"rerun {episode}{flags} --bind {error.instead}"
 
 
-def _name(result: RunResult, *, here: bool) -> str:
+def _episode_name(result: RunResult, *, here: bool) -> str:
+    """Return the name of the episode in commands."""
     return "@last" if here else short_episode(result.episode_id)
 
 
@@ -114,8 +125,9 @@ def final_lines(
 ) -> list[StyledLine]:
     """Return the lines after the answer: error, outcome, next commands.
 
-    With `-q`, and after a display that wrote the outcome (`brief`), only the error. Nothing is
-    shown if the user was prompted and `decided_later`."""
+    With `-q`, and after a display that wrote the outcome (`brief`), only the error. Empty if the
+    user was prompted and `decided_later`.
+    """
     screen = context.screen
     here = screen.err.tty and not screen.ci
     error = (
@@ -126,7 +138,7 @@ def final_lines(
     next = list(error["next"]) if error else _next_after_stop(context, result, rerun, here=here)
     lines: list[StyledLine] = []
     if decided_later:
-        next += _rejections(next)
+        next += _reject_commands(next)
     elif error:
         lines = error_lines(
             error, base=context.base, width=screen.err.width, verbose=context.verbose
@@ -134,12 +146,12 @@ def final_lines(
     if brief or screen.quiet:
         return lines + next_lines(next)
     gap: list[StyledLine] = [[("", "")]] if lines else []
-    looks = _looks(context) if result.status == "ok" else next_lines(next)
-    return [*gap, *lines, *gap, _outcome(context, result, wall_ms), *looks]
+    looks = _inspection_lines(context) if result.status == "ok" else next_lines(next)
+    return [*gap, *lines, *gap, _outcome_line(context, result, wall_ms), *looks]
 
 
-def _rejections(commands: list[str]) -> list[str]:
-    """Return for each command that approves the one that rejects."""
+def _reject_commands(commands: list[str]) -> list[str]:
+    """Return the command that rejects, for each command that approves."""
     approvals = [command for command in commands if " --approve " in command]
     return [command.replace(" --approve ", " --reject ") for command in approvals]
 
@@ -147,24 +159,24 @@ def _rejections(commands: list[str]) -> list[str]:
 def _next_after_stop(
     context: CommandContext, result: RunResult, rerun: str | None, *, here: bool
 ) -> list[str]:
-    """Return the command that continues or shows a stopped run; none for another one."""
+    """Return the command that continues or inspects a stopped run; empty for any other run."""
     if result.status != "aborted" or not result.exit_code or context.screen.quiet:
         return []
-    episode = _name(result, here=here)
+    episode = _episode_name(result, here=here)
     words = f"trace {episode}" if rerun is None else f"rerun {episode}{rerun}"
     return [f"cogcli {words}{context.again}"]
 
 
-def _looks(context: CommandContext) -> list[StyledLine]:
-    """Return one line with the two ways to inspect a successful run; none without hints."""
+def _inspection_lines(context: CommandContext) -> list[StyledLine]:
+    """Return the line with two commands that inspect a successful run; empty if hints are off."""
     if not context.screen.hints:
         return []
     looks = [f"cogcli {words}{context.again}" for words in ("trace @last", "report @last --open")]
     return next_lines([f"   {context.screen.err.glyphs.dot}   ".join(looks)])
 
 
-def _outcome(context: CommandContext, result: RunResult, wall_ms: int | None) -> StyledLine:
-    """`ok in 2.07s · ep_01M7XJNZDYM9 · .cogcli/episodes/ep_...`."""
+def _outcome_line(context: CommandContext, result: RunResult, wall_ms: int | None) -> StyledLine:
+    """Return the outcome, such as `ok in 2.07s · ep_01M7XJNZDYM9 · .cogcli/episodes/ep_...`."""
     err = context.screen.err
     dot = f" {err.glyphs.dot} "
     took = duration(int(result.metrics.get("elapsed_ms") or 0) if wall_ms is None else wall_ms)

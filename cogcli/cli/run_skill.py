@@ -1,5 +1,6 @@
-"""Runs of skills for `run SKILL` and `trace SKILL`, with outputs on stdout
-(docs/reference/command-line.md#streams, docs/reference/command-line.md#inputs)."""
+"""Runs of skills for `run SKILL` and `trace SKILL`, which write the outputs to stdout
+(docs/reference/command-line.md#streams, docs/reference/command-line.md#inputs).
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def run_skill(
 ) -> int:  # fmt: skip
     """Run a skill, report the result, and return its exit code.
 
-    `trace SKILL` passes its own `display`, and `after`, which is called before the last lines."""
+    `trace SKILL` passes its own `display`, and `after`, which is called before the last lines.
+    """
     given = _read_given(context, skill_id, flags)
     warn_of_distrust(context, "skill", skill_id)
     if flags.plan:
@@ -49,6 +51,7 @@ def run_skill(
     listener = DisplayListener(display or open_display(context))
 
     def watch(prepared: PreparedRun, control: Control) -> AbstractContextManager[DisplayListener]:
+        """Report the warnings of a prepared run, and display it within the block."""
         context.warnings += [warning.to_payload() for warning in prepared.warnings]
         return watch_start(context, listener, control)
 
@@ -61,20 +64,21 @@ def run_skill(
 
 
 def warn_of_distrust(context: CommandContext, kind: str, id: str) -> None:
-    """Warn if a run of a skill or a pack leaves out parts of an untrusted project."""
+    """Warn if a run of a skill or a pack omits parts of an untrusted project."""
     if (warning := untrusted_warning(context.settings, kind, id)) is not None:
         context.warn(warning)
 
 
 def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> GivenRun:
-    """Return the run of a command line, with the problems of reading it.
+    """Return the request of a command line, with the problems of reading it.
 
-    Raise SkillNotFoundError for a path instead of an id, and the errors of the settings."""
+    Raise SkillNotFoundError for a path instead of an id, and the errors of the settings.
+    """
     if "/" in skill_id or skill_id.endswith((".yaml", ".yml")):
         raise SkillNotFoundError(
             "skill.not-found",
             f"`{skill_id}` is not a skill id",
-            hint=suggestion_hint(_skills_of_file(context.settings, skill_id))
+            hint=suggestion_hint(_skill_ids_in_file(context.settings, skill_id))
             or "an id is domain.slug; see cogcli skills ls",
         )
     problems: list[CogcliError] = []
@@ -89,7 +93,7 @@ def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> Give
     return GivenRun(request, [*problems, *read.problems], read.doubtful)
 
 
-def _skills_of_file(settings: Settings, path: str) -> list[str]:
+def _skill_ids_in_file(settings: Settings, path: str) -> list[str]:
     """Return the ids of the skills in a file."""
     registry, wanted = open_registry(settings), os.path.realpath(os.path.join(settings.base, path))
     files = (
@@ -101,12 +105,13 @@ def _skills_of_file(settings: Settings, path: str) -> list[str]:
 
 
 def trace_run(context: CommandContext, skill_id: str, flags: TraceFlags, run: RunFlags) -> int:
-    """Run a skill and return the exit code of the run."""
+    """Run a skill with its trace on stderr, and return the exit code of the run."""
     jsonl = flags.format == "jsonl" and not context.json
     display = LiveEvents(context.screen, jsonl=jsonl)
     context.note(f"running {visible(skill_id)} (to inspect, name an episode)")
 
     def after(result: RunResult) -> None:
+        """Write the tree of the finished run."""
         if context.screen.quiet:
             return
         from cogcli.cli.trace_tree import TracedEpisode, tree_lines
@@ -118,7 +123,9 @@ def trace_run(context: CommandContext, skill_id: str, flags: TraceFlags, run: Ru
 
 
 class LiveEvents(EventStream):
-    """Writes events as lines to stderr, or as JSON lines to stdout, and folds them for the tree."""
+    """A display that writes events as lines to stderr or as JSON lines to stdout, and collects the
+    history for the tree.
+    """
 
     def __init__(self, screen: Screen, *, jsonl: bool) -> None:
         from cogcli.episode.history import History  # `run` imports this module, and folds nothing

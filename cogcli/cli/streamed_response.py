@@ -1,4 +1,6 @@
-"""The response of an agent as its model writes it, on a terminal (docs/reference/agent-run.md#streaming)."""
+"""The response of an agent on a terminal while its model writes it
+(docs/reference/agent-run.md#streaming).
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,16 @@ from cogcli.cli.streams import Screen
 
 
 class StreamedResponse:
-    """Writes the readable part of a growing response to stderr."""
+    """A writer of the readable part of a growing response to stderr."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._shown = ""
 
     def __call__(self, response: str) -> None:
-        """Show the response so far. An empty one begins another reply, below an earlier draft."""
+        """Write the new part of the response so far. An empty response begins another reply, below
+        an earlier draft.
+        """
         if self._shown and not response:
             self.close("")
         if len(response) > len(self._shown) and response.startswith(self._shown):
@@ -22,7 +26,7 @@ class StreamedResponse:
             self._shown = response
 
     def close(self, response: str) -> bool:
-        """End the line, and return whether the whole response is shown."""
+        """End the line, and return whether the whole response was written."""
         shown, self._shown = self._shown, ""
         if shown:
             self._screen.notify("\n")

@@ -37,31 +37,34 @@ _PLAIN_SIGNS = {0x2026: "~", 0x2192: ">"}
 
 
 class OutputStream:
-    """One stream, with the abilities of its terminal. `width` is in columns; None means: never fold
-    or cut."""
+    """An output stream with the abilities of its terminal. `width` is in columns; with None, text
+    is never wrapped or truncated.
+    """
 
     def __init__(self, file: TextIO | None, environ: Mapping[str, str], color: str) -> None:
         self.file = file
         self.real_tty = _is_tty(file)
         forced = environ.get("COGCLI_FORCE_TTY", "")
         self.tty = self.real_tty or parse_whole_number(forced) is not None
-        self.width = _width(file, environ, forced) if self.tty else None
-        self.color = _wants_color(color, environ, self.real_tty and _shows_colours(file))
-        self.glyphs = _glyphs(file, environ)
+        self.width = _terminal_width(file, environ, forced) if self.tty else None
+        self.color = _wants_color(color, environ, self.real_tty and _supports_color(file))
+        self.glyphs = _choose_glyphs(file, environ)
         if file is not None and hasattr(file, "reconfigure"):
             file.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
 
     def write(self, text: str) -> None:
-        """Write and flush. Raise BrokenPipeError if the reader closed the pipe, OSError if the disk
-        is full."""
+        """Write text and flush it. Raise BrokenPipeError if the reader closed the pipe, OSError if
+        the disk is full.
+        """
         if self.file is not None:
             self.file.write(text)
             self.file.flush()
 
     def line(self, line: StyledLine) -> str:
-        """Return a rendered line as text with its newline, with visible control characters.
+        """Return a styled line as text with its newline and visible control characters.
 
-        On a terminal that is too narrow it wraps between words."""
+        It wraps between words on a terminal that is too narrow.
+        """
         if not all(text.isprintable() for text, _ in line):
             line = [(visible_block(text).replace("\n", "\\n"), style) for text, style in line]
         lines = [line] if self.width is None or not line else fold_prose(line, self.width)
@@ -71,7 +74,7 @@ class OutputStream:
 
 
 class Screen:
-    """Both streams of a command, under `--json` and `-q`."""
+    """The two streams of a command, under `--json` and `-q`."""
 
     def __init__(
         self,
@@ -95,7 +98,8 @@ class Screen:
 
     def claim_stdout(self) -> None:
         """Write answers to a copy of descriptor 1 from now on, and redirect descriptor 1 itself to
-        the null device (rule 4)."""
+        the null device (rule 4).
+        """
         try:
             if self.out.file is None or self.out.file.fileno() != 1:
                 return
@@ -109,7 +113,7 @@ class Screen:
         silence_stdout()
 
     def release_stdout(self) -> None:
-        """Undo `claim_stdout`, because no skill runs any more and the user has to type."""
+        """Undo `claim_stdout` once no skill runs, because a prompt needs descriptor 1."""
         if self._claimed is not None:
             with suppress(OSError, ValueError):
                 os.dup2(self._claimed.fileno(), 1)
@@ -117,14 +121,17 @@ class Screen:
             self._claimed, self.out.file = None, sys.stdout
 
     def close(self) -> None:
-        """Close the copy of descriptor 1; every answer has been flushed."""
+        """Close the copy of descriptor 1. Every answer has been flushed."""
         if self._claimed is not None:
             with suppress(OSError):
                 self._claimed.close()
 
     def answer(self, text: str) -> None:
-        """Write text to stdout. Raise BrokenPipeError if the reader closed the pipe, EnvironmentRefusal `env.disk`
-        for other errors of writing."""
+        """Write text to stdout.
+
+        Raise BrokenPipeError if the reader closed the pipe, EnvironmentRefusal `env.disk` for any
+        other error.
+        """
         try:
             self.out.write(text)
         except BrokenPipeError:
@@ -139,7 +146,7 @@ class Screen:
             ) from error
 
     def answer_lines(self, lines: list[StyledLine]) -> None:
-        """Write rendered lines to stdout."""
+        """Write styled lines to stdout."""
         self.answer("".join([self.out.line(line) for line in lines]))
 
     def notify_line(self, line: StyledLine) -> None:
@@ -165,7 +172,7 @@ def silence_stdout() -> None:
         return
 
 
-def _shows_colours(file: TextIO | None) -> bool:
+def _supports_color(file: TextIO | None) -> bool:
     """Whether the terminal interprets color codes. On a Windows console this enables them."""
     if sys.platform == "win32":
         return file is not None and enable_codes(file.fileno())
@@ -179,7 +186,8 @@ def _is_tty(file: TextIO | None) -> bool:
         return False
 
 
-def _width(file: TextIO | None, environ: Mapping[str, str], forced: str) -> int:
+def _terminal_width(file: TextIO | None, environ: Mapping[str, str], forced: str) -> int:
+    """Return the width of the terminal in columns; None for a stream without a terminal."""
     columns = 0
     if (given := parse_whole_number(forced)) is not None:
         columns = given
@@ -193,6 +201,7 @@ def _width(file: TextIO | None, environ: Mapping[str, str], forced: str) -> int:
 
 
 def _wants_color(word: str, environ: Mapping[str, str], tty: bool) -> bool:
+    """Whether to write color codes, by the word of `--color` and the environment."""
     if word in ("always", "never"):
         return word == "always"
     if environ.get("NO_COLOR"):
@@ -203,8 +212,10 @@ def _wants_color(word: str, environ: Mapping[str, str], tty: bool) -> bool:
     return tty and environ.get("TERM") != "dumb"
 
 
-def _glyphs(file: TextIO | None, environ: Mapping[str, str]) -> Glyphs:
-    """Unicode signs, unless the encoding of the stream or an explicit C locale cannot show them."""
+def _choose_glyphs(file: TextIO | None, environ: Mapping[str, str]) -> Glyphs:
+    """Return Unicode signs, or ASCII ones if the encoding or an explicit C locale cannot represent
+    them.
+    """
     encoding = (getattr(file, "encoding", None) or "utf-8").lower().replace("_", "-")
     if not encoding.startswith(("utf-8", "utf8", "utf-16", "cp65001")):
         return ASCII

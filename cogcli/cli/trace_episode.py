@@ -1,5 +1,6 @@
-"""`trace EP`: reads an episode, and shows it in one of its views
-(docs/reference/command-line.md#views)."""
+"""`trace EP`: read an episode, and display it in one of its views
+(docs/reference/command-line.md#views).
+"""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ from cogcli.report.unfinished_runs import unfinished_state
 def find_episode(
     context: CommandContext, name: str | None, trace_id: str | None
 ) -> tuple[Path, str]:
-    """Return the directory of the episode, and a note if its trace has other episodes. Raise
-    UsageError."""
+    """Return the directory of the episode, and a note if its trace contains other episodes. Raise
+    UsageError.
+    """
     if trace_id is None:
         return episodes.find(context.settings, name), ""
     if name is None:
@@ -56,8 +58,10 @@ def find_episode(
 
 
 def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFlags) -> int:
-    """Show an episode in the view of its flags. Raise UsageError if flags exclude each other."""
-    view, output = view_of(flags), _output(flags)
+    """Display an episode in the view of its flags, and return the exit code. Raise UsageError if
+    flags exclude each other.
+    """
+    view, output = view_of(flags), _output_path(flags)
     if flags.follow:
         events = _follow(context, directory, view, flags)
         is_written = view == "events" and not context.json
@@ -69,20 +73,20 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
     folded = shown.fold
     context.own.update(episode_id=directory.name, trace_id=folded.trace_id)
     if output is not None:
-        _into_file(context, view, shown, output)
+        _write_to_file(context, view, shown, output)
         context.own["file"] = context.settings.display_path(output)
         context.answer(f"{visible(context.settings.display_path(output))}\n")
     elif context.json:
         context.own["trace"] = _episode_object(context, view, shown)
     elif not is_written:
-        _answer(context, view, shown)
+        _write_to_stdout(context, view, shown)
     return OK
 
 
 def _read_trace(
     context: CommandContext, directory: Path, events: list[Event], flags: TraceFlags
 ) -> TracedEpisode:
-    """Return what views show of an episode with these events. Raise UsageError for an unknown step."""
+    """Return an episode as views display it. Raise UsageError for an unknown step."""
     log = for_reports(events)
     reported = tuple(log.events)
     folded = history_of(reported)
@@ -106,18 +110,20 @@ def _read_trace(
 
 
 def _events_of_step(events: list[Event], step: str) -> tuple[Event, ...]:
-    """Return the events of a step and of those inside it; all of them without a step."""
+    """Return the events of a step and its descendants; all events without a step."""
     return tuple(event for event in events if not step or StepPath(_step_of(event)).within(step))
 
 
 def _step_of(event: Event) -> str:
-    """Return the step of an event; another tool's event has it only in its payload."""
+    """Return the step of an event. An event of another tool has it only in its payload."""
     in_payload = event.payload.get("step_id") if isinstance(event.payload, dict) else None
     return event.step_id or (in_payload if isinstance(in_payload, str) else "")
 
 
 def view_of(flags: TraceFlags) -> str:
-    """Return the view of the flags. Raise UsageError if format and view exclude each other."""
+    """Return the view that the flags select. Raise UsageError if format and view exclude each
+    other.
+    """
     view, format = flags.view, flags.format or "text"
     if flags.why is not None:
         if view is not None or format != "text":
@@ -138,7 +144,7 @@ _VIEW_OF_FORMAT: Final = {**dict.fromkeys(LISTED, "table"), "jsonl": "events"}
 
 
 def _require_matching(format: str, view: str | None, step: str | None) -> None:
-    """Raise UsageError for a format that does not show what the flags ask for."""
+    """Raise UsageError for a format that cannot show what the flags select."""
     if format in EXPORTED and (view is not None or step is not None):
         what, hint = "exports the whole run", "leave --view and --step out"
     elif format in DRAWN and view not in (None, "tree"):
@@ -150,8 +156,10 @@ def _require_matching(format: str, view: str | None, step: str | None) -> None:
     raise wrong_value(f"`--format {format}` {what}", hint)
 
 
-def _output(flags: TraceFlags) -> str | None:
-    """Return the file of `-o`, checked before anything is read; None without one. Raise UsageError."""
+def _output_path(flags: TraceFlags) -> str | None:
+    """Return the file of `-o`, checked before any episode is read; None without `-o`. Raise
+    UsageError.
+    """
     path = flags.o
     if path is None:
         return None
@@ -160,13 +168,15 @@ def _output(flags: TraceFlags) -> str | None:
     if not path:
         raise wrong_value("`-o`: an empty word names no file", "is a variable unset?")
     if os.path.lexists(path):
-        raise _file_exists(path)
+        raise _file_exists_error(path)
     return path
 
 
-def _answer(context: CommandContext, view: str, shown: TracedEpisode) -> None:
-    """Write a view to stdout; to stderr, what an unfinished run waits for and the commands that continue it."""
-    _writer(view)(context, shown)
+def _write_to_stdout(context: CommandContext, view: str, shown: TracedEpisode) -> None:
+    """Write a view to stdout. For an unfinished run, write its open requests and the commands that
+    continue it to stderr.
+    """
+    _view_writer(view)(context, shown)
     if view == "export" or context.screen.quiet or shown.flags.format not in (None, "text"):
         return
     waiting = []
@@ -176,7 +186,8 @@ def _answer(context: CommandContext, view: str, shown: TracedEpisode) -> None:
         context.screen.notify_line(line)
 
 
-def _writer(view: str) -> Callable[[CommandContext, TracedEpisode], None]:
+def _view_writer(view: str) -> Callable[[CommandContext, TracedEpisode], None]:
+    """Return the function that writes a view."""
     if view == "tree":
         return show_tree
     from cogcli.cli.trace_views import VIEWS
@@ -184,21 +195,22 @@ def _writer(view: str) -> Callable[[CommandContext, TracedEpisode], None]:
     return VIEWS[view]
 
 
-def _into_file(context: CommandContext, view: str, shown: TracedEpisode, path: str) -> None:
-    """Write a view to a new file, without color and cut lines.
+def _write_to_file(context: CommandContext, view: str, shown: TracedEpisode, path: str) -> None:
+    """Write a view to a new file, without colors and truncation.
 
-    Raise UsageError `output.exists` or EnvironmentRefusal `env.disk`."""
+    Raise UsageError `output.exists` or EnvironmentRefusal `env.disk`.
+    """
     screen, before, whole = context.screen, context.screen.out, StringIO()
     try:
         screen.out = OutputStream(whole, {}, "never")
-        _writer(view)(context, shown)
+        _view_writer(view)(context, shown)
     finally:
         screen.out = before
     try:
         with open(path, "x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             file.write(whole.getvalue())
     except FileExistsError as error:
-        raise _file_exists(path) from error
+        raise _file_exists_error(path) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no such name"
         hint = f"{hint_for_write(error)}, or name another file"
@@ -207,13 +219,13 @@ def _into_file(context: CommandContext, view: str, shown: TracedEpisode, path: s
         ) from error
 
 
-def _file_exists(path: str) -> UsageError:
-    """The error for a file that `-o` would overwrite."""
+def _file_exists_error(path: str) -> UsageError:
+    """Return the error for a file that `-o` would overwrite."""
     return UsageError("output.exists", f"`{path}` exists", hint="remove it, or name another file")
 
 
 def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) -> Json:
-    """Return `trace` of the envelope, with the rows or the object of the view."""
+    """Return the `trace` object of the envelope, with the rows or the object of the view."""
     from cogcli.cli.trace_views import OBJECTS
     from cogcli.report.table import rows
 
@@ -231,7 +243,7 @@ def _episode_object(context: CommandContext, view: str, shown: TracedEpisode) ->
 
 
 def _run_members(root: RunHistory | None) -> Json:
-    """Return what is shown of a run; null for each member of a log without one."""
+    """Return the displayed members of a run. All are null for a log without one."""
     if root is None:
         return dict.fromkeys(("skill", "version", "started_at", "duration_ms", "error"))
     return {
@@ -244,8 +256,10 @@ def _run_members(root: RunHistory | None) -> Json:
 
 
 def _follow(context: CommandContext, directory: Path, view: str, flags: TraceFlags) -> list[Event]:
-    """Return all events after the run has ended, and write each as it comes: to stdout in the view
-    `events`, else to stderr."""
+    """Write each new event until the run ends, and return all events.
+
+    They go to stdout in the view `events`, else to stderr.
+    """
     from cogcli.cli.progress import display_for
     from cogcli.cli.trace_views import EventPrinter
 
@@ -269,6 +283,7 @@ _POLL = 0.1
 
 
 def _require_step(folded: History, wanted: str | None) -> str:
+    """Return the path of the requested step, empty without one. Raise UsageError if it is unknown."""
     if wanted is None:
         return ""
     known = [step.id for run in folded.runs.values() for step in run.steps.values()]

@@ -1,5 +1,6 @@
-"""The tree of an episode for `trace` (docs/reference/command-line.md#views), the open requests of
-its run, and the commands that continue it."""
+"""The tree of an episode for `trace` (docs/reference/command-line.md#views), with its open requests
+and the commands that continue it.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +25,10 @@ from cogcli.report.unfinished_runs import UnfinishedState, describe, is_expired
 
 
 class TracedEpisode(NamedTuple):
-    """An episode as `trace` displays it. `only` is the step of `--step`, `note` a line about other episodes of the
-    trace."""
+    """An episode as `trace` displays it.
+
+    `only` is the step of `--step`, `note` a line about other episodes of the trace.
+    """
 
     fold: History
     status: str
@@ -46,7 +49,7 @@ class TracedEpisode(NamedTuple):
 
     @property
     def status_text(self) -> str:
-        """Return the status in words."""
+        """The status in words."""
         if self.stalled:
             return "stalled, no sign of life"
         if self.fault_status:
@@ -55,7 +58,7 @@ class TracedEpisode(NamedTuple):
 
     @property
     def note_lines(self) -> list[StyledLine]:
-        """The note as the first line of a view; none without one."""
+        """The note as the first line of a view; empty without a note."""
         return [[(visible(self.note), "dim")]] if self.note else []
 
     @property
@@ -68,10 +71,12 @@ class TracedEpisode(NamedTuple):
 def waiting_lines(
     context: CommandContext, shown: TracedEpisode, *, width: int | None, in_tree: bool
 ) -> list[StyledLine]:
-    """Return a line per open request, call in doubt and other reason why the run has not ended.
+    """Return a line for each open request, call in doubt and other reason why the run has not
+    ended.
 
-    Times are relative if there is a width. With `in_tree` the error of the run is left out, because
-    the tree shows it."""
+    Times are relative if there is a width. With `in_tree` the error of the run is omitted, because
+    the tree shows it.
+    """
     now = context.settings.clock.now()
     rows = [("error", error)] if (error := run_error(shown.fold)) and not in_tree else []
     rows += describe(shown.unfinished, now, lambda at: at if width is None else fuzzy_time(at, now))
@@ -83,8 +88,10 @@ def waiting_lines(
 
 
 def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
-    """Return the commands that continue the run, or those after its failure; empty for a successful
-    or running one."""
+    """Return the commands that continue the run, or those to suggest after its failure.
+
+    Empty for a successful or running one.
+    """
     directory = shown.directory
     if directory is None or not shown.fold.chained:
         return []
@@ -92,12 +99,14 @@ def next_commands(context: CommandContext, shown: TracedEpisode) -> list[str]:
     is_here = directory.parent == Path(context.settings.runs_dir)
     episode = short_episode(directory.name) if is_here else quote(str(directory))
     now = context.settings.clock.now()
-    found = [*continuations(shown, episode, now), *_after_failure(context, shown, episode)]
+    found = [*continuations(shown, episode, now), *_commands_after_failure(context, shown, episode)]
     return [f"cogcli {text}{context.again}" for text in found]
 
 
-def _after_failure(context: CommandContext, shown: TracedEpisode, episode: str) -> list[str]:
-    """Return the commands after the failure of the run, without the current command."""
+def _commands_after_failure(
+    context: CommandContext, shown: TracedEpisode, episode: str
+) -> list[str]:
+    """Return the commands to suggest after the failure of the run, without the current command."""
     root = shown.fold.root
     if root is None or root.error is None or shown.status not in ("error", "vetoed", "partial"):
         return []
@@ -113,28 +122,31 @@ def _after_failure(context: CommandContext, shown: TracedEpisode, episode: str) 
 
 
 def continuations(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
-    """Yield the commands that continue a run, without the tool's name. `now` decides which requests
-    are open."""
+    """Yield the commands that continue a run, without the tool's name.
+
+    A request is open if it has not expired at `now`.
+    """
     if shown.fault_status == "altered":
         yield f"verify {episode}"
     elif shown.unsealed:
         yield f"verify {episode} --repair"
     elif shown.status in ("pending", "interrupted"):
-        yield from _resumptions(shown, episode, now)
+        yield from _resume_commands(shown, episode, now)
     elif shown.out_of_disk:
-        yield f"rerun {episode}{_from_first_undone(shown)}"
+        yield f"rerun {episode}{_from_flag(shown)}"
 
 
-def _from_first_undone(shown: TracedEpisode) -> str:
-    """Return the flag of a rerun that begins at the first unfinished step; empty for the first step
-    of all."""
+def _from_flag(shown: TracedEpisode) -> str:
+    """Return the flag of a rerun that begins at the first unfinished step; empty if that is the
+    first step.
+    """
     steps = shown.fold.root.own if shown.fold.root else []
     undone = next((step.id for step in steps if step.status != "done"), "")
     return f" --from {quote(undone)}" if undone and undone != steps[0].id else ""
 
 
-def _resumptions(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
-    """Yield the commands that answer the open requests of a run, or that resume it."""
+def _resume_commands(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
+    """Yield the commands that answer the open requests of a run, or resume it."""
     open_asks = [ask for ask in shown.unfinished.asks if not is_expired(ask, now)]
     names = [ask.name for ask in open_asks]
     for ask in open_asks:
@@ -155,7 +167,7 @@ def _resumptions(shown: TracedEpisode, episode: str, now: str) -> Iterator[str]:
 def tree_lines(
     context: CommandContext, shown: TracedEpisode, *, on_stderr: bool = False
 ) -> list[StyledLine]:
-    """Return head line, tree and totals; for stdout, or for stderr during `trace SKILL`."""
+    """Return the head line, the tree and the totals, for stdout or for stderr."""
     stream = context.screen.err if on_stderr else context.screen.out
     now = context.settings.clock.now()
     width, glyphs, fold = stream.width, stream.glyphs, shown.fold
@@ -169,30 +181,31 @@ def tree_lines(
 
 
 def show_tree(context: CommandContext, shown: TracedEpisode) -> None:
-    """Write the tree, the open requests, and with `--io` the values of steps."""
+    """Write the tree, the open requests, and with `--io` the values of the steps."""
     waiting = waiting_lines(context, shown, width=context.screen.out.width, in_tree=True)
     out, lines = context.screen.out, tree_lines(context, shown)
     if out.width is None:
         context.screen.answer_lines(lines)
     else:
         context.screen.answer(draw_lines(out, lines))
-    context.screen.answer_lines([*waiting, *_io(context, shown)])
+    context.screen.answer_lines([*waiting, *_value_lines(context, shown)])
 
 
-def _io(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
-    """Return, with `--io`, the input, attempts and output of each step."""
+def _value_lines(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
+    """Return the input, attempts and output of each step if `--io` is set."""
     lines: list[StyledLine] = []
     if shown.flags.io:
         for run in shown.fold.runs.values():
             for step in run.steps.values():
                 if not shown.only or StepPath(step.id).within(shown.only):
                     lines += [[("", "")], [(visible(step.id), "bold")]]
-                    lines += _step_values(step, shown.flags.most_bytes)
+                    lines += _step_value_lines(step, shown.flags.most_bytes)
     return lines
 
 
-def _step_values(step: StepHistory, most: int | None) -> list[StyledLine]:
-    lines = _block("input", step.input, most)
+def _step_value_lines(step: StepHistory, most: int | None) -> list[StyledLine]:
+    """Return the input, attempts, output and error of a step."""
+    lines = _json_lines("input", step.input, most)
     several = len(step.attempts) > 1
     for number, attempt in enumerate(step.attempts, start=1):
         if several:
@@ -200,28 +213,30 @@ def _step_values(step: StepHistory, most: int | None) -> list[StyledLine]:
             text = visible("  ".join(word for word in words if word))
             lines.append([(f"  attempt {number}  ", "dim"), (text, "")])
         if attempt.url:
-            lines += _text_block("sent", f"{attempt.method or ''} {attempt.url}".strip(), most)
-        lines += _block("request", attempt.request, most)
-        lines += _block("reply", attempt.reply, most)
-        lines += _text_block("printed", attempt.printed, most)
-        lines += _text_block("stderr", attempt.stderr, most)
-        lines += _text_block("noticed", "\n".join(attempt.notices), most)
+            lines += _text_lines("sent", f"{attempt.method or ''} {attempt.url}".strip(), most)
+        lines += _json_lines("request", attempt.request, most)
+        lines += _json_lines("reply", attempt.reply, most)
+        lines += _text_lines("printed", attempt.printed, most)
+        lines += _text_lines("stderr", attempt.stderr, most)
+        lines += _text_lines("noticed", "\n".join(attempt.notices), most)
     error = step.error.json if step.error else None
-    return lines + _block("output", step.output, most) + _block("error", error, most)
+    return lines + _json_lines("output", step.output, most) + _json_lines("error", error, most)
 
 
-def _block(word: str, value: object, most: int | None) -> list[StyledLine]:
+def _json_lines(word: str, value: object, most: int | None) -> list[StyledLine]:
+    """Return the lines of a value as JSON; empty for None."""
     if value is None:
         return []
-    return _lines(word, dumps(value, indent=True), most)
+    return _labeled_lines(word, dumps(value, indent=True), most)
 
 
-def _text_block(word: str, text: object, most: int | None) -> list[StyledLine]:
-    """The lines of a text that a call printed; none for an empty one."""
-    return _lines(word, text.rstrip("\n"), most) if isinstance(text, str) and text else []
+def _text_lines(word: str, text: object, most: int | None) -> list[StyledLine]:
+    """Return the lines of a text that a call printed; empty for an empty text."""
+    return _labeled_lines(word, text.rstrip("\n"), most) if isinstance(text, str) and text else []
 
 
-def _lines(word: str, block: str, most: int | None) -> list[StyledLine]:
+def _labeled_lines(word: str, block: str, most: int | None) -> list[StyledLine]:
+    """Return the lines of a text, with a word before the first."""
     head, more = truncate_bytes(block, most)
     text = [*visible_block(head).split("\n"), *([more] if more else [])]
     return [

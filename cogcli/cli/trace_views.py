@@ -1,5 +1,6 @@
-"""The views of `trace EP` but the tree: table, timeline, lineage, why, graph, events and exports
-(docs/reference/command-line.md#views)."""
+"""All views of `trace EP` except the tree: table, timeline, lineage, why, graph, events and exports
+(docs/reference/command-line.md#views).
+"""
 
 from __future__ import annotations
 
@@ -26,6 +27,7 @@ from cogcli.report.why import causes, known_places, why
 
 
 def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
+    """Return the columns of a view."""
     now, glyphs = context.settings.clock.now(), context.screen.out.glyphs
     special = {
         "status": Column(
@@ -40,12 +42,14 @@ def _columns(context: CommandContext, names: tuple[str, ...]) -> list[Column]:
     return [special.get(name, Column(name, title=name)) for name in names]
 
 
-def _table(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_table(context: CommandContext, shown: TracedEpisode) -> None:
+    """Write the table of steps."""
     rows = table.rows(shown.fold, only=shown.only)
     show(context, _columns(context, table.columns(shown.fold)), rows, shown.flags)
 
 
-def _timeline(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_timeline(context: CommandContext, shown: TracedEpisode) -> None:
+    """Write the timeline."""
     if shown.flags.format not in (None, "text"):
         rows = timeline.rows(shown.fold, only=shown.only)
         show(context, _columns(context, timeline.COLUMNS), rows, shown.flags)
@@ -55,7 +59,8 @@ def _timeline(context: CommandContext, shown: TracedEpisode) -> None:
     context.screen.answer_lines(shown.note_lines + lines)
 
 
-def _targets(shown: TracedEpisode) -> list[TargetFlow]:
+def _target_flows(shown: TracedEpisode) -> list[TargetFlow]:
+    """Return the written targets; with `--step` only those that the step reads or writes."""
     found = lineage.targets(
         shown.fold, Lineage(shown.events), declared_specs(shown.directory, shown.events)
     )
@@ -66,8 +71,9 @@ def _targets(shown: TracedEpisode) -> list[TargetFlow]:
     ]
 
 
-def _lineage(context: CommandContext, shown: TracedEpisode) -> None:
-    out, found = context.screen.out, _targets(shown)
+def _write_lineage(context: CommandContext, shown: TracedEpisode) -> None:
+    """Write which steps read and write each target."""
+    out, found = context.screen.out, _target_flows(shown)
     if shown.flags.format not in (None, "text"):
         show(context, _columns(context, lineage.COLUMNS), lineage.rows(found), shown.flags)
     elif not found and not shown.fold.chained:
@@ -80,7 +86,8 @@ def _lineage(context: CommandContext, shown: TracedEpisode) -> None:
         )
 
 
-def _layers(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_layers(context: CommandContext, shown: TracedEpisode) -> None:
+    """Write the layers of the turns."""
     out, format = context.screen.out, shown.flags.format
     if format == "jsonl":
         show(context, [], layer_cells.cells_of(shown.fold), shown.flags)
@@ -98,11 +105,13 @@ def _layers(context: CommandContext, shown: TracedEpisode) -> None:
         context.screen.answer_lines(shown.note_lines + lines)
 
 
-def _why(context: CommandContext, shown: TracedEpisode) -> None:
-    context.screen.answer_lines(why(_chains(context, shown), context.screen.out.glyphs))
+def _write_causes(context: CommandContext, shown: TracedEpisode) -> None:
+    """Write the causes of the value at `--why`."""
+    context.screen.answer_lines(why(_cause_chains(context, shown), context.screen.out.glyphs))
 
 
-def _chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
+def _cause_chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
+    """Return the causes of the value at `--why`. Raise UsageError if no step read or wrote it."""
     reference = shown.flags.why or ""
     if reference == "outputs.response" and (reply := shown.fold.turns.reply_causes):
         return [[reference, *reply]]
@@ -115,7 +124,8 @@ def _chains(context: CommandContext, shown: TracedEpisode) -> list[list[str]]:
     return causes(reference, shown.fold, flow, specs)
 
 
-def _graph(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_graph(context: CommandContext, shown: TracedEpisode) -> None:
+    """Write the graph as DOT or Mermaid text."""
     draw = dot if shown.flags.format == "dot" else mermaid
     context.screen.answer(draw(graph_of(shown.fold)))
 
@@ -123,7 +133,8 @@ def _graph(context: CommandContext, shown: TracedEpisode) -> None:
 _EVENT_COLUMNS = ("seq", "timestamp", "event_type", "step_id", "agent_id", "run_id", "id")
 
 
-def _events(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_events(context: CommandContext, shown: TracedEpisode) -> None:
+    """Write the events."""
     if shown.flags.format in LISTED:
         rows = [{name: getattr(event, name) for name in _EVENT_COLUMNS} for event in shown.events]
         show(context, [Column(name, title=name) for name in _EVENT_COLUMNS], rows, shown.flags)
@@ -134,7 +145,7 @@ def _events(context: CommandContext, shown: TracedEpisode) -> None:
 
 
 class EventPrinter:
-    """Writes events to stdout one by one, in the given format."""
+    """A writer of single events to stdout, in the format of the flags."""
 
     def __init__(self, context: CommandContext, flags: TraceFlags) -> None:
         self._screen = context.screen
@@ -144,7 +155,7 @@ class EventPrinter:
         self._lines = EventLines()
 
     def __call__(self, event: Event) -> None:
-        """Write one event."""
+        """Write an event."""
         if self._jsonl:
             text = dumps(to_json(event))
         elif self._full:
@@ -155,23 +166,31 @@ class EventPrinter:
 
 
 def _export_object(context: CommandContext, shown: TracedEpisode) -> Json:
+    """Return the trace in the export format of the flags."""
     from cogcli.report.trace_export import render_trace
 
     return render_trace(shown.events, shown.flags.format, io=shown.flags.io)
 
 
-def _export(context: CommandContext, shown: TracedEpisode) -> None:
+def _write_export(context: CommandContext, shown: TracedEpisode) -> None:
+    """Write the trace in the export format of the flags."""
     context.screen.answer(dumps(_export_object(context, shown)) + "\n")
 
 
 VIEWS = {
-    "table": _table, "timeline": _timeline, "lineage": _lineage, "why": _why, "graph": _graph,
-    "events": _events, "export": _export, "layers": _layers,
-}  # fmt: skip
+    "table": _write_table,
+    "timeline": _write_timeline,
+    "lineage": _write_lineage,
+    "why": _write_causes,
+    "graph": _write_graph,
+    "events": _write_events,
+    "export": _write_export,
+    "layers": _write_layers,
+}
 OBJECTS: dict[str, Callable[[CommandContext, TracedEpisode], object]] = {
     "timeline": lambda _, shown: timeline.rows(shown.fold, only=shown.only),
-    "lineage": lambda _, shown: lineage.rows(_targets(shown)),
-    "why": _chains,
+    "lineage": lambda _, shown: lineage.rows(_target_flows(shown)),
+    "why": _cause_chains,
     "graph": lambda _, shown: graph_of(shown.fold).as_object(),
     "export": _export_object,
     "layers": lambda _, shown: layer_cells.cells_of(shown.fold),

@@ -36,7 +36,7 @@ from cogcli.cli.options import (
     FlagDeclaration,
     Flags,
     GlobalFlags,
-    absent,
+    untyped_value,
     unwrap,
     wrong_flag,
 )
@@ -56,12 +56,14 @@ _Refused = cast("type[Exception]", typer.BadParameter.__base__)
 
 
 def parse(argv: list[str]) -> Call:
-    """What argv asks for. Raises UsageError."""
+    """Return the parsed command line. Raise UsageError."""
     return Parser(argv).parse()
 
 
 class Parser:
-    """Parses one argv. After an error `command` is the command or group, as far as it was read."""
+    """A parser of one command line. After an error `command` is the command or group, as far as it
+    was read.
+    """
 
     def __init__(self, argv: list[str]) -> None:
         self.argv = argv
@@ -72,7 +74,7 @@ class Parser:
         self.given: Json = {}
 
     def parse(self) -> Call:
-        """Return the call. Raise UsageError."""
+        """Return the parsed command line. Raise UsageError."""
         command = root()
         answer = command.invoke(command.make_context("cogcli", list(self.argv), obj=self))
         action = None if _TEXTS & self.flags.keys() else answer
@@ -82,8 +84,7 @@ class Parser:
 
 
 class _Level:
-    """The common part of the root, groups and commands: the global flags, and the conversion of
-    errors."""
+    """The common part of root, groups and commands: the global flags, and the conversion of errors."""
 
     words = ""
     """The words up to here: `state show`."""
@@ -91,13 +92,15 @@ class _Level:
     params: list[ClickParameter]
 
     def get_params(self, ctx: Context) -> list[ClickParameter]:
-        """Own parameters, then the global flags."""
+        """Return the parameters of this level, then the global flags."""
         top = ctx.find_root().command
         own: list[ClickParameter] = super().get_params(ctx)  # type: ignore[misc]
         return [*own, *top.params] if self.words else own
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse the words of this level, and leave the others for the next. Raise UsageError."""
+        """Parse the words of this level, and return the others for the next level. Raise
+        UsageError.
+        """
         if ctx.resilient_parsing:  # completion
             rest: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
             return rest
@@ -107,7 +110,7 @@ class _Level:
         read = read_flag_words(args, self.flags_of(ctx), up_to_word=is_group)
         parser.words_only = parser.words_only or (is_group and read.ended)
         _require_texts(parser.argv, args, read.read + 1 if is_group else len(args))
-        typed, mistake = self._judge_flags(ctx, read.found)
+        typed, mistake = self._check_flags(ctx, read.found)
         if not is_group and _TEXTS & (typed | parser.flags.keys()):
             parser.flags.update(dict.fromkeys(_TEXTS & typed, True))
             return []  # help wins over any other mistake
@@ -116,17 +119,18 @@ class _Level:
         try:
             rest = super().parse_args(ctx, list(args))  # type: ignore[misc]
         except _Refused as error:
-            raise self._refusal(error) from error
-        self._keep(ctx, parser, typed)
+            raise self._convert_error(error) from error
+        self._store_global_flags(ctx, parser, typed)
         parser.given = {name: ctx.params[name] for name in typed if name in ctx.params}
         return rest
 
-    def _judge_flags(
+    def _check_flags(
         self, ctx: Context, found: list[FlagWord]
     ) -> tuple[set[str], UsageError | None]:
-        """Return the names of the typed flags, and the first mistake.
+        """Return the names of the typed flags, and the first error.
 
-        After a mistake only flags that print a text count."""
+        After an error only flags that print a text are included.
+        """
         typed: set[str] = set()
         mistake: UsageError | None = None
         for each in found:
@@ -134,16 +138,16 @@ class _Level:
             if mistake is not None:
                 typed |= _TEXTS & names
                 continue
-            mistake = self._mistake(ctx, each) or self._twice(each, typed)
+            mistake = self._flag_error(ctx, each) or self._repeated_flag_error(each, typed)
             if mistake is None:
                 typed |= names
         return typed, mistake
 
-    def _mistake(self, ctx: Context, typed: FlagWord) -> UsageError | None:
-        """Return the error about the flags in a word."""
+    def _flag_error(self, ctx: Context, typed: FlagWord) -> UsageError | None:
+        """Return the error about the flags in a word; None if they are valid."""
         flag = typed.flags[-1]
         if flag is None:
-            return self._no_flag(ctx, typed.name)
+            return self._unknown_flag_error(ctx, typed.name)
         if flag.is_flag:
             _, sign, value = typed.word.partition("=")
             what = f"`{typed.name}` takes no value"
@@ -155,7 +159,7 @@ class _Level:
             return UsageError("usage.value", what, expected=flag.metavar or "", found=given)
         return None
 
-    def _twice(self, typed: FlagWord, before: set[str]) -> UsageError | None:
+    def _repeated_flag_error(self, typed: FlagWord, before: set[str]) -> UsageError | None:
         """Return the error if a flag of this level was already typed."""
         own = self.params if self.words else ()
         for flag in typed.flags:
@@ -164,12 +168,14 @@ class _Level:
         return None
 
     def flags_of(self, ctx: Context) -> dict[str, TyperOption]:
-        """The flags that are known at this level, by spelling."""
+        """Return the known flags at this level, by spelling."""
         flags = (param for param in self.get_params(ctx) if isinstance(param, TyperOption))
         return {name: flag for flag in flags for name in flag.opts}
 
-    def _keep(self, ctx: Context, parser: Parser, typed: set[str]) -> None:
-        """Hand the global flags of this level to the parser; the later one wins, a repeatable one gets longer."""
+    def _store_global_flags(self, ctx: Context, parser: Parser, typed: set[str]) -> None:
+        """Store the global flags of this level in the parser. A later value replaces an earlier
+        one; a repeatable flag collects all.
+        """
         for param in ctx.find_root().command.params:
             name = param.name or ""
             value = ctx.params.pop(name)
@@ -177,8 +183,8 @@ class _Level:
                 before = parser.flags.get(name, ()) if param.multiple else ()
                 parser.flags[name] = [*before, *value] if param.multiple else value
 
-    def _refusal(self, error: Exception) -> UsageError:
-        """Convert an error of typer."""
+    def _convert_error(self, error: Exception) -> UsageError:
+        """Return the error for an error of typer."""
         if getattr(error, "param", None) is None:
             return UsageError("usage.value", str(error))
         arguments = usage(cast("ClickCommand", self))
@@ -186,48 +192,53 @@ class _Level:
         look = "cogcli skills ls" if is_id else f"cogcli {self.words} --help"
         return UsageError("usage.value", f"`{self.words}` needs {arguments}", next=(look,))
 
-    def _no_flag(self, ctx: Context, name: str) -> UsageError:
+    def _unknown_flag_error(self, ctx: Context, name: str) -> UsageError:
+        """Return the error for an unknown flag."""
         is_group = isinstance(self, TyperGroup)
-        error = wrong_words.flag_before_command(name, _spellings) if is_group else None
-        return error or wrong_words.unknown_flag(self._line(ctx), name, at_group=is_group)
+        error = wrong_words.flag_before_command(name, _flag_spellings) if is_group else None
+        return error or wrong_words.unknown_flag(self._command_line(ctx), name, at_group=is_group)
 
-    def _no_command(self, ctx: Context, args: list[str]) -> UsageError:
-        return wrong_words.unknown_command(self._line(ctx), args)
+    def _unknown_command_error(self, ctx: Context, args: list[str]) -> UsageError:
+        """Return the error for an unknown command."""
+        return wrong_words.unknown_command(self._command_line(ctx), args)
 
-    def _line(self, ctx: Context) -> CommandLine:
+    def _command_line(self, ctx: Context) -> CommandLine:
+        """Return the command line with the known flags, for the search of a correction."""
         parser: Parser = ctx.obj
         known = self.flags_of(ctx)
         return CommandLine(parser.argv, self.words, parser.words_only, known, parse)
 
 
 def _require_texts(argv: list[str], args: list[str], count: int) -> None:
-    """Raise UsageError for one of the first words of `args`, the end of `argv`, that is not UTF-8."""
+    """Raise UsageError if one of the first `count` words of `args`, the end of `argv`, is not
+    UTF-8.
+    """
     before = len(argv) - len(args)
     for number in range(before, min(before + count, len(argv))):
         require_argument(argv, number)
 
 
-def _spellings(words: str) -> list[str]:
-    """The spellings of the flags of a command."""
+def _flag_spellings(words: str) -> list[str]:
+    """Return the spellings of the flags of a command."""
     return [name for param in load(words).params for name in param.opts]
 
 
 class LazyCommand(_Level, TyperCommand):
-    """A command that is built when its name was read."""
+    """A command whose module is imported when its name was read."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Parse flags and words. Raises UsageError."""
+        """Parse flags and words. Raise UsageError."""
         rest = super().parse_args(ctx, args)
         if ctx.resilient_parsing:
             return rest
         lists = [ctx.params.get(param.name or "") or () for param in self.params if param.nargs < 0]
         extra = [*rest, *(word for words in lists for word in words[self.declared.most :])]
         if extra:
-            raise self._surplus(ctx, extra[0])
+            raise self._unexpected_argument(ctx, extra[0])
         return rest
 
-    def _surplus(self, ctx: Context, word: str) -> UsageError:
-        """The error for a word that has no place."""
+    def _unexpected_argument(self, ctx: Context, word: str) -> UsageError:
+        """Return the error for an unexpected argument."""
         error = UsageError("usage.value", f"unexpected argument `{word}`")
         error.expected = usage(self) or "no further words"
         if "-p" in self.flags_of(ctx) and _PAIR.fullmatch(word):
@@ -238,14 +249,16 @@ class LazyCommand(_Level, TyperCommand):
 
 
 class LazyGroup(_Level, TyperGroup):
-    """The root, or a group of commands. Its members are imported when they are named."""
+    """The root or a group of commands. A member is imported when it is named."""
 
     def list_commands(self, ctx: Context) -> list[str]:
-        """The names that may come next."""
+        """Return the possible next words."""
         return verbs(self.words) if self.words else first_words()
 
     def get_command(self, ctx: Context, cmd_name: str) -> ClickCommand | None:
-        """A command or group by name, to be listed: no module is imported. None for no such name."""
+        """Return a command or group for a list, without importing its module; None for an unknown
+        name.
+        """
         words = f"{self.words} {cmd_name}".strip()
         if words in COMMANDS:
             return TyperCommand(name=cmd_name, short_help=COMMANDS[words][1])
@@ -253,7 +266,9 @@ class LazyGroup(_Level, TyperGroup):
         return TyperCommand(name=cmd_name, short_help=", ".join(below)) if below else None
 
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str, ClickCommand, list[str]]:
-        """The next command with the words left to it. Raises UsageError where there is none."""
+        """Return the next command with the remaining words. Raise UsageError for an unknown
+        command.
+        """
         words = f"{self.words} {args[0]}" if self.words else args[0]
         completes = ctx.resilient_parsing
         rest = ["--", *args[1:]] if not completes and ctx.obj.words_only else args[1:]
@@ -263,16 +278,16 @@ class LazyGroup(_Level, TyperGroup):
             return args[0], group(words), rest
         if completes:
             raise UsageError("usage.command", "")
-        raise self._no_command(ctx, args)
+        raise self._unknown_command_error(ctx, args)
 
     def invoke(self, ctx: Context) -> Callable[[Any], int] | None:
-        """The action of the command that was named; None for a bare group."""
+        """Return the action of the named command; None for a bare group."""
         action = super().invoke(ctx)
         return action if ctx.invoked_subcommand else None
 
 
 def usage(command: ClickCommand) -> str:
-    """Return the positional words of a command as in help: `CAP BINDING`."""
+    """Return the positional arguments of a command as in help, such as `CAP BINDING`."""
     return " ".join(
         p.metavar for p in command.params if p.param_type_name == "argument" and p.metavar
     )
@@ -289,10 +304,10 @@ def root(completer: Completer | None = None) -> LazyGroup:
 
 @cache  # several command lines in one process: help, tests
 def group(words: str, completer: Completer | None = None) -> LazyGroup:
-    """Return the root (no words), or a group."""
+    """Return a group, or the root if `words` is empty."""
     app = typer.Typer(**_PLAIN)
     app.callback(cls=LazyGroup, invoke_without_command=True, add_help_option=False)(
-        _callback(_group if words else _root, completer)
+        _callback(_declare_group if words else _declare_root, completer)
     )
     built = cast("LazyGroup", get_command(app))
     built.words = words
@@ -301,7 +316,7 @@ def group(words: str, completer: Completer | None = None) -> LazyGroup:
 
 @cache
 def load(words: str, completer: Completer | None = None) -> LazyCommand:
-    """Return a command of `COMMANDS` by its words, after importing its module."""
+    """Return a command of `COMMANDS` after importing its module."""
     target, summary = COMMANDS[words]
     module, _, name = target.partition(":")
     declared: Command = getattr(import_module(f"cogcli.cli.commands.{module}"), name)
@@ -322,13 +337,13 @@ _PLAIN: Json = {
 }
 
 
-def _root(context: object, flags: GlobalFlags) -> int:
-    """Declares the global flags; never called."""
+def _declare_root(context: object, flags: GlobalFlags) -> int:
+    """Declare the global flags. This function is never called."""
     return 0
 
 
-def _group(context: object) -> int:
-    """Declares a group, which has no flags of its own; never called."""
+def _declare_group(context: object) -> int:
+    """Declare a group, which has no flags of its own. This function is never called."""
     return 0
 
 
@@ -343,7 +358,7 @@ class _Parameters(NamedTuple):
     """By name, of those that are Flags."""
 
     def bind(self, typed: Json) -> Json:
-        """Return the arguments for the values that were typed."""
+        """Return the arguments of the function for the typed values."""
         bound = {name: typed.get(name, default) for name, default in self.defaults.items()}
         for name, kind in self.groups.items():
             own = (flag for flag, _, _ in kind.declared())
@@ -352,6 +367,7 @@ class _Parameters(NamedTuple):
 
 
 def _parameters_of(function: Callable[..., int]) -> _Parameters:
+    """Return the parameters of a command's function."""
     found = _Parameters([], {}, {})
     for name, given in list(signature(function, eval_str=True).parameters.items())[1:]:
         kind = given.annotation
@@ -362,20 +378,22 @@ def _parameters_of(function: Callable[..., int]) -> _Parameters:
             value, declaration = unwrap(kind)
             found.declared.append((name, value, declaration))
             is_required = given.default is Parameter.empty
-            found.defaults[name] = absent(value) if is_required else given.default
+            found.defaults[name] = untyped_value(value) if is_required else given.default
     return found
 
 
 def _callback(
     function: Callable[..., int], completer: Completer | None
 ) -> Callable[..., Callable[[Any], int]]:
-    """Return the function that typer calls with the parsed values; it binds them to the command's
-    function.
+    """Return the function that typer calls with the parsed values, which binds them to the
+    command's function.
 
-    A value that was not typed is the default of the function's parameter, else None, False or []."""
+    An untyped value is the default of the function's parameter, else None, False or [].
+    """
     parameters = _parameters_of(function)
 
     def bind(**values: object) -> Callable[[Any], int]:
+        """Return the action of the command with these values."""
         typed = {name: value for name, value in values.items() if value is not None}
         return partial(function, **parameters.bind(typed))
 
@@ -388,7 +406,7 @@ def _callback(
 def _parameter(
     name: str, kind: object, info: FlagDeclaration, completer: Completer | None
 ) -> Parameter:
-    """Return a parameter as typer reads it, for completion with the function that offers words."""
+    """Return a parameter as typer reads it, with the function that completes its value."""
     if completer is not None and info.completes:
         info.autocompletion = lambda ctx, args, incomplete: completer(
             info.completes, ctx, incomplete

@@ -1,4 +1,4 @@
-"""Lines for the stored data of a user (docs/reference/user-memory.md)."""
+"""Lines that display the stored data of a user (docs/reference/user-memory.md)."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ def session_lines(found: Json) -> Iterator[str]:
         )
 
 
-def forgotten_line(found: Json) -> str:
-    """Return the line about the deleted data."""
+def deletion_line(found: Json) -> str:
+    """Return the line that reports the deleted data."""
     deleted = {name: count for name, count in found["deleted"].items() if count}
     what = ", ".join(count_of(count, name) for name, count in deleted.items()) or "nothing was held"
     return visible(f"forgot {found['user_id']} in {found['tenant_id']}: {what}")
 
 
 def export_lines(found: Json) -> Iterator[str]:
-    """Yield all stored data as Markdown: a heading for each table, a block of JSON for each row."""
+    """Yield all stored data as Markdown: a heading for each table, a JSON block for each row."""
     yield visible(f"# What is held of {found['user_id']} in {found['tenant_id']}")
     for name, rows in {"profile": [found["profile"]], **found["tables"]}.items():
         yield from ("", f"## {name}")

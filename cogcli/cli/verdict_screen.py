@@ -1,5 +1,6 @@
-"""Check results on a screen: a line each, then the failed ones with their checks and the place in
-the reply (docs/reference/protocols.md#scenarios)."""
+"""Check results on a screen: one line each, then failed ones with their checks and the location in
+the reply (docs/reference/protocols.md#scenarios).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _NAMES = 40
 
 
 def row(out: OutputStream, verdict: CheckResult, names: int) -> StyledLine:
-    """One verdict in one line; `names` is the width of the names."""
+    """Return the line of a check result; `names` is the width of the names."""
     word = _SIGN[verdict.status]
     sign = max(cells(out.glyphs.sign(name)) for name in _SIGN.values())
     name = pad(visible(verdict.id), min(names, _NAMES))
@@ -30,6 +31,7 @@ def row(out: OutputStream, verdict: CheckResult, names: int) -> StyledLine:
 
 
 def _details_text(verdict: CheckResult) -> str:
+    """Return the end of a result's line."""
     if verdict.status == SKIPPED:
         return f"skipped: {verdict.reason}"
     took = duration(verdict.ms)
@@ -44,8 +46,9 @@ def _details_text(verdict: CheckResult) -> str:
 def details(
     out: OutputStream, verdict: CheckResult, *, again: str = "", more: Mapping[str, str] = NOTHING
 ) -> list[StyledLine]:
-    """Return the lines of one result: each check with its place, the details in `more`, the
-    request, the command that repeats it."""
+    """Return the lines of a failed result: each check with its location, the details in `more`, the
+    request, and the command that repeats it.
+    """
     sign, dot = out.glyphs.sign(_SIGN[verdict.status]), out.glyphs.dot
     title = f" {verdict.id} {dot} {verdict.subject}" if verdict.subject else f" {verdict.id}"
     lines: list[StyledLine] = [[(sign, style_of(_SIGN[verdict.status])), (visible(title), "bold")]]
@@ -53,7 +56,7 @@ def details(
         lines.append([(f"    {visible(verdict.reason)}", "")])
     names = max((cells(check.name) for check in verdict.checks), default=0)
     for check in verdict.checks:
-        lines += _check(out, check, names)
+        lines += _check_lines(out, check, names)
     extras = {**more, "curl": verdict.curl, "episode": verdict.episode, "re-run": again}
     lines += [
         [(f"  {name:<8}", "dim"), (visible(text), "")] for name, text in extras.items() if text
@@ -61,17 +64,18 @@ def details(
     return lines
 
 
-def _check(out: OutputStream, check: Check, names: int) -> Iterable[StyledLine]:
+def _check_lines(out: OutputStream, check: Check, names: int) -> Iterable[StyledLine]:
+    """Yield the lines of a check."""
     word = "done" if check.passed else "failed"
     name = pad(visible(check.name), names)
     text = f"{name}    {visible(check.detail)}".rstrip()
     yield [(f"    {out.glyphs.sign(word)} ", style_of(word)), (text, "")]
     if check.frame and not check.passed:
-        yield from _frame(out, check.frame)
+        yield from _frame_lines(out, check.frame)
 
 
-def _frame(out: OutputStream, frame: Frame) -> Iterable[StyledLine]:
-    """The line of the reply, and marks below; a long one is cut to what is around the marks."""
+def _frame_lines(out: OutputStream, frame: Frame) -> Iterable[StyledLine]:
+    """Yield the line of the reply with marks below. A long line is truncated around the marks."""
     number = str(frame.line)
     room = (out.width or 10_000) - 11 - len(number)
     first = (
@@ -88,8 +92,8 @@ def _frame(out: OutputStream, frame: Frame) -> Iterable[StyledLine]:
     yield [(f"        {' ' * len(number)} | ", "dim"), (" " * cells(before), ""), (marks, "red")]
 
 
-def sums(verdicts: Sequence[CheckResult], seconds: float) -> str:
-    """Return `6 passed, 1 failed, 1 skipped in 0.31s`."""
+def total_text(verdicts: Sequence[CheckResult], seconds: float) -> str:
+    """Return the totals, such as `6 passed, 1 failed, 1 skipped in 0.31s`."""
     counts = {
         status: sum(v.status == status for v in verdicts) for status in (PASSED, FAILED, SKIPPED)
     }

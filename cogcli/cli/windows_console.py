@@ -1,4 +1,4 @@
-"""Consoles of Windows: colors and cursor movement need VT mode, which makes them interpret codes."""
+"""Windows consoles, which interpret codes for colors and cursor movement only in VT mode."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ _READ_CODES = 0x0004
 
 
 def enable_codes(fd: int) -> bool:
-    """Make the console behind a descriptor interpret codes; return False if it cannot."""
+    """Enable the codes in the console behind a descriptor. Return whether that succeeded."""
     import ctypes
     import msvcrt
 
     kernel: Any = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined,unused-ignore]
     handle = ctypes.c_void_p(msvcrt.get_osfhandle(fd))  # type: ignore[attr-defined,unused-ignore]
-    return turn_on(kernel, handle)
+    return enable_vt_mode(kernel, handle)
 
 
-def turn_on(kernel: Any, handle: object) -> bool:
-    """Add VT mode to the modes of a console. `kernel` has `GetConsoleMode` and `SetConsoleMode`."""
+def enable_vt_mode(kernel: Any, handle: object) -> bool:
+    """Add VT mode to the modes of a console, and return whether it is on.
+
+    `kernel` has `GetConsoleMode` and `SetConsoleMode`.
+    """
     import ctypes
 
     mode = ctypes.c_ulong()

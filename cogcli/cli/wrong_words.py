@@ -1,6 +1,7 @@
-"""The errors for unknown commands and flags, with the likely intended command line.
+"""The errors for unknown commands and flags, with the command that the user probably intends.
 
-Nothing is guessed: a command is only proposed, and only if it parses."""
+A command is only suggested, and only if it parses.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +33,11 @@ class CommandLine(NamedTuple):
     """Parses a command line. Raises UsageError."""
 
     def first_that_parses(self, lines: Iterable[list[str]]) -> tuple[str, ...]:
-        """Return the first of these command lines that parses and repeats no secret, as text; empty
-        without one."""
+        """Return the first of these command lines that parses and repeats no secret, as a tuple of
+        one text.
+
+        Empty if there is none.
+        """
         for words in lines:
             if any(_names_secret(word) for word in words):
                 continue
@@ -46,6 +50,7 @@ class CommandLine(NamedTuple):
 
 
 def _names_secret(word: str) -> bool:
+    """Whether a `name=value` word has the name of a secret."""
     name, sign, _ = word.partition("=")
     return bool(sign) and names_secret(name.rstrip(":"))
 
@@ -54,23 +59,31 @@ def _names_secret(word: str) -> bool:
 
 
 def unknown_command(line: CommandLine, args: list[str]) -> UsageError:
-    """Return the error for an unknown first word: of another tool, or misspelled."""
-    return _command_of_other_tool(line, args) or _habit(line, args) or _no_command(line, args[0])
+    """Return the error for an unknown first word: one of another tool, or a misspelled one."""
+    return (
+        _agent_skills_command(line, args)
+        or _habit_command(line, args)
+        or _misspelled_command(line, args[0])
+    )
 
 
-def _command_of_other_tool(line: CommandLine, args: list[str]) -> UsageError | None:
-    """Return the error for a word of agent-skills, with our command; None for any other word."""
+def _agent_skills_command(line: CommandLine, args: list[str]) -> UsageError | None:
+    """Return the error for a word of agent-skills, with cogcli's command; None for any other word."""
     word = args[0]
     own = f"{line.words} {VERBS.get(word, '')}" if line.words else translate_word(args)
     if own not in COMMANDS:
         return None
     proposed = line.first_that_parses(translate_line(line.argv, word, own))
     hint = f"use `cogcli {own}`"
-    return UsageError("usage.command", _without(line, word), hint=hint, next=proposed)
+    return UsageError(
+        "usage.command", _unknown_command_message(line, word), hint=hint, next=proposed
+    )
 
 
-def _habit(line: CommandLine, args: list[str]) -> UsageError | None:
-    """Return the error for a word of other tools, with our command; None for any other word."""
+def _habit_command(line: CommandLine, args: list[str]) -> UsageError | None:
+    """Return the error for a common word of other tools, with cogcli's command; None for any other
+    word.
+    """
     if line.words or line.words_only:
         return None
     before = line.argv[: len(line.argv) - len(args)]
@@ -78,10 +91,13 @@ def _habit(line: CommandLine, args: list[str]) -> UsageError | None:
     if not proposed:
         return None
     hint = f"use `{proposed[0]}`"
-    return UsageError("usage.command", _without(line, args[0]), hint=hint, next=proposed)
+    return UsageError(
+        "usage.command", _unknown_command_message(line, args[0]), hint=hint, next=proposed
+    )
 
 
-def _no_command(line: CommandLine, word: str) -> UsageError:
+def _misspelled_command(line: CommandLine, word: str) -> UsageError:
+    """Return the error for a misspelled command."""
     if line.words:
         known = verbs(line.words)
         hint = suggestion(word, known) or f"there is {', '.join(known)}"
@@ -91,10 +107,13 @@ def _no_command(line: CommandLine, word: str) -> UsageError:
         look = "cogcli skills ls"
     else:
         hint, look = suggestion(word, first_words()), "cogcli help commands"
-    return UsageError("usage.command", _without(line, word), hint=hint, next=(look,))
+    return UsageError(
+        "usage.command", _unknown_command_message(line, word), hint=hint, next=(look,)
+    )
 
 
-def _without(line: CommandLine, word: str) -> str:
+def _unknown_command_message(line: CommandLine, word: str) -> str:
+    """Return the message about an unknown command."""
     if line.words:
         return f"`{line.words}` has no command `{word}`"
     return f"there is no command `{word}`"
@@ -104,10 +123,10 @@ def _without(line: CommandLine, word: str) -> str:
 
 
 def flag_before_command(name: str, flags_of: Callable[[str], Iterable[str]]) -> UsageError | None:
-    """Return the error for a command's flag in front of the command; None if no command has the
-    flag.
+    """Return the error for a command's flag before the command; None if no command has the flag.
 
-    `flags_of` returns the spellings of the flags of a command."""
+    `flags_of` returns the spellings of the flags of a command.
+    """
     owner = next((words for words in COMMANDS if name in flags_of(words)), "")
     if not owner:
         return None
@@ -116,14 +135,14 @@ def flag_before_command(name: str, flags_of: Callable[[str], Iterable[str]]) -> 
 
 
 def unknown_flag(line: CommandLine, name: str, *, at_group: bool) -> UsageError:
-    """Return the error for an unknown flag: of another tool, an input, or misspelled."""
+    """Return the error for an unknown flag: one of another tool, an input, or a misspelled one."""
     if name in FLAGS:
         hint = f"use `{FLAGS[name]}`, {MEANS[FLAGS[name]]}"
         proposed = line.first_that_parses(translate_line(line.argv))
         return UsageError("usage.flag", f"there is no flag `{name}`", hint=hint, next=proposed)
     where = "there is" if at_group else f"`{line.words}` has"
     what = f"{where} no flag `{name}`"
-    error = _flag_of_habit(line, name, what) or _input_as_flag(line, name, what)
+    error = _habit_flag(line, name, what) or _input_as_flag(line, name, what)
     if error is not None:
         return error
     look = "cogcli --help" if at_group else f"cogcli {line.words} --help"
@@ -131,7 +150,8 @@ def unknown_flag(line: CommandLine, name: str, *, at_group: bool) -> UsageError:
     return UsageError("usage.flag", what, hint=hint, next=(look,))
 
 
-def _flag_of_habit(line: CommandLine, name: str, what: str) -> UsageError | None:
+def _habit_flag(line: CommandLine, name: str, what: str) -> UsageError | None:
+    """Return the error for a common flag of other tools; None for any other flag."""
     flag = HABITS.get(name, "")
     if flag not in line.known:
         return None
@@ -141,7 +161,8 @@ def _flag_of_habit(line: CommandLine, name: str, what: str) -> UsageError | None
 
 def _input_as_flag(line: CommandLine, name: str, what: str) -> UsageError | None:
     """Return the error for an input written as a flag; None for a near miss, and for commands
-    without inputs."""
+    without inputs.
+    """
     if not _may_be_input(name, line.known) or _near_flags(name, line.known):
         return None
     proposed = line.first_that_parses(_as_inputs(line.argv, line.known))
@@ -152,12 +173,14 @@ def _input_as_flag(line: CommandLine, name: str, what: str) -> UsageError | None
 
 
 def _may_be_input(name: str, known: Mapping[str, object]) -> bool:
+    """Whether an unknown flag may be an input of the command."""
     return "-p" in known and name.startswith("--")
 
 
 def _near_flags(name: str, known: Mapping[str, object]) -> list[str]:
-    """Return the similar flags. If the command takes inputs, only near misses: any other word may
-    be an input."""
+    """Return similar flags. If the command takes inputs, only near misses are similar, because any
+    other word may be an input.
+    """
     if not _may_be_input(name, known):
         return did_you_mean(name, list(known))
     from difflib import get_close_matches
@@ -168,7 +191,8 @@ def _near_flags(name: str, known: Mapping[str, object]) -> list[str]:
 
 def _as_inputs(argv: list[str], known: KnownFlags) -> Iterator[list[str]]:
     """Yield the command line with each unknown `--name value` as `-p name=value`; nothing if a flag
-    has no value."""
+    has no value.
+    """
     words: list[str] = []
     rest = iter(argv)
     for word in rest:

@@ -17,7 +17,7 @@ import pytest
 
 from cogcli import __main__ as start
 from cogcli.app.settings import user_dirs
-from cogcli.cli.windows_console import turn_on
+from cogcli.cli.windows_console import enable_vt_mode
 
 pytestmark = pytest.mark.sampled(5)
 
@@ -227,7 +227,7 @@ class Console:
 def test_a_console_is_told_to_read_codes_or_gets_none(
     console: Console, shows: bool, modes: int | None, told: int
 ) -> None:
-    assert (turn_on(console, None), console.modes, console.told) == (shows, modes, told)
+    assert (enable_vt_mode(console, None), console.modes, console.told) == (shows, modes, told)
 
 
 @pytest.mark.parametrize(("number", "code"), [(2, 130), (21, 130), (15, 143)])

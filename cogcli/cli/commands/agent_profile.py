@@ -16,7 +16,7 @@ from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.options import OUTPUT, SAFETY, argument, choice, command, switch, text
-from cogcli.cli.user_view import export_lines, forgotten_line, profile_lines
+from cogcli.cli.user_view import deletion_line, export_lines, profile_lines
 from cogcli.report.humanize import count_of
 
 Tenant = Annotated[str | None, text("--tenant", "ID", "the tenant of the user", default="local")]
@@ -104,7 +104,7 @@ def forget(
         raise _unconfirmed_error(user, tenant)
     found = agent_memory.forget(context.settings, tenant or "local", user)
     context.own["forgotten"] = found
-    context.answer(f"{forgotten_line(found)}\n")
+    context.answer(f"{deletion_line(found)}\n")
     if episodes := found["episodes"]:
         named = ", ".join(episodes[:_SHOWN]) + (", …" if len(episodes) > _SHOWN else "")
         stay = "stays" if len(episodes) == 1 else "stay"

@@ -21,7 +21,7 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
 from cogcli.cli.options import Flags, Protocol, Reports, command, integer, switch, text, wrong_flag
 from cogcli.cli.report_files import RequestedReports, parse_reports
-from cogcli.cli.verdict_screen import details, row, sums
+from cogcli.cli.verdict_screen import details, row, total_text
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
 
@@ -118,7 +118,7 @@ def _summary(
         if verdict.status == FAILED or (context.verbose and verdict.checks):
             lines += details(out, verdict, again=_command_for_one(context, verdict, flags))
     hint = "" if flags.report else "   save: --report junit:PATH"
-    return [*lines, [(sums(verdicts, seconds), ""), (hint, "dim")]]
+    return [*lines, [(total_text(verdicts, seconds), ""), (hint, "dim")]]
 
 
 def _command_for_one(context: CommandContext, verdict: CheckResult, flags: ScenarioFlags) -> str:
@@ -172,7 +172,7 @@ def _provoke_rules(
     listener = _start_listing(context, head, max(map(cells, rules), default=0))
     verified = check_rules(rules, listener=listener)
     failed = [line for v in verified.results if v.status == FAILED for line in details(out, v)]
-    context.answer([*failed, [(sums(verified.results, verified.seconds), "")]])
+    context.answer([*failed, [(total_text(verified.results, verified.seconds), "")]])
     return _conclude(context, verified, wanted)
 
 

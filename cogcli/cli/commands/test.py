@@ -35,7 +35,7 @@ from cogcli.cli.options import (
 )
 from cogcli.cli.render_error import next_lines, problem_lines
 from cogcli.cli.report_files import RequestedReports, parse_reports
-from cogcli.cli.verdict_screen import details, row, sums
+from cogcli.cli.verdict_screen import details, row, total_text
 from cogcli.report.coverage import KINDS, skill_line
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
@@ -87,7 +87,12 @@ def run_tests(
         context.answer(_coverage_lines(context.own["coverage"]))
     context.answer(_problem_lines(context, found))
     context.answer(
-        [[(sums(*tested.results), ""), ("" if report else "   save: --report junit:PATH", "dim")]]
+        [
+            [
+                (total_text(*tested.results), ""),
+                ("" if report else "   save: --report junit:PATH", "dim"),
+            ]
+        ]
     )
     return _conclude(context, found, tested, wanted, coverage=coverage)
 
