@@ -82,9 +82,10 @@ class MissingNeeds:
     to work.
 
     A need is anything that keeps a run from starting, so the checks of a run find it in the
-    closure. After a few closures, all files are checked once, and from then on only closures that
-    contain a file with an error. This is sound because a closure has no error that the whole
-    catalog lacks, except errors in the selection of bindings. `_needs_of_selection` finds these."""
+    closure. After a few closures, all files are checked once. From then on, only a closure that
+    contains a file with an error is checked by itself. This is sound because a closure has no error
+    that the whole catalog lacks, except errors in the selection of bindings. `_needs_of_selection`
+    finds these."""
 
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self._catalog = catalog

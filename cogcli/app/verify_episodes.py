@@ -1,4 +1,4 @@
-"""`verify` for several episodes: the check of each, and a search for copies among them."""
+"""`verify` for several episodes. Each is checked by itself; then copies among them are reported."""
 
 from __future__ import annotations
 

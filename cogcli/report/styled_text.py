@@ -102,7 +102,8 @@ _DEEPEST = 26
 
 
 def _measure_indent(line: StyledLine) -> int:
-    """Return the indent of continuation lines: below the text if the line starts with a sign or a name."""
+    """Return the indent of continuation lines. It is below the text if the line starts with a sign
+    or name."""
     (first, style), *rest = line
     if rest and first.endswith(" ") and cells(first) <= _DEEPEST:
         return cells(first)

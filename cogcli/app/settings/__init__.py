@@ -104,8 +104,8 @@ class Settings:
 
     @property
     def bound(self) -> str:
-        """Return the folder that links may not leave: the project until it is trusted, then
-        empty."""
+        """Return the project folder while the project is not trusted, because no link may leave it.
+        Empty otherwise."""
         return "" if self.project is None or self.trust else self.project
 
     def inside(self, path: str) -> str:
