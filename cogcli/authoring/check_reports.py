@@ -25,8 +25,9 @@ def check_results_report(
 ) -> CheckReport:
     """Return the report of `openapi verify-*`: a case per check, in a group per result.
 
-    A result without checks is one case. `without` names the bindings without a scenario, which fail
-    nothing."""
+    A result without checks is one case. `without` names the bindings without a scenario, which are
+    listed but do not fail.
+    """
     failed = _failed_results(results)
     problems = [
         Problem(
@@ -60,7 +61,8 @@ def skill_tests_report(
 ) -> CheckReport:
     """Return the report of `test`: a case per check, in a group per test case.
 
-    It also has the problems of invalid case files, and a table of coverage."""
+    It includes the problems of invalid case files, and a table of coverage.
+    """
     report = check_results_report("test", results, seconds)
     failures = {p: CaseFailure(p.code, p.message, concise(p)) for p in problems}
     unreadable = tuple(
@@ -84,7 +86,7 @@ def skill_tests_report(
 
 
 def _at_first_failure(result: CheckResult, problem: Problem) -> Problem:
-    """Return the problem at the line of the file that the first failed check refers to."""
+    """Return the problem with the location of the first failed check."""
     frame = result.frame
     return problem._replace(line=frame.line, column=frame.column) if frame else problem
 

@@ -83,8 +83,9 @@ _CURES: Final = {"env.extra": "extra", "env.missing": "service"}
 
 
 class ContractResults(NamedTuple):
-    """Results by capability, in order; the seconds of all; the histories of the runs, and their
-    catalog."""
+    """The results by capability in order, the total seconds, the histories of the runs, and their
+    catalog.
+    """
 
     checked: tuple[SpecResult, ...]
     seconds: float
@@ -93,8 +94,9 @@ class ContractResults(NamedTuple):
 
 
 class _PlannedCall(NamedTuple):
-    """A call of a round, and the binding that it goes through. `exact`: whether values are
-    compared, not only kinds."""
+    """A call of a round, and the binding that it uses. With `exact` values are compared, else only
+    their kinds.
+    """
 
     capability: Capability
     binding: Binding
@@ -103,11 +105,11 @@ class _PlannedCall(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the name of its check."""
+        """The name of the call's check."""
         return self.call.name if self.exact else f"{self.call.name}, {self.binding.id}"
 
     def output_variables(self, step: str) -> dict[str, str]:
-        """Return the variable for each output of the call's step."""
+        """Return the variable of each output of the call's step."""
         return {name: f"{step}_{name}" for name in self.capability.outputs}
 
     def expectation(self, step: str) -> Expectation:
@@ -117,7 +119,9 @@ class _PlannedCall(NamedTuple):
 
 
 class _JudgedCall(NamedTuple):
-    """A finished call: its check, its need if it could not be made here, and its milliseconds."""
+    """A finished call: its check, its need if it could not be made on this machine, and its
+    milliseconds.
+    """
 
     check: Check
     need: Need | None
@@ -131,8 +135,9 @@ def check_contracts(
     with invalid inputs.
 
     With `once` it is called only with its first example through the selected binding. `real` are
-    capabilities that are called in any place and with any effects. Raise ProblemsFound,
-    EnvironmentRefusal or UsageError."""
+    capabilities that are called at any address and with any effects. Raise ProblemsFound,
+    EnvironmentRefusal or UsageError.
+    """
     catalog = sound_catalog(settings)
     ids, begun = match_ids(words, catalog.capabilities, "capability"), time.monotonic()
     with writing_to("the directory of temporary files"):
@@ -147,8 +152,10 @@ def check_contracts(
 
 
 class _ContractSurvey:
-    """Plans the calls, runs them in rounds (a run has one binding for a capability), and keeps the
-    results."""
+    """The planned calls and their results.
+
+    Calls run in rounds, because a run uses one binding for a capability.
+    """
 
     def __init__(
         self, settings: Settings, catalog: Catalog, folder: str, real: Collection[str]
@@ -194,8 +201,9 @@ class _ContractSurvey:
         return tuple(needs)
 
     def _not_called(self, capability: Capability) -> Iterator[Need]:
-        """Yield the reasons why the selected binding of a capability is not called although it
-        could be."""
+        """Yield the reasons for not calling the selected binding of a capability although it is
+        callable.
+        """
         if capability.id in self._real:
             return
         link = first_eligible_link(self._catalog, capability.id, self._options)
@@ -210,17 +218,18 @@ class _ContractSurvey:
             yield Need("effects", f"its effect class is {capability.effect}")
 
     def _outside_needs(self, capability: Capability, outside: Need) -> Iterator[Need]:
-        """Yield the needs that prevent the call of a capability outside this machine."""
+        """Yield the needs that prevent calling a capability outside this machine."""
         if capability.effect != "none":
             yield outside._replace(cure="")
         elif not variable(self._settings.environ, NETWORK):
             yield outside._replace(cure=f"{NETWORK}=1")
 
     def _layers_of(self, capability: Capability, link: ChainLink) -> list[Layer]:
-        """Return the layers that declare the call: of the capability with its examples, of the
-        binding and of the service.
+        """Return the layers that declare the capability with its examples, the binding and the
+        service of a call.
 
-        A spec in no layer counts as untrusted."""
+        A spec in no layer is untrusted.
+        """
         binding = self._catalog.bindings[link.binding_id]
         service = self._catalog.services[link.service_id or ""]
         known = {layer.name: layer for layer in self._settings.layers}
@@ -228,7 +237,7 @@ class _ContractSurvey:
         return [known.get(name) or Layer(name, "", False) for name in names]
 
     def _bindings(self, capability: Capability) -> list[Binding]:
-        """Return the selected binding, then the others that can be called here."""
+        """Return the selected binding, then the others that are callable here."""
         catalog = self._catalog
         first = first_eligible_link(catalog, capability.id, self._options).binding_id
         found = [catalog.bindings[first]]
@@ -261,7 +270,7 @@ class _ContractSurvey:
         return path
 
     def _place_of(self, capability: Capability, example: Example) -> str:
-        """Return the folder of an example with its files; create it if it does not exist."""
+        """Return the folder with the files of an example, after creating it if necessary."""
         folder = os.path.join(self._folder, "files", capability.id, str(example.number))
         if not os.path.isdir(folder):
             os.makedirs(folder)
@@ -347,10 +356,11 @@ class _ContractSurvey:
 
 
 def _need_of_call(planned: _PlannedCall, step: StepHistory) -> Need | None:
-    """Return the need of a call that could not be made; None for none.
+    """Return the need of a call that could not be made; None if it has none.
 
-    The inputs of an example are valid. If a function that starts programs refuses them as
-    unsupported, this machine does not support it."""
+    The inputs of an example are valid. If a function that starts programs rejects them as
+    unsupported, this machine does not support it.
+    """
     error = step.error
     if error is None:
         return None
@@ -363,7 +373,7 @@ def _need_of_call(planned: _PlannedCall, step: StepHistory) -> Need | None:
 
 
 def _skill(calls: Mapping[str, _PlannedCall]) -> Json:
-    """Return a skill whose steps are these calls; each output goes into its own variable."""
+    """Return a skill whose steps are these calls. Each output is written to its own variable."""
     steps = [
         {
             "id": step,
@@ -392,7 +402,10 @@ def _without_fallbacks(catalog: Catalog) -> Catalog:
 
 @contextmanager
 def _set_variable(name: str, value: str) -> Iterator[None]:
-    """Set a variable of this process: shipped functions run in it and find the user's state by it."""
+    """Set an environment variable of this process within the block.
+
+    Shipped functions run in this process and find the user's state by it.
+    """
     before = os.environ.get(name)
     os.environ[name] = value
     try:

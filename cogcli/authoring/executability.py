@@ -1,5 +1,6 @@
-"""`registry executability` and `coverage`: the skills that run here, and the specs that really ran
-(docs/reference/command-line.md#registry-checks)."""
+"""`registry executability` and `coverage`: the skills that run on this machine, and the specs that
+really ran (docs/reference/command-line.md#registry-checks).
+"""
 
 from __future__ import annotations
 
@@ -39,14 +40,14 @@ KINDS: Final = ("capabilities", "bindings", "skills")
 
 
 class SkillResults(NamedTuple):
-    """The result of each skill, in order, and the seconds of all."""
+    """The result of each skill in order, and the total seconds."""
 
     checked: tuple[SpecResult, ...]
     seconds: float
 
 
 class _TestedCase(NamedTuple):
-    """A case with its result, and its run if there was one."""
+    """A case with its result; `run` is None if it did not run."""
 
     case: SkillCase
     result: CheckResult
@@ -54,7 +55,7 @@ class _TestedCase(NamedTuple):
 
     @property
     def lacking_extra(self) -> Need | None:
-        """Return the missing extra that ended the run, whatever the case expects."""
+        """The missing extra that ended the run, whatever the case expects; None without one."""
         failure = self.run.outcome.failure if self.run else None
         if failure is None or failure.code != "env.extra":
             return None
@@ -62,27 +63,30 @@ class _TestedCase(NamedTuple):
 
     @property
     def is_untrusted(self) -> bool:
-        """Whether it was skipped because its project is not trusted."""
+        """Whether the case was skipped because its project is not trusted."""
         return self.result.status == SKIPPED and self.result.code == UNTRUSTED
 
     @property
     def has_failed(self) -> bool:
-        """Whether it failed for another reason than a missing extra."""
+        """Whether the case failed for another reason than a missing extra."""
         return self.result.status == FAILED and self.lacking_extra is None
 
     def really_ran(self, outside: Collection[str]) -> bool:
-        """Whether it passed with a good end, and no stub answered for one of these capabilities."""
+        """Whether the case passed with a successful run, and no stub answered for one of these
+        capabilities.
+        """
         if self.run is None or self.result.status != PASSED or not self.case.ends_well:
             return False
         return self.run.catalog.stubbed.isdisjoint(outside)
 
 
 def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
-    """Run each skill, or the named ones, by the cases next to it.
+    """Run the cases of each skill, or of the named ones.
 
-    A skill passes if no case fails, and one case runs it to a good end without a stub for a
+    A skill passes if no case fails, and one case runs it successfully without a stub for a
     capability outside this machine. Other needs are part of the result. Raise ProblemsFound,
-    EnvironmentRefusal or UsageError."""
+    EnvironmentRefusal or UsageError.
+    """
     catalog, begun = sound_catalog(settings), time.monotonic()
     ids = match_ids(words, catalog.skills, "skill")
     tested = _test(settings, ids)
@@ -100,8 +104,9 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
 
 
 def _test(settings: Settings, skills: Collection[str]) -> list[_TestedCase]:
-    """Return the cases of skills with their results; the runs are not kept. Raise ProblemsFound for
-    invalid case files."""
+    """Return the cases of skills with their results. The runs are deleted. Raise ProblemsFound for
+    invalid case files.
+    """
     found = all_cases(settings)
     if found.problems:
         raise ProblemsFound(list(found.problems))
@@ -123,10 +128,11 @@ def _judge_skill(
     needs: tuple[Need, ...],
     outside: Mapping[str, Need],
 ) -> SpecResult:
-    """Return the result of a skill by its cases.
+    """Return the result of a skill from those of its cases.
 
     `needs` are the needs of its specs, `outside` those of the capabilities that it calls outside
-    this machine."""
+    this machine.
+    """
     if any(each.is_untrusted for each in tested):
         return _needing_result(base, (TRUST,))
     failed = [each.result for each in tested if each.has_failed]
@@ -142,7 +148,7 @@ def _judge_skill(
 
 
 def _passed_result(base: CheckResult, ran: Sequence[CheckResult]) -> CheckResult:
-    """Return the result of a skill that these cases ran."""
+    """Return the result of a skill that these cases ran successfully."""
     took = sum(result.ms or 0 for result in ran)
     return base._replace(status=PASSED, checks=ran[0].checks, ms=took)
 
@@ -152,8 +158,9 @@ def _needing_result(base: CheckResult, needs: tuple[Need, ...]) -> SpecResult:
 
 
 def _needs_of_cases(settings: Settings, tested: Sequence[_TestedCase]) -> tuple[Need, ...]:
-    """Return the needs of a skill without a passed case: those of its cases, else a case that runs
-    it."""
+    """Return the needs of a skill without a passed case: those of its cases, or the need of a case
+    that runs it.
+    """
     extras = [each.lacking_extra for each in tested]
     ending_well = [each.case for each in tested if each.case.ends_well]
     unmet = [need for case in ending_well for need in unmet_needs(settings, case)]
@@ -162,8 +169,9 @@ def _needs_of_cases(settings: Settings, tested: Sequence[_TestedCase]) -> tuple[
 
 
 def _outside_calls(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[str, Need]]:
-    """Yield the capabilities that a skill calls outside this machine, with their needs. A stub
-    proves nothing about these."""
+    """Yield the capabilities that a skill calls outside this machine, with their needs. A stub for
+    them proves nothing.
+    """
     for capability in catalog.reached(id):
         try:
             link = first_eligible_link(catalog, capability.id, selection_options(settings))
@@ -177,11 +185,11 @@ def _outside_calls(settings: Settings, catalog: Catalog, id: str) -> Iterator[tu
 
 
 class RegistryCoverage(NamedTuple):
-    """For each kind: the number of specs in all layers, the number that ran, and those that did
-    not.
+    """For each kind: the number of specs in all layers, the number that ran, and the others.
 
-    `yours` has the same for specs that are not shipped. `untrusted` counts capabilities and cases
-    of untrusted layers, which were left out."""
+    `yours` has the same for specs that are not shipped. `untrusted` is the number of capabilities
+    and cases that were left out because their layer is not trusted.
+    """
 
     counts: dict[str, Json]
     untrusted: int
@@ -190,8 +198,9 @@ class RegistryCoverage(NamedTuple):
 def measure_coverage(settings: Settings) -> RegistryCoverage:
     """Return which specs run when all examples are called and all cases are run.
 
-    A stubbed capability does not count as run, nor does a skill whose call outside this machine was
-    stubbed. Raise the errors of `check_skills`."""
+    A stubbed capability does not count as run, nor does a skill with a stubbed call outside this
+    machine. Raise the errors of `check_skills`.
+    """
     called = check_contracts(settings)
     catalog = called.catalog
     tested = _test(settings, catalog.skills)
@@ -233,9 +242,11 @@ def _note_run_specs(
     fold: History,
     outside: Mapping[str, Collection[str]],
 ) -> None:
-    """Add the specs that a log shows as called and answered, gates and nested runs included.
+    """Add the specs to `ran` that a log records as called and answered, including gates and nested
+    runs.
 
-    `outside` are, by skill, the capabilities that it calls outside this machine."""
+    `outside` are, by skill, the capabilities that it calls outside this machine.
+    """
     stubbed = catalog.stubbed
     for view in fold.runs.values():
         if view.status == "ok" and stubbed.isdisjoint(outside.get(view.skill, ())):

@@ -1,5 +1,6 @@
-"""`openapi verify-bindings`: static checks, a governed call, then checks of request, reply and outputs
-(docs/reference/protocols.md#scenarios)."""
+"""`openapi verify-bindings`: static checks, a governed call, then checks of request, reply and
+outputs (docs/reference/protocols.md#scenarios).
+"""
 
 from __future__ import annotations
 
@@ -82,8 +83,9 @@ def verify_bindings(
 
 
 class _Verifier:
-    """Verifies the scenarios of one command over one catalog, with temporary episodes in one
-    directory."""
+    """A verifier of one command's scenarios over one catalog, with temporary episodes in one
+    directory.
+    """
 
     def __init__(
         self,
@@ -104,8 +106,9 @@ class _Verifier:
         self._runs_dir = runs_dir
 
     def check(self, scenario: Scenario) -> CheckResult:
-        """Return the result of one scenario. Faults of the scenario, the binding or the service
-        never raise."""
+        """Return the result of a scenario. A fault of the scenario, the binding or the service
+        becomes a result, not an exception.
+        """
         base = CheckResult(scenario.id, FAILED, subject=scenario.binding_id, file=scenario.file)
 
         def verify() -> CheckResult:
@@ -178,16 +181,16 @@ class _Verifier:
         return CallSpecs(capability, binding, service, self._settings.environ)
 
     def _missing_spec(self, kind: str, id: str, known: Iterable[str]) -> str:
-        """Return the reason for a spec that is not in the catalog: its file has errors, or it does
-        not exist."""
+        """Return why a spec is not in the catalog: its file has errors, or it does not exist."""
         if file := self._catalog.broken.get(f"{kind}:{id}"):
             return f"{kind} `{id}`: its file {file} has errors"
         near = suggestion(id, known)
         return f"no {kind} `{id}`{near and f'; {near}'}"
 
     def _static_checks(self, specs: CallSpecs) -> list[Check]:
-        """Return the failed check of the files of binding and service, if one fails. Raise
-        NotRunnable if no call is possible."""
+        """Return the failed static check of the binding's and service's files, if any. Raise
+        NotRunnable if no call is possible.
+        """
         files = {specs.binding.file, specs.service.file}
         ignored = () if self._live else ("service.untrusted",)
         found = [p for p in self._problems if p.file in files and p.code not in ignored]
@@ -204,8 +207,9 @@ class _Verifier:
         return [failed]
 
     def _server(self, scenario: Scenario, service: Service) -> Loopback | None:
-        """Return the mock server of a scenario; None if the service itself is called. Raise
-        NotRunnable."""
+        """Return the mock server of a scenario; None if the real service is called. Raise
+        NotRunnable.
+        """
         mock = scenario.mock_server
         if mock is not None and PROTOCOLS[service.kind].document is None:
             reason = f"no mock server speaks {service.kind}: leave `mock_server` out"
@@ -258,8 +262,9 @@ def _conclude(
     specs: CallSpecs,
     exchange: ObservedExchange | None,
 ) -> CheckResult:
-    """Return the result with these checks, secrets masked. The episode of a passed scenario is
-    removed."""
+    """Return the result with these checks and masked secrets. The episode of a passed scenario is
+    removed.
+    """
     redactor = Redactor()
     if outcome.prepared is not None:
         _learn_secrets(redactor, outcome.prepared, specs)
@@ -281,8 +286,7 @@ def _conclude(
 
 
 def _curl_line(exchange: ObservedExchange, outcome: Outcome, specs: CallSpecs) -> str:
-    """Return the command that sends the request again, to the service rather than to its mock
-    server."""
+    """Return the command that repeats the request to the service instead of its mock server."""
     prepared = outcome.prepared
     called = prepared.catalog.services[specs.service.id] if prepared else specs.service
     services = (specs.service, called)
@@ -292,8 +296,9 @@ def _curl_line(exchange: ObservedExchange, outcome: Outcome, specs: CallSpecs) -
 
 
 def _catalog(settings: Settings, source: ScenarioSource, scenarios: Iterable[Scenario]) -> Catalog:
-    """Return all specs of the layers. The registries next to the scenarios come right after the
-    built-in layer."""
+    """Return all specs of the layers. The registries next to the scenarios directly follow the
+    built-in layer.
+    """
     directories = {source.directory: source.trusted}
     for scenario in scenarios:
         folder = os.path.dirname(os.path.join(settings.base, scenario.file))
@@ -319,13 +324,14 @@ _REJECTED: Final = re.compile(r" may be .*, which .* rejects", re.DOTALL)
 
 
 def _is_rejected_value(problem: Problem) -> bool:
-    """Whether a static problem is a value that the service rejects."""
+    """Whether a static problem is a value that the service would reject."""
     return problem.code == "wire.type" and bool(_REJECTED.search(problem.message))
 
 
 def _prevents_call(problem: Problem) -> bool:
-    """Whether a static problem makes a call impossible: an error, an unreadable document, an
-    untrusted service."""
+    """Whether a static problem prevents a call: an error, an unreadable document, an untrusted
+    service.
+    """
     return problem.severity == "E" or problem.code in ("wire.document", "service.untrusted")
 
 

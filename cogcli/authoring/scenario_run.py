@@ -36,7 +36,7 @@ _SKILL: Final = "verify.scenario"
 
 
 class CallSpecs(NamedTuple):
-    """The specs of one call, and the environment with its secrets."""
+    """The specs of a call, and the environment with its secrets."""
 
     capability: Capability
     binding: Binding
@@ -45,8 +45,9 @@ class CallSpecs(NamedTuple):
 
 
 def with_mock_server(specs: CallSpecs, address: str) -> CallSpecs:
-    """Return the specs with a service at `address` (an origin; the base path stays that of the
-    service)."""
+    """Return the specs with a service at the origin `address`. The base path remains that of the
+    service.
+    """
     service, binding = specs.service, specs.binding
     keys = PROTOCOLS[service.kind].address_keys
     key = next((k for k in keys if k in service.settings), keys[0])
@@ -93,7 +94,8 @@ def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Cata
     """Return the catalog of the call: its specs, the binding without fallback, and the gates with
     their bindings.
 
-    With `local` gates may use only services inside this process."""
+    With `local`, gates may use only services inside this process.
+    """
     metadata = specs.binding.metadata.replace(fallback_binding_id=None)
     binding = specs.binding.replace(metadata=metadata)
     # Circuit breakers identify a service by its layer, so that scenarios do not share failures.

@@ -1,5 +1,6 @@
-"""The scenarios of a protocol: their directory, the named ones, and the bindings without any
-(docs/reference/protocols.md#scenarios)."""
+"""The scenarios of a protocol: their directory, the named ones, and the bindings without scenarios
+(docs/reference/protocols.md#scenarios).
+"""
 
 from __future__ import annotations
 
@@ -19,8 +20,7 @@ from cogcli.specs.scenario_folders import REGISTRY, directory_of
 
 
 class ScenarioSource(NamedTuple):
-    """A directory of scenarios. `trusted`: whether the registry next to them may read the
-    environment."""
+    """A directory of scenarios. With `trusted`, the registry next to them may read the environment."""
 
     directory: str
     trusted: bool
@@ -31,7 +31,8 @@ class ScenarioSource(NamedTuple):
 def find_scenarios(settings: Settings, protocol: str, named: str | None) -> ScenarioSource:
     """Return the directory of scenarios: the named one, else the project's, else the shipped one.
 
-    Raise UsageError `input.file` if `named` is not a directory."""
+    Raise UsageError `input.file` if `named` is not a directory.
+    """
     if named is not None:
         directory = settings.inside(os.path.abspath(named))
         if not os.path.isdir(directory):
@@ -47,8 +48,9 @@ def find_scenarios(settings: Settings, protocol: str, named: str | None) -> Scen
 
 
 def is_trusted_folder(settings: Settings, directory: str) -> bool:
-    """Whether the registry next to scenarios is trusted: if its project is. Naming scenarios grants
-    no trust."""
+    """Whether the registry next to scenarios is trusted, which is the case if its project is.
+    Naming scenarios grants no trust.
+    """
     place = os.path.realpath(directory) + os.sep
     if place.startswith(os.path.realpath(os.path.join(builtin_root(), "tooling")) + os.sep):
         return True
@@ -90,8 +92,7 @@ def read_scenarios(
 def bindings_without_scenario(
     settings: Settings, scenarios: Sequence[Scenario], protocol: str
 ) -> tuple[str, ...]:
-    """Return the sorted ids of the bindings of a protocol that no scenario calls; shipped ones need
-    none."""
+    """Return the sorted ids of a protocol's bindings that no scenario calls, without shipped ones."""
     named = {scenario.binding_id for scenario in scenarios}
     found = open_registry(settings).everything().bindings.values()
     own = (one for one in found if one.protocol == protocol and one.layer != BUILT_IN)

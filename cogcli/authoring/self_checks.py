@@ -1,7 +1,8 @@
-"""Self-verification: provokes the rules of an invoker and the rows of the failure model
+"""Self-verification: each rule of an invoker and each row of the failure model is provoked
 (docs/reference/protocols.md#own-rules).
 
-This module defines the rows that keep a run from starting."""
+This module defines the rows for runs that are refused before they start.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ _SERVICE: Final = "id: bench\nkind: pythoncall\nmodule: cogcli.official.text\n"
 
 class RefusedStart(NamedTuple):
     """A run that must not start: its code, its request, and the files that differ from the
-    defaults."""
+    defaults.
+    """
 
     code: str
     what: str = ""
@@ -85,7 +87,7 @@ class RefusedStart(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Return the code. Rows with the same code add a distinguishing word."""
+        """The code, with a distinguishing word if other rows have the same code."""
         return f"{self.code} {self.what}".rstrip()
 
 
@@ -124,7 +126,7 @@ _STARTS: Final = (
 
 
 def _start_rule(start: RefusedStart) -> SelfCheck:
-    """Return the rule of a run that must not start: nothing is called, and no episode appears."""
+    """Return the rule for a run that must not start: it makes no call and writes no episode."""
     row = FAILURE_OF.get(start.code)
     exit_code = row.exit if row else ENVIRONMENT
     allowed = [row.cls.__name__] if row else []
@@ -182,15 +184,17 @@ def list_invoker_rules(protocol: str) -> dict[str, SelfCheck]:
 
 
 def list_failure_rules() -> dict[str, SelfCheck]:
-    """Return the rows of the failure model by id: first those that keep a run from starting."""
+    """Return the rows of the failure model by id; rows for runs that must not start come first."""
     return {**{start.id: _start_rule(start) for start in _STARTS}, **failure_rules()}
 
 
 def check_rules(
     rules: Mapping[str, SelfCheck], *, listener: Callable[[CheckResult], None] | None = None
 ) -> CheckResults:
-    """Run every rule, some at a time, and return the results. `listener` gets each result, in the
-    order of the rules."""
+    """Check every rule, several at a time, and return the results.
+
+    `listener` gets each result, in the order of the rules.
+    """
 
     def check(entry: tuple[str, SelfCheck]) -> CheckResult:
         with Bench() as bench:

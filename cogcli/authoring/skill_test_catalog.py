@@ -27,8 +27,11 @@ from cogcli.specs.skill import targets_of
 
 
 class CaseRegistry(Registry):
-    """The registry of a case. Its catalogs know the stubbed capabilities, and steps that call stubs
-    do not wait before a retry."""
+    """The registry of a case.
+
+    Its catalogs contain the stubbed capabilities, and steps that call stubs do not wait before a
+    retry.
+    """
 
     def __init__(self, settings: Settings, case: SkillCase) -> None:
         cache = CompiledCache(settings.cache_file)
@@ -88,8 +91,9 @@ def require_own_skill(settings: Settings, case: SkillCase, catalog: Catalog) -> 
 
 
 def read_stubs(case: SkillCase, catalog: Catalog) -> Iterator[Stub]:
-    """Yield the stubs, with outputs checked by the contract of their capability. Raise CaseFault
-    `test.stub`."""
+    """Yield the stubs, after checking their outputs by the contract of the capability. Raise
+    CaseFault `test.stub`.
+    """
     for name, answers in case.stubs.items():
         capability = catalog.capability(name) or _raise_unknown(
             case, catalog, name, ("stubs", name)
@@ -104,8 +108,9 @@ def read_stubs(case: SkillCase, catalog: Catalog) -> Iterator[Stub]:
 
 
 def require_called(case: SkillCase, catalog: Catalog, *path: str, names: Iterable[str]) -> None:
-    """Raise CaseFault `test.stub` for a name at a path of the case that is not a capability of the
-    skill."""
+    """Raise CaseFault `test.stub` for a name at a path of the case that is not a capability called
+    by the skill.
+    """
     for number, name in enumerate(names):
         if catalog.capability(name) is None:
             _raise_unknown(
@@ -152,8 +157,9 @@ def _require_fitting_output(
 def require_harmless(
     settings: Settings, case: SkillCase, catalog: Catalog, *, may_be_real: bool
 ) -> None:
-    """Raise CaseFault `test.effects` for a capability that may reach the world and is neither
-    stubbed nor real."""
+    """Raise CaseFault `test.effects` for a capability with possible outside effects that is neither
+    stubbed nor real.
+    """
     if case.real and not may_be_real:
         hint = "trust the project, if you mean it: cogcli config trust\nor allow a host for one run: --allow-host HOST"
         raise CaseFault(
@@ -177,8 +183,9 @@ def require_harmless(
 def reach_of(
     settings: Settings, catalog: Catalog, capability: Capability, binds: Mapping[str, str]
 ) -> str:
-    """Return why a call may change or depend on the outside; empty for a local function without
-    effects."""
+    """Return why a call may change or depend on something outside the run; empty for a local
+    function without effects.
+    """
     if capability.effect != "none":
         return (
             "does not say whether it has effects"

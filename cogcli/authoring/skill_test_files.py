@@ -48,7 +48,7 @@ _UNENDED: Final = ("aborted", "pending")
 
 
 class RecordedCase(NamedTuple):
-    """A case that was written: its id, its file as shown, and its masked places."""
+    """A written case: its id, the display path of its file, and its masked paths."""
 
     id: str
     file: str
@@ -56,12 +56,13 @@ class RecordedCase(NamedTuple):
 
 
 def record_case(settings: Settings, episode: str) -> RecordedCase:
-    """Write a case from an episode, with its inputs and its outcome, next to the skill.
+    """Write a case with the inputs and the outcome of an episode next to the skill.
 
-    Calls that reached the world are stubbed with their recorded answers. The file has the name of
-    the episode. Raise UsageError `usage.value` for an episode that is no ended run of a skill, or
-    has values that no file may hold, and `output.exists`. Raise SkillNotFoundError or
-    EnvironmentRefusal."""
+    Calls with outside effects are stubbed with their recorded answers. The file is named after the
+    episode. Raise UsageError `usage.value` for an episode that is no finished run of a skill or has
+    values that no file may contain, and `output.exists`. Raise SkillNotFoundError or
+    EnvironmentRefusal.
+    """
     directory = find(settings, episode)
     request, log = read_source_request(directory, {}, None)
     started, end = _require_recordable(directory.name, log)
@@ -94,8 +95,9 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
 
 
 def _require_recordable(episode: str, log: LogIndex) -> tuple[Event, RunTerminated]:
-    """Return the first event and the end of the run of a skill. Raise UsageError `usage.value` for
-    any other episode."""
+    """Return the first and the last event of the run of a skill. Raise UsageError `usage.value` for
+    any other episode.
+    """
     started, closing = log.started, log.ended.runs.get(log.root)
     end = read_payload(closing) if closing else None
     if started is None or not isinstance(end, RunTerminated) or end.status in _UNENDED:
@@ -114,8 +116,9 @@ def _is_masked(value: object) -> bool:
 
 
 def _case_text(case: Json, episode: str) -> str:
-    """Return a case as YAML. Raise UsageError for a value that no file may hold, such as a control
-    character."""
+    """Return a case as YAML. Raise UsageError for a value that no file may contain, such as a
+    control character.
+    """
     try:
         return to_yaml(case)
     except UneditableYaml as error:
@@ -125,8 +128,9 @@ def _case_text(case: Json, episode: str) -> str:
 
 
 def _schema_line(settings: Settings, path: str) -> str:
-    """Return the line with which an editor finds the schema of a case; empty if the project has no
-    schemas."""
+    """Return the comment by which an editor finds the schema of a case; empty if the project has no
+    schemas.
+    """
     root = settings.project or ""
     if not path.startswith(f"{root}/") or not os.path.isdir(os.path.join(root, FOLDER)):
         return ""
@@ -134,8 +138,9 @@ def _schema_line(settings: Settings, path: str) -> str:
 
 
 def _own_folder(settings: Settings, skill_id: str) -> str:
-    """Return the folder of a skill of the user. Raise SkillNotFoundError, or UsageError for a
-    shipped one."""
+    """Return the folder of a user's skill. Raise SkillNotFoundError, or UsageError for a shipped
+    one.
+    """
     found = [
         file for file in open_registry(settings).builder().files("skill") if file.id == skill_id
     ]
@@ -152,7 +157,7 @@ def _own_folder(settings: Settings, skill_id: str) -> str:
 
 
 def _case_keys(request: RunRequest, started: Event) -> Json:
-    """Return the keys of a case that describe how a run began, without defaults."""
+    """Return the keys of a case that describe how a run began, without default values."""
     chosen = request.options
     options = {
         "trust_level": "" if chosen.trust_level == _TRUST_LEVEL else chosen.trust_level,
@@ -172,7 +177,7 @@ def _case_keys(request: RunRequest, started: Event) -> Json:
 
 
 def _stubs(settings: Settings, request: RunRequest, log: LogIndex) -> dict[str, list[Json]]:
-    """Return the recorded answers of the calls of each capability that must be stubbed."""
+    """Return the recorded answers of each capability that must be stubbed."""
     stubs: dict[str, list[Json]] = {id: [] for id in _outside_capabilities(settings, request)}
     for (run, step), event in sorted(log.intents.items(), key=lambda each: each[1].seq or 0):
         intent = read_payload(event)
@@ -183,7 +188,7 @@ def _stubs(settings: Settings, request: RunRequest, log: LogIndex) -> dict[str, 
 
 
 def _outside_capabilities(settings: Settings, request: RunRequest) -> list[str]:
-    """Return the capabilities of a run that may change or depend on the world."""
+    """Return the capabilities of a run that may change or depend on something outside it."""
     catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
     binds = request.options.bind
     reached = catalog.reached(request.skill_id)
@@ -191,10 +196,11 @@ def _outside_capabilities(settings: Settings, request: RunRequest) -> list[str]:
 
 
 def _group_answers(answers: Sequence[Json]) -> list[Json]:
-    """Return answers grouped by their `when`, more specific groups first, because the first match
-    answers.
+    """Return answers grouped by their `when`.
 
-    Equal answers at the end of a group are kept once."""
+    More specific groups are first, because the first match answers. Equal answers at the end of a
+    group are reduced to one.
+    """
     groups: dict[bytes, list[Json]] = {}
     for answer in answers:
         groups.setdefault(compact(answer["when"]), []).append(answer)
@@ -222,7 +228,9 @@ def _answers(log: LogIndex, run: str, step: str) -> Iterator[Json]:
 
 
 def _expected_ending(end: RunTerminated, log: LogIndex) -> Json:
-    """Return how the run ended. Masked outputs cannot be compared and are left out."""
+    """Return the expectation about the end of the run. Masked outputs are omitted, because they
+    cannot be compared.
+    """
     code = end.error.code if end.error else ""
     outputs = end.outputs if end.status in ("ok", "partial") else {}
     expected = {
@@ -235,8 +243,7 @@ def _expected_ending(end: RunTerminated, log: LogIndex) -> Json:
 
 
 def _unusual_steps(log: LogIndex) -> Iterator[tuple[str, str]]:
-    """Yield each step of the root run whose status is not `done`. Items, rounds and gates are left
-    out."""
+    """Yield each step of the root run whose status is not `done`, except items, rounds and gates."""
     for (run, step), event in log.closings.items():
         path = StepPath(step or "")
         if run == log.root and step and not path.in_call and not path.in_loop:
@@ -249,7 +256,7 @@ def _unusual_steps(log: LogIndex) -> Iterator[tuple[str, str]]:
 
 
 class UpdatedCases(NamedTuple):
-    """The results, renewed for updated cases, and the change of each file as a unified diff."""
+    """The results after updating cases, and the change of each file as a unified diff."""
 
     results: tuple[CheckResult, ...]
     diffs: tuple[str, ...]
@@ -260,8 +267,9 @@ def update_cases(
 ) -> UpdatedCases:
     """Replace the expected outputs of failed cases in their files by the actual ones.
 
-    Everything else in the files stays. Secrets are never written. Raise EnvironmentRefusal
-    `env.disk`."""
+    Everything else in the files is unchanged. Secrets are never written. Raise EnvironmentRefusal
+    `env.disk`.
+    """
     changes: dict[str, dict[KeyPath, object]] = {}
     results = {result.id: result for result in tested.results.results}
     by_file = {case.source.path: case.source for case in cases}
@@ -286,7 +294,7 @@ def update_cases(
 
 
 def _acceptable_outputs(run: CaseRun) -> Json:
-    """Return the outputs that differ and hold no secret."""
+    """Return the differing outputs that contain no secret."""
     redactor = Redactor()
     return {
         name: value

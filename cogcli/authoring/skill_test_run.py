@@ -1,5 +1,6 @@
 """Runs of test cases of skills: ordinary runs in a separate runs directory, with the clock, the ids
-and the answers of the case (docs/reference/test-case.md#run)."""
+and the answers of the case (docs/reference/test-case.md#run).
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ FILE: Final = "$file"
 
 
 class CaseRun(NamedTuple):
-    """The run of a test case. Its values have the paths of the case's files."""
+    """The run of a test case. Its values contain the paths of the case's files."""
 
     case: SkillCase
     outcome: Outcome
@@ -72,7 +73,7 @@ class CaseRun(NamedTuple):
         ]
 
     def _unanswered(self, case: SkillCase) -> Iterator[Check]:
-        """Yield a failed check for each call that no stub fits."""
+        """Yield a failed check for each call that fits no stub."""
         found = [
             (call.capability, call.step, short(Redactor().mask(dict(call.input)), 120))
             for call in self.calls.unanswered
@@ -90,7 +91,7 @@ class CaseRun(NamedTuple):
             yield Check(name, False, "no call used it", frame, "test.unused")
 
     def _key(self, case: SkillCase, capability: str) -> tuple[str, ...]:
-        """Return the name of a capability in the stubs of a case: its id, or an alias."""
+        """Return the name of a capability in the stubs of a case: its id or an alias."""
         aliases = self.catalog.aliases
         return tuple(name for name in case.stubs if aliases.get(name, name) == capability)[:1]
 
@@ -103,10 +104,11 @@ def run_skill_case(
     trusted: bool,
     allow_hosts: tuple[str, ...] = (),
 ) -> CaseRun:
-    """Run a case in this empty folder.
+    """Run a case in an empty folder.
 
-    `trusted`: whether its layer is trusted. If it is not, its real calls may reach only the hosts
-    `allow_hosts`. Raise CaseFault before anything runs."""
+    If its layer is not `trusted`, its real calls may reach only the hosts `allow_hosts`. Raise
+    CaseFault before anything runs.
+    """
     log = _read_log(settings, case) if case.recorded else None
     case = _with_files(settings, case, log, os.path.join(folder, "files"))
     registry = CaseRegistry(settings, case)
@@ -138,8 +140,9 @@ def run_skill_case(
 
 
 def _approval(case: SkillCase, history: History) -> ResumeRequest | None:
-    """Return a yes to the first open request that the case approves, by an approver with a fitting
-    role; None without one."""
+    """Return the approval of the first open request that the case approves, by an approver with a
+    fitting role; None without one.
+    """
     for request in history.asks.open:
         names = {request.capability, request.gate, request.approval_id}
         if names.intersection(case.approve):
@@ -181,8 +184,10 @@ def _environment(
 
 
 def _request(settings: Settings, case: SkillCase) -> RunRequest:
-    """Return the request with the options of the case and of the project. Options of the user would
-    change the test."""
+    """Return the request with the options of the case and of the project.
+
+    Options of the user are ignored, because they would change the test.
+    """
     given = {_OPTION_OF.get(key, key): value for key, value in case.options.items()}
     values = {**_project_options(settings), **given, "frame": case.frame, "seed": case.seed}
     options = RunOptions(**normalized(values), durability="none")
@@ -199,8 +204,9 @@ _OPTION_OF: Final = {"tag": "tags"}
 
 
 def _project_options(settings: Settings) -> Json:
-    """Return the options of a run in the file of a trusted project, else their defaults. Raise
-    EnvironmentRefusal `config.key`."""
+    """Return the options in the file of a trusted project, else the defaults. Raise
+    EnvironmentRefusal `config.key`.
+    """
     settings.require_sound_files()
     names = [option.name for option in OPTIONS.values() if option.setting and CASES in option.also]
     options: Json = {}
@@ -214,8 +220,9 @@ def _project_options(settings: Settings) -> Json:
 def _with_files(
     settings: Settings, case: SkillCase, log: LogIndex | None, folder: str
 ) -> SkillCase:
-    """Return the case with its inputs, its files written into a folder, and each `{$file: NAME}`
-    replaced by a path."""
+    """Return the case after writing its files into a folder, with each `{$file: NAME}` replaced by
+    a path.
+    """
     if case.files:
         os.makedirs(folder)
     for name, text in case.files.items():
@@ -237,7 +244,9 @@ def _with_files(
 
 
 def _fill(value: object, path_of: Callable[[str, KeyPath], str], *place: str | int) -> object:
-    """Return a value at a place of the case with each `{$file: NAME}` replaced by a path."""
+    """Return a value of the case with each `{$file: NAME}` replaced by a path. `place` is its
+    location in the case.
+    """
     match value:
         case {"$file": str(name), **others} if not others:
             return path_of(name, place)
@@ -286,7 +295,7 @@ def _read_log(settings: Settings, case: SkillCase) -> LogIndex:
 
 
 def _recorded_outcomes(log: LogIndex) -> RecordedOutcomes:
-    """Return a function that finds the outcomes of a log by step path and number of the attempt."""
+    """Return a function that returns the outcome in a log by step path and number of the attempt."""
     runs = {path: run for run, path in log.intents}
 
     def outcome(attempt: Attempt) -> Answer | RuntimeErrorBase | None:

@@ -1,5 +1,6 @@
-"""`cogcli test`: finds the cases next to skills, runs each, and judges the result
-(docs/reference/test-case.md#run)."""
+"""`cogcli test`: find the cases next to skills, run each, and judge the result
+(docs/reference/test-case.md#run).
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ UNTRUSTED: Final = "service.untrusted"
 
 
 class FoundCases(NamedTuple):
-    """The requested cases, and the problems of files that are not readable as cases."""
+    """The requested cases, and the problems of files that cannot be read as cases."""
 
     cases: tuple[SkillCase, ...]
     problems: tuple[Problem, ...]
@@ -57,10 +58,11 @@ class CaseFile(NamedTuple):
 
 
 def find_cases(settings: Settings, words: Sequence[str]) -> FoundCases:
-    """Return the cases that words name: skills, patterns of skills or cases, or paths. Without
+    """Return the cases that words name as skills, patterns of skills or cases, or paths. Without
     words return all of the project.
 
-    Raise UsageError `usage.value` for a word without a case, EnvironmentRefusal `project.none`."""
+    Raise UsageError `usage.value` for a word without a case, EnvironmentRefusal `project.none`.
+    """
     files = _case_files(settings)
     if not words:
         return _own_cases(settings, files)
@@ -103,13 +105,12 @@ def _find_files(settings: Settings, word: str, files: Sequence[CaseFile]) -> lis
 
 
 def all_cases(settings: Settings) -> FoundCases:
-    """Return the cases of all skills of all layers, shipped ones included."""
+    """Return the cases of all skills in all layers, including shipped ones."""
     return _read(settings, {file: ["*"] for file in _case_files(settings)})
 
 
 def is_own(settings: Settings, layer: Layer) -> bool:
-    """Whether a layer is the user's: any but the shipped one, unless the project is the shipped
-    layer."""
+    """Whether a layer is the user's. The shipped layer is not, unless it is the project."""
     return layer.name != BUILT_IN or layer.root == settings.project
 
 
@@ -128,8 +129,9 @@ def _case_files(settings: Settings) -> list[CaseFile]:
 
 
 def _at_path(word: str, files: Sequence[CaseFile]) -> list[CaseFile]:
-    """Return the case files at a path: a file, those below a directory, or those of the skill with
-    this file."""
+    """Return the case files at a path: a case file, a directory that contains some, or the file of
+    a skill.
+    """
     path = os.path.realpath(word)
     below = os.path.dirname(path) if os.path.basename(path) == "skill.yaml" else path
     real = {os.path.realpath(file.path): file for file in files}
@@ -154,7 +156,7 @@ def _no_such_case(settings: Settings, word: str, files: Sequence[CaseFile]) -> U
 
 
 def _read(settings: Settings, wanted: Mapping[CaseFile, Sequence[str]]) -> FoundCases:
-    """Return the cases in files that match one of the patterns."""
+    """Return the cases in these files that match one of the patterns."""
     cases: list[SkillCase] = []
     problems: list[Problem] = []
     for file, patterns in wanted.items():
@@ -172,7 +174,7 @@ def _fits(case_id: str, pattern: str) -> bool:
 
 
 class CaseResults(NamedTuple):
-    """The results of cases in order, the coverage of their skills, and the runs for further use."""
+    """The results of cases in order, the coverage of their skills, and the runs."""
 
     results: CheckResults
     coverage: Coverage
@@ -214,8 +216,9 @@ def run_cases(
 
 
 def find_warning(settings: Settings, cases: Sequence[SkillCase]) -> CogcliError | None:
-    """Return the warning of case runs that leave out parts of a project which is not trusted; None
-    if they leave out nothing."""
+    """Return the warning about case runs that omit parts of an untrusted project; None if they omit
+    nothing.
+    """
     if not cases:
         return None
     own = next((case for case in cases if not _is_trusted(settings, case)), None)
@@ -230,7 +233,7 @@ def _test(
     runs: dict[str, CaseRun],
     allow_hosts: tuple[str, ...],
 ) -> CheckResult:
-    """Return the result of one case. Raise NotRunnable."""
+    """Return the result of a case. Raise NotRunnable."""
     if unmet := [*unmet_needs(settings, case)]:
         code = UNTRUSTED if any(need.kind == "trust" for need in unmet) else ""
         raise NotRunnable(f"needs {', '.join(map(_need_text, unmet))}", code, skipped=True)
@@ -242,7 +245,7 @@ def _test(
 
 
 def _is_trusted(settings: Settings, case: SkillCase) -> bool:
-    """Whether the layer of a case is trusted. If roots are nested, the innermost one counts."""
+    """Whether the layer of a case is trusted. With nested roots the innermost one decides."""
     path = os.path.realpath(case.source.path)
     layers = [
         layer for layer in settings.layers if path.startswith(os.path.realpath(layer.root) + os.sep)
@@ -253,8 +256,9 @@ def _is_trusted(settings: Settings, case: SkillCase) -> bool:
 
 
 def judge_run(case: SkillCase, run: CaseRun, base: CheckResult) -> CheckResult:
-    """Return the result of a case that ran; `base` has its name and file. A failed case keeps its
-    episode."""
+    """Return the result of a case that ran; `base` has its name and file. The episode of a failed
+    case is kept.
+    """
     result = conclude(base, judge(run.expectation(case), run.outcome))
     return result._replace(
         outputs=Redactor().mask(run.outcome.outputs),

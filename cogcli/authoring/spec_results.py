@@ -30,21 +30,23 @@ class SpecResult(NamedTuple):
 
     @property
     def needs_trust(self) -> bool:
-        """Whether it was not checked because its layer is not trusted."""
+        """Whether the spec was not checked because its layer is not trusted."""
         return any(need.kind == "trust" for need in self.needs)
 
 
 def count_passed(checked: Sequence[SpecResult], *, shipped: bool) -> tuple[int, int]:
-    """Return how many of the shipped results, or of the others, have passed, and how many there
-    are."""
+    """Return the number of passed results and their total number, either of shipped specs or of the
+    others.
+    """
     statuses = [each.result.status for each in checked if each.shipped == shipped]
     return statuses.count(PASSED), len(statuses)
 
 
 def summary_line(checked: Sequence[SpecResult], noun: str) -> str:
-    """Return one line of results: `86/97 contracts: 11 need a model (5), the web (6)`.
+    """Return the results in one line: `86/97 contracts: 11 need a model (5), the web (6)`.
 
-    The user's specs are counted apart from shipped ones: `yours 1/1, shipped 86/97 contracts`."""
+    The user's specs are counted separately: `yours 1/1, shipped 86/97 contracts`.
+    """
     statuses = [each.result.status for each in checked]
     lacking = [each.needs for each in checked if each.needs]
     failed = statuses.count(FAILED)
@@ -60,14 +62,15 @@ def summary_line(checked: Sequence[SpecResult], noun: str) -> str:
 
 
 def is_shipped(settings: Settings, file: str) -> bool:
-    """Whether a displayed file is shipped, and not one of the project."""
+    """Whether a file, given by its display path, is shipped and does not belong to the project."""
     root = next((layer.root for layer in settings.layers if layer.name == BUILT_IN), "")
     return root != settings.project and Layers(settings).of(file) == BUILT_IN
 
 
 def sound_catalog(settings: Settings) -> Catalog:
-    """Return all specs of all layers. Raise ProblemsFound if one has errors, since checks need
-    sound specs."""
+    """Return all specs of all layers. Raise ProblemsFound if one has errors, because the checks
+    need valid specs.
+    """
     catalog = open_registry(settings).everything()
     found = check(catalog, options=selection_options(settings))
     errors = [problem for problem in found if problem.severity == "E"]
@@ -77,9 +80,10 @@ def sound_catalog(settings: Settings) -> Catalog:
 
 
 def match_ids(words: Sequence[str], known: Collection[str], kind: str) -> list[str]:
-    """Return the sorted ids that words name, as ids or patterns; all ids without words.
+    """Return the sorted ids that match the words (ids or patterns); all ids without words.
 
-    Raise UsageError `usage.value` for a word without a match."""
+    Raise UsageError `usage.value` for a word without a match.
+    """
     for word in words:
         if not any(fnmatchcase(id, word) for id in known):
             hint = suggestion(word, sorted(known))

@@ -72,7 +72,7 @@ that cannot run."""
 
 
 class Remark(NamedTuple):
-    """A remark about a line of a file, line 0 for the whole file."""
+    """A remark about a line of a file, or about the whole file if the line is 0."""
 
     file: str
     line: int
@@ -118,11 +118,12 @@ class Setup(NamedTuple):
 
 
 def propose(settings: Settings, runtime: str, registry: str | None) -> Setup:
-    """Return the setup for the tool's folder and its registry's folder, in the project here, which
-    may not exist yet.
+    """Return the setup for the tool's folder and its registry's folder in the current project,
+    which may not exist yet.
 
-    Raise UsageError for a folder that does not exist or holds no specs, EnvironmentRefusal
-    `config.key` or `project.link`."""
+    Raise UsageError for a folder that does not exist or contains no specs, EnvironmentRefusal
+    `config.key` or `project.link`.
+    """
     builtin = settings.value("builtin")
     proposal = _Proposal(settings, runtime, registry, builtin=builtin)
     setup = proposal.setup()
@@ -139,10 +140,11 @@ def propose(settings: Settings, runtime: str, registry: str | None) -> Setup:
 
 
 class _Proposal:
-    """The folders, and the registry that a project with them would have, with the shipped registry
-    or without.
+    """The folders, and the registry that a project with them would have, optionally with the
+    shipped specs.
 
-    `home` is the folder of the project, existing or not."""
+    `home` is the folder of the project, even if it does not exist yet.
+    """
 
     def __init__(
         self, settings: Settings, runtime: str, registry: str | None, *, builtin: bool
@@ -180,12 +182,13 @@ class _Proposal:
 
     @property
     def project_has_specs(self) -> bool:
-        """Whether the project has specs besides these folders, which may need the shipped registry."""
+        """Whether the project has other specs, which may need the shipped registry."""
         return self.home not in self.roots and has_specs(self.home)
 
     def _layers(self, settings: Settings) -> list[Layer]:
-        """Return the layers that the project will have. None is trusted, so that the checks import
-        nothing."""
+        """Return the layers that the project will have, all untrusted, so that the checks import
+        nothing.
+        """
         mine = set(map(os.path.realpath, self.roots))
         known = [
             Layer(root.path, root.path, False)
@@ -255,7 +258,8 @@ class _Proposal:
 
     def _refused(self, found: Iterable[Problem], contradictions: list[Problem]) -> Iterator[Remark]:
         """Yield the problems that only a change of the file solves: errors, specs that are not
-        loaded, links that are not followed."""
+        loaded, links that are not followed.
+        """
         for path in self.links:
             yield Remark(self.settings.display_path(path), 0, "this link leads out of its folder, so it is not read",
                          "put the file itself there")  # fmt: skip
@@ -273,8 +277,9 @@ class _Proposal:
                 yield Remark(problem.file, problem.line, text, problem.hint.replace("\n", "; "))
 
     def _python(self) -> Iterator[tuple[str, Remark]]:
-        """Yield the faults in the modules of services, each with the spec file that they make
-        unusable."""
+        """Yield the faults in the modules of services, each with the spec file that it makes
+        unusable.
+        """
         used: dict[str, list[Binding]] = {}
         for binding in self.read.bindings.values():
             used.setdefault(binding.service, []).append(binding)
@@ -324,8 +329,7 @@ class _Proposal:
     def _imports(
         self, service: Service, root: str, bindings: Iterable[Binding]
     ) -> Iterator[tuple[str, Remark]]:
-        """Yield the imports that fail: in the service's module, or in a function that a binding
-        calls."""
+        """Yield the failing imports in the service's module or in a function that a binding calls."""
         module = service.module or ""
         of_module = _certain_failures(failed_imports(module, root, links=False))
         for failed in of_module:
@@ -370,8 +374,9 @@ class _Proposal:
     # -- what to choose ---------------------------------------------------------------------------------------------
 
     def _choices(self) -> tuple[dict[str, Remark], dict[str, Remark]]:
-        """Return the bindings to activate instead of uncallable ones, and the missing variables
-        where no binding is callable."""
+        """Return the bindings to activate instead of uncallable ones, and the unset variables of
+        capabilities without a callable binding.
+        """
         choices: dict[str, Remark] = {}
         variables: dict[str, Remark] = {}
         for id in self._capabilities():
@@ -392,8 +397,9 @@ class _Proposal:
         return choices, variables
 
     def _own_choice(self, id: str, explained: Explanation, other: str) -> Remark | None:
-        """Return the folders' own binding for a capability of theirs that a shipped binding would
-        otherwise serve."""
+        """Return the folders' binding for one of their capabilities that a shipped binding would
+        otherwise serve; None without one.
+        """
         chosen = explained.selection.chain[0].binding_id if explained.selection else ""
         catalog = self.catalog
         if not chosen or not other or not self._is_theirs(catalog.capabilities[id].file):
@@ -410,7 +416,8 @@ class _Proposal:
     ) -> bool:
         """Whether a skill calls only functions and services of the folders.
 
-        The choices that prefer these to shipped ones are ignored."""
+        The choices that prefer these to shipped ones are ignored.
+        """
         skill = self.catalog.skills.get(id)
         if skill is None or id in above:
             return skill is not None
@@ -423,8 +430,7 @@ class _Proposal:
         return True
 
     def _called_file(self, target: str, choices: Mapping[str, Remark]) -> str:
-        """Return the file of the binding through which a capability is called; empty if there is
-        none."""
+        """Return the file of the binding through which a capability is called; empty without one."""
         capability = self.catalog.by_name.get(target)
         if capability is None:
             return ""
@@ -437,7 +443,7 @@ class _Proposal:
         return found.file if found else ""
 
     def _capabilities(self) -> list[str]:
-        """Return the capabilities of these folders, and those that they call."""
+        """Return the capabilities that the folders declare, and those that their bindings fulfil."""
         capabilities = self.catalog.capabilities
         own = [id for id, capability in capabilities.items() if self._is_theirs(capability.file)]
         bound = [
@@ -446,8 +452,9 @@ class _Proposal:
         return sorted({id for id in (*own, *bound) if id in capabilities})
 
     def _usable(self, id: str) -> str:
-        """Return the best callable binding of a capability: the tool's before ours, functions
-        before others."""
+        """Return the best callable binding of a capability: the folders' bindings before shipped
+        ones, functions before others.
+        """
         catalog = self.catalog
         found = [
             (
@@ -461,7 +468,7 @@ class _Proposal:
         return min(found)[2] if found else ""
 
     def _unset(self, explained: Explanation) -> Iterator[tuple[str, Remark]]:
-        """Yield the unset variables, by name, that a capability's named binding needs."""
+        """Yield the unset variables, by name, that the named binding of a capability needs."""
         for link in explained.selection.chain if explained.selection else ():
             binding = self.catalog.bindings.get(link.binding_id)
             service = self.catalog.services.get(link.service_id or "")
@@ -485,8 +492,9 @@ class _Proposal:
                 )
 
     def _named_at(self, id: str) -> tuple[str, int]:
-        """Return file and line that name a binding for a capability now, else those of the
-        capability."""
+        """Return file and line that currently name a binding for a capability, else those of the
+        capability.
+        """
         host, defaults = self.catalog.host, self.catalog.defaults
         if (active := host.active.get(id)) is not None:
             return active.file, self._line(active.file, (active.key,))
@@ -495,7 +503,7 @@ class _Proposal:
         return self.catalog.capabilities[id].file, 1
 
     def _needs(self, choices: Mapping[str, Remark], variables: Iterable[str]) -> MissingNeeds:
-        """Return the needs of skills that remain with the choices made and the variables set."""
+        """Return the remaining needs of skills with these choices and variables."""
         host = self.catalog.host
         active = host.active | {id: ActiveChoice(each.text, "", id) for id, each in choices.items()}
         chosen = self.catalog._replace(host=host._replace(active=active))
@@ -521,7 +529,7 @@ class _Proposal:
         return texts
 
     def _config(self, contradictions: list[Problem]) -> str:
-        """Return the lines of `cogcli.toml`: all roots, and the lenient ones."""
+        """Return the text of `cogcli.toml`: all roots, and the lenient ones."""
         known = [root.path for root in self.settings.roots if root.by_project]
         here = os.path.realpath(self.home)
         roots = [root for root in (*known, *self.roots) if os.path.realpath(root) != here]
@@ -552,7 +560,7 @@ class _Proposal:
             return root.replace(os.sep, "/")
 
     def _host_files(self) -> dict[str, str]:
-        """Return the host overrides of the tool's folder, verbatim, for the project."""
+        """Return the host overrides of the tool's folder unchanged, for the project."""
         layers = [layer for layer in self.layers if layer.host]
         places = [layout_of(layer) for layer in layers]
         found = [each for place in places for each in place.single_files()]
@@ -572,7 +580,7 @@ class _Proposal:
         return texts
 
     def _active_now(self) -> Json:
-        """Return the present choices of the host; empty if their file cannot be read."""
+        """Return the current choices of the host; empty if their file cannot be read."""
         path = os.path.join(self.host, ACTIVE_FILE)
         if path in self.links:
             return {}
@@ -588,7 +596,7 @@ def _certain_failures(found: list[FailedImport]) -> list[FailedImport]:
 
 
 def _is_refusal(problem: Problem) -> bool:
-    """Whether a problem keeps a spec from being used, and no setting, choice or variable solves it."""
+    """Whether a problem prevents the use of a spec, and no setting, choice or variable solves it."""
     if problem.message.endswith(FILE_HAS_ERRORS):  # caused by a file whose own errors are reported
         return False
     is_wrong = (
@@ -602,7 +610,7 @@ def _holds_skills(root: str) -> bool:
 
 
 def _as_trusted(catalog: Catalog) -> Catalog:
-    """Return the catalog as it is once its project is trusted, without the modules of its services."""
+    """Return the catalog as it will be in a trusted project, without the modules of its services."""
     services = {
         id: service.replace(trusted=True, distrust="")
         for id, service in _without_modules(catalog).services.items()
@@ -627,7 +635,7 @@ def _without_modules(catalog: Catalog) -> Catalog:
 
 
 def _without_bindings(catalog: Catalog, broken: set[str]) -> Catalog:
-    """Return the catalog without the bindings whose file, or whose service's file, cannot be used."""
+    """Return the catalog without the bindings whose file, or whose service's file, is unusable."""
     services = {id for id, service in catalog.services.items() if service.file in broken}
     kept = {
         id: each

@@ -20,8 +20,9 @@ _MOST_SOURCE: Final = 1024 * 1024
 
 
 def require_folder(path: str, what: str) -> str:
-    """Return the absolute path of a directory. Raise UsageError if it is none, or has a name that
-    no file can hold."""
+    """Return the absolute path of a directory. Raise UsageError if it is not a directory, or if no
+    file can have its name.
+    """
     full = os.path.abspath(path)
     if not os.path.isdir(full):
         found = "is not a directory" if os.path.lexists(full) else "does not exist"
@@ -34,15 +35,16 @@ def require_folder(path: str, what: str) -> str:
 
 
 def has_specs(root: str) -> bool:
-    """Whether a directory holds a folder of specs."""
+    """Whether a directory contains a folder of specs."""
     return any(os.path.isdir(os.path.join(root, name)) for name in SPEC_FOLDERS)
 
 
 def find_outward_links(root: str) -> list[str]:
-    """Return the sorted links in its folders of specs and host overrides that lead out of a
-    directory. No link is followed.
+    """Return the sorted links, in the spec folders and host overrides of a directory, that lead out
+    of it. No link is followed.
 
-    Raise UsageError for a directory with too many entries."""
+    Raise UsageError for a directory with too many entries.
+    """
     inside, seen = os.path.realpath(root).rstrip(os.sep) + os.sep, 0
     found: list[str] = []
     for top in (*SPEC_FOLDERS, HOST_FOLDER):
@@ -66,7 +68,7 @@ def _leads_out(path: str, inside: str) -> bool:
 
 
 def find_source(root: str, module: str) -> str | None:
-    """Return the source file of a module below a root, None if there is none inside it."""
+    """Return the source file of a module below a root; None if there is none."""
     place = os.path.join(root, *module.split("."))
     inside = os.path.realpath(root).rstrip(os.sep) + os.sep
     for path in (f"{place}.py", os.path.join(place, "__init__.py")):
@@ -76,8 +78,9 @@ def find_source(root: str, module: str) -> str | None:
 
 
 def functions_in(path: str) -> frozenset[str] | None:
-    """Return the top-level functions of a source file; None if it cannot be read or parsed. Nothing
-    is imported."""
+    """Return the top-level functions of a source file, without importing it; None if it cannot be
+    read or parsed.
+    """
     try:
         return top_level_functions(read_regular(path, limit=_MOST_SOURCE))
     except FileRefused:
@@ -85,12 +88,12 @@ def functions_in(path: str) -> frozenset[str] | None:
 
 
 def has_package(root: str, package: str) -> bool:
-    """Whether a root holds a top-level package or module of this name."""
+    """Whether a root contains a top-level package or module of this name."""
     return any(os.path.exists(os.path.join(root, name)) for name in (package, f"{package}.py"))
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package is installed here. It is searched for, not imported."""
+    """Whether a package is installed on this machine. It is not imported."""
     try:
         return find_spec(package) is not None
     except (ImportError, ValueError):

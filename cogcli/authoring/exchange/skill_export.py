@@ -29,8 +29,8 @@ _MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#])")
 def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[str]:
     """Write the skills and return the files, one per skill, in the order of `ids`.
 
-    Nothing is written unless all can be. Raise SkillNotFoundError, ProblemsFound, UsageError or
-    EnvironmentRefusal."""
+    Write all or nothing. Raise SkillNotFoundError, ProblemsFound, UsageError or EnvironmentRefusal.
+    """
     documents: dict[str, str] = {}
     named: dict[str, str] = {}
     for id in dict.fromkeys(ids):
@@ -50,8 +50,9 @@ def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[s
 
 
 def folder_name(id: str) -> str:
-    """Return the name of a skill's folder: its id with hyphens; a too long one is cut and ends with
-    a hash."""
+    """Return the name of a skill's folder: its id with hyphens. A name that is too long is
+    truncated and ends with a hash.
+    """
     name = re.sub(r"[._]", "-", id)
     if len(name) <= LONGEST_NAME:
         return name

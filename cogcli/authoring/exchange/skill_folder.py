@@ -36,7 +36,9 @@ _FENCE: Final = re.compile(r"---[ \t]*")
 
 
 class SkillFolder(NamedTuple):
-    """The parsed head, the body, and the other files by relative path."""
+    """The parsed contents of a skill's folder: the head, the body, and the other files by relative
+    path.
+    """
 
     name: str
     description: str
@@ -116,7 +118,7 @@ def _text(head: Json, key: str, file: str, most: int) -> str:
 def _walk_files(
     folder: str, shown: str, left_out: list[str], above: str = "", depth: int = 0
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield every file with its path below the folder."""
+    """Yield the relative path and content of every file below a folder."""
     if depth > DEEPEST:
         raise _refused(shown, f"is nested deeper than {DEEPEST}")
     count = total = 0

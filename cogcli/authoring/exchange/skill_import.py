@@ -43,7 +43,7 @@ _MOST_BLOCK: Final = 200_000
 
 
 class SkillImport(NamedTuple):
-    """The result: the written files, and the warnings about them."""
+    """The result of an import: the written files, and warnings."""
 
     id: str
     file: str
@@ -51,7 +51,9 @@ class SkillImport(NamedTuple):
 
 
 def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) -> SkillImport:
-    """Make the skill in the project. Raise UsageError, ProblemsFound or EnvironmentRefusal."""
+    """Write a skill made from a folder into the project. Raise UsageError, ProblemsFound or
+    EnvironmentRefusal.
+    """
     if settings.project is None:
         hint = "make a directory with an empty cogcli.toml"
         raise EnvironmentRefusal("project.none", "there is no project here", hint=hint)
@@ -98,7 +100,7 @@ def _capability(settings: Settings, id: str) -> Capability:
 
 
 def _folder_warnings(folder: SkillFolder) -> Iterator[str]:
-    """Yield warnings about parts of the folder that have no effect here."""
+    """Yield warnings about parts of the folder without effect in cogcli."""
     if folder.head.get("allowed-tools"):
         yield "`allowed-tools` grants nothing here: trust and safety are those of the capability"
     if folder.files:
@@ -110,8 +112,10 @@ def _folder_warnings(folder: SkillFolder) -> Iterator[str]:
 def _skill_text(
     folder: SkillFolder, capability: Capability, step_input: list[str], *, takes_request: bool
 ) -> str:
-    """Return the text of the skill file. Texts of the folder are quoted or block scalars, so that
-    none is read as YAML."""
+    """Return the text of the skill file.
+
+    Texts of the folder become quoted strings or block scalars, so that none is parsed as YAML.
+    """
     named = {key: folder.head.get(key) for key in ("license", "compatibility")}
     source = {
         "sha256": sha256(folder.document).hexdigest(),
@@ -152,9 +156,10 @@ def _named(names: list[str]) -> str:
 
 
 def _input_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
-    """Return the step's input as lines of YAML, and whether the request reaches the capability.
+    """Return the step's input as lines of YAML, and whether the capability receives the request.
 
-    Raise UsageError if body and request do not fit its inputs."""
+    Raise UsageError if body and request do not fit its inputs.
+    """
     messages = capability.inputs.get(_MESSAGES)
     if messages is not None and messages.type in ("array", "any"):
         _require_filled(capability, [_MESSAGES])
@@ -172,7 +177,9 @@ def _chat_lines(body: str) -> list[str]:
 
 
 def _text_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
-    """Return the lines of a capability that takes text, and whether the request has an input of its own."""
+    """Return the input lines of a capability that takes text, and whether it has a separate input
+    for the request.
+    """
     inputs = capability.inputs
     texts = [name for name, field in inputs.items() if field.type in ("string", "any")]
     if not texts:
@@ -188,7 +195,7 @@ def _text_lines(capability: Capability, body: str) -> tuple[list[str], bool]:
 
 
 def _require_filled(capability: Capability, filled: list[str]) -> None:
-    """Raise UsageError for a capability that requires other inputs too."""
+    """Raise UsageError for a capability that also requires other inputs."""
     lacking = [
         f"`{name}`"
         for name, field in capability.inputs.items()
@@ -227,7 +234,7 @@ def _unsuitable_error(capability: Capability, why: str) -> UsageError:
 
 
 def _declared(field: FieldSpec) -> Json:
-    """Return the declaration of a field: the members that decide whether a value fits."""
+    """Return the members of a field's declaration that decide whether a value is valid."""
     declared = {
         "type": field.type,
         "required": field.required or None,
@@ -253,7 +260,7 @@ def _json(value: object) -> str:
 
 
 def _write(place: str, text: str, files: dict[str, bytes], bound: str) -> None:
-    """Write the folder next to its final place, then move it there, so that it is never incomplete."""
+    """Write the folder next to its final location, then rename it, so that it is never incomplete."""
     above = os.path.dirname(place)
     building = os.path.join(above, f".tmp-{os.urandom(6).hex()}")
     try:

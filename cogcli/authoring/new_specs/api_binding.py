@@ -77,7 +77,7 @@ class BindingRequest(NamedTuple):
 
 
 class _OperationFiles(NamedTuple):
-    """One operation with the files made for it."""
+    """An operation with the files made for it."""
 
     entry: Entry
     capability: str
@@ -87,10 +87,11 @@ class _OperationFiles(NamedTuple):
 
 
 def new_binding(settings: Settings, asked: BindingRequest) -> NewSpecs:
-    """Make capability, binding and service of one operation, or of all that can be bound.
+    """Write capability, binding and service of one operation, or of all that can be bound.
 
     Raise UsageError or EnvironmentRefusal `project.none`, `project.link`, `env.disk`; then nothing
-    was written."""
+    was written.
+    """
     project_of(settings)
     _require_id(asked)
     settings.inside(asked.file)
@@ -117,7 +118,7 @@ def _title(entry: Entry) -> str:
 
 
 class _Command:
-    """One execution of the command over one document."""
+    """An execution of the command for one document."""
 
     def __init__(self, settings: Settings, asked: BindingRequest, document: ApiDocument) -> None:
         self._settings = settings
@@ -132,7 +133,7 @@ class _Command:
         self._room = MOST_PARTS
 
     def make(self) -> NewSpecs:
-        """Write all files that can be written, and return the result."""
+        """Write the files of the selected operations, and return the result."""
         bound = self._all() if self._asked.all else self._one()
         shared = self._service_files()
         while bound:
@@ -230,7 +231,7 @@ class _Command:
             raise refused_document(fault, self._document.path) from fault
 
     def _entry(self) -> Entry:
-        """Return the entry of `--operation`, else the only one."""
+        """Return the entry of `--operation`, else the only one. Raise UsageError."""
         entries, name = self._document.api.entries, self._asked.operation
         titles = [_title(entry) for entry in entries]
         if name is None:
@@ -271,7 +272,9 @@ class _Command:
         return shlex.join([*words, *(["--force"] if asked.force else [])])
 
     def _all(self) -> list[_OperationFiles]:
-        """Return every operation that can be bound; the others are skipped with their reason."""
+        """Return the files of every operation that can be bound. The others are skipped with their
+        reason.
+        """
         entries = self._document.api.entries
         if len(entries) > MOST:
             message = (
@@ -302,8 +305,9 @@ class _Command:
             yield bound
 
     def _require_room(self, operation: OpenApiOperation) -> None:
-        """Count the schemas of an operation, each with its references expanded. Raise NotBindable
-        beyond the limit."""
+        """Count the schemas of an operation, with expanded references. Raise NotBindable beyond the
+        limit.
+        """
         schemas = [parameter.schema for parameter in operation.parameters] + [
             *operation.responses.values()
         ]
@@ -316,8 +320,9 @@ class _Command:
     def _without(
         self, bound: list[_OperationFiles], problems: Sequence[Problem]
     ) -> list[_OperationFiles]:
-        """Return the operations without those that have problems. Raise UsageError for other
-        problems."""
+        """Return the operations without those that have problems. Raise UsageError for a problem of
+        another file.
+        """
         root = self._settings.project
         of_file = {
             self._settings.display_path(f"{root}/{file.path}"): each
@@ -336,7 +341,7 @@ class _Command:
         return [each for each in bound if each.capability not in blamed]
 
     def _bound(self, entry: Entry, id: str) -> _OperationFiles:
-        """Return the files of one operation. Raise NotBindable or DocumentFault."""
+        """Return the files of an operation. Raise NotBindable or DocumentFault."""
         api = self._document.api
         operation = api.operation(entry.id or entry.path, None if entry.id else entry.method)
         if lacking := lacking_credentials(operation, self._credentials):

@@ -48,7 +48,7 @@ class ApiComponents(Record):
 
 
 class SecuredPart(Record):
-    """A part of a document that may require credentials: alternatives, each by the names of schemes."""
+    """A part of a document that may require credentials: alternatives, each a set of scheme names."""
 
     security: list[Json]
 
@@ -112,7 +112,8 @@ def refused_document(fault: DocumentFault, path: str) -> ProblemsFound:
 class Credentials(NamedTuple):
     """The credentials that an API expects: a bearer token, and headers with variables.
 
-    `schemes` are the security schemes that these satisfy."""
+    `schemes` are the security schemes that they satisfy.
+    """
 
     token: str
     headers: dict[str, str]
@@ -126,10 +127,11 @@ class Credentials(NamedTuple):
 
 
 def credentials(document: ApiDocument, service_id: str) -> Credentials:
-    """Return the credentials for the security schemes of a document: one for each header, for the
-    first scheme that uses it.
+    """Return the credentials for the security schemes of a document.
 
-    The names of variables depend only on the service's id."""
+    Each header serves the first scheme that uses it. The names of variables depend only on the
+    service's id.
+    """
     prefix = re.sub(r"[^A-Z0-9]+", "_", service_id.upper())
     prefix = prefix if prefix[:1].isalpha() else f"API_{prefix}"
     token, headers, taken = "", dict[str, str](), dict[str, str]()
@@ -151,8 +153,9 @@ def credentials(document: ApiDocument, service_id: str) -> Credentials:
 
 
 def _header_of(scheme: SecurityScheme) -> tuple[str, str]:
-    """Return the header of a security scheme, and its form: `bearer`, `basic` or `key`; empty for
-    any other scheme."""
+    """Return the header of a security scheme and its form (`bearer`, `basic` or `key`); both are
+    empty for any other scheme.
+    """
     kind, http_scheme = scheme.type, scheme.scheme.lower()
     if kind == "apiKey" and scheme.json.get("in") == "header":
         return scheme.name, "key" if is_settable(scheme.name) else ""
@@ -169,7 +172,7 @@ def _used_schemes(head: ApiHead) -> list[str]:
 
 
 def lacking_credentials(operation: OpenApiOperation, given: Credentials) -> str:
-    """Return why the credentials do not satisfy an operation, empty if they do."""
+    """Return why the credentials do not satisfy an operation; empty if they do."""
     if any({scheme.name for scheme in each} <= given.schemes for each in operation.security):
         return ""
     if not operation.security:
@@ -179,7 +182,7 @@ def lacking_credentials(operation: OpenApiOperation, given: Credentials) -> str:
 
 
 def _servers(document: ApiDocument) -> str:
-    """Return a clause about the servers of a document."""
+    """Return a clause for messages about the servers of a document."""
     servers = [one_line(each.url, 80) for each in document.head.servers]
     return f"its servers are {', '.join(servers)}" if servers else "it names no server"
 
@@ -187,10 +190,11 @@ def _servers(document: ApiDocument) -> str:
 def base_url_of(
     document: ApiDocument, given: str | None, again: Callable[[str], str]
 ) -> tuple[str, bool]:
-    """Return the address of the service, and whether it is private. `again` builds the command with
-    another address.
+    """Return the address of the service, and whether it is private.
 
-    Raise UsageError if the document has no single absolute address, or one that is not public."""
+    `again` builds the command with another address. Raise UsageError if the document has no single
+    absolute address, or one that is not public.
+    """
     url = given or document.api.server
     if url is None:
         message = f"the document does not name the address of the service: {_servers(document)}"
@@ -211,7 +215,9 @@ def base_url_of(
 
 
 def document_file(document: ApiDocument, root: str, service_id: str) -> tuple[str, list[NewFile]]:
-    """Return `spec_ref`, and the copy to write; no copy if the document is in the project."""
+    """Return `spec_ref`, and the copy of the document to write; no copy if it is already in the
+    project.
+    """
     real, inside = os.path.realpath(document.path), os.path.realpath(root).rstrip(os.sep) + os.sep
     relative = real.removeprefix(inside).replace(os.sep, "/")
     if real.startswith(inside) and not relative.startswith((".", "services/")):

@@ -16,10 +16,12 @@ from cogcli.declarations.value_types import Json
 
 
 def id_words(entry: Entry) -> list[str]:
-    """Return the possible words of an operation's id, the best first: `getOrder` gives `get-order`.
+    """Return the possible last words of an operation's id, best first: `getOrder` gives
+    `get-order`.
 
-    Path and method that a framework appended to the name are left out, if the rest identifies one
-    operation."""
+    Path and method that a framework appended to the name are removed if the rest still identifies
+    one operation.
+    """
     name = entry.id or f"{entry.method} {entry.path}"
     added = re.sub(r"\W", "_", f"{entry.path}_{entry.method.lower()}")
     short = name.removesuffix(added) or name
@@ -32,10 +34,11 @@ def _id_word(text: str) -> str:
 
 
 def fit_capability(spec: OperationSpec, capability: Capability) -> OperationSpec:
-    """Return the spec for the fields of an existing capability, matched by equal names.
+    """Return the spec with the fields of an existing capability, matched by equal names.
 
     Raise NotBindable for a required parameter without an input, and a required output without a
-    value in the reply."""
+    value in the reply.
+    """
     known = {f"input.{name}" for name in capability.inputs}
     sent = {key: source for key, source in spec.request.items() if source in known}
     missing = [

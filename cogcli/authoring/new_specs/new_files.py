@@ -34,10 +34,11 @@ _OF_SURROUNDINGS: Final = frozenset(
 
 
 class NewFile(NamedTuple):
-    """A file to write, its path relative to the project.
+    """A file to write; its path is relative to the project.
 
-    `told`: whether the command lists it; an unlisted file is generated and replaces an existing
-    one. `is_spec`: whether the spec checks apply."""
+    With `told` the command lists it; an unlisted file is generated and replaces an existing one.
+    With `is_spec` the spec checks apply.
+    """
 
     path: str
     data: bytes
@@ -46,8 +47,7 @@ class NewFile(NamedTuple):
 
 
 class NewSpecs(NamedTuple):
-    """The result of a command: the displayed files, notes about them, and commands to continue
-    with."""
+    """The result of a command: the listed files, notes about them, and commands to suggest."""
 
     files: list[str]
     notes: list[str]
@@ -68,21 +68,24 @@ def project_of(settings: Settings) -> str:
 
 
 def schema_line(kind: str, path: str) -> str:
-    """Return the line with which an editor finds the schema of the spec file at a path of the
-    project."""
+    """Return the comment by which an editor finds the schema of the spec file at a path of the
+    project.
+    """
     up = "../" * path.count("/")
     return f"{SCHEMA_LINE}{up}{FOLDER}/{kind}.schema.json\n"
 
 
 def spec_file(kind: str, path: str, comment: str, value: Json) -> NewFile:
-    """Return a spec file with the line for editors and a comment above its keys."""
+    """Return a spec file with the comment for editors and another comment above its keys."""
     return NewFile(path, f"{schema_line(kind, path)}{comment}{yaml_text(value)}".encode())
 
 
 def schema_files(root: str) -> list[NewFile]:
-    """Return the missing schema files that such lines name; `write_schemas` updates them.
+    """Return the missing schema files that the comments for editors name.
 
-    Empty if a link leads them out of the project, because their owner keeps them elsewhere."""
+    `write_schemas` updates them. Empty if a link leads them out of the project, because their owner
+    keeps them elsewhere.
+    """
     if leads_out(root):
         return []
     made = [
@@ -94,10 +97,11 @@ def schema_files(root: str) -> list[NewFile]:
 def find_write_problems(
     settings: Settings, files: Sequence[NewFile], *, force: bool
 ) -> list[Problem]:
-    """Write these files into the project of `settings` and return their problems. With problems
-    they are removed again.
+    """Write the files into the project of `settings`, and return their problems.
 
-    Raise UsageError `output.exists` or EnvironmentRefusal `env.disk`."""
+    If there are problems, the files are removed again. Raise UsageError `output.exists` or
+    EnvironmentRefusal `env.disk`.
+    """
     root = project_of(settings)
     specs = (file.path for file in files if file.is_spec and file.path.endswith(".yaml"))
     paths = [os.path.join(root, path) for path in specs]
@@ -111,8 +115,9 @@ def find_write_problems(
 
 
 def refused_problem(problem: Problem) -> UsageError:
-    """Return the error for a problem that prevented files. It quotes no file, because none exists
-    any more."""
+    """Return the error for a problem that prevented the files. It quotes no file, because none is
+    left.
+    """
     return UsageError(
         "usage.value", f"nothing was written: {problem.message} ({problem.code})", hint=problem.hint
     )
@@ -124,17 +129,17 @@ def _is_problem_of_files(problem: Problem, settings: Settings) -> bool:
 
 
 class _Rollback(Exception):
-    """Raised inside `written_files` to remove the files again."""
+    """The exception that makes `written_files` remove the files."""
 
 
 @contextmanager
 def written_files(
     settings: Settings, root: str, files: Sequence[NewFile], *, force: bool
 ) -> Iterator[None]:
-    """Write the files below `root`. An exception inside removes them and restores the previous
-    content.
+    """Write the files below `root`. An exception within the block restores the previous content.
 
-    Raise UsageError `output.exists` or EnvironmentRefusal `env.disk`."""
+    Raise UsageError `output.exists` or EnvironmentRefusal `env.disk`.
+    """
     require_free(settings, root, files, force=force)
     with keep_trust(settings) as written, ExitStack() as undo:
         for file in files:
@@ -151,8 +156,9 @@ def written_files(
 
 
 def require_free(settings: Settings, root: str, files: Sequence[NewFile], *, force: bool) -> None:
-    """Raise UsageError `output.exists` for a file that would be replaced, and one that a link leads
-    elsewhere."""
+    """Raise UsageError `output.exists` for a file that would be replaced, or that a link leads
+    elsewhere.
+    """
     for file in files:
         path = os.path.join(root, file.path)
         shown = visible(settings.display_path(path))
@@ -178,7 +184,7 @@ def _content(path: str) -> bytes | None:
 
 
 def _make_folders(folder: str, undo: ExitStack) -> None:
-    """Make a directory and those above it. `undo` gets the removal of the new ones."""
+    """Make a directory and its parents, and register the removal of the new ones in `undo`."""
     if not os.path.isdir(folder):
         _make_folders(os.path.dirname(folder), undo)
         os.mkdir(folder)

@@ -34,12 +34,13 @@ _REPEATABLE: Final = (*_SAFE, "PUT", "DELETE")
 
 
 class NotBindable(Exception):
-    """An operation that no binding can express; the message is the reason."""
+    """The error for an operation that no binding can express. The message is the reason."""
 
 
 class OperationSpec(NamedTuple):
     """The declarations of capability and binding for an operation. `notes` lists omissions and
-    renamings."""
+    renamed fields.
+    """
 
     inputs: dict[str, Json]
     outputs: dict[str, Json]
@@ -68,14 +69,14 @@ def operation_spec(operation: OpenApiOperation, words: OperationWords) -> Operat
 
 
 class PropertyMarks(Record):
-    """The marks of a property for which it may be left out of a request."""
+    """The marks of a property that allow omitting it from a request."""
 
     readOnly: bool
     deprecated: bool
 
 
 def _refusal(parameter: Parameter) -> str:
-    """Return the reason why a parameter is left out; empty without one."""
+    """Return why a parameter is left out; empty if it is not."""
     if parameter.place == "header" and not is_settable(parameter.name):
         return "such a header cannot be set"
     return parameter.refused or ("it is deprecated" if parameter.deprecated else "")
@@ -91,7 +92,7 @@ class _OperationSpecBuilder:
         self.notes: list[str] = []
 
     def take(self, operation: OpenApiOperation) -> None:
-        """Make the inputs."""
+        """Add the inputs of an operation."""
         for parameter in operation.parameters:
             key = f"{parameter.place}.{parameter.name}"
             refused = _refusal(parameter)
@@ -136,7 +137,7 @@ class _OperationSpecBuilder:
         self.inputs[field] = field_of(schema, self._words.texts.get(key, ""), required=required)
 
     def give(self, operation: OpenApiOperation) -> str:
-        """Make the outputs, and return the response mode of the binding, empty for JSON."""
+        """Add the outputs, and return the response mode of the binding; empty for JSON."""
         replies = {status: operation.responses[status] for status in good_statuses(operation)}
         schemas = [schema for schema in replies.values() if schema is not None]
         types = [kind for status in replies for kind in self._words.replies.get(status, ())]
@@ -152,7 +153,7 @@ class _OperationSpecBuilder:
         return ""
 
     def _reply(self, schema: object) -> None:
-        """Make one output for each property of the reply, or one output for the whole reply."""
+        """Add an output for each property of the reply, or one output for the whole reply."""
         inside = members(schema)
         usable = [
             name for name in inside.properties if _is_writable(name) and _SEGMENT.fullmatch(name)
@@ -192,7 +193,7 @@ class _OperationSpecBuilder:
 
 
 def field_name(text: str) -> str:
-    """Return the text as a valid field name, unchanged if it is one."""
+    """Return the text as a valid field name; a valid one is unchanged."""
     if FIELD_NAME.fullmatch(text) and not is_ignored(text):
         return text
     name = re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_")[:60] or "value"
@@ -204,7 +205,7 @@ def _is_writable(name: str) -> bool:
 
 
 def _is_flat(inside: Members, schema: object) -> bool:
-    """Whether a schema describes an object by its properties alone."""
+    """Whether a schema describes an object only by its properties."""
     is_object = types_of(schema) in (
         {"object"},
         frozenset(TYPES),
@@ -213,7 +214,7 @@ def _is_flat(inside: Members, schema: object) -> bool:
 
 
 def example_inputs(request: Json, words: OperationWords) -> Json:
-    """Return the document's own examples, by the input that a request sends there as a whole value."""
+    """Return the examples in the document, by the input whose whole value the request sends there."""
     whole = words.examples.get("body")
     found = {}
     for key, source in request.items():

@@ -21,10 +21,11 @@ _MOST_PARTS: Final = 200
 
 
 class OperationWords(NamedTuple):
-    """Texts by their subject: `path.id`, `body.name`, `response.text`; examples by the same names,
-    `body` for a whole one.
+    """The texts about an operation by subject (`path.id`, `body.name`, `response.text`), and
+    examples by the same names.
 
-    `replies` has the media types of each declared status."""
+    The example `body` is for the whole body. `replies` has the media types of each declared status.
+    """
 
     summary: str
     texts: dict[str, str]
@@ -139,7 +140,9 @@ class _Reader:
         )
 
     def _read(self, cls: type[_Words], value: object) -> _Words:
-        """The record of a value, or of the target of its reference; an empty one for anything else."""
+        """Return the record of a value or of the target of its reference; an empty record for
+        anything else.
+        """
         with suppress(DocumentFault):
             return read_record(cls, resolve(self._document, value, ())[0])
         return read_record(cls, {})

@@ -1,5 +1,6 @@
-"""`new scenario BINDING`: one call of a binding with the answer of its mock server
-(docs/reference/protocols.md#scenarios)."""
+"""`new scenario BINDING`: a call of a binding with the response of its mock server
+(docs/reference/protocols.md#scenarios).
+"""
 
 from __future__ import annotations
 
@@ -50,8 +51,9 @@ def new_scenario(settings: Settings, binding_id: str, *, force: bool) -> NewSpec
     """Write a scenario of a binding.
 
     The inputs are examples of the document, else generated from the capability. The outputs are
-    those of the mock server's answer. Raise UsageError for an unknown binding, a binding without a
-    mock server, and a call that fails."""
+    those of the mock server's response. Raise UsageError for an unknown binding, a binding without
+    a mock server, and a call that fails.
+    """
     root, catalog = project_of(settings), open_registry(settings).everything()
     binding = catalog.bindings.get(binding_id)
     if binding is None:
@@ -93,8 +95,9 @@ def new_scenario(settings: Settings, binding_id: str, *, force: bool) -> NewSpec
 
 
 def _with_outputs(settings: Settings, scenario: Scenario, protocol: str) -> Scenario:
-    """Return the scenario with the outputs of its call, compared exactly if a second call returns
-    the same."""
+    """Return the scenario with the outputs of its call. They are compared exactly if a second call
+    returns the same.
+    """
     first = _verified(settings, scenario, protocol)
     outputs = first.outputs
     if first.status != PASSED or outputs is None:
@@ -135,8 +138,9 @@ def _content(scenario: Scenario) -> bytes:
 
 
 def _inputs(capability: Capability, binding: Binding, service: Service) -> Json:
-    """Return examples of the service's document, or of the capability, and a value for each other
-    required input."""
+    """Return examples from the service's document or the capability, and a generated value for each
+    other required input.
+    """
     examples = map(object_of, list_of(capability.metadata.get("examples")))
     declared: Json = next((each["inputs"] for each in examples if "inputs" in each), {})
     found = {**_examples(binding, service), **object_of(declared)}
@@ -173,8 +177,9 @@ def _examples(binding: Binding, service: Service) -> Json:
 
 
 def _mock(capability: Capability, binding: Binding, service: Service) -> MockServer | None:
-    """Return the mock server: by the service's document, else with one reply that has a value for
-    each output."""
+    """Return the mock server that follows the service's document, else one with a single reply that
+    has a value for each output.
+    """
     if PROTOCOLS[service.kind].document is None:
         return None
     if service.settings.get("spec_ref"):

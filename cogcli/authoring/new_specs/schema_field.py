@@ -54,7 +54,7 @@ def _kind_of(types: frozenset[str]) -> str:
 
 
 def _inlined(schema: object) -> object:
-    """Return the target of a schema that is only a reference."""
+    """Return the target of a schema that only refers to another one; any other schema unchanged."""
     for _ in range(_MOST_REFERENCES):
         if not isinstance(schema, dict) or schema.keys() - _ANNOTATIONS != {"$ref", "$defs"}:
             break
@@ -64,7 +64,7 @@ def _inlined(schema: object) -> object:
 
 
 def _constraints(schema: object) -> Json:
-    """Return the assertions of a schema besides the type, without annotations."""
+    """Return the assertions of a schema except its type and annotations."""
     if not isinstance(schema, dict):
         return {} if schema else {"not": {}}
 
@@ -80,7 +80,9 @@ def _constraints(schema: object) -> Json:
 
 
 def _used_definitions(part: object, definitions: Json) -> Json:
-    """Return the definitions that a schema refers to, directly or not, in the original order."""
+    """Return the definitions that a schema refers to, directly or indirectly, in their original
+    order.
+    """
     found, pending = set[str](), [part]
     while pending:
         value = pending.pop()

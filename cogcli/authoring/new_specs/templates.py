@@ -90,11 +90,12 @@ _IGNORED: Final = ".cogcli/\n"
 
 
 def new_project(settings: Settings, name: str, *, start: str, force: bool) -> NewSpecs:
-    """Make a project in a new directory, or in an existing one, whose files stay unchanged.
+    """Create a project in a new directory, or in an existing one without changing its files.
 
     `start` is the directory to which `name` is relative, by default the working directory. A new or
-    empty directory is trusted as a folder: all that is put into it belongs to its owner. Raise
-    UsageError or EnvironmentRefusal `env.disk`."""
+    empty directory is trusted as a folder, because everything in it will come from its owner. Raise
+    UsageError or EnvironmentRefusal `env.disk`.
+    """
     if not is_plain_name(name):
         raise UsageError(
             "usage.value",
@@ -140,9 +141,10 @@ def new_project(settings: Settings, name: str, *, start: str, force: bool) -> Ne
 def new_skill(
     settings: Settings, id: str | None, *, like: str | None, channel: str, force: bool
 ) -> NewSpecs:
-    """Make a skill: a runnable example, or a copy of another skill with a new id.
+    """Create a skill: a runnable example, or a copy of another skill with a new id.
 
-    Raise UsageError or EnvironmentRefusal `project.none`, `env.disk`."""
+    Raise UsageError or EnvironmentRefusal `project.none`, `env.disk`.
+    """
     root = project_of(settings)
     if id is None and like is None:
         raise UsageError(
@@ -171,14 +173,15 @@ def new_skill(
 
 
 def _own_id(like: str) -> str:
-    """Return an id for a copy that replaces no skill."""
+    """Return the default id of a copy: `DOMAIN.my-SLUG` for a skill `DOMAIN.SLUG`."""
     domain, _, slug = like.partition(".")
     return f"{domain}.my-{slug}"
 
 
 def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
-    """Return a copy of a skill's file with another id and all comments. Raise SkillNotFoundError or
-    UsageError."""
+    """Return a copy of a skill's file with another id and all its comments. Raise
+    SkillNotFoundError or UsageError.
+    """
     registry, target = (
         open_registry(settings),
         os.path.realpath(os.path.join(project_of(settings), path)),
@@ -205,7 +208,7 @@ def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
 
 
 def new_capability(settings: Settings, id: str, *, force: bool) -> NewSpecs:
-    """Make a capability. Raise the errors of `new_skill`."""
+    """Create a capability. Raise the errors of `new_skill`."""
     project_of(settings)
     _require(is_capability_id(id), id, "a capability", "orders.item.read")
     known = open_registry(settings).everything().capability(id)
@@ -220,7 +223,7 @@ def new_capability(settings: Settings, id: str, *, force: bool) -> NewSpecs:
 
 
 def new_pack(settings: Settings, id: str, *, force: bool) -> NewSpecs:
-    """Make a pack, version 1.0.0. Raise the errors of `new_skill`."""
+    """Create version 1.0.0 of a pack. Raise the errors of `new_skill`."""
     project_of(settings)
     _require(PLAIN_ID.fullmatch(id) is not None, id, "a pack", "support-desk")
     path = f"packs/{id}/1.0.0.yaml"
@@ -231,7 +234,7 @@ def new_pack(settings: Settings, id: str, *, force: bool) -> NewSpecs:
 
 
 def require_channel(channel: str) -> None:
-    """Raise UsageError for a text that is not a channel."""
+    """Raise UsageError for a text that is not a valid channel."""
     if not CHANNEL.fullmatch(channel):
         message = f"`--channel`: `{visible(channel[:80])}` is not a channel"
         raise UsageError(
@@ -246,7 +249,7 @@ def _require(fits: bool, id: str, what: str, example: str) -> None:
 
 
 def _from_template(kind: str, path: str, template: str, id: str) -> NewFile:
-    """Return a spec file made from a template, with the line for editors."""
+    """Return a spec file made from a template, with the comment for editors."""
     return NewFile(path, f"{schema_line(kind, path)}{template.format(id=id)}".encode())
 
 

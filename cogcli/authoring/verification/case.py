@@ -31,7 +31,7 @@ _MOST_ANSWERS: Final = 100
 
 
 class Answers(NamedTuple):
-    """Stand-ins for the calls of a case. A call without a stand-in is real."""
+    """The replacements for the calls of a case. A call without a replacement is made for real."""
 
     servers: Sequence[Loopback] = ()
     """They listen before the target is opened, which contains their addresses."""
@@ -50,8 +50,9 @@ class CaseTarget(NamedTuple):
     """The object under test: the environment of the run, and the function that prepares the run
     with the inputs.
 
-    `prepare` raises CogcliError for a run that is refused before it begins; that is an ordinary
-    outcome."""
+    `prepare` raises CogcliError for a run that is refused before it begins, which is an ordinary
+    outcome.
+    """
 
     environment: RunEnvironment
     prepare: Callable[[Inputs], PreparedRun]
@@ -60,10 +61,11 @@ class CaseTarget(NamedTuple):
 
 
 class ObservedAttempt:
-    """One attempt of a call.
+    """An attempt of a call.
 
-    `seconds` is its time limit. `record` has the sent and received data, unmasked, None before the
-    attempt ended."""
+    `seconds` is its time limit. `record` has the sent and received data, unmasked; it is None
+    before the attempt ends.
+    """
 
     __slots__ = ("attempt", "record", "seconds")
 
@@ -74,7 +76,7 @@ class ObservedAttempt:
 
 
 class Failure(NamedTuple):
-    """The reason why a run did not end well; all members are empty if it did."""
+    """The reason why a run did not end well. All members are empty for a run that did."""
 
     code: str = ""
     message: str = ""
@@ -85,8 +87,10 @@ class Failure(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of a case. `refusal` is the reason if a run did not begin (then `result` is None)
-    or was not resumed."""
+    """The outcome of a case.
+
+    `refusal` is the reason if a run did not begin (then `result` is None) or was not resumed.
+    """
 
     prepared: PreparedRun | None
     result: RunResult | None
@@ -99,19 +103,19 @@ class Outcome(NamedTuple):
 
     @property
     def status(self) -> str:
-        """Return the status of the run, `refused` if it did not begin."""
+        """The status of the run; `refused` if it did not begin."""
         return self.result.status if self.result else "refused"
 
     @property
     def exit_code(self) -> int:
-        """Return the exit code of `run`."""
+        """The exit code of `run`."""
         if self.refusal is not None:
             return self.refusal.exit_code
         return self.result.exit_code if self.result else 0
 
     @property
     def failure(self) -> Failure:
-        """Return why the run did not end well, as in the envelope of `run`."""
+        """Why the run did not end well, as in the envelope of `run`."""
         if (refusal := self.refusal) is not None:
             place = f"{refusal.file}:{refusal.line}: " if refusal.file else ""
             return Failure(refusal.code, f"{place}{refusal.message}", refusal.hint)
@@ -122,7 +126,7 @@ class Outcome(NamedTuple):
 
     @property
     def error(self) -> CogcliError | None:
-        """Return the exception behind `failure`; for a failed step its cause."""
+        """The exception behind `failure`; for a failed step its cause."""
         if self.refusal is not None or self.result is None:
             return self.refusal
         error = self.result.finished.outcome.error
@@ -133,17 +137,17 @@ class Outcome(NamedTuple):
 
     @property
     def outputs(self) -> Json:
-        """Return the outputs of the run; empty if it has none."""
+        """The outputs of the run; empty if it has none."""
         return (self.result and self.result.outputs) or {}
 
     @property
     def state(self) -> ExecutionState | None:
-        """Return the last state of the run; None if it did not begin."""
+        """The last state of the run; None if it did not begin."""
         return self.result.finished.state if self.result else None
 
     @property
     def steps(self) -> dict[str, str]:
-        """Return the status of each step by its path, nested runs included."""
+        """The status of each step by its path, including nested runs."""
         runs = self.history.runs.values()
         return {path: step.status for run in runs for path, step in run.steps.items()}
 
@@ -155,16 +159,16 @@ class Outcome(NamedTuple):
 
     @property
     def directory(self) -> str:
-        """Return the directory of the episode; empty if the run did not begin."""
+        """The directory of the episode; empty if the run did not begin."""
         return self.result.directory if self.result else ""
 
     @property
     def seconds_given(self) -> list[float]:
-        """Return the time limit of each attempt, in seconds."""
+        """The time limit of each attempt, in seconds."""
         return [one.seconds for one in self.attempts]
 
     def files_with(self, text: str) -> list[str]:
-        """Return the files below the runs directory that hold a text."""
+        """Return the files below the runs directory that contain a text."""
         files = (path for path in Path(self.runs_dir).rglob("*") if path.is_file())
         return [str(path) for path in files if text.encode() in path.read_bytes()]
 
@@ -174,8 +178,9 @@ Expectation = Callable[[Outcome], Iterable[Check]]
 
 
 def expect_no_fault(find_faults: Callable[[Outcome], Iterable[str]], name: str = "") -> Expectation:
-    """Return an expectation of one check that succeeds without a fault. Only the first fault is
-    computed."""
+    """Return an expectation of one check, which succeeds if there is no fault. Only the first fault
+    is computed.
+    """
 
     def expected(outcome: Outcome) -> list[Check]:
         fault = next(iter(find_faults(outcome)), "")
@@ -185,7 +190,10 @@ def expect_no_fault(find_faults: Callable[[Outcome], Iterable[str]], name: str =
 
 
 class Case(NamedTuple):
-    """One case. `target` is called once the servers of `answers` listen; it may raise NotRunnable."""
+    """A target with inputs, answers and expectations.
+
+    `target` is called once the servers of `answers` listen; it may raise NotRunnable.
+    """
 
     target: Callable[[], CaseTarget]
     inputs: Inputs
@@ -209,7 +217,9 @@ def judge(expectation: Iterable[Expectation], outcome: Outcome) -> list[Check]:
 
 
 class _Observer:
-    """Records each attempt before it is passed on. It is called from several threads."""
+    """A handler that records each attempt before it passes it on. It is called from several
+    threads.
+    """
 
     def __init__(self, intercept: Intercept | None) -> None:
         self.attempts: list[ObservedAttempt] = []

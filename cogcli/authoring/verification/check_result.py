@@ -1,5 +1,6 @@
-"""The results of verification: checks with reasons, and the place in a reply to which a failed
-check refers."""
+"""The results of verification: checks with reasons, and the location in a reply that a failed check
+refers to.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class CheckResult(NamedTuple):
     """The result of one case, or of several related ones.
 
     `reason` is empty if it passed. `code` is the code of the reason; for a scenario it is that of
-    its failed call."""
+    its failed call.
+    """
 
     id: str
     status: str
@@ -43,7 +45,7 @@ class CheckResult(NamedTuple):
 
     @property
     def frame(self) -> Frame | None:
-        """Return the place of the first failed check that has one."""
+        """The location of the first failed check that has one; None without one."""
         return next(
             (check.frame for check in self.checks if check.frame and not check.passed), None
         )
@@ -56,7 +58,7 @@ class CheckResult(NamedTuple):
 
 
 def conclude(base: CheckResult, checks: Sequence[Check]) -> CheckResult:
-    """Return the result with these checks. The first failed one provides reason and code."""
+    """Return the result with these checks. The first failed one determines reason and code."""
     failed = next((check for check in checks if not check.passed), None)
     if failed is None:
         return base._replace(status=PASSED, checks=tuple(checks), reason="", code="")
@@ -66,8 +68,9 @@ def conclude(base: CheckResult, checks: Sequence[Check]) -> CheckResult:
 
 
 def run_check(base: CheckResult, check: Callable[[], CheckResult]) -> CheckResult:
-    """Return the result of a check, with its milliseconds. An obstacle to the check becomes a
-    result, too."""
+    """Return the result of a check with its milliseconds. If the check cannot run, the result
+    contains the reason.
+    """
     begun = time.monotonic()
     try:
         result = check()
@@ -85,7 +88,7 @@ def run_check(base: CheckResult, check: Callable[[], CheckResult]) -> CheckResul
 
 
 class CheckResults(NamedTuple):
-    """The results in order, and the seconds of all."""
+    """The results in order, and the total seconds."""
 
     results: tuple[CheckResult, ...]
     seconds: float
@@ -111,7 +114,7 @@ def verify_all(
 
 
 def join_differences(differences: list[OutputDifference], match: str) -> str:
-    """Return differences in one line: `- "errors": []   + "errors": null`."""
+    """Return differences as one line: `- "errors": []   + "errors": null`."""
     parts = []
     for path, expected, found in differences[:3]:
         if match == "shape" and expected is not ABSENT and found is not ABSENT:

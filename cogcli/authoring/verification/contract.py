@@ -1,5 +1,6 @@
-"""The contract of a capability as calls: its examples, and inputs that must be refused before anything is called
-(docs/reference/capability.md#examples)."""
+"""The contract of a capability as calls: its examples, and inputs that must be refused before any
+call is made (docs/reference/capability.md#examples).
+"""
 
 from __future__ import annotations
 
@@ -25,10 +26,11 @@ _OTHERS: Final[tuple[object, ...]] = (7, "seven", ["seven"], {"seven": 7}, True)
 
 
 class ContractCall(NamedTuple):
-    """One call of a capability.
+    """A call of a capability.
 
     `kind` is the reason for the call, `name` its text for readers. `example` is None if the call
-    must be refused."""
+    must be refused.
+    """
 
     kind: str
     name: str
@@ -39,7 +41,7 @@ class ContractCall(NamedTuple):
 def example_calls(
     capability: Capability, path_of: Callable[[Example, str], str]
 ) -> list[ContractCall]:
-    """Return a call for each executable example, with its paths filled in."""
+    """Return a call for each executable example, with real paths for its files."""
 
     def filled(example: Example) -> Example:
         def path(name: str) -> str:
@@ -54,8 +56,9 @@ def example_calls(
 
 
 def write_files(folder: str, files: Mapping[str, object]) -> None:
-    """Write the files of an example below a folder. `validate` reports malformed ones, which are
-    left out."""
+    """Write the files of an example below a folder, except malformed ones, which `validate`
+    reports.
+    """
     for name, content in files.items():
         data = content_of(content)
         if data is not None and is_inside(name):
@@ -65,8 +68,10 @@ def write_files(folder: str, files: Mapping[str, object]) -> None:
 
 
 def refused_calls(capability: Capability, given: Mapping[str, object]) -> Iterator[ContractCall]:
-    """Yield a call without each required input, and one with each input of a wrong type; other
-    inputs are `given`."""
+    """Yield a call without each required input, and one with each input of a wrong type.
+
+    The other inputs are `given`.
+    """
     for name, field in capability.inputs.items():
         if field.needs_value:
             rest = {key: value for key, value in given.items() if key != name}
@@ -84,17 +89,18 @@ def minimal_inputs(capability: Capability) -> Json:
 
 
 def wrong_value(field: FieldSpec) -> object:
-    """Return a value that a field does not take; None if it takes any."""
+    """Return a value that a field does not accept; None if it accepts any value."""
     return next((value for value in _OTHERS if fit_values({"it": field}, {"it": value})[1]), None)
 
 
 def expect_call(
     call: ContractCall, name: str, step_id: str, variables: Mapping[str, str], *, exact: bool
 ) -> Expectation:
-    """Return one check of this name: a step of the root run keeps the contract.
+    """Return one check, named `name`: a step of the root run keeps the contract.
 
-    `variables` names the variable of each output. `exact`: whether the values of the example count,
-    else only their kinds."""
+    `variables` maps each output to its variable. With `exact` the values of the example are
+    compared, else only their kinds.
+    """
 
     def find_faults(outcome: Outcome) -> list[str]:
         step = find_step(outcome, step_id)
@@ -108,13 +114,13 @@ def expect_call(
 
 
 def find_step(outcome: Outcome, step_id: str) -> StepHistory:
-    """Return a step of the root run, in its last state."""
+    """Return the last state of a step of the root run."""
     root = outcome.history.root
     return root.steps[step_id] if root else StepHistory(step_id, step_id)
 
 
 def find_refusal_faults(step: StepHistory) -> list[str]:
-    """Return why a call was not refused for its inputs before anything was called."""
+    """Return why a call was not refused for its inputs before any call was made."""
     if step.attempts:
         return ["not refused: it was called"]
     if step.error and step.error.code == REFUSED:
@@ -123,7 +129,7 @@ def find_refusal_faults(step: StepHistory) -> list[str]:
 
 
 def _ending_text(step: StepHistory) -> str:
-    """Return the error of a step, else its status."""
+    """Return the error of a step; without an error its status."""
     if step.error is None:
         return step.status
     return f"{step.error.code}: {step.error.message or step.reason}"

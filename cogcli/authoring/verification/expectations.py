@@ -39,8 +39,10 @@ def expect_outputs(name: str, wanted: Json, match: str) -> Expectation:
 
 
 def skill_expectation(case: SkillCase, aliases: Mapping[str, str]) -> Iterator[Expectation]:
-    """Yield the expectations of a test case, in the order of the reference. `aliases` maps other
-    names to capabilities."""
+    """Yield the expectations of a test case, in the order of the reference.
+
+    `aliases` maps aliases to capabilities.
+    """
     expect = case.expect
     yield _expect(
         case,
@@ -63,8 +65,9 @@ def skill_expectation(case: SkillCase, aliases: Mapping[str, str]) -> Iterator[E
 
 
 def changed_outputs(case: SkillCase, outcome: Outcome) -> Json:
-    """Return the actual values of expected outputs that differ. Outputs that the run does not have
-    are left out."""
+    """Return the actual values of expected outputs that differ, without outputs that the run does
+    not have.
+    """
     return {
         name: outcome.outputs[name]
         for name, value in case.expect.outputs.items()
@@ -75,8 +78,9 @@ def changed_outputs(case: SkillCase, outcome: Outcome) -> Json:
 def _expect(
     case: SkillCase, name: str, find_fault: Callable[[Outcome], str], *place: str | int
 ) -> Expectation:
-    """Return an expectation at a place below `expect`. `find_fault` returns an empty text if it
-    holds."""
+    """Return an expectation at a path below `expect`. `find_fault` returns an empty text if the
+    expectation holds.
+    """
 
     def expected(outcome: Outcome) -> list[Check]:
         fault = find_fault(outcome)
@@ -94,7 +98,7 @@ def _expect_equal(
 
 
 def _inequality(key: str, wanted: object, found: object) -> str:
-    """Return why two values are not equal, masked under a secret name."""
+    """Return why two values are not equal, masked if the key names a secret."""
     if equal(wanted, found):
         return ""
     one, other = (short(Redactor().mask({key: value})[key]) for value in (wanted, found))
@@ -153,7 +157,7 @@ def _expect_calls(case: SkillCase, name: str, capability: str, count: int) -> Ex
 
 
 def _state_fault(check: StateCheck, state: ExecutionState) -> str:
-    """Return why a check fails; empty if it passes."""
+    """Return why a check of the state fails; empty if it passes."""
     reference = parse(check.path)
     found = look_up_through_lists(state, reference) if reference else MISSING
     if found is MISSING:
@@ -170,7 +174,7 @@ def _shown(path: str, value: object) -> str:
 
 
 def _text_at(value: str, state: ExecutionState) -> str:
-    """Return the text of a reference, with the texts of a list joined; any other text stays itself."""
+    """Return the text at a reference, with the texts of a list joined; any other text unchanged."""
     reference: Reference | None = parse(value)
     found = look_up_through_lists(state, reference) if reference else value
     return "\n".join(map(str, found)) if isinstance(found, list) else str(found)

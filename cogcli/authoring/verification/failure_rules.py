@@ -62,8 +62,9 @@ def _status(status: int, headers: Mapping[str, str] | None = None) -> Responder:
 
 
 class FailureRule(NamedTuple):
-    """The cause of a code: a call and the answers to it. The server's answer always contains the
-    canary."""
+    """The cause of a code: a call and the answers to it. The server's reply always contains the
+    canary.
+    """
 
     code: str
     rule: str
@@ -81,7 +82,7 @@ class FailureRule(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Return the code. Rows with the same code add the name of their cause."""
+        """The code, with the name of the cause if other rows have the same code."""
         return f"{self.code} {self.rule}".rstrip()
 
     def answers(self, *, second: bool) -> RuleAnswers:
@@ -140,14 +141,18 @@ def _faults(row: FailureRule, failure: FailureRow, outcome: Outcome) -> Iterator
 
 
 def _retry_faults(row: FailureRule, failure: FailureRow, outcome: Outcome) -> Iterator[str]:
-    """Faults of a run whose step retries. Before the first attempt there is no retry."""
+    """Yield the faults of a run whose step retries. A failure before the first attempt is not
+    retried.
+    """
     yield from error_faults(outcome, (row.code,))
     wanted = failure.retryable and bool(outcome.attempts)
     yield from mismatch("repeated by the step's retry", outcome.was_retried, wanted)
 
 
 def _fallback_faults(failure: FailureRow, outcome: Outcome) -> Iterator[str]:
-    """Faults of a run with a fallback binding. Before the first attempt there is no fallback."""
+    """Yield the faults of a run with a fallback binding. A failure before the first attempt has no
+    fallback.
+    """
     tried = {one.attempt.member.binding_id for one in outcome.attempts}
     wanted = failure.falls_back and "first" in tried
     yield from mismatch("another binding was tried", "second" in tried, wanted)
@@ -167,16 +172,16 @@ def _reply_with(media_type: str, body: bytes) -> Responder:
 
 
 def _raw(data: bytes) -> Responder:
-    """A server that sends these bytes, then closes the connection."""
+    """Return a server function that sends these bytes and closes the connection."""
     return lambda seen: ServerReply(raw=data)
 
 
 class _PlainServer(Loopback):
-    """A server at an `https` address that does not use TLS."""
+    """A server with an `https` address that does not use TLS."""
 
     @property
     def url(self) -> str:
-        """`https://host:port`."""
+        """The address: `https://host:port`."""
         return super().url.replace("http:", "https:")
 
 
@@ -185,7 +190,7 @@ def _slow(seen: ReceivedRequest) -> ServerReply:
 
 
 def _rpc(code: int, status: int = 200) -> Responder:
-    """Return a server function that answers with a JSON-RPC error."""
+    """Return a server function that replies with a JSON-RPC error."""
 
     def answering(seen: ReceivedRequest) -> ServerReply:
         error = {"code": code, "message": f"no, {CANARY}"}
@@ -196,13 +201,13 @@ def _rpc(code: int, status: int = 200) -> Responder:
 
 
 def _allows(allowed: object) -> Responder:
-    """Return a server function of a gate with this answer."""
+    """Return a server function of a gate that gives this answer."""
     return lambda seen: json_reply({"allowed": allowed})
 
 
 @contextmanager
 def _without_keyring() -> Iterator[None]:
-    """Block the import of keyring, as on a machine without that extra."""
+    """Block the import of keyring within the block, as on a machine without that extra."""
     before = sys.modules.get("keyring")
     sys.modules["keyring"] = None  # type: ignore[assignment]
     try:
@@ -228,7 +233,7 @@ def odd(text): return {"r": object()}
 
 
 def _shipped(module: str = "cogcli.official.text", operation: str = "normalize") -> RuleCall:
-    """Return a call of a shipped function with this name."""
+    """Return a call of this shipped function."""
     return _call(
         url="",
         protocol="pythoncall",
@@ -242,7 +247,8 @@ def _shipped(module: str = "cogcli.official.text", operation: str = "normalize")
 def _function(name: str, isolation: str) -> RuleCall:
     """Return a call of a function in a module outside the package.
 
-    The module has a unique name, because this process may have loaded one of an earlier row."""
+    The module name is unique, because this process may have loaded the module of an earlier row.
+    """
     module = f"functions_of_{UNIQUE}"
     return _shipped(operation=name)._replace(
         service={"module": module, "isolation": isolation}, files={f"{module}.py": _FUNCTIONS}
@@ -274,7 +280,7 @@ def _writing_to(target: str, **config: object) -> RuleCall:
 
 
 def _policy(verdict: str) -> Callable[[], CallPolicy]:
-    """Return a policy with this verdict on every call."""
+    """Return a function that makes a policy with this verdict on every call."""
     rule = {"rule_id": "always", "mode": "enforce", "if": True, "then": {"verdict": verdict}}
     pack = Pack.of(
         {

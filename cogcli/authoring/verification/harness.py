@@ -1,10 +1,9 @@
 """The rules of invokers as cases.
 
-Each runs one call, or one small skill, through the whole engine, with its episode in a temporary
-directory.
-
-Selection, templates, invokers, retries, fallbacks and journal are those of a real run. Nothing of
-the user's project, environment or registry is used."""
+Each case runs one call, or one small skill, through the whole engine, with its episode in a
+temporary directory. Selection, templates, invokers, retries, fallbacks and journal are those of a
+real run. Nothing of the user's project, environment or registry is used.
+"""
 
 from __future__ import annotations
 
@@ -61,14 +60,14 @@ from cogcli.specs.selection import SelectionOptions
 
 
 class SelfCheck(NamedTuple):
-    """A rule as a short text, and the cases that prove it, run in order."""
+    """A rule as a short text, and the cases that prove it, in the order in which they run."""
 
     text: str
     cases: Callable[[Bench], Iterable[Case]]
 
 
 class RuleAnswers(NamedTuple):
-    """The servers and decisions that answer a call. None means that there is none."""
+    """The servers and decisions that answer a call. A member that is None does not exist."""
 
     server: Loopback | None = None
     """The server of the service itself."""
@@ -88,7 +87,7 @@ class RuleAnswers(NamedTuple):
 
 
 class Bench:
-    """The workspace of one rule: a temporary directory, removed at the end."""
+    """The workspace of a rule: a temporary directory that is removed at the end."""
 
     def __init__(self) -> None:
         self._scratch = scratch_folder("bench")
@@ -104,7 +103,7 @@ class Bench:
         self._scratch.__exit__(*error)
 
     def environment(self, environ: Mapping[str, str]) -> RunEnvironment:
-        """Return the environment of a run that writes only into the directory."""
+        """Return the environment of a run that writes only into the workspace."""
         return RunEnvironment(
             runs_dir=os.path.join(self.directory, "episodes"),
             state_dir=os.path.join(self.directory, "state"),
@@ -116,7 +115,7 @@ class Bench:
         )
 
     def write(self, files: Mapping[str, str]) -> None:
-        """Write files below the directory."""
+        """Write files into the workspace."""
         for name, text in files.items():
             path = os.path.join(self.directory, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -131,7 +130,7 @@ def call_case(
     expectation: Sequence[Expectation],
     path: str = "",
 ) -> Case:
-    """Return the case of one call of a service; `path` is added to the address of its server."""
+    """Return the case of one call of a service. `path` is added to the address of its server."""
 
     def target() -> CaseTarget:
         placed = _fill_placeholders(call, bench, _url(answers.elsewhere))
@@ -163,7 +162,7 @@ def _url(server: Loopback | None) -> str:
 
 
 def _fill_placeholders(call: RuleCall, bench: Bench, elsewhere: str) -> RuleCall:
-    """Return the call with its placeholders filled in. Raise NotRunnable if its extra is missing."""
+    """Return the call with its placeholders replaced. Raise NotRunnable if its extra is missing."""
     if call.extra and missing_module(call.extra):
         reason = f"the SDK is not installed: pip install 'cogcli[{call.extra}]'"
         raise NotRunnable(reason, skipped=True)
@@ -226,7 +225,7 @@ def check_rule(id: str, rule: SelfCheck, bench: Bench) -> CheckResult:
 
 
 def mismatch(what: str, found: object, wanted: object) -> Iterator[str]:
-    """Yield a fault, unless the two are equal."""
+    """Yield a fault unless the two values are equal."""
     if found != wanted:
         yield f"{what}: found {_short(found)}, expected {_short(wanted)}"
 
@@ -234,7 +233,7 @@ def mismatch(what: str, found: object, wanted: object) -> Iterator[str]:
 def error_faults(
     outcome: Outcome, codes: Sequence[str], *, left: bool | None = None
 ) -> Iterator[str]:
-    """Yield the faults of a run that must begin, and end with one of these codes."""
+    """Yield the faults of a run that must begin and then end with one of these codes."""
     error, wanted = outcome.error, " or ".join(codes)
     if outcome.result is None or error is None:
         found = f"refused: {error}" if error else f"no error, outputs {_short(outcome.outputs)}"

@@ -1,4 +1,4 @@
-"""A web server in this process, on loopback, that answers by a function and records its requests."""
+"""A web server in this process, on loopback, that replies by a function and records its requests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _IDLE: Final = 30.0
 
 
 class Loopback:
-    """The server, which listens only inside `with`. If `answering` raises, the reply is 500 and
-    `faults` gets a message."""
+    """The server, which listens only within its `with` block.
+
+    If `answering` raises, the reply is 500 and `faults` gets a message.
+    """
 
     def __init__(self, answering: Responder, *, host: str = LOOPBACK[0], port: int = 0) -> None:
         self.exchanges: list[tuple[ReceivedRequest, ServerReply]] = []
@@ -33,12 +35,12 @@ class Loopback:
 
     @property
     def seen(self) -> list[ReceivedRequest]:
-        """Return the requests so far."""
+        """The requests received so far."""
         return [seen for seen, _ in self.exchanges]
 
     @property
     def url(self) -> str:
-        """Return `http://host:port`, without a final slash."""
+        """The address: `http://host:port`, without a final slash."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._server.server_address[1]}"
 
@@ -68,17 +70,17 @@ class Loopback:
         return reply
 
     def wait(self, seconds: float) -> None:
-        """Wait, at most until the server ends."""
+        """Wait for some seconds, or until the server ends."""
         if seconds > 0:
             self._closed.wait(seconds)
 
 
 class RefusingPort(Loopback):
-    """A port without a listener, held inside `with`."""
+    """A reserved port without a listener, within its `with` block."""
 
     @property
     def url(self) -> str:
-        """Return `http://host:port`, where nothing answers."""
+        """The address `http://host:port`, which refuses connections."""
         return f"http://{self._host}:{self._held.getsockname()[1]}"
 
     def __enter__(self) -> RefusingPort:
@@ -104,7 +106,7 @@ class _Server6(_Server):
 
 
 def _bind(owner: Loopback, host: str, port: int) -> _Server:
-    """Return a server on this port, or on a free one if it is in use."""
+    """Return a server on this port; on a free port if it is in use."""
     cls = _Server6 if ":" in host else _Server
 
     class Handler(_Handler):

@@ -1,5 +1,6 @@
-"""The mock servers with the names in published scenarios (docs/reference/protocols.md#mocks): POST,
-replies made from the request."""
+"""The mock servers that published scenarios name (docs/reference/protocols.md#mocks). They accept
+POST and compute replies from the request.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ ReplyBuilder = Callable[[Json], Json]
 
 
 class RefusedRequest(Exception):
-    """The service refuses this request."""
+    """The error for a request that the service refuses."""
 
 
 def _data_schema_validate(asked: Json) -> Json:
@@ -45,7 +46,7 @@ def _text_summarize(asked: Json) -> Json:
 
 
 def _code_execute(asked: Json) -> Json:
-    """Run nothing: the reply contains the length of the code."""
+    """Return the length of the code without running it."""
     code = _text(asked, "code")
     return {"result": None, "stdout": f"mock: {len(code)} characters, not run", "stderr": ""}
 
@@ -90,7 +91,7 @@ STAND_INS: Final[dict[str, ReplyBuilder]] = {
 
 
 def named_mock(type: str) -> Responder:
-    """Return a server function of one of the types above, for every path."""
+    """Return the server function of one of the types above, for every path."""
     made = STAND_INS[type]
 
     def answering(seen: ReceivedRequest) -> ServerReply:
@@ -111,7 +112,7 @@ def named_mock(type: str) -> Responder:
 
 
 def canned_replies(replies: tuple[CannedReply, ...]) -> Responder:
-    """Return a server function that sends these replies in turn, then repeats the last."""
+    """Return a server function that sends these replies in order, then repeats the last."""
     return reply_in_turn([_reply_from(reply) for reply in replies])
 
 

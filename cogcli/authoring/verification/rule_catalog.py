@@ -30,10 +30,11 @@ _BARE: Final = {"version": "1.0.0", "description": "Verified.", "properties": EF
 
 
 def catalog_of_call(call: RuleCall, root: str, *, second: str, gate: str) -> Catalog:
-    """Return the specs of one call, as if loaded from a trusted layer in `root`.
+    """Return the specs of a call, as if loaded from a trusted layer in `root`.
 
     `second` is the address of the fallback's service, `gate` that of a gate's service. Without an
-    address there is no such binding."""
+    address that binding does not exist.
+    """
     fallback = {"fallback_binding_id": "second"} if second else {}
     first = _binding(
         "first",
@@ -118,7 +119,7 @@ def _service(call: RuleCall, root: str) -> Service:
 
 
 def _skills(call: RuleCall, names: tuple[str, ...]) -> list[Json]:
-    """Return the skill that runs, and the nested one."""
+    """Return the skill that runs, and the nested one if any."""
     if call.nested is None:
         return [_one_step(call, names)]
     inner = {**_one_step(call._replace(config=call.nested), names), "id": INNER}

@@ -27,7 +27,7 @@ _LARGEST: Final = 1024 * 1024
 
 
 def files_in(directory: str) -> list[str]:
-    """Return the scenario files of a directory, by name; none if there is no directory."""
+    """Return the sorted scenario files of a directory; empty if it does not exist."""
     try:
         names = sorted(os.listdir(directory))
     except OSError:
@@ -38,8 +38,9 @@ def files_in(directory: str) -> list[str]:
 
 
 def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
-    """Return the scenario in a file. `types`: the known types of mock servers. Raise UsageError for
-    any fault."""
+    """Return the scenario in a file. `types` are the known types of mock servers. Raise UsageError
+    for any fault.
+    """
     try:
         with open(path, "rb") as file:
             data = file.read(_LARGEST + 1)
@@ -62,7 +63,7 @@ def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
 
 
 class _ScenarioReader:
-    """Reads the members of one file, and adds their positions to errors."""
+    """A reader of one file that adds positions to errors."""
 
     def __init__(self, shown: str, data: bytes) -> None:
         self._shown = shown
@@ -98,7 +99,9 @@ class _ScenarioReader:
                 self._refuse("input.type", f"{place}headers.{name}", "expected printable text")
 
     def _members(self, raw: object, place: str, cls: type[Spec]) -> Json:
-        """Return the members of an object, each of its kind; null counts as absent."""
+        """Return the members of an object after checking their kinds. A null member is treated as
+        absent.
+        """
         if not isinstance(raw, dict):
             self._refuse("input.type", place.rstrip("."), f"found {kind_of(raw)}, expected object")
         given = {name: value for name, value in raw.items() if value is not None}
@@ -126,7 +129,7 @@ class _ScenarioReader:
                 self._refuse("input.missing", f"{place}{name}", "required, not given")
 
     def _check_limits(self, given: Json, place: str, cls: type[Spec]) -> None:
-        """Refuse a number out of its range, and a word that is not one of the choices."""
+        """Raise UsageError for a number out of its range, or a word that is not one of the choices."""
         for name, key in shape_of_spec(cls).keys.items():
             if name not in given:
                 continue

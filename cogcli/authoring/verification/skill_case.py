@@ -20,7 +20,7 @@ from cogcli.specs.shapes import check_file
 
 
 class CaseSource(NamedTuple):
-    """The file of a case: its path, its name for users, its text with the positions in it."""
+    """The file of a case: its path, its display path, and its text with positions."""
 
     path: str
     shown: str
@@ -33,12 +33,12 @@ class CaseSource(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Return the folder to which the paths in its cases are relative."""
+        """The folder to which the paths in its cases are relative."""
         return os.path.dirname(self.path)
 
 
 class SkillCase(CaseSpec):
-    """One case in a file."""
+    """A case in a file."""
 
     id: str = place(default="")
     """The skill's id and the name of the file, with the number of the case if there are several."""
@@ -47,17 +47,17 @@ class SkillCase(CaseSpec):
     at: KeyPath = place(default=())
 
     def with_values(self, **members: object) -> SkillCase:
-        """Return the same case with other JSON for some of its keys."""
+        """Return the case with other values of some keys."""
         places = {name: getattr(self, name) for name in ("id", "skill_id", "source", "at")}
         return SkillCase.of({**self.json, **members}, **places)
 
     @property
     def ends_well(self) -> bool:
-        """Whether it expects a good end."""
+        """Whether the case expects a successful run."""
         return self.expect.exit_code == OK
 
     def frame_of(self, *path: str | int) -> Frame:
-        """Return the line of the file with the value at a path of the case."""
+        """Return the source line of the value at a path of the case."""
         span = self.source.places.value((*self.at, *path))
         line = self.source.line(span.line)
         one_line = span.line == span.end_line
@@ -70,7 +70,7 @@ class SkillCase(CaseSpec):
 
 
 class CaseFault(NotRunnable):
-    """A case cannot be run as written; nothing of it ran."""
+    """The error for a case that cannot be run as written. Nothing of it ran."""
 
     def __init__(
         self, case: SkillCase, code: str, path: KeyPath, message: str, hint: str = ""
@@ -99,7 +99,7 @@ def skill_folder(path: str) -> str:
 
 
 def read_cases(path: str, shown: str, skill_id: str, protocols: Protocols) -> CaseFileContent:
-    """Return the cases in a file, with all its problems in the result. It raises nothing."""
+    """Return the cases in a file, with its problems in the result. Raise nothing."""
     data, parsed = read_file(path, file=shown)
     if parsed.value is None:
         return CaseFileContent((), tuple(parsed.problems))

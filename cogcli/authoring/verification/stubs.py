@@ -24,8 +24,10 @@ UNSENT: Final = ("call.transport", "call.circuit-open", "call.overloaded")
 
 
 class Stub(NamedTuple):
-    """One answer: checked outputs, or the error object with which the call fails. `number` is its
-    place in the file."""
+    """One answer: checked outputs, or the error object with which the call fails.
+
+    `number` is its index in the file.
+    """
 
     capability: str
     number: int
@@ -43,7 +45,7 @@ class Stub(NamedTuple):
 
 
 class UnansweredCall(NamedTuple):
-    """A call that no stub fits."""
+    """A call that fits no stub."""
 
     capability: str
     step: str
@@ -56,8 +58,9 @@ none."""
 
 
 class StubbedCalls:
-    """The handler of all attempts of one case: `run.prepare.Intercept`. It is called from several
-    threads."""
+    """The handler of all attempts of a case (`run.prepare.Intercept`). It is called from several
+    threads.
+    """
 
     def __init__(
         self,
