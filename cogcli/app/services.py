@@ -28,7 +28,7 @@ from cogcli.protocols.live_document import DocumentKind, fetch_document
 from cogcli.protocols.mcp.connect import identity
 from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.protocols.mcp.pins import Pins, find_changed_fields, lock_path, read_locked, write_lock
-from cogcli.run.launch import invoker_context
+from cogcli.run.launch import build_invoker_context
 from cogcli.specs.eligibility import untrusted_reasons
 from cogcli.specs.protocol import LOCK
 
@@ -86,7 +86,7 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
         return _refresh_document(settings, service, described(), accept=accept)
     _require_declared_server(service)
     before = read_locked(service.root, service.id)
-    invoker = Mcp(_invoker_context(settings))
+    invoker = Mcp(_build_invoker_context(settings))
     try:
         now = invoker.tools(service, CallLimits(time.monotonic() + SECONDS, Cancellation()))
     finally:
@@ -125,7 +125,7 @@ def _refresh_document(
             expected="a service with spec_ref",
             hint="write spec_ref: NAME.json in its file; then --accept fetches it",
         )
-    context = _invoker_context(settings)
+    context = _build_invoker_context(settings)
     now = context.secrets.mask_known(fetch_document(service, context, SECONDS))
     try:
         new = kind.parse(now)
@@ -189,9 +189,9 @@ def _require_declared_server(service: Service) -> None:
     )
 
 
-def _invoker_context(settings: Settings) -> InvokerContext:
+def _build_invoker_context(settings: Settings) -> InvokerContext:
     # Without a log, the resolved secrets mask messages, locks, pins and documents.
-    return invoker_context(environment_of(settings), lambda secret: None)
+    return build_invoker_context(environment_of(settings), lambda secret: None)
 
 
 def _compare_offers(before: Json, now: Json) -> tuple[ServiceChange, ...]:

@@ -1,4 +1,4 @@
-"""Rules about who may answer a request for approval (docs/reference/pack.md#policy-layer)."""
+"""The rules about who may answer a request for approval (docs/reference/pack.md#policy-layer)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from cogcli.declarations.run_start import RecordedPolicy
 
 
 def is_of_gate(request: ApprovalRequested) -> bool:
-    """Return whether a gate of a pack made this request. Only then does the approver need a role."""
+    """Return whether a gate of a pack made this request. Only such a request needs an approver with a role."""
     return request.approver_roles is not None
 
 
 def parse_approver(request: ApprovalRequested, by: str) -> tuple[str, str]:
-    """Return the name and the role of the approver: `NAME:ROLE` for a gate of a pack, else a name alone."""
+    """Split `by` into the name and the role of the approver: `NAME:ROLE` for a gate of a pack, otherwise a name
+    alone.
+    """
     if not is_of_gate(request):
         return by, ""
     name, colon, role = by.rpartition(":")
@@ -26,10 +28,10 @@ def parse_approver(request: ApprovalRequested, by: str) -> tuple[str, str]:
 def require_approver(
     request: ApprovalRequested, *, granted: bool, by: str, policy: RecordedPolicy | None
 ) -> None:
-    """Check that `by` may answer a request under the recorded policy of the run.
+    """Raise an error unless `by` may answer the request under the recorded policy of the run.
 
-    Raise UsageError for a name with invisible characters. Raise PolicyApprovalError if the gate needs another role, or
-    if the user or the agent of the run grants its own request. The request stays open.
+    Raise UsageError for a name with invisible characters. Raise PolicyApprovalError if the gate needs another
+    role, or if the user or the agent of the run grants its own request. The request stays open.
     """
     if not is_of_gate(request):
         return
@@ -58,7 +60,7 @@ def require_approver(
 
 
 def _is_requester(name: str, request: ApprovalRequested, policy: RecordedPolicy | None) -> bool:
-    """Return whether the name is the agent of the run, or the user of the run if the gate forbids self-approval."""
+    """Return whether the name is the agent of the run, or its user if the gate forbids self-approval."""
     user = (policy.user if policy else "") or "default"
     agent = f"agent.{policy.pack.partition('@')[0]}" if policy else ""
     normalized = _normalize_name(name)
@@ -68,7 +70,7 @@ def _is_requester(name: str, request: ApprovalRequested, policy: RecordedPolicy 
 
 
 def _normalize_name(name: str) -> str:
-    """Normalize a name for identity checks: NFKC, case-folded, without spaces and invisible characters."""
+    """Return a name normalized for identity checks: NFKC, case-folded, without spaces and invisible characters."""
     return "".join(
         c for c in normalize("NFKC", name).casefold() if c.isprintable() and not c.isspace()
     )

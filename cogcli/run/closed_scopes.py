@@ -1,8 +1,8 @@
 """The closed scopes of a log: steps and runs in which no new event may start, even after a resume.
 
-1. A closed step is over, with its items, rounds, gates and nested run. So is every step of a run that ended.
+1. A closed step also closes its items, rounds, gates and nested run. An ended run closes all its steps.
 2. A full disk ends a run for good, with everything that was still in progress.
-3. A signal ends nothing if `run.resumed` follows it, unless a step or a nested run was cancelled in between.
+3. If `run.resumed` follows a signal, the signal ends nothing, unless it had cancelled a step or a nested run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ScopeKey = tuple[str | None, str | None]
 
 
 class ClosedScopes:
-    """The closed steps and the ended runs of a log, and the signal that ended the root run, if any."""
+    """The closed steps and ended runs of a log, and the signal that ended the root run, if any."""
 
     def __init__(self) -> None:
         self.steps: dict[ScopeKey, Event] = {}
@@ -36,7 +36,7 @@ class ClosedScopes:
         self._parents: dict[str | None, ScopeKey] = {}
         self.aborting: Event | None = None
         """The `run.aborting` event of the signal that ended the run, or None."""
-        self.cut_off = False
+        self.has_cancelled = False
         """Whether that signal cancelled a step or a nested run."""
 
     def apply(self, event: Event) -> None:
@@ -44,20 +44,20 @@ class ClosedScopes:
         kind = event.event_type
         if row_of(kind).closes:
             self.steps[event.run_id, event.step_id] = event
-            self._note_cut(StepFinished.of(event.payload).reason == "cancelled")
+            self._note_cancellation(StepFinished.of(event.payload).reason == "cancelled")
         elif kind == "run.terminated":
             self.runs[event.run_id] = event
-            self._note_cut(RunTerminated.of(event.payload).status == "aborted")
+            self._note_cancellation(RunTerminated.of(event.payload).status == "aborted")
         elif kind == "run.started":
             parent = read_record(RunStarted, event.payload).parent_run_id
             self._parents[event.run_id] = (parent, event.step_id)
         elif kind == "run.aborting":
             self.aborting = self.aborting or event
-        elif kind == "run.resumed" and not self.cut_off:
+        elif kind == "run.resumed" and not self.has_cancelled:
             self.aborting = None
 
-    def _note_cut(self, cut: bool) -> None:
-        self.cut_off = self.cut_off or (cut and self.aborting is not None)
+    def _note_cancellation(self, is_cancelled: bool) -> None:
+        self.has_cancelled = self.has_cancelled or (is_cancelled and self.aborting is not None)
 
     @property
     def signal(self) -> str | None:
@@ -65,11 +65,11 @@ class ClosedScopes:
         return RunAborting.of(self.aborting.payload).signal if self.aborting else None
 
     def follows_signal(self, end: Event) -> bool:
-        """Return whether a signal came before this closing event."""
+        """Return whether a signal precedes this closing event in the log."""
         return self.aborting is not None and (end.seq or 0) > (self.aborting.seq or 0)
 
     def find_end(self, run_id: str | None, step_id: str | None) -> Event | None:
-        """Return the event that closed this step or a scope around it, or None if the step is still open."""
+        """Return the event that closed this step or an enclosing scope, or None if the step is still open."""
         while run_id is not None:
             end = self.runs.get(run_id) or self.steps.get((run_id, step_id))
             if end is not None:
@@ -83,7 +83,7 @@ class ClosedScopes:
 
 
 def draft_full_disk_end(run_id: str, metrics: Json | None = None) -> Draft:
-    """Return the draft of the last event of a run that a full disk ended. `metrics` are the event's metrics."""
+    """Return the draft of the last event of a run that a full disk ended."""
     message = "the disk was full: nothing more could be recorded"
     payload = RunTerminated(
         status="error",

@@ -1,11 +1,11 @@
 """Decisions about the calls in doubt of a resumed run: calls with a write-ahead record but no result in the log
 (docs/reference/episode.md#doubts).
 
-Only this module decides during a resume; `run/engine/doubt.py` defines a resolution and applies it. ADR 11.
-1. A call of class none or idempotent is repeated without a decision. An earlier decision in the log counts.
-2. Otherwise the engine calls the probe of the capability. The probe's answer counts before a person's. If a later rerun
-   already repeats the call, the probe's promise of no effect does not allow another repeat.
-3. Otherwise the answer that a person gives with this command counts. Without an answer the run waits.
+Only this module decides during a resume; `run/engine/doubt.py` defines a resolution and applies it (ADR 11).
+1. A call of class none or idempotent is repeated without a decision. An earlier decision in the log stays valid.
+2. Otherwise the engine calls the capability's probe. The probe's answer takes precedence over a person's. If a later
+   rerun already repeats the call, the probe's promise of no effect does not allow another repeat.
+3. Otherwise the answer that a person gives with this command applies. Without an answer the run waits.
 4. Each decision is an event on disk before it has any effect.
 5. An answer without a step applies to the only open call. If several calls are open, each needs its own answer.
 """
@@ -26,7 +26,7 @@ from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
 from cogcli.declarations.value_types import Json
 from cogcli.episode.journal import Journal
 from cogcli.run.engine.context import Run
-from cogcli.run.engine.doubt import CHOICES, DoubtResolution, answer_of
+from cogcli.run.engine.doubt import CHOICES, DoubtResolution, find_replacement_answer
 from cogcli.run.engine.probe import ask_probe, is_promise
 from cogcli.run.engine.tasks import Effects
 from cogcli.run.log_index import LogIndex, may_have_effect
@@ -34,8 +34,9 @@ from cogcli.specs.fields import fit_values
 
 
 class DoubtAnswer(NamedTuple):
-    """A person's decision about one call in doubt: a choice of CHOICES and a step path. None stands for the only open
-    call."""
+    """A person's decision about one call in doubt. `choice` is one of CHOICES. A `step` of None means the only
+    open call.
+    """
 
     step: str | None
     choice: str
@@ -53,8 +54,11 @@ class OpenDoubts:
         answers: Mapping[str | None, DoubtResolution],
         find_repeats: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """`answers` are a person's resolutions by step path. `find_repeats` returns the calls that later reruns repeat,
-        as `rerun_effects.find_repeats` does; it is called at most once, and only if the result matters."""
+        """Prepare decisions for the calls in doubt of a log. `answers` are a person's resolutions by step path.
+
+        `find_repeats` returns the calls that later reruns repeat, as `rerun_effects.find_repeats` does. It is
+        called at most once, and only if the result matters.
+        """
         self._log = log
         self._journal = journal
         self._answers = answers
@@ -66,11 +70,11 @@ class OpenDoubts:
     def settle(self, run: Run, path: str, key: str, capability: Capability, number: int) -> Effects:
         """Decide about this attempt if it is in doubt, and return the idempotency key of the call.
 
-        A generator of engine effects. On return the decision, and the repeat if there is one, are on disk. Undecided
-        calls are left to `answer`.
+        This is a generator of engine effects. When it returns, the decision and any repeat are on disk. An
+        undecided call is handled by `answer`.
         """
         key = self._log.keys.get((run.state.run_id, path), key)
-        intent = self._in_doubt(run.state.run_id, path, number)
+        intent = self._find_intent_in_doubt(run.state.run_id, path, number)
         if intent is None:
             return key
         closed = False
@@ -94,7 +98,9 @@ class OpenDoubts:
         return key
 
     def _ask_probe(self, run: Run, intent: Event, capability: Capability, key: str) -> Effects:
-        """Return the resolution from the capability's probe. None without a probe or without a usable answer."""
+        """Return the resolution from the capability's probe, or None if it has no probe or the probe's reply
+        decides nothing.
+        """
         if not capability.probe:
             return None
         path = intent.step_id or ""
@@ -102,11 +108,12 @@ class OpenDoubts:
         return (yield from ask_probe(run, path, capability, intent.payload["input"], key, number))
 
     def answer(self, attempt: Attempt) -> Answer | None:
-        """Return the output that replaces a call in doubt, or None if the call is made.
+        """Return the output that replaces a call in doubt, or None if the call may be made.
 
-        Raise EffectInDoubtError if there is no decision yet, otherwise what `answer_of` raises.
+        Raise EffectInDoubtError if there is no decision yet, otherwise the same errors as
+        `find_replacement_answer`.
         """
-        intent = self._in_doubt(attempt.run_id, attempt.step_id, attempt.number)
+        intent = self._find_intent_in_doubt(attempt.run_id, attempt.step_id, attempt.number)
         if intent is None or _is_harmless(intent, attempt.effect):
             return None
         decided = self._recorded_resolution(intent)
@@ -118,7 +125,7 @@ class OpenDoubts:
                 hint=f"look at {later} with cogcli trace, then resume with --in-doubt: done, rerun, skip or fail",
                 left=True,
             )
-        return answer_of(decided, attempt.capability_id)
+        return find_replacement_answer(decided, attempt.capability_id)
 
     def is_open(self, run_id: str, step: str) -> bool:
         """Return whether a call of this step is in doubt and undecided."""
@@ -128,7 +135,7 @@ class OpenDoubts:
         return may_have_effect(StepStarted.of(log.intents[key].payload))
 
     def first_open(self) -> EffectInDoubtError | None:
-        """Return the error of the first undecided call in doubt, for which the run waits, or None."""
+        """Return the error of the first undecided call in doubt, which keeps the run waiting, or None."""
         doubts = self._log.open_doubts
         if not doubts:
             return None
@@ -139,14 +146,14 @@ class OpenDoubts:
         error.step_id, error.capability_id = doubts[0].step_id, name
         return error
 
-    def _in_doubt(self, run_id: str, step_id: str, number: int) -> Event | None:
-        """Return the write-ahead record of this attempt if it has no result, or None."""
+    def _find_intent_in_doubt(self, run_id: str, step_id: str, number: int) -> Event | None:
+        """Return the write-ahead record of this attempt if the attempt is in doubt, otherwise None."""
         if self._log.attempt_in_doubt(run_id, step_id) != number:
             return None
         return self._log.intents[run_id, step_id]
 
     def _recorded_resolution(self, intent: Event) -> DoubtResolution | None:
-        """Return the decision in the log, from this command or an earlier one, or None."""
+        """Return the decision that this command or an earlier one recorded in the log, or None."""
         decision = self._log.decisions.get((intent.run_id, intent.step_id))
         if decision is None:
             return None
@@ -156,7 +163,7 @@ class OpenDoubts:
         )
 
     def _record(self, intent: Event, resolution: DoubtResolution | None) -> DoubtResolution | None:
-        """Append a resolution as a durable `policy.decided` event, and return it. None appends nothing."""
+        """Append a resolution as a durable `policy.decided` event, and return it. If it is None, append nothing."""
         if resolution is None:
             return None
         payload = PolicyDecided(
@@ -181,8 +188,9 @@ class OpenDoubts:
         return resolution
 
     def _record_repeat(self, intent: Event, *, key: str | None) -> None:
-        """Append `call.retried` with the reason `resumed`. `key` replaces an idempotency key that the service
-        closed."""
+        """Append `call.retried` with the reason `resumed`. `key` is the new idempotency key if the service closed
+        the old one.
+        """
         run_id, step_id = intent.run_id or "", intent.step_id or ""
         begun = StepStarted.of(intent.payload)
         repeats = self._log.repeats.get((run_id, step_id), ())
@@ -217,12 +225,12 @@ def resolutions_from(
     reason: str,
     episode: str,
 ) -> dict[str | None, DoubtResolution]:
-    """Return a person's answers as resolutions by step path. The key is None for an answer without a step if no call is
-    open.
+    """Return a person's answers as resolutions by step path. The key is None for an answer without a step if no
+    call is open.
 
-    All answers are checked before the first one counts. Raise UsageError: `usage.flag` for two answers to one call,
-    `usage.value` for an answer without a step while several calls are open, or for an output that breaks the contract
-    of the capability, `step.unknown` for a step without a call in doubt.
+    All answers are checked before any takes effect. Raise UsageError `usage.flag` for two answers to one call.
+    Raise UsageError `usage.value` for an answer without a step while several calls are open, or for an output
+    that breaks the capability's contract. Raise UsageError `step.unknown` for a step without a call in doubt.
     """
     found: dict[str | None, DoubtResolution] = {}
     doubts = {event.step_id or "": event for event in log.doubts}
@@ -244,16 +252,16 @@ def resolutions_from(
 
 
 def _find_step(answer: DoubtAnswer, still_open: list[str], episode: str) -> str | None:
-    """Return the step of an answer: the one that it names, otherwise the only one with an open call."""
+    """Return the step that an answer names, or else the only step with an open call."""
     if answer.step is not None:
         return answer.step
     if len(still_open) > 1:
-        raise _ambiguous_answer(answer.choice, still_open, episode)
+        raise _ambiguous_answer_error(answer.choice, still_open, episode)
     return still_open[0] if still_open else None
 
 
 def _require_no_call(choice: str, step: str | None, still_open: list[str]) -> None:
-    """Raise UsageError for an answer to no call, unless it names no step and needs no call."""
+    """Raise UsageError for an answer that matches no call, unless it names no step and its choice needs no call."""
     if step is None and choice != "done":
         return
     what = "no call is in doubt" if step is None else f"no call of step `{step}` is in doubt"
@@ -265,7 +273,8 @@ def _check_output(
     intent: Event, output: Json, find_capability: Callable[[str], Capability | None]
 ) -> Json:
     """Return the output with the types of the capability's contract, or unchanged if the capability no longer
-    exists."""
+    exists.
+    """
     name = intent.payload["capability"]
     capability = find_capability(name)
     if capability is None:
@@ -281,7 +290,7 @@ def _check_output(
     return kept
 
 
-def _ambiguous_answer(choice: str, steps: list[str], episode: str) -> UsageError:
+def _ambiguous_answer_error(choice: str, steps: list[str], episode: str) -> UsageError:
     return UsageError(
         "usage.value",
         f"`--in-doubt {choice}`: {len(steps)} calls are in doubt, and one word is not for all",
@@ -292,8 +301,9 @@ def _ambiguous_answer(choice: str, steps: list[str], episode: str) -> UsageError
 
 
 def resume_commands(episode: str, steps: Iterable[str]) -> list[str]:
-    """Return `cogcli resume` commands that decide about all these calls: one per choice, without `done` (needs an
-    output)."""
+    """Return the `cogcli resume` commands that decide about all these calls, one per choice. `done` is omitted,
+    since it needs an output.
+    """
     steps = list(steps)
     found = []
     for choice in CHOICES[:3]:

@@ -1,11 +1,10 @@
-"""The calls of a run that may have changed something outside, listed for a rerun: such a call must not be repeated
-without a question.
+"""The calls of a run that may have changed something outside. A rerun must not repeat them without a person's choice.
 
-1. A call counts from its write-ahead record on, unless no attempt can have left the process.
+1. A call is listed from its write-ahead record on, unless no attempt can have left the process.
 2. Its state is `done` if the log holds its answer, `failed` if the answer was an error, otherwise `in doubt`. A call
    that a person skipped or failed because of the doubt stays `in doubt`.
-3. The first event of a rerun lists the effects of the earlier run, and they count here too. A call in this log replaces
-   a listed one with the same step path.
+3. The first event of a rerun lists the effects of the earlier run, and they are listed here too. A call in this log
+   replaces a listed one with the same step path.
 4. Of an idempotent call only the key and the input hash are kept, so that a repeat uses the same key.
 """
 
@@ -46,12 +45,12 @@ class Effect(NamedTuple):
     """The call's input, if the call is in doubt: a probe needs it."""
 
     def to_payload(self) -> Json:
-        """Return the effect as an entry in `run.started` of a later run."""
+        """Return the effect as an entry for the `run.started` event of a later run."""
         return self._asdict()
 
 
 def find_effects(recording: LogIndex) -> dict[str, Effect]:
-    """Return the effects of this run and of the earlier run it records, by step path in order."""
+    """Return the effects of this run and of the earlier run whose effects it lists, by step path in order."""
     started = recording.started
     earlier = RunStarted.of(started.payload).effects if started else {}
     found = {
@@ -88,7 +87,7 @@ def _effect_from_intent(recording: LogIndex, intent: Event) -> Effect | None:
 
 
 def _find_outcome(recording: LogIndex, intent: Event) -> tuple[str, Json | None]:
-    """Return the state of a call and its output. The state is empty if no attempt left the process."""
+    """Return the state of a call and its output. The state is empty if no attempt can have left the process."""
     key = (intent.run_id, intent.step_id)
     end, decision = recording.closings.get(key), recording.decisions.get(key)
     closing = StepFinished.of(end.payload) if end else None
@@ -103,7 +102,7 @@ def _find_outcome(recording: LogIndex, intent: Event) -> tuple[str, Json | None]
 def _find_output(
     answer: StepAnswered | None, closing: StepFinished | None, decision: Event | None
 ) -> Json | None:
-    """Return the output of a call: its early answer, that of its step, or the one in a decision about it."""
+    """Return the output of a call: from its early answer, from the end of its step, or from a decision about it."""
     if answer is not None and answer.output is not None:
         return answer.output
     if closing is not None and closing.step_status == "done" and closing.output is not None:

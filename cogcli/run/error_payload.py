@@ -1,6 +1,7 @@
-"""The `error` object of a failed run: place, expected and found values, causes (docs/reference/command-line.md#errors).
+"""The `error` object of a failed run: place, expected and actual values, and causes
+(docs/reference/command-line.md#errors).
 
-Line numbers are looked up here, so only a failed run pays for them.
+Line numbers are looked up only here, so a successful run does not pay for them.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ _LONGEST: Final = 400
 
 
 def error_payload(error: CogcliError, catalog: Catalog | None = None) -> Json:
-    """Return the `error` object. `causes` has one line per causing exception, the nearest first, then one per
-    attempt."""
+    """Return the `error` object. `causes` has one line per causing exception, from the nearest to the root, then
+    one per attempt.
+    """
     body: Json = {"code": error.code, "message": error.message, "hint": error.hint}
     if not isinstance(error, RuntimeErrorBase):
         return body
@@ -53,14 +55,17 @@ def error_payload(error: CogcliError, catalog: Catalog | None = None) -> Json:
 
 
 def _original_error(error: RuntimeErrorBase) -> RuntimeErrorBase:
-    """Return the original error of a step that was raised again with the same code, otherwise the error itself."""
+    """Return the original error of a step if the given error was raised from it with the same code, otherwise the
+    given error.
+    """
     cause = error.__cause__
     return cause if isinstance(cause, RuntimeErrorBase) and cause.code == error.code else error
 
 
 def _find_place(error: RuntimeErrorBase, catalog: Catalog) -> Json:
-    """Return `file`, `line` and `column` in the binding, by default those of its `operation`. Empty without a known
-    file."""
+    """Return `file`, `line` and `column` in the binding, by default those of its `operation`. Empty if the file
+    is unknown.
+    """
     binding = catalog.bindings.get(error.binding_id or "")
     if binding is None or not isinstance(catalog.places, FilePlaces):
         return {}
@@ -83,8 +88,9 @@ def _render_causes(error: RuntimeErrorBase) -> Iterator[str]:
 
 
 def _render_cause(cause: BaseException) -> str:
-    """Return a cause as one line, masked, then cut to _LONGEST. For an exception whose `str` fails: the name of its
-    class."""
+    """Return a cause as one masked line, truncated to _LONGEST. If the exception's `str` fails, return the name
+    of its class.
+    """
     try:
         text = cause.message if isinstance(cause, CogcliError) else str(cause)
     except Exception:

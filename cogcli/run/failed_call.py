@@ -1,5 +1,7 @@
-"""Details of a failed call from the log, for the error of the run (docs/reference/command-line.md#errors): addresses,
-number and duration of attempts, the request as a shell command, and a binding without a network."""
+"""Details of a failed call, read from the log for the error of the run (docs/reference/command-line.md#errors).
+
+They are the addresses, the number and duration of attempts, the request as a shell command, and an offline binding.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ UNREACHABLE: Final = ("call.transport", "call.timeout", "call.circuit-open")
 
 
 class _SentRequest(Record):
-    """The recorded request of an attempt."""
+    """The recorded HTTP request of an attempt."""
 
     headers: list[str]
     media_type: str
@@ -38,8 +40,8 @@ def describe_failed_call(
 ) -> Json:
     """Return members to add to the `error` object of a run.
 
-    They are `tried`, `curl`, `instead` (`CAP=BINDING`, callable without a network), and `hint` if the error has none.
-    Empty for an error that concerns no HTTP call.
+    They are `tried`, `curl`, `instead` (`CAP=BINDING`, callable without a network), and `hint` if the error has
+    none. The result is empty if the error concerns no HTTP call.
     """
     sent = _find_failed_attempts(events, error.code)
     if not sent:
@@ -57,7 +59,7 @@ def describe_failed_call(
 
 
 def _find_failed_attempts(events: Iterable[Event], code: str) -> list[AttemptMade]:
-    """Return the attempts with an address of the step that failed last with this code."""
+    """Return the attempts with an address in the last step that failed with this code."""
     found: list[AttemptMade] = []
     for event in events:
         if event.event_type == "step.failed":
@@ -68,7 +70,7 @@ def _find_failed_attempts(events: Iterable[Event], code: str) -> list[AttemptMad
 
 
 def _summarize_addresses(sent: list[AttemptMade]) -> Iterable[str]:
-    """Yield one line per address: number and total duration of its requests."""
+    """Yield one line per address with the number and the total duration of its requests."""
     times: dict[str, list[float]] = {}
     for attempt in sent:
         place = f"{attempt.method or ''} {attempt.url}".strip()
@@ -96,14 +98,14 @@ def _build_curl_command(attempt: AttemptMade, catalog: Catalog | None) -> str:
 
 
 def _encode(body: Any) -> bytes:
-    """Return a recorded body as bytes: a text unchanged, another value as JSON."""
+    """Return a recorded body as bytes: a string in UTF-8, another value as JSON."""
     if body is None:
         return b""
     return body.encode() if isinstance(body, str) else orjson.dumps(body)
 
 
 def _suggest_address(error: RuntimeErrorBase, catalog: Catalog | None) -> str:
-    """Return a hint with the file that holds the address of an unreachable service. Empty if no file has it."""
+    """Return a hint that names the file with the address of an unreachable service. Empty if no file contains it."""
     service = catalog.services.get(error.service_id or "") if catalog else None
     if error.code != "call.transport" or service is None or "base_url" not in service.settings:
         return ""
@@ -111,7 +113,9 @@ def _suggest_address(error: RuntimeErrorBase, catalog: Catalog | None) -> str:
 
 
 def offline_binding(capability: str, catalog: Catalog | None) -> str:
-    """Return `CAP=BINDING` for a trusted binding of the capability that runs in this process. Empty without one."""
+    """Return `CAP=BINDING` for a trusted binding of the capability that runs in this process. Empty if there is
+    none.
+    """
     if catalog is None:
         return ""
     for name in catalog.bindings_of.get(capability, ()):

@@ -1,5 +1,6 @@
-"""A run as a command line requests it: texts get the declared types of their inputs, and all errors are reported
-together (docs/reference/command-line.md#inputs, docs/reference/command-line.md#problems-at-once)."""
+"""A run as a command line requests it: typed input texts, and all errors reported together
+(docs/reference/command-line.md#inputs, docs/reference/command-line.md#problems-at-once).
+"""
 
 from __future__ import annotations
 
@@ -28,14 +29,14 @@ _BOOLEANS: Final = {"true": True, "false": False}
 
 
 class GivenText(NamedTuple):
-    """The text of an input that has no type yet. `where` names its place in messages."""
+    """The text of an input before conversion to its declared type. `where` names its place in messages."""
 
     text: str
     where: str
 
 
 class GivenRun(NamedTuple):
-    """The request on a command line after reading. No spec has checked it yet."""
+    """The run that a command line requests, parsed but not yet checked against any spec."""
 
     request: RunRequest
     """Its inputs are values, or a GivenText for each text without a type."""
@@ -46,9 +47,9 @@ class GivenRun(NamedTuple):
 
 
 def prepare_given(catalog: Catalog, given: GivenRun, environ: Mapping[str, str]) -> PreparedRun:
-    """Return the prepared run, as `prepare` does, and raise its problems together with those of `given`.
+    """Return the prepared run, as `prepare` does. Raise its problems together with those of `given`.
 
-    If the file of the skill has errors, only these are raised.
+    If the skill's file has errors, only these are raised.
     """
     skill = skill_of(catalog, given.request.skill_id)
     try:
@@ -78,9 +79,10 @@ def _prepare_given(
 
 
 def convert_texts(given: Mapping[str, object], fields: Fields) -> tuple[Json, list[UsageError]]:
-    """Return the inputs with each text converted to its declared type, and an error for each text that does not fit.
+    """Return the inputs with each text converted to its declared type, and an error for each text that does not
+    fit.
 
-    An input with an error is left out.
+    An input with an error is omitted.
     """
     inputs: Json = {}
     problems: list[UsageError] = []
@@ -98,7 +100,9 @@ def convert_texts(given: Mapping[str, object], fields: Fields) -> tuple[Json, li
 
 
 def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
-    """Yield an error per capability of `--bind` or `--confirm` that the skill never calls, so that a typo fails."""
+    """Yield an error for each capability of `--bind` or `--confirm` that the skill never calls, so that a typo
+    fails.
+    """
     known = {*catalog.capabilities, *catalog.aliases}
     for flag, names in (("--bind", request.options.bind), ("--confirm", request.options.confirm)):
         for name in names:
@@ -135,7 +139,7 @@ def _is_like_number(word: str) -> bool:
 
 
 def json_value(data: bytes | str, where: str, *, file: str = "") -> Any:
-    """Return the value in JSON text from a file or from the place `where`. Raise UsageError with line and column."""
+    """Parse JSON text from a file or from the place `where`. Raise UsageError with line and column."""
     try:
         return loads(data)
     except JsonRefused as error:
@@ -158,10 +162,10 @@ def raise_together(
     *,
     doubtful: Iterable[str] = (),
 ) -> None:
-    """Raise all errors as one ProblemsFound, or a single one as itself. Return if there is none.
+    """Raise all errors as one ProblemsFound, or a single error unchanged. Return if there is none.
 
-    `error` is the error of loading the skill. Inputs in `doubtful` (all for `*`) were given but unreadable, so their
-    `input.missing` is left out. ProblemsFound determines the order and the exit code.
+    `error` is the error of loading the skill. `doubtful` names inputs that were given but unreadable, with `*`
+    for all. Their `input.missing` is omitted. ProblemsFound determines the order and the exit code.
     """
     if not problems and error is None:
         return
@@ -169,7 +173,7 @@ def raise_together(
         raise problems[0]
     both = [problem_from_error(problem) for problem in problems]
     if error is not None:
-        both += _problems_of_loading(error, doubtful)
+        both += _find_load_problems(error, doubtful)
     if len(both) == 1:
         raise problems[0]
     found_all = ProblemsFound(both)
@@ -177,8 +181,8 @@ def raise_together(
     raise found_all
 
 
-def _problems_of_loading(error: CogcliError, doubtful: Iterable[str]) -> list[Problem]:
-    """Return the problems of loading the skill, without `input.missing` of inputs in `doubtful`."""
+def _find_load_problems(error: CogcliError, doubtful: Iterable[str]) -> list[Problem]:
+    """Return the problems of loading the skill, but omit `input.missing` of inputs in `doubtful`."""
     found = list(getattr(error, "problems", ())) or [problem_from_error(error)]
     names = ["" if name == "*" else f"`{name}`" for name in doubtful]
     return [
@@ -189,6 +193,6 @@ def _problems_of_loading(error: CogcliError, doubtful: Iterable[str]) -> list[Pr
 
 
 def problem_from_error(error: CogcliError) -> Problem:
-    """Return the Problem with the same code, place, message and hint as an error."""
+    """Return a Problem with the same code, place, message and hint as the error."""
     hint = error.hint or (f"expected {error.expected}" if error.expected else "")
     return Problem(error.code, "E", error.file, error.line, error.column, "", error.message, hint)

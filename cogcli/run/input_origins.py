@@ -18,6 +18,8 @@ DEFAULT: Final = "default"
 """A default of the skill. Every input without another origin has this one."""
 
 
-def typed_values(inputs: Mapping[str, object], origins: Mapping[str, str]) -> dict[str, object]:
+def select_typed_inputs(
+    inputs: Mapping[str, object], origins: Mapping[str, str]
+) -> dict[str, object]:
     """Return the values of typed inputs by name."""
     return {name: value for name, value in inputs.items() if origins.get(name, DEFAULT) == TYPED}

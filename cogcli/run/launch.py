@@ -1,4 +1,4 @@
-"""The assembly of a run from journal, runner, engine and signals.
+"""The assembly of a run from a journal, a runner, an engine and signal handling.
 
 `run`, `trace SKILL`, `rerun`, `serve mcp`, probes and verification launch a prepared run. `resume` and `replay` build
 the same engine over a log.
@@ -37,7 +37,7 @@ from cogcli.run.engine.doubt import EarlierCalls
 from cogcli.run.engine.ports import CallPolicy, CapabilityRunner
 from cogcli.run.engine.run import SKILL, FinishedRun, Request, execute
 from cogcli.run.given_inputs import GivenRun, prepare_given
-from cogcli.run.input_origins import typed_values
+from cogcli.run.input_origins import select_typed_inputs
 from cogcli.run.log_index import LogIndex
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.prepare import (
@@ -91,8 +91,10 @@ class InterceptedRunner(NamedTuple):
 def launch_given(
     environment: RunEnvironment, catalog: Catalog, given: GivenRun, watch: Watch
 ) -> RunResult:
-    """Prepare a run over the closure of its skill, and launch it within `watch`. Raises as `prepare_given` and
-    `launch`."""
+    """Prepare a run over the closure of its skill, and launch it within `watch`.
+
+    Raises the same errors as `prepare_given` and `launch`.
+    """
     prepared = prepare_given(catalog, given, environment.environ)
     control = Control()
     with watch(prepared, control) as listener:
@@ -110,10 +112,11 @@ def launch(
     effects: Mapping[str, Any] | None = None,
     intercept: Intercept | None = None,
 ) -> RunResult:
-    """Run a prepared run to its end as a sealed episode of its own, and return its result.
+    """Run a prepared run to its end as a new sealed episode, and return its result.
 
-    Steps in `taken_over` (a rerun) are not run; `effects` are those of the earlier run, for `run.started`. Attempts go
-    through `intercept`. Raise EnvironmentRefusal if the log cannot be written; the part that is written stays readable.
+    On rerun, the steps in `taken_over` are not run, and `effects` are the earlier run's, for `run.started`. All
+    attempts go through `intercept`. Raise EnvironmentRefusal if the log cannot be written; the written part stays
+    readable.
     """
     control, intercept = control or Control(), intercept or environment.intercept
     options, ids, redactor = prepared.request.options, environment.ids, Redactor()
@@ -128,8 +131,8 @@ def launch(
         durability=options.durability,
     )
     try:
-        environment, typed = _with_typed_files(environment, prepared)
-        runner = live_runner(
+        environment, typed = _allow_typed_files(environment, prepared)
+        runner = build_live_runner(
             environment,
             prepared.catalog,
             prepared.selection,
@@ -176,20 +179,21 @@ def launch(
         journal.close()
 
 
-def _with_typed_files(
+def _allow_typed_files(
     environment: RunEnvironment, prepared: PreparedRun
 ) -> tuple[RunEnvironment, list[str]]:
-    """Return an environment that also allows files named by typed inputs, and the names of the inputs that need this
-    permission."""
+    """Return an environment in which the run may also read files named by typed inputs, and the names of these
+    inputs.
+    """
     before = environment.reads
     if before is None:
         return environment, []
-    values = typed_values(prepared.inputs, prepared.request.origins)
+    values = select_typed_inputs(prepared.inputs, prepared.request.origins)
     names = [name for name, value in values.items() if before.with_typed(value) != before]
-    return with_typed_inputs(environment, prepared.inputs, names), names
+    return allow_typed_inputs(environment, prepared.inputs, names), names
 
 
-def with_typed_inputs(
+def allow_typed_inputs(
     environment: RunEnvironment, inputs: Mapping[str, object], names: Iterable[str]
 ) -> RunEnvironment:
     """Return an environment in which the run may also read the files that these inputs name."""
@@ -203,7 +207,7 @@ def run_engine(
     engine: Engine, skill_id: str, request: Request, run_id: str, journal: Journal, control: Control,
     agent: AgentRun | None,
 ) -> FinishedRun:  # fmt: skip
-    """Run an engine to its end, cancelled by `control`. Seal its episode, or leave it waiting."""
+    """Run an engine until the run ends, or until `control` cancels it. Then seal the episode, or leave it waiting."""
     control.attach(engine)
     with divert_streams():
         program = agent.program if agent else SKILL
@@ -221,18 +225,22 @@ def build_engine(
 ) -> Engine:
     """Return the engine of one run tree over a catalog. Capabilities are found by id and by alias.
 
-    `effects` are those of the source run of a rerun, as in `run.started`; `result_sources` as in EarlierCalls; `parts`
-    are the other arguments of Engine.
+    `effects` are those of the source run of a rerun, as in `run.started`. `result_sources` are passed to
+    EarlierCalls. `parts` are the other arguments of Engine.
     """
     earlier = EarlierCalls(effects, result_sources) if effects else None
-    return Engine(capabilities=catalog.by_name, skills=catalog.skills, earlier=earlier, **parts)
+    return Engine(
+        capabilities=catalog.by_name, skills=catalog.skills, earlier_calls=earlier, **parts
+    )
 
 
-def engine_over_log(
+def build_engine_over_log(
     catalog: Catalog, log: LogIndex, started: Event, agent: AgentRun | None, **parts: Any
 ) -> Engine:
-    """Return an engine that runs a log again, with the options and reused results of its first event. `parts` are the
-    other arguments of Engine."""
+    """Return an engine that runs a log again, with the options and reused results of its first event.
+
+    `parts` are the other arguments of Engine.
+    """
     start = start_of(started)
     effects = start.effects or None
     engine = build_engine(
@@ -255,12 +263,14 @@ def _rebuild_policy(catalog: Catalog, started: Event) -> CallPolicy | None:
     return call_policy(catalog, PolicyRequest.recorded(start), start.skill.id, start.inputs)
 
 
-def recorded_agent(agent_of: AgentOf | None, catalog: Catalog, started: Event) -> AgentRun | None:
+def find_recorded_agent(
+    agent_of: AgentOf | None, catalog: Catalog, started: Event
+) -> AgentRun | None:
     """Return the agent run that the first event records, or None for the run of a skill."""
     return agent_of(started, catalog) if agent_of and start_of(started).agent else None
 
 
-def live_runner(
+def build_live_runner(
     environment: RunEnvironment,
     catalog: Catalog,
     selection: SelectionOptions,
@@ -270,10 +280,10 @@ def live_runner(
     selected: Mapping[str, BindingChain] | None = None,
     is_agent: bool = False,
 ) -> LiveRunner:
-    """Return a runner that calls services through the selected bindings of a catalog. Secrets in use are added to
-    `redactor`.
+    """Return a runner that calls services through the selected bindings of a catalog.
 
-    `selected` holds recorded chains by capability: they replace the selection.
+    Secrets in use are added to `redactor`. `selected` are recorded chains by capability, which replace the
+    selection.
     """
     reads = environment.reads
     if reads is not None and not is_agent:
@@ -282,7 +292,7 @@ def live_runner(
     runner = LiveRunner(
         catalog,
         lambda capability_id: select(catalog, capability_id, selection),
-        invoker_context(environment, redactor.add, max_workers=max_workers)._replace(
+        build_invoker_context(environment, redactor.add, max_workers=max_workers)._replace(
             # Functions see the same specs as the run.
             open_registry=partial(_open_registry, environment, catalog),
             allow_hosts=selection.allow_hosts,
@@ -297,7 +307,8 @@ def live_runner(
 def _may_reach_network(catalog: Catalog, runner: LiveRunner) -> bool:
     """Return whether a service in a chain of the run may reach another machine.
 
-    Only shipped functions in this process that start no program cannot. The code of a user's function is unknown.
+    Only shipped functions that run in this process and start no program cannot. The code of a user's function is
+    unknown.
     """
     used = {each["service_id"] for chain in runner.pinned().values() for each in chain["members"]}
     for service in (catalog.services[id] for id in used):
@@ -317,10 +328,10 @@ def _open_registry(environment: RunEnvironment, catalog: Catalog) -> Registry:
     return registry.with_layers(catalog.layers) if catalog.layers else registry
 
 
-def invoker_context(
+def build_invoker_context(
     environment: RunEnvironment, remember: Callable[[str], None], *, max_workers: int = 8
 ) -> InvokerContext:
-    """Return the context for invokers. `remember` receives each secret that is read."""
+    """Return the context for invokers. Each secret that is read is passed to `remember`."""
     return InvokerContext(
         secrets=Secrets(environment.environ, remember),
         clock=environment.clock,
@@ -337,7 +348,7 @@ def invoker_context(
 
 
 def _find_variables(selection: Mapping[str, Json], catalog: Catalog) -> dict[str, dict[str, str]]:
-    """Return by service the variable values of services in the pinned chains. They are not secrets."""
+    """Return by service the variable values of the services in the pinned chains. These values are not secrets."""
     used = {each["service_id"] for chain in selection.values() for each in chain["members"]}
     return {id: dict(values) for id in sorted(used) if (values := catalog.services[id].values)}
 

@@ -1,9 +1,9 @@
-"""The order of a log, for a run that resumes or replays it: recorded answers come by `seq`, live ones after them.
+"""The order in which a resumed or replayed run follows its log: recorded answers come by `seq`, live ones after them.
 
 1. A call starts, and its recorded answer is delivered, when no outstanding call has a lower `seq`. A call that the log
    does not have comes after all recorded ones.
 2. Steps that write to one target write in the order of their recorded closing events.
-3. Functions here never wait: the engine's coordinator reads positions and waits for its turn.
+3. These functions never block: the engine's coordinator reads positions and waits for its turn.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cogcli.declarations.events import (
     StepVetoed,
 )
 from cogcli.declarations.typed_payload import recorded_payload
-from cogcli.run.engine.doubt import LeftOut
+from cogcli.run.engine.doubt import SkippedByPerson
 from cogcli.run.engine.outcome import LEFT_OUT, Degraded
 from cogcli.run.engine.ports import RecordedCall
 from cogcli.run.engine.tasks import Cancelled
@@ -32,13 +32,17 @@ from cogcli.run.log_index import LogIndex, error_of, is_of_probe
 
 
 class LogDispatcher:
-    """The `Dispatcher` of a run over a log."""
+    """The `Dispatcher` of a run that follows a log."""
 
     def __init__(
         self, log: LogIndex, end_unanswered: Callable[[Attempt | None], NoReturn], *, live: bool
     ) -> None:
-        """`end_unanswered` raises to end a call without a recorded answer whose step has ended in the log; if not
-        `live`, every call that the log does not have. It receives None for work that is not a call of a step."""
+        """Read the order of completions from the log.
+
+        `end_unanswered` ends a call without a recorded answer by raising: a call whose step has ended in the log
+        or, if not `live`, every call that the log does not have. It receives None for work that is not a call of
+        a step.
+        """
         self.live = live
         self._log = log
         self._end_unanswered = end_unanswered
@@ -53,7 +57,7 @@ class LogDispatcher:
         """The number of positions delivered without a gap, from the first on."""
 
     def mark_delivered(self, event: Event) -> None:
-        """Note that the engine has drafted this recorded event again."""
+        """Mark this recorded event as delivered, since the engine has drafted it again."""
         key = (event.run_id, event.step_id)
         self._delivered.add(event.seq or 0)
         if self._log.closings.get(key) is event:
@@ -78,7 +82,7 @@ class LogDispatcher:
     def starts_at(self, run_id: str, path: str) -> float | None:
         log, key = self._log, (run_id, path)
         recorded = log.intents.get(key) or log.closings.get(key) or log.ended.find_end(run_id, path)
-        return self._turn(inf if recorded is None else recorded.seq or 0)
+        return self._find_turn(inf if recorded is None else recorded.seq or 0)
 
     def judged_at(self, run_id: str, path: str) -> float:
         key = (run_id, path)
@@ -90,7 +94,7 @@ class LogDispatcher:
         return max((event.seq or 0 for event in requests), default=inf)
 
     def redeemed_at(self, answer: str) -> float | None:
-        return self._turn(self._log.redeemed.get(answer, inf))
+        return self._find_turn(self._log.redeemed.get(answer, inf))
 
     def wrote_at(self, run_id: str, path: str) -> int | None:
         return self._log.wrote_at(run_id, path)
@@ -105,16 +109,16 @@ class LogDispatcher:
         end = self._log.ended.find_end(run_id, path)
         return end.seq if end else None
 
-    def is_cut_off(self, run_id: str, path: str) -> bool:
+    def is_cancelled(self, run_id: str, path: str) -> bool:
         closing = self._log.closings.get((run_id, path))
         return closing is not None and _is_cancelled(closing)
 
-    def _turn(self, position: float) -> float | None:
-        """Return the position, or None if all events before it are delivered."""
+    def _find_turn(self, position: float) -> float | None:
+        """Return the position, or None if all positions before it are delivered."""
         return None if self._passed >= bisect_left(self._positions, position) else position
 
     def _find_position(self, attempt: Attempt) -> int | None:
-        """Return the `seq` at which the outcome of an attempt was known, or None if the log has no outcome."""
+        """Return the `seq` at which the outcome of an attempt became known, or None if the log has no outcome."""
         log, key = self._log, (attempt.run_id, attempt.step_id)
         for event in log.repeats.get(key, ()):
             if event.payload["attempt"] > attempt.number:
@@ -127,7 +131,8 @@ class LogDispatcher:
     def _recorded_answer(self, attempt: Attempt) -> Answer:
         """Return the recorded answer, or raise the recorded error of the attempt.
 
-        Without either, raise the error of `error_of_ending` for a closed step, otherwise what `end_unanswered` raises.
+        If there is neither, raise the error from `error_of_ending` for a closed step, otherwise what
+        `end_unanswered` raises.
         """
         log = self._log
         result = log.result(attempt.run_id, attempt.step_id, attempt.number)
@@ -136,25 +141,29 @@ class LogDispatcher:
         if result is not None:
             return result
         closing = log.closings.get((attempt.run_id, attempt.step_id))
-        if closing is not None and (closing.event_type != "step.skipped" or _is_left_out(closing)):
+        if closing is not None and (
+            closing.event_type != "step.skipped" or _is_skipped_by_person(closing)
+        ):
             raise error_of_ending(closing)
         return self._end_unanswered(attempt)
 
 
 def error_of_ending(end: Event) -> Exception:
-    """Return the exception that corresponds to this closing event of a step or run: LeftOut, Degraded, its recorded
-    error, otherwise Cancelled."""
+    """Return the exception that corresponds to the closing event of a step or run.
+
+    This is SkippedByPerson, Degraded, the recorded error, or else Cancelled.
+    """
     match payload := recorded_payload(end):
         case StepDegraded():
             return Degraded(payload.detail or "")
         case StepSkipped() if payload.reason == LEFT_OUT:
-            return LeftOut(payload.detail or "")
+            return SkippedByPerson(payload.detail or "")
         case StepFailed() | StepVetoed() if payload.error:
             return error_of(payload.error.json)
     return Cancelled()
 
 
-def _is_left_out(end: Event) -> bool:
+def _is_skipped_by_person(end: Event) -> bool:
     return end.event_type == "step.skipped" and StepFinished.of(end.payload).reason == LEFT_OUT
 
 

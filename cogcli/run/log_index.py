@@ -4,11 +4,11 @@ log.
 1. An attempt is identified by its run, its step path and its number. Its result is in the closing event, in
    `step.answered`, or, if another attempt followed, in that attempt's `call.retried`.
 2. A write-ahead record without a result is in doubt. This module does not decide about doubts.
-3. A person's decision about a call in doubt stays valid. A `rerun` decision is used up by the repeated call.
+3. A person's decision about a call in doubt stays valid. The repeated call uses up a `rerun` decision.
 4. When the engine drafts a recorded event again, it gets the recorded one and applies that to the state. A step ends as
    recorded, even if the engine computes another end now.
-5. Events of one process only (pauses, signals, approvals, probes, projections) are never matched. A probe that was cut
-   off is continued.
+5. Events of one process only (pauses, signals, approvals, probes, projections) are never matched. A probe that was
+   interrupted is continued.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _OWN_OF_ATTEMPT: Final = frozenset(
 
 
 class LogIndex:
-    """The calls of a log, and its events in the order of each step."""
+    """The calls of a log, and its events in order per step."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.ended = ClosedScopes()
@@ -124,7 +124,7 @@ class LogIndex:
             self._queue_for_replay(event, payload)
 
     def _index_by_type(self, event: Event, payload: Payload, key: ScopeKey) -> bool:
-        """Index an event by its type. Return False for a person's decision, which no replay drafts again."""
+        """Index an event by its type. Return False if no replay drafts it again, as for a person's decision."""
         match payload:
             case RunStarted() if self.started is None:
                 self.started = event
@@ -189,7 +189,7 @@ class LogIndex:
 
     @property
     def timed_ms(self) -> int:
-        """The used milliseconds of `timeout`: all active time since the limit was set."""
+        """The milliseconds of `timeout` that are used: all active time since the limit was set."""
         return max(0, (self.active_time.milliseconds or 0) - self._timed_from)
 
     @property
@@ -201,7 +201,9 @@ class LogIndex:
 
     @property
     def stops_early(self) -> bool:
-        """Whether the log stops before the run's own end: it was interrupted, it waits, or the disk was full."""
+        """Whether the log stops before the end of its run, because it was interrupted, it waits, or the disk was
+        full.
+        """
         return self.started is not None and self.ended.runs.get(self.root) in (
             None,
             self.full_disk_end,
@@ -209,34 +211,36 @@ class LogIndex:
 
     @property
     def approvals(self) -> tuple[ApprovalAnswer, ...]:
-        """People's answers in order, without those that were invalid when they were used."""
+        """People's answers in order, except those that were invalid when they were used."""
         return tuple(
-            answered_request(self.requests[answered_id(event)], event, used=self._is_used(event))
+            answer_from_events(
+                self.requests[find_request_id(event)], event, used=self._is_used(event)
+            )
             for event in self._answered
-            if answered_id(event) in self.requests and event.id not in self._stale
+            if find_request_id(event) in self.requests and event.id not in self._stale
         )
 
     def note_answer(self, event: Event) -> None:
-        """Index a person's answer, also one from this command. Its request is no longer open."""
+        """Index a person's answer, which may come from this command. Its request is no longer open."""
         self._answered.append(event)
         if Approval.of(event.payload).capability == "":
             self._escalations[event.step_id] = event.id
 
     @property
     def open_requests(self) -> list[Event]:
-        """Unanswered requests for approval, the latest of each step."""
-        done = {answered_id(event) for event in self._answered}
+        """The unanswered requests for approval, only the latest of each step."""
+        done = {find_request_id(event) for event in self._answered}
         latest = {e.step_id: e for id, e in self.requests.items() if id not in done}
         return list(latest.values())
 
     @property
-    def asked(self) -> dict[str, RequestedAction]:
-        """By step path: the latest request, unless the step made a call after it."""
+    def requested_actions(self) -> dict[str, RequestedAction]:
+        """The latest request for approval by step path, unless the step made a call after it."""
         waiting = (event for event in self.requests.values() if not self._is_used(event))
         return {event.step_id or "": _parse_request(event) for event in waiting}
 
     def _is_used(self, answer: Event) -> bool:
-        """Return whether the approved work has started after this answer."""
+        """Return whether work that an answer approved has started after the answer."""
         if answer.id in self.redeemed:
             return True
         intent = self.intents.get((answer.run_id, answer.step_id))
@@ -245,10 +249,10 @@ class LogIndex:
 
     @property
     def gates_passed(self) -> list[str]:
-        """The step paths of gates whose positive answer is not used up: a pre-gate while its call has no answer, a
-        post-gate while its step is open.
+        """The step paths of gates whose positive answer still applies: of a pre-gate while its call has no
+        answer, of a post-gate while its step is open.
 
-        A gate that refused is not included: a stricter spec would not change its answer.
+        A gate that refused is not included, since a stricter spec would not change its answer.
         """
         found = []
         for run_id, path in {**self.closings, **self.answers}:
@@ -264,7 +268,7 @@ class LogIndex:
     def results(self) -> dict[str, ReusedResult]:
         """The results of the root's completed steps, by step path."""
         return {
-            step_id or "": _reused_result(
+            step_id or "": _build_reused_result(
                 StepFinished.of(closing.payload),
                 {"episode": closing.episode_id, "event": closing.id},
             )
@@ -274,8 +278,9 @@ class LogIndex:
 
     @property
     def result_source_by_step(self) -> dict[str, str]:
-        """By step path the source of its result: the event of the earlier call whose answer it took, or the idempotency
-        key of the call that it made."""
+        """By step path the source of its result: the event of the earlier call whose answer it reused, or the
+        idempotency key of the call that it made.
+        """
         made = {
             step: StepStarted.of(event.payload).idempotency_key
             for (_, step), event in self.intents.items()
@@ -290,7 +295,7 @@ class LogIndex:
 
     @property
     def reused(self) -> dict[str, ReusedResult]:
-        """The results that this log took over from an earlier one, or was about to take over."""
+        """The results of an earlier run that this run reused, or would have reused."""
         if self.started is None:
             return {}
         start = RunStarted.of(self.started.payload)
@@ -305,7 +310,8 @@ class LogIndex:
         }
         done = {path: result for path, result in self.results.items() if path in marked}
         earlier = {
-            path: _reused_result(StepFinished.of(result)) for path, result in taken_over.items()
+            path: _build_reused_result(StepFinished.of(result))
+            for path, result in taken_over.items()
         }
         return earlier | done
 
@@ -318,7 +324,7 @@ class LogIndex:
         return None if reason in ("cancelled", "dependency") else closing.seq
 
     def take_recorded(self, draft: Draft) -> Event | None:
-        """Remove and return the recorded event that matches this draft. None if the log has no more."""
+        """Remove and return the next recorded event that matches this draft, or None if no event is left."""
         slot = _matching_key(draft)
         queue = self._queues.get(slot) or self._probe_queues.get(slot)
         return queue.popleft() if queue else None
@@ -347,12 +353,12 @@ class LogIndex:
         return None
 
     def _find_closing(self, key: ScopeKey) -> StepFinished | None:
-        """Return how a step ended, or None if it is open."""
+        """Return the closing payload of a step, or None if the step is open."""
         closing = self.closings.get(key)
         return StepFinished.of(closing.payload) if closing else None
 
     def attempt_in_doubt(self, run_id: str, step_id: str) -> int:
-        """Return the number of a step's attempt that has no result but may still get one. 0 if there is none."""
+        """Return the number of the step's attempt that is in doubt, or 0 if there is none."""
         key = (run_id, step_id)
         begun = self._attempts_begun(key)
         if not begun or key in self.closings or self.ended.find_end(run_id, step_id) is not None:
@@ -361,8 +367,9 @@ class LogIndex:
 
     @property
     def doubts(self) -> list[Event]:
-        """The write-ahead records of the calls in doubt that must not be repeated without a decision, in order. Decided
-        ones are included."""
+        """The write-ahead records, in order, of calls in doubt that must not be repeated without a decision.
+        Decided ones are included.
+        """
         found = [
             intent
             for (run_id, step_id), intent in self.intents.items()
@@ -373,7 +380,7 @@ class LogIndex:
 
     @property
     def open_doubts(self) -> list[Event]:
-        """The calls in doubt without a decision."""
+        """The write-ahead records of calls in doubt without a decision."""
         return [
             event for event in self.doubts if (event.run_id, event.step_id) not in self.decisions
         ]
@@ -392,41 +399,45 @@ class LogIndex:
             return error_of({**attempt.json, **more})
         output = self._find_output(key)
         return (
-            Answer(output, attempt.usage, _wire_record(attempt.json))
+            Answer(output, attempt.usage, _find_wire_record(attempt.json))
             if output is not None
             else None
         )
 
     def _find_output(self, key: ScopeKey) -> Json | None:
-        """Return the recorded output of a call, however its step ended."""
+        """Return the recorded output of a call, regardless of how its step ended."""
         last = self.answers.get(key) or self._find_closing(key)
         return last.output if last else None
 
 
 def is_of_probe(event: Event) -> bool:
-    """Return whether an event belongs to a probe. Such an event is of one process only, and no later run drafts it
-    again."""
+    """Return whether an event belongs to a probe. Such an event belongs to one process only, so no later run
+    drafts it again.
+    """
     return StepPath(event.step_id or "").in_probe
 
 
-def answered_id(answer: Event) -> str:
+def find_request_id(answer: Event) -> str:
     """Return the id of the request that a person answered."""
     return Approval.of(answer.payload).approval_id
 
 
 def may_have_effect(intent: StepStarted) -> bool:
-    """Return whether a call may have an outside effect that must not be repeated."""
+    """Return whether a call may have had an external effect that must not be repeated."""
     return bool(intent.capability) and intent.side_effects not in HARMLESS
 
 
 def _find_origin(closing: StepFinished) -> Json:
-    """Return the origin of a reused result. Empty for a result of this run."""
+    """Return the episode and event from which a result was reused. Empty if this run produced the result."""
     return closing.reused_from if isinstance(closing.reused_from, dict) else {}
 
 
-def _reused_result(closing: StepFinished, place: dict[str, str] | None = None) -> ReusedResult:
-    """Return the result in a closing event, or in a first event, with its original place. `place` is that of the event
-    itself."""
+def _build_reused_result(
+    closing: StepFinished, place: dict[str, str] | None = None
+) -> ReusedResult:
+    """Return the result in a closing event, or in a first event, with its original place. `place` is used for a
+    result that was not reused itself.
+    """
     writes = [(parse_target(write.target), write) for write in closing.writes]
     return ReusedResult(
         closing.output or {},
@@ -435,8 +446,8 @@ def _reused_result(closing: StepFinished, place: dict[str, str] | None = None) -
     )
 
 
-def answered_request(request: Event, answer: Event, *, used: bool = False) -> ApprovalAnswer:
-    """Return a request for approval with the person's answer to it."""
+def answer_from_events(request: Event, answer: Event, *, used: bool = False) -> ApprovalAnswer:
+    """Return a person's answer together with the request that it answers."""
     approval = Approval.of(answer.payload)
     granted = answer.event_type == "approval.granted"
     return ApprovalAnswer(
@@ -463,31 +474,31 @@ def _parse_request(request: Event) -> RequestedAction:
     )
 
 
-def _matching_key(one: Draft | Event) -> tuple[str | None, ...]:
-    """Return the key by which drafts and events are matched.
+def _matching_key(item: Draft | Event) -> tuple[str | None, ...]:
+    """Return the key by which drafts are matched with recorded events.
 
-    A nested run gets its id from its first event, so that event is matched without one. Each answer of a person leads
-    to its own decision.
+    The first event of a nested run has a new run id, so its key contains none. Each answer of a person leads to
+    its own decision.
     """
-    kind = "step" if row_of(one.event_type).closes else one.event_type
-    answer = one.caused_by if kind == "policy.decided" else None
-    return (kind, None if kind == "run.started" else one.run_id, one.step_id, answer)
+    kind = "step" if row_of(item.event_type).closes else item.event_type
+    answer = item.caused_by if kind == "policy.decided" else None
+    return (kind, None if kind == "run.started" else item.run_id, item.step_id, answer)
 
 
-def _wire_record(attempt: Json) -> Json | None:
-    """Return the data of the exchange on the wire in a recorded attempt, or None."""
+def _find_wire_record(attempt: Json) -> Json | None:
+    """Return the details of the network exchange in a recorded attempt, or None if there are none."""
     return {name: value for name, value in attempt.items() if name not in _OWN_OF_ATTEMPT} or None
 
 
 def error_of(recorded: Json) -> RuntimeErrorBase:
-    """Return the error of a recorded failure."""
+    """Return the error that a recorded failure describes."""
     error = error_from_payload(recorded)
-    error.record, error.usage = _wire_record(recorded), AttemptMade.of(recorded).usage
+    error.record, error.usage = _find_wire_record(recorded), AttemptMade.of(recorded).usage
     return error
 
 
-def locate_error(recorded: RunError) -> RuntimeErrorBase:
-    """Return the error that ended a recorded run, with its place."""
+def located_error(recorded: RunError) -> RuntimeErrorBase:
+    """Return the error that ended a recorded run, with its recorded place."""
     error = error_of(recorded.json)
     error.step_id, error.capability_id = recorded.step, recorded.capability
     error.binding_id, error.service_id = recorded.binding, recorded.service
@@ -507,10 +518,10 @@ def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Even
 
 
 def index_events(directory: Path, events: Sequence[Event], foreign: Iterable[Event]) -> LogIndex:
-    """Return the index of the events of a log. Events in `foreign` have no proof of origin, so their payloads are
-    checked first.
+    """Return the index of the events of a log.
 
-    Raise EnvironmentRefusal `episode.unreadable` for an event that no cogcli log has.
+    Events in `foreign` have no proof of origin, so their payloads are checked first. Raise EnvironmentRefusal
+    `episode.unreadable` for an event that no cogcli log contains.
     """
     for event in foreign:
         require_known_payload(directory, event)

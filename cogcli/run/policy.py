@@ -27,13 +27,13 @@ UNSET: Final = ("cost_microusd", *(f"stage_latency_ms.{phase}" for phase in PHAS
 """The budgets without a default, in addition to those of buckets."""
 
 
-def policy_of(
+def build_policy(
     catalog: Catalog, request: PolicyRequest, skill_id: str, inputs: Mapping[str, object]
 ) -> CallPolicy:
     """Return the policy for the calls of a skill's run with these inputs.
 
-    Raise EnvironmentRefusal `pack.unknown`, `pack.mismatch`; UsageError for an unknown intent, and for a mode or a
-    budget above the pack's.
+    Raise EnvironmentRefusal `pack.unknown` or `pack.mismatch`. Raise UsageError for an unknown intent, or for a
+    mode or a budget above the pack's.
     """
     if not request.pack:
         _require_known(request.budget)
@@ -56,7 +56,7 @@ def policy_of(
     limits = {key: limits[key] for key in (*ENFORCED, "retries")}
     own = OwnSkill(NESTED + skill_id, inputs)
     return governed_by(
-        catalog, pack, requester, limits, request.safety_mode, slots_of(intent, inputs), own
+        catalog, pack, requester, limits, request.safety_mode, fill_slots(intent, inputs), own
     )
 
 
@@ -64,8 +64,10 @@ def governed_by(
     catalog: Catalog, pack: Pack, requester: Requester, limits: Mapping[str, int | float], safety_mode: str,
     slots: Mapping[str, str], own: OwnSkill | None = None,
 ) -> RunPolicy:  # fmt: skip
-    """Return the policy of a run under a pack. `own` is the skill of the run, None for an agent. Raise UsageError for a
-    mode above the pack's."""
+    """Return the policy of a run under a pack. `own` is the skill of the run, or None for an agent.
+
+    Raise UsageError for a mode above the pack's.
+    """
     budgets = Budgets({key: int(limits[key]) for key in COUNTED if key in limits})
     rules = Policy.of(pack)
     return RunPolicy(
@@ -84,8 +86,10 @@ def governed_by(
     )
 
 
-def slots_of(intent: PackIntent, inputs: Mapping[str, object]) -> dict[str, str]:
-    """Return the entity in each slot of an intent, as `type:id`, from the input that the slot's parameter names."""
+def fill_slots(intent: PackIntent, inputs: Mapping[str, object]) -> dict[str, str]:
+    """Return the entity of each slot of an intent, as `type:id`, taken from the input that the slot's parameter
+    names.
+    """
     return {
         name: f"{slot.type}:{inputs[slot.param]}"
         for name, slot in intent.slots.items()
@@ -95,7 +99,8 @@ def slots_of(intent: PackIntent, inputs: Mapping[str, object]) -> dict[str, str]
 
 def _find_host(catalog: Catalog, service: Service) -> str:
     """Return the host of a service. Empty for a service on this machine, `?` if only the API document names the
-    host."""
+    host.
+    """
     if catalog.in_process(service) or service.settings.keys() & {"command", "server"}:
         return ""
     address = service.settings.get("url") or service.settings.get("base_url")
@@ -119,7 +124,9 @@ def pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
 
 
 def ceiling_of(pack: Pack, given: str) -> str:
-    """Return the safety mode of a run: the pack's mode, which a flag may only lower. Raise UsageError."""
+    """Return the safety mode of a run: the pack's mode, or a lower one from a flag. Raise UsageError for a higher
+    one.
+    """
     own = pack.meta.defaults.safety_mode
     if given and is_above(given, own):
         text = f"`--safety-mode {given}` is above the pack's `{own}`"
@@ -128,10 +135,10 @@ def ceiling_of(pack: Pack, given: str) -> str:
 
 
 def limits_of(pack: Pack, given: Mapping[str, int]) -> dict[str, int | float]:
-    """Return the limits of a run by dotted key: those of the pack, which flags may only lower.
+    """Return the limits of a run by dotted key: those of the pack, or lower ones from flags.
 
-    Raise UsageError for a raised limit, and for an unknown key, since the user would rely on a limit that has no
-    effect.
+    Raise UsageError for a higher limit. Raise it also for an unknown key, since the user would rely on a limit
+    without effect.
     """
     limits = merge_limits(DEFAULTS, pack.meta.defaults.budget)
     sizes = {f"buckets.{name}": size for name, size in pack.bucket_sizes.items()}

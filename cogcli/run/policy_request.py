@@ -1,4 +1,4 @@
-"""The policy flags of a run, as `run.started` records them (docs/reference/pack.md#governed-calls)."""
+"""The policy flags of a run, which `run.started` records (docs/reference/pack.md#governed-calls)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from cogcli.declarations.value_types import Json
 
 class PolicyRequest(NamedTuple):
     """The values of `--pack`, `--intent`, `--user`, `--safety-mode` and `--budget`. All are empty for the default
-    policy."""
+    policy.
+    """
 
     pack: str = ""
     """`id@version`, optionally with `#sha256:...`."""
@@ -26,6 +27,6 @@ class PolicyRequest(NamedTuple):
         return cls(**start.policy.json) if start.policy and start.policy.json else None
 
     def to_payload(self) -> Json:
-        """Return the `policy` member of `run.started`: the values that are set."""
+        """Return the `policy` member of `run.started`, which contains only the values that are set."""
         given = {**self._asdict(), "budget": dict(self.budget)}
         return {name: value for name, value in given.items() if value}

@@ -1,5 +1,6 @@
-"""The preparation of a run: the closure, read once by the caller, is checked, pinned and run
-(docs/reference/execution.md#start)."""
+"""The preparation of a run: its closure, which the caller reads once, is checked and pinned
+(docs/reference/execution.md#start).
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ FRAME: Final[Fields] = {
 
 
 class AgentRun(NamedTuple):
-    """The members of the first event that only an agent's run has, and the program that it runs."""
+    """The members that only an agent's run has in its first event, and the program that it runs."""
 
     task: str
     payload: Mapping[str, object]
@@ -68,18 +69,18 @@ class AgentRun(NamedTuple):
 
 
 class LearnedSecrets:
-    """Passes secrets to the redactor, also those that were read before the redactor was connected."""
+    """Passes secrets to the redactor, including those that were read before the redactor was connected."""
 
     def __init__(self) -> None:
         self._waiting: list[str] = []
         self._add: Callable[[str], None] = self._waiting.append
 
     def add(self, secret: str) -> None:
-        """Pass on a secret that was read."""
+        """Pass a secret to the redactor, or store it until a redactor is connected."""
         self._add(secret)
 
     def connect(self, add: Callable[[str], None]) -> None:
-        """Pass all secrets to `add`, earlier ones first."""
+        """Pass all stored secrets to `add` in order, and each later one when it is read."""
         self._add = add
         for secret in self._waiting:
             add(secret)
@@ -103,23 +104,23 @@ class RunRequest(NamedTuple):
 
     @property
     def frame(self) -> Json:
-        """The given fields of the frame. The option `goal` overrides the frame's goal."""
+        """The requested fields of the frame. The option `goal` overrides the frame's goal."""
         goal = {} if self.options.goal is None else {"goal": self.options.goal}
         return {**self.options.frame, **goal}
 
     @property
     def pack_ref(self) -> str:
-        """The pack that governs the run, as `id@version` with its hash. Empty without one."""
+        """The pack that governs the run, as `id@version` with its hash. Empty if there is none."""
         return self.options.pack
 
     @property
     def policy(self) -> PolicyRequest | None:
-        """The request for a policy, or None for the default policy."""
+        """The policy flags, or None for the default policy."""
         given = self.options.policy
         return PolicyRequest(**given) if given else None
 
     def with_options(self, **changes: object) -> RunRequest:
-        """Return a copy with other options."""
+        """Return a copy with these options changed."""
         return self._replace(options=self.options.replace(**changes))
 
 
@@ -142,11 +143,10 @@ class PreparedRun(NamedTuple):
 
 
 def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -> PreparedRun:
-    """Check the closure of a skill together with the inputs, and return the prepared run. No file is read or written,
-    no process is started.
+    """Check the closure of a skill together with the inputs, and return the prepared run.
 
-    Raise ProblemsFound with every problem: those of specs (exit 3, or 4 if all are `safety.scope`) before those of
-    inputs (exit 2).
+    No file is read or written, and no process is started. Raise ProblemsFound with every problem: those of specs
+    (exit 3, or 4 if all are `safety.scope`) before those of inputs (exit 2).
     """
     skill = catalog.skills.get(request.skill_id)
     inputs, wrong = check_inputs(skill.inputs, request.inputs) if skill else ({}, [])
@@ -155,7 +155,7 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
         prepared = prepare_without_inputs(catalog, request, environ, [*wrong, *wrong_frame])
     except ProblemsFound as error:
         raise ProblemsFound(
-            [_with_hosts(problem, skill, inputs) for problem in error.problems]
+            [_add_host_hint(problem, skill, inputs) for problem in error.problems]
         ) from error
     return prepared._replace(
         inputs=inputs,
@@ -164,8 +164,8 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
     )
 
 
-def _with_hosts(problem: Problem, skill: Skill | None, inputs: Mapping[str, object]) -> Problem:
-    """Return the problem with a hint that names the host that the step would call, if the inputs determine it."""
+def _add_host_hint(problem: Problem, skill: Skill | None, inputs: Mapping[str, object]) -> Problem:
+    """Return the problem with a hint that names the host the step would call, if the inputs determine it."""
     given: object = inputs
     match problem.path.split("/"):
         case ["", "steps", number, *_] if skill is not None and problem.file == skill.file:
@@ -175,7 +175,9 @@ def _with_hosts(problem: Problem, skill: Skill | None, inputs: Mapping[str, obje
 
 
 def _resolve_value(value: object, inputs: Mapping[str, object]) -> object:
-    """Return the value of a step's input member before the run: the run input that it names, otherwise itself."""
+    """Return the value of a step's input before the run: the run input that it references, otherwise the value
+    itself.
+    """
     if isinstance(value, str) and value.startswith("inputs."):
         return inputs.get(value.split(".")[1])
     return value
@@ -184,19 +186,23 @@ def _resolve_value(value: object, inputs: Mapping[str, object]) -> object:
 def call_policy(
     catalog: Catalog, request: PolicyRequest | None, skill_id: str, inputs: Mapping[str, object]
 ) -> CallPolicy | None:
-    """Return the policy for the calls of a skill's run, or None for the default policy. Raises as `policy_of`."""
+    """Return the policy for the calls of a skill's run, or None for the default policy. Raises the same errors as
+    `build_policy`.
+    """
     if request is None:
         return None
-    from cogcli.run.policy import policy_of  # most runs have the default one
+    from cogcli.run.policy import build_policy  # most runs have the default one
 
-    return policy_of(catalog, request, skill_id, inputs)
+    return build_policy(catalog, request, skill_id, inputs)
 
 
 def prepare_without_inputs(
     catalog: Catalog, request: RunRequest, environ: Mapping[str, str], wrong: Sequence[Problem] = ()
 ) -> PreparedRun:
-    """Return a prepared run with empty inputs and frame, for a skill whose inputs come later. Raises as `prepare`;
-    `wrong` holds problems found before."""
+    """Return a prepared run with empty inputs and frame, for a skill that gets its inputs later.
+
+    Raises the same errors as `prepare`. `wrong` are problems that were found before.
+    """
     selection = SelectionOptions.of(request.options, environ)
     found = check(catalog, options=selection)
     blocking = [problem for problem in found if problem.severity != "W"] + [*wrong]
@@ -213,7 +219,7 @@ def prepare_without_inputs(
 
 
 def skill_of(catalog: Catalog, skill_id: str) -> Skill:
-    """Return the skill of a closure. Raise ProblemsFound if its file has errors."""
+    """Return the skill with this id from a closure. Raise ProblemsFound if its file has errors."""
     skill = catalog.skills.get(skill_id)
     if skill is None:
         raise ProblemsFound(sort_problems(catalog.problems))
@@ -221,7 +227,7 @@ def skill_of(catalog: Catalog, skill_id: str) -> Skill:
 
 
 def check_inputs(fields: Fields, given: Json) -> tuple[Json, list[Problem]]:
-    """Return the inputs with defaults, and all problems: unknown names first, then missing and wrong values."""
+    """Return the inputs with defaults applied, and all problems: unknown names first, then missing and wrong values."""
     problems = [
         _problem(
             "input.unknown",
@@ -236,7 +242,7 @@ def check_inputs(fields: Fields, given: Json) -> tuple[Json, list[Problem]]:
     kept, violations = fit_values(fields, given)
     for kind, place, message in violations:
         hint = _describe_field(fields[place]) if kind == "missing" else ""
-        if kind == "schema" and (url := _with_scheme(fields, given, place)):
+        if kind == "schema" and (url := _suggest_scheme(fields, given, place)):
             found = url.partition("://")[2]
             message = f"`{place}`: a URL begins with https:// or http://, found `{found}`"
             hint = suggestion_hint([url])
@@ -248,9 +254,10 @@ _ADDRESS: Final = r"(?:[\w-]+\.)+[A-Za-z]{2,}(?::\d+)?(?:[/?#]\S*)?|localhost(?:
 """The pattern of a page's address without its scheme."""
 
 
-def _with_scheme(fields: Fields, given: Json, place: str) -> str:
-    """Return the address at a place of the inputs with a scheme in front, if the schema accepts that. Empty
-    otherwise."""
+def _suggest_scheme(fields: Fields, given: Json, place: str) -> str:
+    """Return the address at a place of the inputs with a scheme prefixed, if the schema accepts that. Empty
+    otherwise.
+    """
     name, *rest = place.split("/")
     field: FieldSpec | None = fields[name]
     value = given.get(name)
@@ -264,14 +271,14 @@ def _with_scheme(fields: Fields, given: Json, place: str) -> str:
 
 
 def _describe_field(field: FieldSpec) -> str:
-    """Return a line such as `integer: Length in words.`, with the allowed values."""
+    """Return a description such as `integer: Length in words.`, with the allowed values."""
     options = f", one of {', '.join(map(preview, field.enum[:10]))}" if field.enum else ""
     about = f": {' '.join(field.description.split())}" if field.description else ""
     return f"{field.type}{options}{about}"
 
 
 def check_frame(given: Json) -> tuple[Json, list[Problem]]:
-    """Return the given fields of the frame, and all problems."""
+    """Return the requested fields of the frame, and all problems."""
     problems = [
         _problem(
             "frame.field",
@@ -333,7 +340,8 @@ def one_step_skill(
     head: Mapping[str, str], uses: str, values: Mapping[str, object], outputs: Mapping[str, object],
     names: Iterable[str], step: Mapping[str, object] = {},
 ) -> Json:  # fmt: skip
-    """Return the spec of a skill whose only step calls `uses` with these values and returns the outputs in `names`.
+    """Return the spec of a skill with a single step that calls `uses` with these values and returns the outputs
+    in `names`.
 
     `head` has id, name and description. `step` adds or replaces members of the step.
     """
@@ -354,8 +362,9 @@ def prepare_one_step(
     selection: SelectionOptions,
     file: str = "",
 ) -> PreparedRun:
-    """Return a prepared run of a `one_step_skill`, the only skill in its catalog. Errors about the skill name
-    `file`."""
+    """Return a prepared run of a `one_step_skill`, whose catalog has no other skill. Errors about the skill name
+    `file`.
+    """
     specs = {key: spec for key, spec in catalog.raw.items() if not key.startswith("skill:")}
     id: str = skill["id"]
     alone = catalog._replace(

@@ -1,6 +1,6 @@
-"""The decisions of a log, decided again under the pack of the run or another one (docs/reference/pack.md#explain).
+"""Replays the decisions of a log under the pack of the run or another one (docs/reference/pack.md#explain).
 
-A fold over the events of the run: inputs, variables, outputs and state come from the events before the decision,
+This is a fold over the events of the run. Inputs, variables, outputs and state come from the events before a decision,
 arguments and facts from the decision itself. No call is made, and no engine runs.
 """
 
@@ -36,7 +36,7 @@ from cogcli.policy.run_policy import (
     RunState,
 )
 from cogcli.policy.verdict import Verdict, is_above
-from cogcli.run.policy import governed_by, slots_of
+from cogcli.run.policy import fill_slots, governed_by
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.skill_tools import called_by, find_tool
@@ -46,7 +46,7 @@ from cogcli.state.reducer import RunStates, apply_to_runs
 class ReplayedDecision(NamedTuple):
     """A recorded decision, and the verdict of a policy on the same call.
 
-    If the log lacks data that the decision needs, `case` is None and `why` has the reason.
+    If the log lacks data that the decision needs, `case` is None and `why` contains the reason.
     """
 
     event: Event
@@ -74,16 +74,16 @@ def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
     start = start_of(started)
     request = PolicyRequest.recorded(start) or PolicyRequest()
     own, given = pack.meta.defaults.safety_mode, request.safety_mode
-    requester = _requester(pack, request, start.agent)
+    requester = _rebuild_requester(pack, request, start.agent)
     intent = pack.decisions.intents.get(requester.intent)
     mode = own if not given or is_above(given, own) else given
-    slots = slots_of(intent, start.inputs) if intent else {}
+    slots = fill_slots(intent, start.inputs) if intent else {}
     of_skill = None if start.agent else OwnSkill(NESTED + start.skill.id, start.inputs)
     return governed_by(catalog, pack, requester, {}, mode, slots, of_skill)
 
 
-def _requester(pack: Pack, request: PolicyRequest, agent: AgentStart | None) -> Requester:
-    """Return the requester that the log records, with the agent of the pack."""
+def _rebuild_requester(pack: Pack, request: PolicyRequest, agent: AgentStart | None) -> Requester:
+    """Return the requester that the log records. Its agent comes from the pack."""
     asked = agent.request if agent else RecordedRequest(message="")
     user = asked.user or RequestUser()
     return Requester(
@@ -102,7 +102,9 @@ def _requester(pack: Pack, request: PolicyRequest, agent: AgentStart | None) -> 
 def decide_again(
     events: Iterable[Event], catalog: Catalog, recorded: RunPolicy, policy: RunPolicy
 ) -> Iterator[ReplayedDecision]:
-    """Yield the decisions of a log in order, each decided again by `policy`. `recorded` is the policy of the run."""
+    """Yield a ReplayedDecision by `policy` for each decision of a log, in order. `recorded` is the policy of the
+    run.
+    """
     fold = _DecisionFold(catalog, recorded, policy)
     for event in events:
         payload = recorded_payload(event)
@@ -112,7 +114,7 @@ def decide_again(
 
 
 class _DecisionFold:
-    """The state known at one place of a log."""
+    """The state known at one position of a log."""
 
     def __init__(self, catalog: Catalog, recorded: RunPolicy, policy: RunPolicy) -> None:
         self._catalog, self._recorded, self._policy = catalog, recorded, policy
@@ -124,7 +126,7 @@ class _DecisionFold:
         self._turn, self._now = 1, ""
 
     def apply(self, event: Event, payload: Payload) -> None:
-        """Fold an event."""
+        """Fold the next event."""
         apply_to_runs(self._states, event)
         if payload.event.resolves:
             self._answers[event.id] = event
@@ -147,7 +149,7 @@ class _DecisionFold:
                 each.learn(called, payload.output or {}, event.timestamp)
 
     def redecide(self, event: Event, decided: PolicyDecided) -> ReplayedDecision:
-        """Return the policy's decision about the call of a recorded decision."""
+        """Return the policy's decision about the call to which a recorded decision belongs."""
         answer = self._answers.get(event.caused_by or "")
         lifted = self._lift_gates(event, decided, answered=answer is not None)
         capability = find_tool(self._catalog, decided.capability or "")
@@ -170,7 +172,9 @@ class _DecisionFold:
     def _decide(
         self, capability: Capability, event: Event, decided: PolicyDecided, state: RunState
     ) -> tuple[JudgedCall, Verdict]:
-        """Return the call of a recorded decision and the policy's verdict on it, with the facts known then."""
+        """Rebuild the call of a recorded decision, and return it with the policy's verdict. The facts are those
+        known then.
+        """
         self._policy.turn = self._turn
         before = self._policy.replace_facts(KnownFacts(self._facts_at_decision(decided)))
         case = self._policy.build_judged_call(
@@ -187,7 +191,7 @@ class _DecisionFold:
     def _lift_gates(
         self, event: Event, decided: PolicyDecided, *, answered: bool
     ) -> frozenset[tuple[str, str]]:
-        """Note a decision, and return the gates of its call that people have approved."""
+        """Record a decision, and return the gates of its call that people have approved."""
         key = event.run_id, event.step_id
         if answered and key in self._asked:
             self._lifted[key] = self._lifted.get(key, frozenset()) | {self._asked[key]}
@@ -195,7 +199,9 @@ class _DecisionFold:
         return self._lifted.get(key, frozenset())
 
     def _facts_at_decision(self, decided: PolicyDecided) -> Facts:
-        """Return the facts of the decision, with those of the run's calls as this pack declares them."""
+        """Return the facts of the decision, together with the facts that this pack reads from the run's earlier
+        calls.
+        """
         learned, known = self._policy.facts, decided.facts or {}
         if self._policy is self._recorded:
             return {**learned, **known}
@@ -214,7 +220,7 @@ class _DecisionFold:
 
 
 def _find_masked_read(policy: RunPolicy, case: JudgedCall, verdict: Verdict) -> str:
-    """Return the first path that a decision read and that the log holds masked, or an empty string."""
+    """Return the first path that the decision read and whose value is masked in the log, or an empty string."""
     limited = {
         f"args.{name}": (case.call.arguments or {}).get(name)
         for rule in policy.rules.rules_for(policy.requester.intent, case.call.capability)

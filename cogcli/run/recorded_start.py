@@ -1,4 +1,4 @@
-"""Checks that the events of a log hold the members that a resume, rerun or replay needs.
+"""Checks that the events of a log have the members that a resume, rerun or replay needs.
 
 `declarations/events.py` allows other members in the first event, since older logs and other tools write them.
 """
@@ -22,25 +22,25 @@ _Seconds = Annotated[float, Field(gt=0)]
 
 
 class _Recorded(BaseModel):
-    """A recorded object that allows unknown members."""
+    """The model of a recorded object, which allows unknown members."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
 
 @cache
-def _options_model() -> type[BaseModel]:
-    """Return the model of a run's options, generated from their declarations."""
+def _build_options_model() -> type[BaseModel]:
+    """Return the model of a run's options, generated from the options' declarations."""
     hints = get_type_hints(RunOptions)
     fields: Json = {}
     for option in OPTIONS.values():
         above, _, name = option.logged.rpartition(".")
         if above == "options":
-            fields[name] = (_limited_hint(option.type, hints[option.name]), option.default)
+            fields[name] = (_restrict_hint(option.type, hints[option.name]), option.default)
     return create_model("Options", __base__=_Recorded, **fields)
 
 
-def _limited_hint(type: OptionType, hint: Any) -> Any:
-    """Return the type hint of an option with the limits of its type."""
+def _restrict_hint(type: OptionType, hint: Any) -> Any:
+    """Return an option's type hint, restricted by the limits of its type."""
     if isinstance(type, WordChoice):
         words: Any = Literal[type.words]
         return words | None if NoneType in get_args(hint) else words
@@ -52,19 +52,19 @@ def _limited_hint(type: OptionType, hint: Any) -> Any:
 
 
 def find_recorded_problem(event_type: str, payload: Any) -> str | None:
-    """Return the defect of a recorded payload of a known event type, in one line, or None."""
+    """Return one line about what is wrong with the payload of a known event type, or None."""
     problem = problem_of(event_type, payload)
     if problem or event_type != "run.started":
         return problem
     return (
         problem_in(RecordedStart, payload)
-        or _problem_of_agent(RecordedStart.of(payload))
-        or _problem_of_options(payload["options"])
+        or _find_agent_problem(RecordedStart.of(payload))
+        or _find_option_problem(payload["options"])
     )
 
 
-def _problem_of_agent(start: RecordedStart) -> str | None:
-    """Return the missing member of an agent's start, or None. A language model also needs mode and time."""
+def _find_agent_problem(start: RecordedStart) -> str | None:
+    """Return a problem if an agent's start lacks a member, or None. A language model also needs a mode and a time."""
     agent, model = start.agent, start.pins.model
     if agent is None:
         return None
@@ -75,9 +75,9 @@ def _problem_of_agent(start: RecordedStart) -> str | None:
     return None
 
 
-def _problem_of_options(options: Any) -> str | None:
+def _find_option_problem(options: Any) -> str | None:
     try:
-        _options_model().model_validate(options)
+        _build_options_model().model_validate(options)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         return f"payload.options.{'.'.join(map(str, first['loc']))}: {first['msg']}"

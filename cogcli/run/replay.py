@@ -1,5 +1,6 @@
-"""Replay: the engine runs again with the recorded answers, and each event must equal the recorded one
-(docs/reference/episode.md#replay)."""
+"""Replay: the engine runs again with the recorded answers, and each new event must equal the recorded one
+(docs/reference/episode.md#replay).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from cogcli.episode.refusals import open_episode
 from cogcli.policy import approvals
 from cogcli.protocols import PROTOCOLS
 from cogcli.run.engine.run import SKILL, Request, execute
-from cogcli.run.launch import engine_over_log, recorded_agent
+from cogcli.run.launch import build_engine_over_log, find_recorded_agent
 from cogcli.run.log_index import LogIndex, read_log_index
 from cogcli.run.prepare import AgentOf
 from cogcli.run.replay_adapters import EndOfLog, ReplayDifference, ReplayDiverged, ReplaySink
@@ -41,7 +42,7 @@ _MOST_NAMED: Final = 3
 
 
 class ReplayResult(NamedTuple):
-    """The number of events in the log, and the first difference. None means that the replay equals the log.
+    """The number of events in the log, and the first difference. If it is None, the replay equals the log.
 
     `changed_specs` are the pins of specs that differ in the registry now.
     """
@@ -55,11 +56,11 @@ class ReplayResult(NamedTuple):
 def replay(
     directory: Path, open_registry: Callable[[], Registry], agent_of: AgentOf | None = None
 ) -> ReplayResult:
-    """Run an episode again from its log and its pinned specs, and return the first difference. No service, clock or
-    random source is used.
+    """Run an episode again from its log and its pinned specs, and return the result. No service, clock or random
+    source is used.
 
-    For a run that was resumed with changed specs the registry is not compared: its log has a note of the change. Raise
-    EnvironmentRefusal `episode.unreadable` if the log has no first event or its specs are missing.
+    If the run was resumed with changed specs, the registry is not compared, since the log already notes the
+    change. Raise EnvironmentRefusal `episode.unreadable` if the log has no first event or its specs are missing.
     """
     events, log = read_log_index(directory)
     started = log.started
@@ -75,8 +76,8 @@ def replay(
         return ReplayResult(started.episode_id, len(events), difference, tuple(changed))
     control = Control()
     sink = ReplaySink(log, Redactor(()), control, events)
-    agent = recorded_agent(agent_of, catalog, started)
-    engine = engine_over_log(
+    agent = find_recorded_agent(agent_of, catalog, started)
+    engine = build_engine_over_log(
         catalog,
         log,
         started,
@@ -107,8 +108,9 @@ def replay(
 def _explain_by_change(
     difference: ReplayDifference | None, log: LogIndex
 ) -> ReplayDifference | None:
-    """Return the difference. If it comes after a resumption with specs that the log does not hold, its text begins with
-    that reason."""
+    """Return the difference. If it follows a resumption with specs that the log does not contain, prefix this
+    reason to its text.
+    """
     changed = log.changed
     if (
         difference is None
@@ -124,7 +126,7 @@ def _explain_by_change(
 
 
 def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
-    """Return the catalog in the specs blob that a run pinned. Raise EnvironmentRefusal `episode.unreadable`."""
+    """Return the catalog from the specs blob that a run pinned. Raise EnvironmentRefusal `episode.unreadable`."""
     pins = start_of(started).pins
     digest = pins.specs_blob
     if not digest:
@@ -144,7 +146,7 @@ def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
 
 
 def request_from(started: Event) -> Request:
-    """Return the engine's Request from `run.started`."""
+    """Return the engine's Request that a `run.started` event records."""
     start = start_of(started)
     return Request(
         task=start.task,
@@ -165,9 +167,10 @@ def request_from(started: Event) -> Request:
 def reach_recorded(
     registry: Registry, started: Event, pinned: Callable[[], Catalog], *, also: Iterable[str] = ()
 ) -> Catalog:
-    """Return the present closure of a recorded run: its skill and its pack.
+    """Return the present closure of a recorded run, which contains its skill and its pack.
 
-    The built-in pack of an agent has no file, so the pinned one is used. Raises as `Registry.reach`.
+    The built-in pack of an agent has no file, so the pinned one is used. Raises the same errors as
+    `Registry.reach`.
     """
     start = start_of(started)
     pack = start.policy.pack if start.policy else ""
@@ -183,11 +186,11 @@ def reach_recorded(
 def find_changed_specs(
     open_registry: Callable[[], Registry], started: Event, pinned: Catalog
 ) -> dict[str, str]:
-    """Return the pinned specs whose digest differs in the registry now, with the present digest. Empty if the skill is
-    missing.
+    """Return the pinned specs whose digest differs in the registry now, with the present digest. Empty if the
+    skill is missing.
 
-    Raise EnvironmentRefusal `project.link`: specs behind such a link are not compared. Choices for this host are not
-    compared, since a replay selects no binding.
+    Raise EnvironmentRefusal `project.link` for a link that leaves the project, since specs behind it cannot be
+    compared. Choices for this host are not compared, since a replay selects no binding.
     """
     recorded = start_of(started).pins.specs
     try:
@@ -204,10 +207,10 @@ def find_changed_specs(
 
 
 def find_differing_specs(started: Event, current: Mapping[str, str]) -> list[str]:
-    """Return the keys of all pins that differ from the start of a run: changed, added, removed, unreadable, or chosen
-    for this host since.
+    """Return the keys of all pins that differ from the start of a run: changed, added, removed, unreadable, or
+    chosen for this host since.
 
-    A lock that only `current` has does not count: the run had none.
+    A lock that only `current` contains is ignored, since the run used none.
     """
     recorded = start_of(started).pins.specs
     keys = recorded.keys() | {key for key in current if key in recorded or not key.startswith(PIN)}
@@ -217,8 +220,9 @@ def find_differing_specs(started: Event, current: Mapping[str, str]) -> list[str
 def _find_first_step_using(
     changed: Mapping[str, str], catalog: Catalog, started: Event
 ) -> str | None:
-    """Return the first step in plan order that uses a changed spec, or the very first if only skills changed. None if
-    nothing changed."""
+    """Return the first step in plan order that uses a changed spec. If only skills changed, return the first step
+    of all. None if nothing changed.
+    """
     touched = {name.partition(":")[2] for name in changed}
     if not touched:
         return None

@@ -1,12 +1,11 @@
-"""The capability runner and event sink of a replay: it returns recorded answers and compares each new event with the
-log.
+"""The capability runner and event sink of a replay. They return recorded answers and compare new events with the log.
 
-1. A call gets its recorded answer. A call without one ends as in the log: cut off by a signal, cancelled because of a
-   failure or a time limit, or in doubt.
+1. A call gets its recorded answer. A call without one ends as in the log: cancelled by a signal, a failure or a time
+   limit, or in doubt.
 2. Each draft is compared with the recorded event of the same type, run and step. The first difference, or the first
    draft that the log does not have, ends the replay.
-3. A log may stop before the end of its run (crash, full disk, waiting for a person). Then the replay ends as soon as
-   every event of the log has been drafted again.
+3. A log may stop before the end of its run (crash, full disk, waiting for a person). In that case the replay ends as
+   soon as every event of the log has been drafted again.
 """
 
 from __future__ import annotations
@@ -48,8 +47,8 @@ _NEW_MEMBERS: Final = frozenset(
 class ReplayDifference(NamedTuple):
     """The first difference between a replay and its log.
 
-    `seq` is None for an event that only the replay has. `what` is a sentence. `recorded` and `replayed` are the two
-    values, None on a side without such an event.
+    `what` is a sentence. `recorded` and `replayed` are the two values, or None on a side without such an event.
+    `seq` is None for an event that only the replay has.
     """
 
     seq: int | None
@@ -64,7 +63,7 @@ class ReplayDifference(NamedTuple):
 
 
 class ReplayDiverged(CogcliError):
-    """Ends a replay at its first difference."""
+    """Raised to end a replay at its first difference."""
 
     def __init__(self, difference: ReplayDifference) -> None:
         super().__init__("replay.differs", difference.what)
@@ -72,27 +71,28 @@ class ReplayDiverged(CogcliError):
 
 
 class EndOfLog(CogcliError):
-    """Ends the replay of a log that stops before the end of its run."""
+    """Raised to end the replay of a log that stops before the end of its run."""
 
     def __init__(self) -> None:
         super().__init__("episode.unreadable", "the log ends here")
 
 
 class ReplaySink:
-    """Event sink and capability runner of a replay: each draft is compared with its recorded event. It writes nothing
-    and makes no call."""
+    """The event sink and capability runner of a replay. It compares each draft with its recorded event, writes
+    nothing, and makes no call.
+    """
 
     def __init__(
         self, log: LogIndex, redactor: Redactor, control: Control, events: Sequence[Event] = ()
     ) -> None:
-        """`events` are those of the log, for a program that folds them."""
+        """Prepare the replay of a log. `events` are the log's events, for a program that folds them."""
         self._log = log
         self._events = events
         self._control = control
         self._redactor = redactor
         self.dispatcher = LogDispatcher(log, self._end_unanswered, live=False)
         started = log.started
-        aborting = log.ended.aborting if log.ended.cut_off or not log.stops_early else None
+        aborting = log.ended.aborting if log.ended.has_cancelled or not log.stops_early else None
         self._first_rules = started is None or rules_of(started.payload) == FIRST
         self._signal = log.ended.signal if aborting else None
         """The signal that cancelled the recorded run. It cancels the replay at the same place. None if the log stops
@@ -103,7 +103,9 @@ class ReplaySink:
         """The number of events still to be drafted before the signal."""
 
     def chain(self, capability_id: str) -> BindingChain:
-        """Return the chain that was pinned when the run started. Raise BindingResolutionError `binding.none`."""
+        """Return the chain that was pinned when the run started. Raise BindingResolutionError `binding.none`
+        without one.
+        """
         started = self._log.started
         pinned = start_of(started).selection.get(capability_id) if started else None
         if pinned is None:
@@ -119,11 +121,11 @@ class ReplaySink:
         """Do nothing: a replay opens no resources."""
 
     def history(self) -> Iterable[Event]:
-        """Return the whole log. A replay ends before any new event."""
+        """Return the whole log, since a replay ends before any new event."""
         return self._events
 
     def _end_unanswered(self, attempt: Attempt | None) -> NoReturn:
-        """End a call without a recorded answer as it ended in the log (rule 1)."""
+        """End a call without a recorded answer in the way it ended in the log (rule 1)."""
         if attempt is None:
             raise Unanswered
         log, key = self._log, (attempt.run_id, attempt.step_id)
@@ -150,10 +152,10 @@ class ReplaySink:
     def _is_before_signal(self, event: Event) -> bool:
         return (event.seq or 0) < self._signal_at and not row_of(event.event_type).by_timing
 
-    def _is_late(self, draft: Draft) -> bool:
-        """Return whether this starts a step that the recorded run never started because of its signal.
+    def _starts_after_signal(self, draft: Draft) -> bool:
+        """Return whether this draft starts a step that the recorded run never started because of its signal.
 
-        After `resume --abort` a retry and a request for approval count too.
+        After `resume --abort` this includes a retry and a request for approval.
         """
         if self._signal == ABORT:
             return row_of(draft.event_type).begins
@@ -179,11 +181,11 @@ class ReplaySink:
         return recorded
 
     def _accept_unrecorded(self, draft: Draft) -> Event:
-        """Return the event of a draft that the log does not have, if it may lack it. Raises as `append`."""
-        if self._is_late(draft):
+        """Return an event for a draft that the log does not have but may lack. Raises the same errors as `append`."""
+        if self._starts_after_signal(draft):
             if not self._control.signals:
                 self._cancel()
-            raise Cancelled(outside=True)
+            raise Cancelled(external=True)
         if self._may_be_missing(draft):
             return _event_outside_log(draft)
         if not self._log.stops_early:
@@ -194,7 +196,7 @@ class ReplaySink:
         return _event_outside_log(draft)
 
     def _require_equal(self, draft: Draft, recorded: Event) -> None:
-        """Raise ReplayDiverged if the payloads differ in a member that is compared."""
+        """Raise ReplayDiverged if the payloads differ in a compared member."""
         mine = _drop_time_members(mask_payload(draft.payload, self._redactor))
         theirs = _drop_time_members(recorded.payload)
         if draft.event_type == "plan.created":
@@ -208,8 +210,10 @@ class ReplaySink:
             raise ReplayDiverged(_find_difference(recorded, theirs, mine))
 
     def _drop_newer_members(self, mine: list[Json], theirs: Json) -> list[Json]:
-        """Return the step records of a plan without members that the recorded plan `theirs` lacks since it is older:
-        `capability` under the first rules, later `rationale`."""
+        """Return the step records of a plan without the members that did not exist when `theirs` was recorded.
+
+        They are `capability` under the first rules, and `rationale` before it was introduced.
+        """
         known = {
             name for entry in read_record(PlanCreated, theirs).step_records for name in entry.json
         }
@@ -220,7 +224,7 @@ class ReplaySink:
         ]
 
     def _may_be_missing(self, draft: Draft) -> bool:
-        """Return whether the log may lack this event although the recorded run went as far."""
+        """Return whether the log may lack this event although the recorded run reached it."""
         match draft.event_type:
             case "step.skipped":
                 return self._is_unrecorded_skip(draft)
@@ -229,8 +233,9 @@ class ReplaySink:
         return row_of(draft.event_type).by_timing
 
     def _is_unrecorded_skip(self, draft: Draft) -> bool:
-        """Return whether this skips a step that never started because of the signal, or cancels a call that stayed in
-        doubt in the log. The log has no event for either."""
+        """Return whether the draft skips a step that never started because of the signal, or cancels a call that
+        stayed in doubt. The log has no event for either.
+        """
         if StepFinished.of(draft.payload).reason != "cancelled":
             return False
         if self._control.signals:
@@ -245,14 +250,17 @@ class ReplaySink:
         )
 
     def _is_end_of_waiting_run(self, draft: Draft) -> bool:
-        """Return whether this ends a nested run that waited when its root failed. Older logs have no such event."""
+        """Return whether the draft ends a nested run that was waiting when its root failed. Older logs have no
+        such event.
+        """
         is_aborted = RunTerminated.of(draft.payload).status == "aborted"
         return is_aborted and draft.step_id is not None and not self._log.stops_early
 
     @property
     def _missing(self) -> list[Event]:
-        """Recorded events without a draft so far. The end of a run on a full disk is left out: the engine does not
-        write it."""
+        """The recorded events that have no draft yet. The end of a run by a full disk is omitted, since the
+        engine does not write it.
+        """
         full = self._log.full_disk_end
         return [
             event
@@ -261,7 +269,7 @@ class ReplaySink:
         ]
 
     def find_missing(self) -> ReplayDifference | None:
-        """Return the difference for the first recorded event that the replay did not draft, or None."""
+        """Return the difference for the first recorded event without a draft in the replay, or None."""
         missing, full = self._missing, self._log.full_disk_end
         if not missing and full is not None:
             mine, theirs = draft_full_disk_end(full.run_id or "").payload, full.payload
@@ -274,7 +282,7 @@ class ReplaySink:
 
 
 def _is_end_by_timeout(end: Event) -> bool:
-    """Return whether a time limit ended this run. False for the end of a step."""
+    """Return whether the event ends a run because of a time limit. False for the end of a step."""
     ending = recorded_payload(end)
     return isinstance(ending, RunTerminated) and ending.status_reason in (
         "step.timeout",

@@ -23,7 +23,7 @@ from cogcli.state.reducer import ReusedResult
 
 
 class Reuse(NamedTuple):
-    """The steps of an earlier episode that are reused, and for each other step why it runs."""
+    """The steps of an earlier episode whose results are reused, and the reason why each other step runs."""
 
     episode_id: str
     steps: Mapping[str, ReusedResult]
@@ -32,7 +32,7 @@ class Reuse(NamedTuple):
     effects: RerunEffects
 
     def to_payload(self) -> Json:
-        """Return `plan` of the envelope: which steps are reused, called, or need a choice."""
+        """Return `plan` of the envelope, which lists the steps that are reused, are called, or need a choice."""
         questions = self.effects.questions
         steps = []
         for step, why in self.why.items():
@@ -55,7 +55,7 @@ class Reuse(NamedTuple):
 def read_source_request(
     directory: Path, overrides: Mapping[str, object], warn: Warn | None = None
 ) -> tuple[RunRequest, LogIndex]:
-    """Return the request of an earlier run with `overrides` (options by name), and the index of its log.
+    """Return the request of an earlier run with options replaced by `overrides`, and the index of its log.
 
     Raise EnvironmentRefusal `episode.unreadable`.
     """
@@ -69,8 +69,9 @@ def read_source_request(
 
 
 def find_first_step(plan: StepPlan, from_step: str | None) -> dict[str, str]:
-    """Return the step that `--from` names (default: the first), with the reason to run it. Raise UsageError
-    `step.unknown`."""
+    """Return the step that `--from` names, by default the first, mapped to the reason to run it. Raise UsageError
+    `step.unknown`.
+    """
     ids = [planned.step.id for planned in plan.steps]
     if from_step is not None and from_step not in ids:
         hint = suggestion(from_step, ids) or f"steps are {', '.join(ids[:20])}"
@@ -79,8 +80,10 @@ def find_first_step(plan: StepPlan, from_step: str | None) -> dict[str, str]:
 
 
 def find_failed_loops(log: LogIndex, plan: StepPlan) -> dict[str, str]:
-    """Return the loops over items that did not complete, with the reason to run them again. Raise UsageError
-    `usage.flag` if there is none."""
+    """Return the loops over items that did not complete, mapped to the reason to run them again.
+
+    Raise UsageError `usage.flag` if there is none.
+    """
     loops = [planned.step.id for planned in plan.steps if planned.step.config.foreach is not None]
     found = {step: "items are left" for step in loops if step not in log.results}
     if not found:
@@ -95,10 +98,10 @@ def find_failed_loops(log: LogIndex, plan: StepPlan) -> dict[str, str]:
 def plan_reuse(
     log: LogIndex, plan: StepPlan, roots: Mapping[str, str], *, items: bool = False
 ) -> Reuse:
-    """Return a Reuse of every step that is done in the log and is neither in `roots` nor downstream of one.
+    """Return a Reuse of all steps that are done in the log, except those in `roots` and downstream of them.
 
-    `roots` maps a step id to the reason why it runs. With `items` the completed items of a loop in `roots` are reused
-    too.
+    `roots` maps a step id to the reason why it runs. With `items`, the completed items of a loop in `roots` are
+    reused too.
     """
     why = _explain_steps(log, plan, roots)
     whole = {step for step, reason in why.items() if reason == "reused"}
@@ -114,7 +117,7 @@ def plan_reuse(
 
 
 def _explain_steps(log: LogIndex, plan: StepPlan, roots: Mapping[str, str]) -> dict[str, str]:
-    """Return by step in plan order why it runs again, or `reused`."""
+    """Return for each step, in plan order, why it runs again, or `reused`."""
     again = dict(roots)
     why = {}
     for planned in plan.steps:
@@ -131,7 +134,7 @@ def _explain_steps(log: LogIndex, plan: StepPlan, roots: Mapping[str, str]) -> d
 def _find_unchanged_loops(
     plan: StepPlan, loops: Container[str], reused: Container[str]
 ) -> set[str]:
-    """Return the loops that still have the items of the earlier run, because all steps before them are reused."""
+    """Return the loops that still have the items of the earlier run, because all their earlier steps are reused."""
     settled: set[str] = set()
     found = set()
     for planned in plan.steps:

@@ -1,12 +1,12 @@
-"""The effects of an earlier run that a rerun would repeat, and the choice that each needs
+"""The effects of an earlier run that a rerun would repeat, and the choices that they need
 (docs/reference/episode.md#rerun, ADR 11).
 
 1. A call of class effect that the earlier run made, or may have made, needs a choice before the rerun starts: `reuse`
    its recorded output, `repeat` the call, or `fail` it.
-2. The choice for a step applies to its items, gates and nested steps. The longest matching step path counts.
+2. The choice for a step applies to its items, gates and nested steps. The longest matching step path takes precedence.
 3. If another rerun already repeats the call, a probe's promise of no effect does not allow another repeat.
 4. Only calls in steps that run again need a choice. All known effects go into the first event of the new run, so that a
-   rerun of the rerun knows them too.
+   rerun of the rerun also has them.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ EFFECT_CHOICES: Final = {"reuse": "done", "repeat": "rerun", "fail": "fail"}
 
 
 class _EffectOrigin(Record):
-    """The event of the write-ahead record of a call."""
+    """The write-ahead record of a call, identified by its episode and event."""
 
     event: str
 
 
 class _EffectResolution(Record):
-    """The decision about a call."""
+    """The recorded decision about a call."""
 
     choice: str
 
@@ -52,20 +52,20 @@ class _RecordedEffect(Record):
 
 
 class EffectQuestion(NamedTuple):
-    """The effects of a step, or of a part of one, that need the same choice."""
+    """Effects of one step, or of a part of it, that need the same choice."""
 
     step: str
     effects: tuple[Effect, ...]
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The choices that are possible for all effects. `reuse` requires that every output is recorded."""
+        """The choices that are possible for all effects. `reuse` is possible only if every output is recorded."""
         known = all(effect.output is not None for effect in self.effects)
         return tuple(EFFECT_CHOICES) if known else ("repeat", "fail")
 
     @property
     def state(self) -> str:
-        """Their states (`done`, `failed`, `in doubt`), each once, joined with commas."""
+        """The states of the effects (`done`, `failed`, `in doubt`) without duplicates, joined with commas."""
         return ", ".join(dict.fromkeys(effect.state for effect in self.effects))
 
     def to_payload(self) -> Json:
@@ -95,21 +95,23 @@ class RerunEffects(NamedTuple):
 
     @property
     def questions(self) -> list[EffectQuestion]:
-        """The effects without a choice, grouped by root step where one choice can hold for all of its effects."""
+        """The effects without a choice, grouped by root step if one choice is possible for all effects of the step."""
         return _group_questions(
             [effect for effect in self.repeatable if not choice_for(effect, self.choices)],
             self.choices,
         )
 
     def with_choices(self, choices: Mapping[str, str]) -> RerunEffects:
-        """Return a copy with more choices. Raise UsageError `step.unknown`, or `usage.value` for `reuse` without an
-        output."""
+        """Return a copy with additional choices.
+
+        Raise UsageError `step.unknown`, or `usage.value` for `reuse` without an output.
+        """
         for step, word in choices.items():
             self._require_possible(step, word)
         return self._replace(choices={**self.choices, **choices})
 
     def with_probe_answer(self, effect: Effect, found: DoubtResolution) -> RerunEffects:
-        """Return a copy in which a probe has decided about an effect in doubt."""
+        """Return a copy that contains the decision of a probe about an effect in doubt."""
         word = next(word for word, choice in EFFECT_CHOICES.items() if choice == found.choice)
         now = effect._replace(state=DONE, output=found.output) if word == "reuse" else effect
         return self._replace(
@@ -137,12 +139,12 @@ class RerunEffects(NamedTuple):
             )
 
     def reuses(self, step: str) -> bool:
-        """Return whether `reuse` is the choice for every effect of this step, and there is at least one."""
+        """Return whether this step has effects and the choice for all of them is `reuse`."""
         below = [effect for effect in self.repeatable if effect.step == step]
         return bool(below) and all(choice_for(effect, self.choices) == "reuse" for effect in below)
 
     def to_payload(self, by: str) -> Json:
-        """Return `effects` of the new run's first event: each known effect by step path, with its resolution.
+        """Return `effects` of the new run's first event: all known effects by step path, with their resolutions.
 
         `by` is the user, who made each choice that no probe made.
         """
@@ -161,7 +163,8 @@ class RerunEffects(NamedTuple):
 
 
 def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
-    """Return the calls that later reruns repeat: id of the write-ahead record to id of the newest such episode.
+    """Return the calls that later reruns repeat. Each id of a write-ahead record maps to the id of the newest
+    such episode.
 
     Reads the first line of every episode that is newer than this one.
     """
@@ -185,8 +188,10 @@ def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
 def select_effects(
     known: Mapping[str, Effect], steps: Iterable[str], taken: Container[str] = ()
 ) -> RerunEffects:
-    """Return the effects of an earlier run for a rerun of these root steps, without choices. Items whose results are in
-    `taken` are left out."""
+    """Return the effects that a rerun of these root steps would repeat, without choices.
+
+    Items in `taken` are omitted, since their results are reused.
+    """
     steps = set(steps)
     called = [
         effect
@@ -198,8 +203,9 @@ def select_effects(
 
 
 def choice_for(effect: Effect, choices: Mapping[str, str]) -> str:
-    """Return the choice with the longest matching step path, or an empty string. `reuse` applies only if an output is
-    recorded."""
+    """Return the choice with the longest matching step path, or an empty string. `reuse` applies only to a
+    recorded output.
+    """
     for step in path_prefixes(effect.step):
         word = choices.get(step, "")
         if word and (word != "reuse" or effect.output is not None):
@@ -208,8 +214,9 @@ def choice_for(effect: Effect, choices: Mapping[str, str]) -> str:
 
 
 def _group_questions(effects: Iterable[Effect], chosen: Iterable[str] = ()) -> list[EffectQuestion]:
-    """Return one question per root step without a choice if its effects have the same possible choices, else one per
-    effect."""
+    """Return one question for each root step without a choice whose effects have the same possible choices. For
+    other steps, return one question per effect.
+    """
     by_step: dict[str, list[Effect]] = {}
     for effect in effects:
         by_step.setdefault(path_prefixes(effect.step)[-1], []).append(effect)
@@ -223,7 +230,7 @@ def _group_questions(effects: Iterable[Effect], chosen: Iterable[str] = ()) -> l
 
 
 def path_prefixes(step: str) -> list[str]:
-    """Return a step path and the paths that contain it, the longest first: `a#3/b`, `a#3`, `a`."""
+    """Return a step path and all paths that contain it, from longest to shortest: `a#3/b`, `a#3`, `a`."""
     found = [step]
     while parent := StepPath(found[-1]).parent:
         found.append(parent)

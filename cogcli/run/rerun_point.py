@@ -1,4 +1,4 @@
-"""The point where `rerun` continues after a run that failed or was stopped (docs/reference/command-line.md#next)."""
+"""The step at which `rerun` continues after a run that failed or was stopped (docs/reference/command-line.md#next)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from cogcli.run.log_index import LogIndex
 
 
 class RerunPoint(NamedTuple):
-    """The first step of a rerun, and whether it needs the user's choice.
+    """The first step of a rerun, and whether the rerun needs a choice by the user.
 
-    `first` is empty if no completed step can be kept. `asks` is true if an effect happened that needs a choice before
-    it is repeated. `items` is true if the failed step is a loop with completed items, so that only the other items run
-    again.
+    `first` is empty if no result can be kept. `asks` is true if an effect happened that needs a choice before it
+    is repeated. `items` is true if the failed step is a loop with completed items, so that only the other items
+    run again.
     """
 
     first: str
@@ -33,10 +33,11 @@ class RerunPoint(NamedTuple):
 
 
 def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPoint | None:
-    """Return the point where a rerun continues, from the statuses of the root run's steps and the step that failed.
+    """Return the point at which a rerun continues, given the statuses of the root run's steps and the failed
+    step.
 
-    None if no step is left to run, and if `rerun` would refuse: for the run of an agent, and for a log with masked
-    inputs.
+    Return None if no step remains to be run, or if `rerun` would refuse: for the run of an agent, and for a log
+    with masked inputs.
     """
     left = [step for step, status in steps.items() if status != "done"]
     if not left or not _allows_rerun(log):
@@ -64,12 +65,12 @@ def _allows_rerun(log: LogIndex) -> bool:
 def find_rerun_point_in_events(
     steps: Mapping[str, str], failed: str, events: Iterable[Event]
 ) -> RerunPoint | None:
-    """Return the point where a rerun continues, as `rerun_point`, from the events of a log."""
+    """Return the point at which a rerun continues, given the events of a log. See `rerun_point`."""
     return rerun_point(steps, failed, LogIndex(events))
 
 
 def _has_done_items(log: LogIndex, step: str) -> bool:
-    """Return whether a step of the root run is a loop over items with at least one completed item."""
+    """Return whether a step of the root run is a loop over items, at least one of which is completed."""
     begun = log.intents.get((log.root, step))
     if begun is None or StepStarted.of(begun.payload).items is None:
         return False
@@ -77,5 +78,5 @@ def _has_done_items(log: LogIndex, step: str) -> bool:
 
 
 def _find_item(path: str) -> str:
-    """Return the item of a root run's loop that a step path is in. For another path: the path without its gates."""
+    """Return the path of the root run's loop item that contains a step path. For any other path, remove its gates."""
     return StepPath(path).first().partition("@")[0]

@@ -1,7 +1,7 @@
-"""Probes before a rerun: they find out whether the calls in doubt of the earlier run happened (ADR 11).
+"""Probes before a rerun, which determine whether the earlier run's calls in doubt happened (ADR 11).
 
-A run of one step calls the probe, so that the call is governed. Its episode is removed. The answer is recorded in the
-first event of the rerun, with the probe as the decider.
+A one-step run calls the probe, so that the call is governed. The episode of this run is removed. The first event of the
+rerun records the answer, with the probe as the decider.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEAD: Final = {
 
 
 def probe_effects(environment: RunEnvironment, prepared: PreparedRun, reuse: Reuse) -> Reuse:
-    """Return a copy of `reuse` with the answers of probes for effects in doubt that have no choice."""
+    """Call the probes of effects in doubt that have no choice, and return a copy of `reuse` with the answers."""
     effects = reuse.effects
 
     for question in effects.questions:
@@ -57,7 +57,7 @@ def probe_effects(environment: RunEnvironment, prepared: PreparedRun, reuse: Reu
 def _ask_probe(
     environment: RunEnvironment, prepared: PreparedRun, capability: Capability, effect: Effect
 ) -> DoubtResolution | None:
-    """Return the resolution from the probe. None unless its run ended with `ok` and a usable answer."""
+    """Return the resolution from the probe, or None if its run did not end with `ok` or its reply decides nothing."""
     probe = prepared.catalog.capability(capability.probe)
     names = [name for name in ("happened", "output") if probe and name in probe.outputs]
     values = {"idempotency_key": effect.idempotency_key, "input": effect.input}

@@ -1,4 +1,4 @@
-"""The end of a run outside the engine: its episode is sealed or left waiting, and a RunResult is made."""
+"""The end of a run outside the engine: its episode is sealed or left waiting, and a RunResult is built."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from cogcli.state.reducer import rebuild
 
 
 class RunResult(NamedTuple):
-    """The end of a run. `error` is the object of the envelope. `counts` has the number of root steps by status."""
+    """The end of a run. `error` is the envelope's object. `counts` maps each status to its number of root steps."""
 
     status: str
     exit_code: int
@@ -59,14 +59,14 @@ class RunResult(NamedTuple):
 
 
 class Control:
-    """Cancels a run from outside. `cancel` may be called from a signal handler."""
+    """Cancels a run from outside the engine. `cancel` may be called from a signal handler."""
 
     def __init__(self) -> None:
         self._engine: Engine | None = None
         self.signals: list[str] = []
 
     def attach(self, engine: Engine) -> None:
-        """Connect the engine of the run. Earlier signals are passed on."""
+        """Connect the engine of the run. Signals received earlier are passed to it."""
         self._engine = engine
         for name in self.signals:
             engine.loop.interrupt(name)
@@ -79,8 +79,10 @@ class Control:
 
 
 def export_trace(result: RunResult, export: Callable[[Path], str] | None) -> RunResult:
-    """Send the trace of a run that ended to the collector, if there is one, and return the result. A failure is not an
-    error of the run."""
+    """Send the trace of an ended run to the collector, if there is one, and return the result.
+
+    A failed export is not an error of the run.
+    """
     if export is None or result.status == "pending":
         return result
     return result._replace(not_exported=export(Path(result.directory)))
@@ -95,7 +97,7 @@ def seal_run(journal: Journal, finished: FinishedRun) -> None:
 
 
 def finished_from_log(outcome: RunOutcome, state: ExecutionState) -> FinishedRun:
-    """Return the end of a run without an engine: its state is that of the log."""
+    """Return the end of a run that no engine ran, with the state that its log yields."""
     results = state.step_results
     steps = {
         name: results[name].status if name in results else "pending" for name in state.plan_order
@@ -106,7 +108,7 @@ def finished_from_log(outcome: RunOutcome, state: ExecutionState) -> FinishedRun
 def pause_in_doubt(
     journal: Journal, log: LogIndex, error: BaseException, control: Control
 ) -> RunResult:
-    """Return the result of a run whose log cannot be written any more, with a call in doubt: it waits (`pending`)."""
+    """Return the result `pending` for a run with a call in doubt whose log can no longer be written."""
     intent = log.open_doubts[0]
     call, step_id = StepStarted.of(intent.payload), intent.step_id or ""
     doubt = EffectInDoubtError(
@@ -125,7 +127,9 @@ def pause_in_doubt(
 def finish_run(
     finished: FinishedRun, journal: Journal, control: Control, catalog: Catalog | None = None
 ) -> RunResult:
-    """Return the RunResult of a finished or waiting run. With `catalog`, an error gets its place in the spec files."""
+    """Return the RunResult of a finished or waiting run. With `catalog`, add the place in the spec files to its
+    error.
+    """
     outcome, state = finished.outcome, finished.state
     result = RunResult(
         status=outcome.status,
@@ -155,7 +159,7 @@ def finish_run(
 
 
 def _approve_flags(requests: list[Event]) -> str:
-    """Return the flags of `resume` that approve the first request. Empty without one."""
+    """Return the flags of `resume` that approve the first request. Empty if there is none."""
     if not requests:
         return ""
     from cogcli.episode.history import ask_from  # for a run that waits alone
@@ -172,11 +176,12 @@ def _choose_exit_code(outcome: RunOutcome, control: Control) -> int:
 
 
 def close_after_error(journal: Journal) -> LogIndex | None:
-    """Close the episode of a run that an error stopped as well as the disk allows. Expected errors are not raised.
+    """Close the episode of a run that an error stopped, as far as the disk allows. Expected errors are
+    suppressed.
 
-    An episode without a committed event is deleted. If an effect may have happened, the run waits for a person, and the
-    index of its log is returned. Otherwise, on a full disk, the terminal event uses the reserved ballast space; sealing
-    uses the rest, or `verify --repair` seals later.
+    An episode without a committed event is deleted. If an effect may have happened, the run waits for a person,
+    and the index of its log is returned. Otherwise, on a full disk, the last event uses the reserved disk space.
+    Sealing uses the rest, or `verify --repair` seals later.
     """
     if journal.discard():
         return None
@@ -193,7 +198,7 @@ def close_after_error(journal: Journal) -> LogIndex | None:
 
 
 def _metrics_so_far(log: LogIndex) -> Json | None:
-    """Return the metrics of a run that ends with the present log. Only its active time counts."""
+    """Return the metrics of a run that ends with the present log. Only active time is included."""
     if log.started is None or log.last is None:
         return None
     times = {"started_at": log.started.timestamp, "completed_at": log.last.timestamp}
@@ -201,9 +206,10 @@ def _metrics_so_far(log: LogIndex) -> Json | None:
 
 
 def find_run_in_doubt(journal: Journal) -> LogIndex | None:
-    """Return the log index of a run that an error stopped while an effect may have happened. None for any other run.
+    """Return the log index of a run that an error stopped while an effect may have happened. Return None for any
+    other run.
 
-    On a full disk the run's pause uses the reserved ballast space.
+    On a full disk, the run's pause uses the reserved disk space.
     """
     with suppress(CogcliError):
         log = LogIndex(event for _, event in journal.events())
@@ -219,7 +225,7 @@ def find_run_in_doubt(journal: Journal) -> LogIndex | None:
 
 
 def _append_pause(journal: Journal, log: LogIndex) -> None:
-    """Append that the run waits, if there is room. Without this event the log reads as interrupted, in doubt."""
+    """Append the pause of the run, if there is space. Without this event the log reads as interrupted, in doubt."""
     with suppress(CogcliError):
         if log.last is not None and log.last.event_type != "run.paused":
             reason = "effect.in-doubt: the disk was full, and an effect may have happened"

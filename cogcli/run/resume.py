@@ -1,5 +1,6 @@
-"""Resume: the engine runs again over the same log with the recorded answers, and continues live after them
-(docs/reference/episode.md#doubts)."""
+"""Resume: the engine runs again over the same log with the recorded answers, then continues live
+(docs/reference/episode.md#doubts).
+"""
 
 from __future__ import annotations
 
@@ -34,13 +35,13 @@ from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.run import SKILL
 from cogcli.run.launch import (
     InterceptedRunner,
-    engine_over_log,
-    live_runner,
-    recorded_agent,
+    allow_typed_inputs,
+    build_engine_over_log,
+    build_live_runner,
+    find_recorded_agent,
     run_engine,
-    with_typed_inputs,
 )
-from cogcli.run.log_index import LogIndex, index_events, locate_error
+from cogcli.run.log_index import LogIndex, index_events, located_error
 from cogcli.run.prepare import AgentRun, RunEnvironment
 from cogcli.run.replay import (
     find_differing_specs,
@@ -70,7 +71,7 @@ from cogcli.state.reducer import rebuild
 
 
 class ResumeRequest(NamedTuple):
-    """The flags of `resume`. `approve` and `reject` hold ids of requests, capabilities or gates."""
+    """The flags of `resume`. `approve` and `reject` contain ids of requests, capabilities or gates."""
 
     approve: tuple[str, ...] = ()
     reject: tuple[str, ...] = ()
@@ -100,9 +101,9 @@ def resume(
 ) -> RunResult:
     """Continue an interrupted or paused run in its own log, with its own ids and options. Seal it if it ends.
 
-    Raise UsageError `episode.sealed` or `episode.unknown-approval`; EnvironmentRefusal `episode.busy`,
-    `episode.unreadable`, `resume.changed-specs`, `resume.untrusted`, `resume.masked`; RunTimeoutError, before anything
-    is appended, if no time is left.
+    Raise UsageError `episode.sealed` or `episode.unknown-approval`. Raise EnvironmentRefusal `episode.busy`,
+    `episode.unreadable`, `resume.changed-specs`, `resume.untrusted` or `resume.masked`. Raise RunTimeoutError,
+    before any event is appended, if no time remains.
     """
     redactor = Redactor()
     store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
@@ -136,9 +137,9 @@ def resume(
 def _seal_ended_run(
     journal: Journal, events: list[Event], end: Event, signal: str | None
 ) -> RunResult:
-    """Seal a run that has ended in its log, and return its result. Only events of sealing are appended."""
+    """Seal a run whose log contains its end, and return its result. Only events of sealing are appended."""
     closing = RunTerminated.of(end.payload)
-    error = locate_error(closing.error) if closing.error else None
+    error = located_error(closing.error) if closing.error else None
     outcome = RunOutcome(closing.status, error, closing.outputs, tuple(closing.required_missing))
     finished = finished_from_log(outcome, rebuild(events).root)
     seal_run(journal, finished)
@@ -149,7 +150,7 @@ def _seal_ended_run(
 
 
 class _Resumption(NamedTuple):
-    """One command that continues a run whose log is open."""
+    """One continuation of a run whose log is open."""
 
     environment: RunEnvironment
     directory: Path
@@ -161,7 +162,7 @@ class _Resumption(NamedTuple):
     def run(
         self, redactor: Redactor, listener: Callable[[Event], None], control: Control
     ) -> RunResult:
-        """Check all answers, append the resumption, then let the engine continue. Raises as `resume`."""
+        """Check all answers, append the resumption, then run the engine. Raises the same errors as `resume`."""
         environment, request, journal, log = (
             self._environment_with_typed_files(),
             self.request,
@@ -181,13 +182,13 @@ class _Resumption(NamedTuple):
             reason=request.reason,
             episode=self.directory.name,
         )
-        agent = recorded_agent(environment.agent_of, catalog, self.started)
+        agent = find_recorded_agent(environment.agent_of, catalog, self.started)
         workers = options_from_log(self.started.payload).max_workers
-        live = live_runner(
+        live = build_live_runner(
             environment, catalog, selection, redactor,
             max_workers=workers, selected=selected, is_agent=agent is not None,
         )  # fmt: skip
-        with self._hold_agent(agent):
+        with self._open_agent(agent):
             self._append_resumption(changed, answered=bool(answers))
             try:
                 for asked, granted in answers:
@@ -206,15 +207,15 @@ class _Resumption(NamedTuple):
                 return pause_in_doubt(journal, waiting, error, control)
 
     def _require_approver(self, answers: list[tuple[Event, bool]]) -> None:
-        """Raise the refusal of the first answer that the user may not give."""
+        """Raise the error of the first answer that the user is not allowed to give."""
         policy = start_of(self.started).policy
         for asked, granted in answers:
             request = ApprovalRequested.of(asked.payload)
             require_approver(request, granted=granted, by=self.request.by, policy=policy)
 
     @contextmanager
-    def _hold_agent(self, agent: AgentRun | None) -> Iterator[None]:
-        """Hold the conversation of an agent with its model open, unless the run is only closed."""
+    def _open_agent(self, agent: AgentRun | None) -> Iterator[None]:
+        """Lock the conversation of an agent and open its model, unless the run is only closed."""
         if agent is None or self.request.abort:
             yield
             return
@@ -225,17 +226,17 @@ class _Resumption(NamedTuple):
     def _environment_with_typed_files(self) -> RunEnvironment:
         """Return the environment with permission for the files that were typed when the run started.
 
-        The first event names these inputs; without proof of its origin the permission is not granted.
+        The first event names their inputs. If it has no proof of origin, no permission is granted.
         """
         if not self.journal.is_allowed(self.started.seq):
             return self.environment
         start = start_of(self.started)
-        return with_typed_inputs(self.environment, start.inputs, start.typed)
+        return allow_typed_inputs(self.environment, start.inputs, start.typed)
 
     def _require_time(self) -> None:
         """Raise RunTimeoutError if earlier sessions used up the run's time and no new limit is set.
 
-        An answer about a call in doubt is still accepted: new calls fail then.
+        An answer about a call in doubt is still accepted, but new calls fail then.
         """
         total, used = self.log.timeout, self.log.timed_ms / 1000
         if (
@@ -279,7 +280,7 @@ class _Resumption(NamedTuple):
                 return environment.intercept(attempt, partial(send_unmasked, send=send))
             return found or send_unmasked(attempt, send)
 
-        engine = engine_over_log(
+        engine = build_engine_over_log(
             catalog,
             log,
             self.started,
@@ -293,7 +294,7 @@ class _Resumption(NamedTuple):
             approvals=Approvals(log.approvals),
             doubts=None if request.abort else doubts,
             snapshots=None if request.abort else Snapshots(self.journal),
-            asked=log.asked if request.allow_changed_specs else None,
+            requested_actions=log.requested_actions if request.allow_changed_specs else None,
             service_changes=live.service_changes,
         )
         engine.waits_in_doubt = not request.abort
@@ -304,11 +305,12 @@ class _Resumption(NamedTuple):
         return engine
 
     def _load_specs(self) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
-        """Return the catalog to continue with, the selection of bindings, the recorded binding chains, and the changed
-        pins.
+        """Return the catalog to continue with, the selection of bindings, the recorded binding chains, and the
+        changed pins.
 
-        Specs are read once. If some have changed and that is allowed, no recorded chain counts, and each capability is
-        as strict as either declaration. Raise EnvironmentRefusal `resume.changed-specs`, ProblemsFound.
+        Specs are read once. If some have changed and that is allowed, the recorded chains are not used, and each
+        capability is as strict as the stricter declaration. Raise EnvironmentRefusal `resume.changed-specs` or
+        ProblemsFound.
         """
         catalog, changed = self._read_catalog()
         options = options_from_log(self.started.payload)
@@ -328,7 +330,7 @@ class _Resumption(NamedTuple):
         return catalog, selection, selected, changed
 
     def _read_catalog(self) -> tuple[Catalog, list[str]]:
-        """Return the present specs, as strict as the original ones, and the pins that have changed."""
+        """Return the present specs, made as strict as the original ones, and the changed pins."""
         started, allowed = self.started, self.request.allow_changed_specs
         # With changed specs the original ones count too: each capability is as strict as either declaration.
         read_pinned = partial(read_pinned_catalog, started, self.directory)
@@ -409,7 +411,8 @@ def recorded_chains(started: Event) -> dict[str, BindingChain]:
 def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, bool]]:
     """Return the open requests that `approve` and `reject` name, each with whether it is granted.
 
-    Raise UsageError `episode.unknown-approval` for a name without a request, `usage.flag` for two answers to one.
+    Raise UsageError `episode.unknown-approval` for a name without a request, or `usage.flag` for two answers to
+    one request.
     """
     answers = []
     for names, granted in ((request.approve, True), (request.reject, False)):

@@ -1,10 +1,10 @@
-"""The calls and the event sink of a resumed run: the log first, then live calls and appended events.
+"""The calls and the event sink of a resumed run: recorded ones from the log first, then live calls and new events.
 
 1. A call with a recorded answer is not made again, and a recorded event is not appended again. Live answers come after
    all recorded ones.
 2. A step or run that has ended in the log stays ended: no call starts in it, and it ends with the recorded outcome.
-3. `OpenDoubts` decides a call with a write-ahead record and no result: it is repeated, answered, skipped, failed, or
-   left for a person to decide.
+3. `OpenDoubts` decides about a call with a write-ahead record and no result: the call is repeated, answered, skipped or
+   failed, or it waits for a person.
 4. `resume --abort` closes the run with the status `aborted`. The first new action (the start of a call, a repeat, a
    request for approval) ends the run instead, as a signal does (docs/reference/episode.md#doubts).
 """
@@ -33,7 +33,9 @@ ABORT: Final = "ABORT"
 
 
 def send_unmasked(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
-    """Return the live answer. Raise EnvironmentRefusal `resume.masked` for an input with a mask instead of a secret."""
+    """Make a live attempt and return its answer. Raise EnvironmentRefusal `resume.masked` if the input contains a
+    mask instead of a secret.
+    """
     if MASK.encode() in compact(attempt.input):
         raise EnvironmentRefusal(
             "resume.masked",
@@ -44,9 +46,9 @@ def send_unmasked(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer
 
 
 class ResumeSink:
-    """Returns the recorded event of a draft, each once. A draft without one is appended.
+    """Returns the recorded event of a draft, at most once each. If there is none, appends the draft.
 
-    With `abort` a draft that starts new work ends the run instead.
+    With `abort`, a draft that starts new work ends the run instead.
     """
 
     def __init__(self, journal: Journal, log: LogIndex, control: Control, *, abort: bool) -> None:
@@ -57,8 +59,10 @@ class ResumeSink:
         self.dispatcher = LogDispatcher(log, self._end_unanswered, live=not abort)
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """Return the recorded or the new event. Raise Cancelled, or the recorded error, for a start in a closed
-        scope."""
+        """Return the recorded or the new event.
+
+        For a start in a closed scope, raise Cancelled or the recorded error.
+        """
         recorded = self._log.take_recorded(draft) or (
             None if self._abort else self._open_request(draft)
         )
@@ -82,7 +86,7 @@ class ResumeSink:
         return self._journal.history()
 
     def _end_unanswered(self, attempt: Attempt | None) -> NoReturn:
-        """End a call without a recorded answer: its step has ended in the log, or the run is being closed."""
+        """End a call without a recorded answer, since its step has ended in the log or the run is being closed."""
         if self._abort or attempt is None:
             self._cancel(ABORT)
         else:
@@ -90,20 +94,20 @@ class ResumeSink:
         raise Cancelled
 
     def _repeat_signal(self, end: Event | None) -> None:
-        """Cancel the run if a signal had ended the recorded one before `end`; else do nothing."""
+        """Cancel the run if the recorded run was ended by a signal before `end`."""
         signal = self._log.ended.signal
         if signal is not None and end is not None and self._log.ended.follows_signal(end):
             self._cancel(signal)
 
     def _cancel(self, signal: str) -> None:
-        """Cancel the run twice, without a grace period: there is no call to wait for."""
+        """Cancel the run twice, which skips the grace period, since there is no call to wait for."""
         self._control.cancel(signal)
         self._control.cancel(signal)
 
     def _find_closing_event(self, draft: Draft) -> Event | None:
         """Return the event that closed the scope of a draft, or None if the scope is open.
 
-        `gate.decided` comes after the end of the gate itself, so the guarded step counts.
+        `gate.decided` comes after the end of the gate itself, so its scope is the guarded step.
         """
         step_id = draft.step_id
         if draft.event_type == "gate.decided" and step_id:
@@ -111,8 +115,9 @@ class ResumeSink:
         return self._log.ended.find_end(draft.run_id, step_id)
 
     def _event_after_end(self, draft: Draft, end: Event) -> Event:
-        """Return an event outside the log, for a draft in a closed scope. Raises as `append` if the draft starts new
-        work."""
+        """Return an event outside the log for a draft in a closed scope. If the draft starts new work, raise the
+        same errors as `append`.
+        """
         if row_of(draft.event_type).begins:
             self._repeat_signal(end)
             same = (end.run_id, end.step_id) == (draft.run_id, draft.step_id)
@@ -122,7 +127,7 @@ class ResumeSink:
         )  # fmt: skip
 
     def _open_request(self, draft: Draft) -> Event | None:
-        """Return the recorded, unanswered request for approval of the same action, so that no request is made twice."""
+        """Return the unanswered recorded request for approval of the same action, so that no second one is made."""
         if draft.event_type != "approval.requested":
             return None
         for event in self._log.open_requests:
@@ -135,7 +140,7 @@ class ResumeSink:
 
 
 def _decides_otherwise(draft: Draft, recorded: Event) -> bool:
-    """Return whether a changed pack reaches another decision about a call than the recorded one."""
+    """Return whether a changed pack decides differently about a call than the recorded event."""
     if draft.event_type != "policy.decided":
         return False
     return any(draft.payload.get(name) != recorded.payload.get(name) for name in _VERDICT)

@@ -1,6 +1,6 @@
-"""The state of a run as rules read it: parts of the present `state.json` (docs/reference/pack.md#rules).
+"""The state of a run as rules read it: parts of the current `state.json` (docs/reference/pack.md#rules).
 
-A fold over the events of the log, so that a resumed or replayed run sees the same. Values are not shortened.
+This is a fold over the events of the log, so a resumed or replayed run reads the same values. Values are not truncated.
 """
 
 from __future__ import annotations

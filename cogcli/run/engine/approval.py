@@ -30,14 +30,14 @@ class ApprovalRequest(NamedTuple):
     """The pack's gate that requires the approval. None if a safety level requires it."""
 
     def is_approved(self) -> bool:
-        """Return whether a person approved this call. Raises as `use_answer`."""
+        """Return whether a person approved this call. Raises the same errors as `use_answer`."""
         return self.use_answer() is not None
 
     def use_answer(self) -> ApprovalAnswer | None:
-        """Use up and return a person's approval of this call, or return None.
+        """Use up and return a person's approval of this call, or return None if there is no answer.
 
-        Raise the error of a rejection. If the approval is invalid, append a new request first, since the old one can no
-        longer be answered.
+        Raise the recorded error if the person rejected the call. If the approval is invalid, append a new request and
+        raise PolicyApprovalError, since the old request can no longer be answered.
         """
         engine = self.record.run.engine
         answer = engine.approvals.use(self.record.path, *self._hashes(), engine.clock.now())
@@ -88,7 +88,7 @@ class ApprovalRequest(NamedTuple):
         return self.record.run.engine.runner.chain(self.capability.id).members[0].binding_id
 
     def _hashes(self) -> tuple[str, str]:
-        """Return the hashes that bind the approval: one of the action, one of the evidence."""
+        """Return the hash of the action and the hash of the evidence, which bind the approval to this call."""
         action = action_hash(
             run_id=self.record.run_id,
             capability=self.capability.id,

@@ -45,7 +45,7 @@ from cogcli.declarations.governance_events import GateDecided
 from cogcli.policy import safety as safety_rules
 from cogcli.run.engine.approval import ApprovalRequest
 from cogcli.run.engine.context import Engine, Run
-from cogcli.run.engine.doubt import answer_of
+from cogcli.run.engine.doubt import find_replacement_answer
 from cogcli.run.engine.outcome import Degraded
 from cogcli.run.engine.policy import learn_facts, may_repeat, require_permitted, spend_call
 from cogcli.run.engine.step_recorder import IntentMembers, StepRecord
@@ -66,11 +66,13 @@ _DECISION: Final = {"verdict": "allow", "policy": "builtin.default"}
 
 
 def governed_call(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
-    """Return the capability's checked outputs. Raise RuntimeErrorBase, or Degraded if a gate or a person skips the
-    call."""
+    """Call the capability and return its checked outputs.
+
+    Raise RuntimeErrorBase if the call fails, or Degraded if a gate or a person skips it.
+    """
     try:
         safety = capability.safety
-        output = _reuse_output(record, capability, values)
+        output = _find_reused_output(record, capability, values)
         if output is None:
             yield from require_permitted(record, capability, values)
             yield from _require_allowed(record, capability, values)
@@ -94,7 +96,9 @@ def governed_call(record: StepRecord, capability: Capability, values: dict[str, 
 
 
 def _require_allowed(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
-    """Raise the error of missing trust, a missing confirmation or a pre-gate that refuses this call, or Degraded."""
+    """Raise an error if the call lacks trust or confirmation, or if a pre-gate refuses it. Raise Degraded if a pre-gate
+    skips it.
+    """
     safety, engine, refusal = capability.safety, record.run.engine, None
     if safety is not None:
         trust, confirmed = engine.options.trust_level, engine.options.confirm
@@ -102,7 +106,7 @@ def _require_allowed(record: StepRecord, capability: Capability, values: dict[st
             capability.id, safety, trust_level=trust, confirmed=confirmed
         )
     refusal = refusal or safety_rules.refusal_of_earlier_request(
-        capability.id, engine.asked.get(record.path)
+        capability.id, engine.requested_actions.get(record.path)
     )
     yield from _require_approved(record, capability, values, refusal, {})
     if safety is not None:
@@ -111,17 +115,17 @@ def _require_allowed(record: StepRecord, capability: Capability, values: dict[st
         )
 
 
-def _reuse_output(
+def _find_reused_output(
     record: StepRecord, capability: Capability, values: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """On rerun: return the recorded output if a person chose to reuse it, or None if the call is made.
+    """Return the recorded output if a person chose to reuse it on rerun, or None if the call must be made.
 
     A reused output needs no permission, since no call is made. An idempotent call keeps its key. Raise RejectedError if
     the person chose to fail the call or the recorded input differs. Raise ResponseMappingError `response.type` for an
     output that breaks the contract.
     """
-    earlier_calls = record.run.engine.earlier
-    earlier = earlier_calls and earlier_calls.of(record.path, capability.id, values)
+    earlier_calls = record.run.engine.earlier_calls
+    earlier = earlier_calls and earlier_calls.find(record.path, capability.id, values)
     if not earlier:
         return None
     if earlier.idempotent:
@@ -136,7 +140,7 @@ def _reuse_output(
             hint="give it the input that it had, or run what is new by itself",
             left=False,
         )
-    answer = answer_of(earlier.resolution, capability.id)
+    answer = find_replacement_answer(earlier.resolution, capability.id)
     kept, violations = fit_values(capability.outputs, deep_copy(answer.output) if answer else {})
     if violations:
         text = "; ".join(v.message for v in violations)
@@ -154,7 +158,7 @@ def _require_approved(
     refusal: RuntimeErrorBase | None,
     evidence: dict[str, Any],
 ) -> Effects:
-    """Raise the refusal, unless it requires a confirmation and a person approved exactly this call."""
+    """Raise `refusal` if it is not None, unless it requires a confirmation and a person approved exactly this call."""
     if refusal is None:
         return
     if isinstance(refusal, SafetyConfirmationRequiredError):
@@ -163,23 +167,23 @@ def _require_approved(
             approved = request.is_approved()
         except RuntimeErrorBase:
             # A rejection cancels other steps: over a log the events recorded before it come first.
-            yield from _wait_for_recorded_end(record)
+            yield from _wait_for_recorded_refusal(record)
             raise
         if approved:
             return
-        yield from _wait_for_recorded_end(record)
+        yield from _wait_for_recorded_refusal(record)
         request.ask(refusal)
     raise refusal
 
 
-def _wait_for_recorded_end(record: StepRecord) -> Effects:
-    """Over a log: let other steps advance to the point at which the log refused this step or requested its approval."""
+def _wait_for_recorded_refusal(record: StepRecord) -> Effects:
+    """On resume and replay, wait for the log position at which this step was refused or requested its approval."""
     if (dispatcher := record.run.engine.dispatcher) is not None:
         yield Turn(dispatcher.judged_at(record.run_id, record.path))
 
 
-def _wait_for_recorded(record: StepRecord) -> Effects:
-    """Over a log: wait until everything recorded before the start or the end of this step is known."""
+def _wait_for_earlier_events(record: StepRecord) -> Effects:
+    """On resume and replay, wait until all events recorded before the start or the end of this step are processed."""
     dispatcher = record.run.engine.dispatcher
     position = dispatcher.starts_at(record.run_id, record.path) if dispatcher else None
     if position is not None:
@@ -192,7 +196,7 @@ def _wait_for_recorded(record: StepRecord) -> Effects:
 def _call_chain(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
     engine = record.run.engine
     chain = engine.runner.chain(capability.id)
-    yield from _wait_for_recorded(
+    yield from _wait_for_earlier_events(
         record
     )  # before a slot is taken: calls earlier in the log may need it
     yield from _acquire_slot(record.run)
@@ -205,10 +209,10 @@ def _call_chain(record: StepRecord, capability: Capability, values: dict[str, An
 
 
 def _acquire_slot(run: Run) -> Effects:
-    """Wait for a worker slot. Raise Cancelled after a signal, since no further call may leave."""
+    """Wait for a worker slot. Raise Cancelled after a signal, since no further call may be sent."""
     yield WorkerSlot()
     if run.engine.stopping:
-        raise Cancelled(outside=True)
+        raise Cancelled(external=True)
 
 
 def _record_intent(record: StepRecord, capability: Capability, member: Member) -> None:
@@ -232,11 +236,14 @@ def intent_members(record: StepRecord, capability: Capability, member: Member) -
 def _try_chain(
     record: StepRecord, capability: Capability, chain: BindingChain, values: dict[str, Any]
 ) -> Effects:
-    """Return the first Answer along the chain. Raise the last attempt's error; its message includes the first error."""
+    """Try the bindings of the chain in order and return the first Answer.
+
+    If all fail, raise the error of the last attempt. Its message includes the first error.
+    """
     before = number = record.attempts_made
     first: RuntimeErrorBase | None = None
-    for place, member in enumerate(chain.members):
-        _note_passed_over(record, chain, place)
+    for position, member in enumerate(chain.members):
+        _note_skipped_bindings(record, chain, position)
         record.member = member
         wait = 0.0
         for repeat in range(member.retry_count + 1):
@@ -252,7 +259,7 @@ def _try_chain(
                 first = first or error
                 failure = error
             else:
-                record.attempts.append(answered_attempt(member, answer))
+                record.attempts.append(attempt_from_answer(member, answer))
                 return answer
             # A call that must not be repeated is final as soon as it may have left.
             may_call_again = capability.effect in HARMLESS or failure.left is False
@@ -266,15 +273,16 @@ def _try_chain(
         if answered or not (failure.falls_back and may_call_again):
             break
     else:
-        _note_passed_over(record, chain, len(chain.members))
+        _note_skipped_bindings(record, chain, len(chain.members))
     raise chain_error(capability, first, failure, number)
 
 
 def _try_once(
     record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
 ) -> Effects:
-    """Return the Answer of one attempt. While an effect may be in flight, a failure of a sibling does not cancel the
-    step."""
+    """Make one attempt and return its Answer. While an effect may be in flight, a failed sibling does not cancel the
+    step.
+    """
     run, doubts, shield = record.run, record.run.engine.doubts, record.run.engine.loop.shield
     if doubts is not None:
         shield(True)  # the success of a sibling does not settle the doubt
@@ -285,7 +293,7 @@ def _try_once(
             yield from _acquire_slot(run)  # the probe has released the slot
     has_effect = capability.effect == "effect"
     cancel = Cancellation()
-    call = _worker_call(record, capability, member, number, values, cancel)
+    call = _build_worker_call(record, capability, member, number, values, cancel)
     shield(has_effect or StepPath(record.path).in_probe)
     try:
         answer = yield call
@@ -314,7 +322,7 @@ def _try_once(
     return answer
 
 
-def _worker_call(
+def _build_worker_call(
     record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any],
     cancel: Cancellation,
 ) -> WorkerCall:  # fmt: skip
@@ -334,15 +342,19 @@ def _worker_call(
     dispatcher = record.run.engine.dispatcher
     recorded = dispatcher.recorded(attempt) if dispatcher else None
     if recorded is None:
-        return live_call(record.run.engine, attempt)
+        return build_live_call(record.run.engine, attempt)
     return WorkerCall(
-        recorded.answer, attempt.deadline, _timeout_of(attempt), cancel.set, recorded.position
+        recorded.answer,
+        attempt.deadline,
+        _bind_timeout_error(attempt),
+        cancel.set,
+        recorded.position,
     )
 
 
-def live_call(engine: Engine, attempt: Attempt) -> WorkerCall:
-    """Return the effect that makes an attempt: the only door through which a call leaves."""
-    cancel, pace = attempt.cancel, engine.pace_of(attempt.capability_id)
+def build_live_call(engine: Engine, attempt: Attempt) -> WorkerCall:
+    """Return the effect that makes an attempt. Every live call goes through this function."""
+    cancel, speed = attempt.cancel, engine.find_call_speed(attempt.capability_id)
     cancel.hold_back(NOT_BEGUN)
 
     def perform() -> Answer:
@@ -351,14 +363,14 @@ def live_call(engine: Engine, attempt: Attempt) -> WorkerCall:
         try:
             return engine.runner.attempt(attempt)
         finally:
-            pace.note(time.monotonic() - started)
+            speed.note(time.monotonic() - started)
 
-    timeout_error = _timeout_of(attempt)
-    return WorkerCall(perform, attempt.deadline, timeout_error, cancel.set, is_quick=pace.is_quick)
+    timeout_error = _bind_timeout_error(attempt)
+    return WorkerCall(perform, attempt.deadline, timeout_error, cancel.set, is_quick=speed.is_quick)
 
 
-def _timeout_of(attempt: Attempt) -> Callable[[], RuntimeErrorBase]:
-    """Return what makes the error of an attempt without an answer in its time."""
+def _bind_timeout_error(attempt: Attempt) -> Callable[[], RuntimeErrorBase]:
+    """Return a function that creates the error of an attempt that exceeded its time limit."""
 
     def timeout_error() -> RuntimeErrorBase:
         if attempt.cancel.unsent_reason:
@@ -369,8 +381,8 @@ def _timeout_of(attempt: Attempt) -> Callable[[], RuntimeErrorBase]:
     return timeout_error
 
 
-def answered_attempt(member: Member, answer: Answer) -> AttemptMade:
-    """Return the entry of an answered attempt in the attempts of the closing event."""
+def attempt_from_answer(member: Member, answer: Answer) -> AttemptMade:
+    """Return the entry of a successful attempt for the `attempts` of the closing event."""
     entry: dict[str, Any] = {"binding_id": member.binding_id, "service_id": member.service_id}
     entry["status"] = "success"
     if answer.usage:
@@ -380,7 +392,7 @@ def answered_attempt(member: Member, answer: Answer) -> AttemptMade:
 
 
 def note_failure(record: StepRecord, member: Member, error: RuntimeErrorBase) -> None:
-    """Add a failed attempt to the attempts of the closing event."""
+    """Add a failed attempt to the `attempts` of the closing event."""
     error.binding_id, error.service_id = member.binding_id, member.service_id
     entry: dict[str, Any] = {"binding_id": member.binding_id, "service_id": member.service_id}
     status = "circuit_open" if error.code == "call.circuit-open" else "failed"
@@ -393,10 +405,10 @@ def note_failure(record: StepRecord, member: Member, error: RuntimeErrorBase) ->
     record.attempts.append(AttemptMade.of(entry))
 
 
-def _note_passed_over(record: StepRecord, chain: BindingChain, place: int) -> None:
-    """Add the bindings that were skipped at this place of the chain as `skipped` attempts."""
+def _note_skipped_bindings(record: StepRecord, chain: BindingChain, position: int) -> None:
+    """Add the bindings that were skipped at this position of the chain as `skipped` attempts."""
     for each in chain.passed_over:
-        if each.before == place:
+        if each.before == position:
             passed_over = AttemptMade(
                 binding_id=each.binding_id,
                 service_id=each.service_id,
@@ -429,7 +441,9 @@ def _record_repeat(
 
 
 def _backoff_seconds(member: Member, repeat: int, failure: RuntimeErrorBase) -> float:
-    """Seconds until the next attempt: the service's `retry_after`, else the binding's backoff; at most 60."""
+    """Return the seconds to wait before the next attempt: the service's `retry_after`, or else the binding's backoff.
+    The limit is 60.
+    """
     wait = failure.retry_after
     if wait is None:
         wait = member.retry_backoff_base * member.retry_backoff_factor**repeat
@@ -439,8 +453,10 @@ def _backoff_seconds(member: Member, repeat: int, failure: RuntimeErrorBase) -> 
 def chain_error(
     capability: Capability, first: RuntimeErrorBase | None, last: RuntimeErrorBase, number: int
 ) -> RuntimeErrorBase:
-    """Return the error of a chain without an answer: the last one, or EffectInDoubtError if an effect may have
-    happened."""
+    """Return the error of a chain in which no attempt succeeded.
+
+    This is the last error, or EffectInDoubtError if an effect may have happened.
+    """
     if last.code == "effect.in-doubt":
         return last
     if capability.effect == "effect" and last.code in _NO_ANSWER and last.left is not False:
@@ -448,10 +464,10 @@ def chain_error(
     if first is not None and first is not last:
         began = (first.binding_id, first.message)
         same = began == (last.binding_id, last.message)
-        told = (
+        details = (
             "" if same else f", through `{last.binding_id}`; first through `{began[0]}`: {began[1]}"
         )
-        last.message = f"{last.message} (attempt {number}{told})"
+        last.message = f"{last.message} (attempt {number}{details})"
     return last
 
 
@@ -471,7 +487,7 @@ def _ask_gates(
     gates: tuple[Gate, ...],
     given: dict[str, dict[str, Any]],
 ) -> Effects:
-    """Call the gates in order until one blocks. The strictest answer counts: raise its refusal, or Degraded."""
+    """Call the gates in order until one blocks. The strictest verdict decides: raise its refusal, or Degraded."""
     worst = safety_rules.GateVerdict("pass", "")
     worst_gate = ""
     for number, gate in enumerate(gates):
@@ -492,8 +508,9 @@ def _ask_gates(
 def _ask_gate(
     record: StepRecord, gate: Gate, path: str, given: dict[str, dict[str, Any]]
 ) -> Effects:
-    """Return a gate's verdict and the gate's input. The input is None if the gate was not called. Any error of the gate
-    is the verdict `error`."""
+    """Call a gate, and return its verdict and its input. The input is None if the gate was not called. An error of the
+    gate becomes the verdict `error`.
+    """
     run = record.run
     capability = run.engine.capabilities.get(gate.capability)
     if capability is None:
@@ -514,10 +531,10 @@ def _ask_gate(
 
 
 def consult(inner: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
-    """Return the reply of a call inside a step: a gate or a probe.
+    """Call a gate or a probe on behalf of a step, and return its reply.
 
-    The call is governed like any other and has its own events. Its input is the equally named fields of `values`. Raise
-    its error after its closing event.
+    The call is governed like any other and has its own events. Its input consists of the members of `values` that the
+    capability declares. If the call fails, append its closing event before raising the error.
     """
     try:
         kept, violations = fit_values(capability.inputs, deep_copy(values))
@@ -529,8 +546,8 @@ def consult(inner: StepRecord, capability: Capability, values: dict[str, Any]) -
         failure = error if isinstance(error, RuntimeErrorBase) else None
         inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)
         raise
-    except Cancelled as cut:
-        inner.cut_off(cut)
+    except Cancelled as cancelled:
+        inner.close_cancelled(cancelled)
         raise
     inner.finish("done", output=reply)
     return reply

@@ -1,4 +1,4 @@
-"""The state that the parts of a run share: the engine of the run tree, and the state of each run."""
+"""The objects that the parts of a run share: the engine of the run tree, and each run's plan and state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from cogcli.run.engine.ports import (
     LineSink,
     SnapshotWriter,
 )
-from cogcli.run.engine.tasks import Effects, Loop, Pace, Spawn
+from cogcli.run.engine.tasks import CallSpeed, Effects, Loop, Spawn
 from cogcli.run.engine.write_order import WriteOrder
 from cogcli.specs.contradictions import NO_CONTRADICTIONS, Contradictions
 from cogcli.state.execution import ExecutionState
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class Fallback(NamedTuple):
-    """A call that a fallback binding answered: the step, both bindings, and the reason."""
+    """A call that a fallback binding answered, with its step, both bindings, and the reason for the fallback."""
 
     step: str
     binding: str
@@ -50,24 +50,27 @@ class Fallback(NamedTuple):
 
 
 class Doubts(Protocol):
-    """Decides about the calls of a resumed run that may have happened before."""
+    """Decides about the calls of a resumed run that may have happened before the interruption."""
 
     def settle(self, run: Run, path: str, key: str, capability: Capability, number: int) -> Effects:
-        """Decide about this attempt if it is in doubt, and append the decision. Return the idempotency key for the
-        call: `key`, or another one if the service closed `key`. A probe is called as a governed call."""
+        """Decide about this attempt if it is in doubt, append the decision, and return the idempotency key to call
+        with.
+
+        The key is `key`, or a new one if the service closed `key`. A probe is called as a governed call.
+        """
         ...
 
     def is_open(self, run_id: str, step: str) -> bool:
-        """Return whether the log has an undecided call of this step that may have happened."""
+        """Return whether the log has a call of this step that may have happened and is undecided."""
         ...
 
     def first_open(self) -> EffectInDoubtError | None:
-        """Return the error of the first such call in the log, or None."""
+        """Return the error of the first undecided call in doubt in the log, or None."""
         ...
 
 
 class Engine:
-    """The parts that all runs of one tree share: sink, runner, options, specs, loop."""
+    """The objects that all runs of one tree share, such as the sink, the runner, the options and the loop."""
 
     def __init__(
         self,
@@ -84,8 +87,8 @@ class Engine:
         taken_over: Mapping[str, ReusedResult] | None = None,
         dispatcher: Dispatcher | None = None,
         doubts: Doubts | None = None,
-        asked: Mapping[str, RequestedAction] | None = None,
-        earlier: EarlierCalls | None = None,
+        requested_actions: Mapping[str, RequestedAction] | None = None,
+        earlier_calls: EarlierCalls | None = None,
         policy: CallPolicy | None = None,
         contradictions: Contradictions = NO_CONTRADICTIONS,
         service_changes: deque[ServiceNotice] | None = None,
@@ -111,7 +114,7 @@ class Engine:
         """On resume and replay: the order of the log."""
         self.doubts = doubts
         """On resume: decides about calls that may have happened."""
-        self.asked = asked or {}
+        self.requested_actions = requested_actions or {}
         """By step path: the pending approval request from before the specs changed. The step may call another
         capability now."""
         self.policy = policy
@@ -120,21 +123,21 @@ class Engine:
         """Mismatches between the specs of lenient roots."""
         self.now = ""
         """The timestamp of the last event. Rules see it instead of a clock."""
-        self.earlier = earlier
+        self.earlier_calls = earlier_calls
         """On rerun: the calls of the source run."""
         self.waits_in_doubt = True
-        """Whether a run that is cut off from outside waits if an effect in it may have happened. A run that is being
-        closed ends instead."""
+        """Whether a run waits if it was cancelled from outside and an effect in it may have happened. A run that
+        `resume --abort` closes ends instead."""
         self.passes_null = False
         """Whether an absent optional `any` input is passed as null, as under the first version of the log rules."""
         self.in_doubt: EffectInDoubtError | None = None
         """The first undecided effect of the tree that may have happened."""
-        self.held: list[HeldEnding] = []
-        """Closing events that are held back, for steps and nested runs that were cut off from outside or wait for a
-        person.
+        self.deferred: list[DeferredEnding] = []
+        """Deferred closing events of steps and nested runs that wait for a person or were cancelled by a signal or a
+        time limit.
 
-        Each is appended before the end of the scope around it, at the latest before the end of the root. A root that
-        waits appends none of them: a resume starts those steps again.
+        Each is appended before the end of its enclosing scope, at the latest before the end of the root. A root that
+        waits appends none of them, since a resume starts those steps again.
         """
         self.fallbacks: list[Fallback] = []
         """The calls that a fallback binding answered, in order."""
@@ -151,29 +154,30 @@ class Engine:
         self.loop = Loop(options.max_workers, live=self.is_live, snapshots=snapshots)
         self._plans: dict[str, StepPlan] = {}
         self._attempt_seconds: dict[str, float] = {}
-        self._paces: dict[str, Pace] = {}
-        has_deciders = any(each is not None for each in (dispatcher, doubts, policy, earlier))
-        is_usual = not (has_deciders or asked or taken_over or contradictions.lenient)
+        self._call_speeds: dict[str, CallSpeed] = {}
+        has_deciders = any(each is not None for each in (dispatcher, doubts, policy, earlier_calls))
+        is_usual = not (has_deciders or requested_actions or taken_over or contradictions.lenient)
         self.lines = lines if is_usual else None
         """The log, for plain steps. None if each step of this run takes the general path."""
 
-    def append_held(self, below: str = "") -> None:
-        """Append the closing events that were held back, in order: those of this step path and the paths below it, or
-        all."""
-        if not self.held:
+    def append_deferred(self, below: str = "") -> None:
+        """Append the deferred closing events in order: those of this step path and of the paths below it. Without a
+        path append all of them.
+        """
+        if not self.deferred:
             return
         parts = tuple(f"{below}{mark}" for mark in "/#@")
         due = [
             each
-            for each in self.held
+            for each in self.deferred
             if not below or each.path == below or each.path.startswith(parts)
         ]
-        self.held = [each for each in self.held if each not in due]
+        self.deferred = [each for each in self.deferred if each not in due]
         for each in due:
             each.run.emit(each.draft, durable=each.durable)
 
     def append_service_changes(self, run_id: str) -> None:
-        """Append the service starts and stops so far. Those without a call belong to the run `run_id`."""
+        """Append the pending starts and stops of services. A change without a call is assigned to the run `run_id`."""
         while self._service_changes:
             change = self._service_changes.popleft()
             service, protocol = change.service_id, change.protocol
@@ -186,7 +190,7 @@ class Engine:
                 self._append(draft_of(stopped, run_id))
 
     def observe(self, apply: Callable[[Event], None]) -> None:
-        """Pass each further event to `apply` as well, before the listener."""
+        """Pass each further event to `apply` before the listener receives it."""
         before = self.listener
 
         def both(event: Event) -> None:
@@ -198,16 +202,16 @@ class Engine:
 
     @property
     def is_live(self) -> bool:
-        """Whether calls without a recorded answer are made."""
+        """Whether calls without a recorded answer are sent to services."""
         return self.dispatcher is None or self.dispatcher.live
 
     @property
     def stopping(self) -> bool:
-        """Whether a signal came: no run of the tree starts anything new."""
+        """Whether a signal was received, so that no run of the tree starts further work."""
         return self.loop.signal is not None
 
     def plan_of(self, skill_id: str) -> StepPlan:
-        """Return the plan of a skill. It is computed once."""
+        """Return the plan of a skill. Each plan is computed once."""
         if skill_id not in self._plans:
             self._plans[skill_id] = plan_skill(
                 self.skills[skill_id], self.capabilities, self.skills
@@ -217,7 +221,7 @@ class Engine:
     def append_line(
         self, lines: LineSink, run_id: str, line: EventLine, members: dict[bytes, bytes], values: tuple[object, ...]
     ) -> PlacedLine | None:  # fmt: skip
-        """Append an event of a plain step as `append` does. Return None where the general path has to."""
+        """Append an event of a plain step as `append` does. Return None if the event must take the general path."""
         if self._service_changes:
             self.append_service_changes(run_id)
         placed = lines.append_line(line, members, values)
@@ -227,16 +231,18 @@ class Engine:
                 self.listener(from_json(orjson.loads(placed.text)))
         return placed
 
-    def pace_of(self, capability_id: str) -> Pace:
-        """Return how fast the calls of a capability end."""
-        pace = self._paces.get(capability_id)
-        if pace is None:
-            pace = self._paces[capability_id] = Pace()
-        return pace
+    def find_call_speed(self, capability_id: str) -> CallSpeed:
+        """Return the speed record of a capability's calls."""
+        speed = self._call_speeds.get(capability_id)
+        if speed is None:
+            speed = self._call_speeds[capability_id] = CallSpeed()
+        return speed
 
     def longest_attempt(self, capability_id: str) -> float:
-        """Return the most seconds that one attempt at a capability may take. Without a binding 0: the step that calls
-        it raises the error."""
+        """Return the longest time limit in seconds of one attempt at a capability.
+
+        Return 0 if the capability has no binding, since the step that calls it raises that error.
+        """
         known = self._attempt_seconds.get(capability_id)
         if known is None:
             try:
@@ -248,7 +254,9 @@ class Engine:
         return known
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """Append an event and pass it to the listener. The state stays unchanged. Raises what the sink raises."""
+        """Append an event and pass it to the listener, but do not apply it to the state. Raises what the sink
+        raises.
+        """
         if self._service_changes:
             self.append_service_changes(draft.run_id)
         return self._append(draft, durable=durable)
@@ -262,8 +270,8 @@ class Engine:
         return event
 
 
-class HeldEnding(NamedTuple):
-    """The closing event of a step or a nested run, held back until it is known whether the root run waits."""
+class DeferredEnding(NamedTuple):
+    """A deferred closing event of a step or a nested run. It is appended only if the root run does not wait."""
 
     run: Run
     path: str
@@ -272,8 +280,9 @@ class HeldEnding(NamedTuple):
 
 
 class Run:
-    """One run of the tree: its plan and its state. `prefix` is the path of the step around a nested run, empty for the
-    root."""
+    """One run of the tree, with its plan and its state. `prefix` is the path of the step that started it, empty for the
+    root.
+    """
 
     def __init__(
         self,
@@ -283,7 +292,7 @@ class Run:
         prefix: str,
         depth: int,
         spawn_step: Callable[[Run, PlannedStep, WriteOrder], Spawn],
-        inside: tuple[str, ...] = (),
+        enclosing_tools: tuple[str, ...] = (),
     ) -> None:
         self.engine = engine
         self.plan = plan
@@ -291,7 +300,7 @@ class Run:
         self.prefix = prefix
         self.depth = depth
         self.spawn_step = spawn_step
-        self.inside = inside
+        self.enclosing_tools = enclosing_tools
         """The skill tools of a pack that contain this run, as `skill:ID`."""
         self.in_doubt: EffectInDoubtError | None = None
         """An effect of this run, or of a run below it, that may have happened and is undecided."""
@@ -302,7 +311,7 @@ class Run:
 
     @property
     def is_lenient(self) -> bool:
-        """Whether the skill of the run is in a lenient root."""
+        """Whether the skill of this run is in a lenient root."""
         return self.engine.contradictions.holds_skill(self.plan.skill.id)
 
     def path(self, step_id: str) -> str:
@@ -310,8 +319,10 @@ class Run:
         return StepPath(self.prefix).step(step_id) if self.prefix else step_id
 
     def wrote_at(self, position: int) -> int | None:
-        """On resume and replay: return the log position of the writes of the step at this position in plan order. None
-        otherwise."""
+        """On resume and replay, return the log position of the writes of the step at this position in plan order.
+
+        Return None in a new run, and if the log has no writes of the step.
+        """
         dispatcher = self.engine.dispatcher
         if dispatcher is None:
             return None
@@ -323,27 +334,27 @@ class Run:
         apply(self.state, event)
         return event
 
-    def hold(self, path: str, draft: Draft, *, durable: bool = False) -> None:
-        """Hold back the closing event of the step at this path, or of the run nested in it."""
-        self.engine.held.append(HeldEnding(self, path, draft, durable))
+    def defer_ending(self, path: str, draft: Draft, *, durable: bool = False) -> None:
+        """Defer the closing event of the step at this path, or of the run nested in it."""
+        self.engine.deferred.append(DeferredEnding(self, path, draft, durable))
 
     def step_limit(self, planned: PlannedStep, path: str) -> float | None:
-        """Return the seconds that one invocation of a step may take, or None for no limit.
+        """Return the time limit in seconds of one invocation of a step, or None for no limit.
 
-        The limit is the smaller of the step's and the run's. Without either it is 60, or more if one attempt may take
-        longer. A nested skill has only the limit that its step declares. An invocation that the log records as cut off
-        from outside has no limit: on replay it would reach the limit too early.
+        The limit is the smaller of the step's and the run's limits. If neither is set, it is 60, or more if one attempt
+        may take longer. A nested skill has only the limit that its step declares. An invocation that the log records as
+        cancelled has no limit, since on replay it would reach the limit too early.
         """
         dispatcher = self.engine.dispatcher
-        if dispatcher is not None and dispatcher.is_cut_off(self.state.run_id, path):
+        if dispatcher is not None and dispatcher.is_cancelled(self.state.run_id, path):
             return None
         if any(target.capability is None for target in planned.all_targets):
             return planned.step.config.timeout_seconds
-        given = self.given_limit(planned)
+        given = self.effective_limit(planned)
         return self._longest_attempt_seconds(planned) if given is None else given
 
-    def given_limit(self, planned: PlannedStep) -> float | None:
-        """Return the smaller of the step's and the run's limit in seconds, or None without either."""
+    def effective_limit(self, planned: PlannedStep) -> float | None:
+        """Return the smaller of the step's and the run's limits in seconds, or None if neither is set."""
         declared, most = planned.step.config.timeout_seconds, self.engine.options.step_timeout
         if declared is None or most is None:
             return most if declared is None else declared
@@ -356,7 +367,7 @@ class Run:
         return limit
 
     def spawn(self, steps: Effects, *, label: Any, limit: float | None) -> Spawn:
-        """Return the effect that starts a child task, limited to `limit` seconds."""
+        """Return the effect that starts a child task with a time limit of `limit` seconds."""
         if limit is None:
             return Spawn(steps, label)
 

@@ -23,7 +23,7 @@ from cogcli.base.errors import (
 )
 from cogcli.base.jsonvalue import deep_copy, kind_of
 from cogcli.declarations.skill_spec import Foreach, Scatter, While
-from cogcli.run.engine.doubt import LeftOut
+from cogcli.run.engine.doubt import SkippedByPerson
 from cogcli.run.engine.invocation import call_target, invoke
 from cogcli.run.engine.outcome import LEFT_OUT, Degraded
 from cogcli.run.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
@@ -37,15 +37,16 @@ from cogcli.state.reducer import ReusedResult, Write, write_value
 
 
 class StepProduct(NamedTuple):
-    """The output of a step that ran. `writes` is None unless the loop already computed them.
+    """The output of a completed step. `writes` is None unless the loop has already computed them.
 
-    `by` is the id of the one capability that produced the output, empty for a nested skill, None for several. `skipped`
-    is `condition` or `degraded` if the output replaces a call; `detail` is the reason of the gate or person.
+    `producer_id` is the id of the one capability that produced the output. It is empty for a nested skill and None for
+    several capabilities. If the output replaces a call, `skipped` is `condition` or `degraded`, and `detail` is the
+    reason of the gate or person.
     """
 
     output: dict[str, Any]
     writes: list[Write] | None = None
-    by: str | None = None
+    producer_id: str | None = None
     skipped: str = ""
     detail: str = ""
 
@@ -60,7 +61,7 @@ def run_controlled(planned: PlannedStep, record: StepRecord) -> Effects:
     if config.scatter is not None:
         return (yield from _run_targets(planned, record, config.scatter))
     output = yield from invoke(planned, record, Scope(record.run.state))
-    return StepProduct(output, by=record.called_id)
+    return StepProduct(output, producer_id=record.called_id)
 
 
 # -- foreach ----------------------------------------------------------------------------------------------------------
@@ -80,7 +81,7 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
         )
     record.begin(items=len(items))
 
-    def job(index: int) -> Spawn:
+    def spawn_job(index: int) -> Spawn:
         loop = {foreach.as_name: items[index]}
         if foreach.index_name:
             loop[foreach.index_name] = index
@@ -89,12 +90,12 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
         steps = _reuse(inner, taken) if taken else invoke(planned, inner, Scope(run.state, loop))
         return _spawn_part(planned, record, inner, steps, label=index, item=True)
 
-    results = yield from _run_together(len(items), job, foreach.max_parallel)
+    results = yield from _run_together(len(items), spawn_job, foreach.max_parallel)
     return {name: [result.get(name) for result in results] for name in planned.produces}
 
 
 def _reuse(inner: StepRecord, taken: ReusedResult) -> Effects:
-    """Return the output of the same item in the earlier run."""
+    """Return the recorded output of the same item in the earlier run."""
     inner.reused_from = taken.origin
     yield from ()
     return taken.output
@@ -107,15 +108,17 @@ _MORE, _NO_MORE, _CANCEL = "more", "no more", "cancel"
 
 
 def _run_jobs(
-    count: int, job: Callable[[int], Spawn], at_once: int, on_end: Callable[[Task], str]
+    count: int, spawn_job: Callable[[int], Spawn], max_parallel: int, on_end: Callable[[Task], str]
 ) -> Effects:
-    """Run jobs in order, `at_once` at a time, until all started jobs have ended. `on_end` returns what happens after an
-    end."""
+    """Run jobs in order, at most `max_parallel` at a time, until all started jobs have ended.
+
+    When a job ends, `on_end` decides how to continue: `_MORE`, `_NO_MORE` or `_CANCEL`.
+    """
     started, more = 0, True
     running: list[Task] = []
     while True:
-        while more and started < count and len(running) < at_once:
-            running.append((yield job(started)))
+        while more and started < count and len(running) < max_parallel:
+            running.append((yield spawn_job(started)))
             started += 1
         if not running:
             return
@@ -128,14 +131,14 @@ def _run_jobs(
                 yield Cancel(other)
 
 
-def _run_together(count: int, job: Callable[[int], Spawn], at_once: int) -> Effects:
-    """Return the results of jobs in order, `at_once` at a time. The first error cancels the other jobs and is raised.
+def _run_together(count: int, spawn_job: Callable[[int], Spawn], max_parallel: int) -> Effects:
+    """Run jobs, at most `max_parallel` at a time, and return their results in order.
 
-    A job that was cancelled, or that waits for a person, does not cancel the others: they end, and no new one starts.
-    If one of these fails, its error is raised instead.
+    The first error cancels the other jobs and is raised. A job that was cancelled, or that waits for a person, does not
+    cancel the others, but no new job starts. If one of the others fails, its error is raised instead.
     """
     results: list[Any] = [None] * count
-    cuts: list[BaseException] = []
+    cancellations: list[BaseException] = []
     failures: list[BaseException] = []
 
     def on_end(task: Task) -> str:
@@ -143,14 +146,14 @@ def _run_together(count: int, job: Callable[[int], Spawn], at_once: int) -> Effe
             results[task.label] = task.result
             return _MORE
         if isinstance(task.error, Cancelled) or getattr(task.error, "exit_code", None) == PENDING:
-            cuts.append(task.error)
+            cancellations.append(task.error)
             return _NO_MORE
         failures.append(task.error)
         return _CANCEL if len(failures) == 1 else _NO_MORE
 
-    yield from _run_jobs(count, job, at_once, on_end)
-    if failures or cuts:
-        raise (failures or cuts)[0]
+    yield from _run_jobs(count, spawn_job, max_parallel, on_end)
+    if failures or cancellations:
+        raise (failures or cancellations)[0]
     return results
 
 
@@ -158,7 +161,7 @@ def _spawn_part(
     planned: PlannedStep, record: StepRecord, inner: StepRecord, steps: Effects, *, label: Any = None,
     item: bool = False,
 ) -> Spawn:  # fmt: skip
-    """Return the effect that starts a child task for one invocation, within the step's time limit."""
+    """Return the effect that starts a child task for one invocation, with the step's time limit."""
     run = record.run
     limit = run.step_limit(planned, inner.path)
     return run.spawn(_run_part(record, inner, steps, item=item), label=label, limit=limit)
@@ -167,20 +170,20 @@ def _spawn_part(
 def _run_part(
     record: StepRecord, inner: StepRecord, steps: Effects, *, item: bool = False
 ) -> Effects:
-    """Return the output of one invocation after its closing event, and add its usage and reads to the step's.
+    """Run one invocation, append its closing event, add its usage and reads to the step's, and return its output.
 
-    An `item` of a foreach that a person skipped returns an empty output, and the other items continue.
+    If a person skipped an `item` of a foreach, its output is empty and the other items continue.
     """
     try:
         output = yield from steps
     except Degraded as degraded:
-        if item and isinstance(degraded, LeftOut):
+        if item and isinstance(degraded, SkippedByPerson):
             inner.finish("skipped", reason=LEFT_OUT, detail=str(degraded))
             return {}
         inner.finish("degraded", reason="degraded", detail=str(degraded))
         raise
-    except Cancelled as cut:
-        inner.cut_off(cut)
+    except Cancelled as cancelled:
+        inner.close_cancelled(cancelled)
         raise
     except RuntimeErrorBase as error:
         inner.fail(error)
@@ -231,7 +234,7 @@ def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter) -> 
     names = list(planned.targets)
     record.begin(targets=[target.uses for target in planned.targets.values()])
 
-    def job(index: int) -> Spawn:
+    def spawn_job(index: int) -> Spawn:
         target = planned.targets[names[index]]
         inner = record.part(planned, names[index])
         inner.uses, inner.capability = target.uses, target.capability
@@ -239,18 +242,19 @@ def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter) -> 
             planned, record, inner, call_target(planned, inner, target, values), label=index
         )
 
-    at_once = scatter.max_parallel or len(names)
+    max_parallel = scatter.max_parallel or len(names)
     if scatter.merge == "first_success":
-        return (yield from _run_until_success(planned, names, job, at_once))
-    results = yield from _run_together(len(names), job, at_once)
+        return (yield from _run_until_success(planned, names, spawn_job, max_parallel))
+    results = yield from _run_together(len(names), spawn_job, max_parallel)
     if scatter.merge == "collect":
         return StepProduct(dict(zip(names, results, strict=True)))
     return StepProduct(_join_lists(results))
 
 
 def _join_lists(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return per field the lists of all targets joined in declared order. Other fields come from the first target that
-    has them."""
+    """Concatenate each list field over all targets in declared order. Take any other field from the first target that
+    has it.
+    """
     joined: dict[str, Any] = {}
     for result in results:
         for name, value in result.items():
@@ -262,9 +266,9 @@ def _join_lists(results: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _run_until_success(
-    planned: PlannedStep, names: list[str], job: Callable[[int], Spawn], at_once: int
+    planned: PlannedStep, names: list[str], spawn_job: Callable[[int], Spawn], max_parallel: int
 ) -> Effects:
-    """Return the first success. The other targets are cancelled, but effects in flight end first."""
+    """Return the product of the first target that succeeds. Cancel the others, but let effects in flight end first."""
     won: list[Task] = []
     lost: dict[int, BaseException] = {}
 
@@ -275,18 +279,21 @@ def _run_until_success(
         won.append(task)
         return _CANCEL if len(won) == 1 else _NO_MORE
 
-    yield from _run_jobs(len(names), job, at_once, on_end)
+    yield from _run_jobs(len(names), spawn_job, max_parallel, on_end)
     if not won:
         raise _no_success_error(names, [lost[index] for index in sorted(lost)])
     capability = planned.targets[names[won[0].label]].capability
-    return StepProduct(won[0].result, by=capability.id if capability else "")
+    return StepProduct(won[0].result, producer_id=capability.id if capability else "")
 
 
 def _no_success_error(names: list[str], errors: list[BaseException]) -> BaseException:
-    """Return the error of a scatter without success: a cancel, a wait for a person, a veto, or one with all reasons."""
-    for cut in errors:
-        if not isinstance(cut, RuntimeErrorBase | Degraded):
-            return cut
+    """Return the error of a scatter in which no target succeeded.
+
+    In order of precedence: a cancellation, a wait for a person, a veto, or one error that lists all reasons.
+    """
+    for error in errors:
+        if not isinstance(error, RuntimeErrorBase | Degraded):
+            return error
     for exit_code in (PENDING, VETOED):
         for error in errors:
             if isinstance(error, RuntimeErrorBase) and error.exit_code == exit_code:

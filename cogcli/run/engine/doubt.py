@@ -1,8 +1,8 @@
-"""The resolution of a call that may have happened, and the function that applies it.
+"""The decision about a call that may have happened, and how the engine applies it.
 
 1. A doubt is decided once, by a person or a probe. The log records the decision before it takes effect, and every later
    resume follows it.
-2. `rerun` makes the call again; `done` uses an answer instead of it; `skip` leaves it out; `fail` fails it. Without a
+2. `rerun` makes the call again, `done` uses an answer instead of it, `skip` skips it, and `fail` fails it. Without a
    decision the run waits for a person.
 """
 
@@ -23,7 +23,9 @@ CHOICES: Final = ("rerun", "skip", "fail", "done")
 
 
 class DoubtResolution(NamedTuple):
-    """The decision about one call that may have happened: a choice of CHOICES, and the `speaker` who decided."""
+    """The decision about one call that may have happened. `choice` is one of CHOICES, and `by` is the `speaker` who
+    decided.
+    """
 
     choice: str
     by: str
@@ -33,7 +35,7 @@ class DoubtResolution(NamedTuple):
 
 
 class EarlierCall(NamedTuple):
-    """A call of the source run of a rerun, and the decision about it."""
+    """A call of the source run of a rerun, with the decision about it."""
 
     capability: str
     input_hash: str
@@ -44,27 +46,30 @@ class EarlierCall(NamedTuple):
     resolution: DoubtResolution | None
 
     def has_input(self, values: dict[str, Any]) -> bool:
-        """Return whether the call had this input, by hash. The masked input matches too, since the log may hold only
-        that."""
+        """Return whether the call had this input, compared by hash. The hash of the masked input also matches, since
+        the log may contain only masked values.
+        """
         return self.input_hash in (digest_of(values), digest_of(_BY_NAME.mask(values)))
 
 
 class EarlierCalls:
-    """The calls in the first event of a rerun, by step path.
+    """The calls of the source run that the first event of a rerun lists, by step path.
 
-    1. An item or a round that moved is recognized by its input, so a call is not repeated because another item came
-       before it.
+    1. An item or round at another index is recognized by its input. So an inserted item does not repeat a call.
     2. One earlier call matches one item or round. If several have the same input, each needs its own earlier call.
-    3. A part whose input changed gets the call at the same place. The caller checks with `has_input` that the old
-       answer does not apply.
+    3. If the input of an item or round changed, it matches the call at the same index. The caller checks with
+       `has_input` that the old answer does not apply.
     """
 
     def __init__(
         self, entries: Mapping[str, Any], result_sources: Mapping[str, str] | None = None
     ) -> None:
-        """`entries` are those of the first event. `result_sources` holds by step path what the log of this run already
-        used: the event of the earlier call whose answer it took, or the idempotency key of the call it made. With it
-        each part gets the same earlier call again."""
+        """Index the entries of the first event.
+
+        `result_sources` maps a step path to what this run's log already used: the event of the earlier call whose
+        answer it reused, or the idempotency key of the call it made. With it, each item or round matches the same
+        earlier call again.
+        """
         self._calls = {step: _parse_entry(entry) for step, entry in entries.items()}
         self._result_sources = result_sources or {}
         self._alike: dict[tuple[str, str, str], list[str]] = {}
@@ -80,8 +85,8 @@ class EarlierCalls:
                 alike = (StepPath(step).loop, call.capability, call.input_hash)
                 self._alike.setdefault(alike, []).append(step)
 
-    def of(self, step: str, capability_id: str, values: dict[str, Any]) -> EarlierCall | None:
-        """Return the earlier call that matches the call about to be made, or None."""
+    def find(self, step: str, capability_id: str, values: dict[str, Any]) -> EarlierCall | None:
+        """Return the earlier call that matches the next call of a step, or None."""
         in_loop = StepPath(step).in_loop
         if step not in self._calls and not in_loop:
             return None
@@ -92,8 +97,10 @@ class EarlierCalls:
         return None if here.idempotent and here.input_hash != hash_now else here
 
     def _match_part(self, step: str, capability_id: str, hash_now: str) -> EarlierCall | None:
-        """Return a call with the same input that belongs to no other part, preferably the one at the same place. If the
-        input of this place changed, return the call that was made there."""
+        """Return an unassigned call with the same input, preferably the one at the same index.
+
+        If the input at this index changed, return the call that was made there.
+        """
         if name := self._named.get(self._result_sources.get(step, "")):
             return self._calls[name]
         if step not in self._result_sources:
@@ -119,14 +126,16 @@ def _parse_entry(entry: Mapping[str, Any]) -> EarlierCall:
     )
 
 
-class LeftOut(Degraded):
-    """A person skipped this call. In a foreach this skips only the item, otherwise the step."""
+class SkippedByPerson(Degraded):
+    """Raised for a call that a person skipped. In a foreach this skips only the item, otherwise the step."""
 
 
-def answer_of(resolution: DoubtResolution | None, capability_id: str) -> Answer | None:
-    """Return the answer that replaces the call, or None if the call may be made.
+def find_replacement_answer(
+    resolution: DoubtResolution | None, capability_id: str
+) -> Answer | None:
+    """Return the answer that replaces a call in doubt, or None if the call may be repeated.
 
-    Raise LeftOut, RejectedError, or EffectInDoubtError if there is no decision yet.
+    Raise SkippedByPerson or RejectedError as the person decided, or EffectInDoubtError if there is no decision yet.
     """
     if resolution is None:
         raise EffectInDoubtError(
@@ -140,7 +149,7 @@ def answer_of(resolution: DoubtResolution | None, capability_id: str) -> Answer 
     if resolution.choice == "done":
         return Answer(resolution.output or {}, None, {"stated_by": resolution.by})
     if resolution.choice == "skip":
-        raise LeftOut(f"left out by {who}: it may have happened before")
+        raise SkippedByPerson(f"left out by {who}: it may have happened before")
     if resolution.choice == "fail":
         raise RejectedError(
             "call.rejected", f"left undone by {who}: it may have happened before", left=True

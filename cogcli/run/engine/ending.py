@@ -1,4 +1,4 @@
-"""How a step ends early, and the ending that a closing event records."""
+"""Close a step that ends early, and read the ending that a closing event records."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Cancelled
 
 
-def end_early(record: StepRecord, cut: Cancelled | RuntimeErrorBase) -> Ending:
-    """Close a step that failed or was cut off, and return how it ended."""
-    if isinstance(cut, Cancelled):
-        event, ending = record.cut_off(cut), Ending("skipped", "cancelled")
+def end_early(record: StepRecord, cause: Cancelled | RuntimeErrorBase) -> Ending:
+    """Close a step that failed or was cancelled, and return its ending."""
+    if isinstance(cause, Cancelled):
+        event, ending = record.close_cancelled(cause), Ending("skipped", "cancelled")
     else:
-        if isinstance(cut, EffectInDoubtError):
-            record.run.in_doubt = cut
-        event, ending = record.fail(cut), Ending(status_of(cut), cut.code, cut)
-    return ending if event is None else recorded_ending(event, ending)
+        if isinstance(cause, EffectInDoubtError):
+            record.run.in_doubt = cause
+        event, ending = record.fail(cause), Ending(status_of(cause), cause.code, cause)
+    return ending if event is None else ending_from_event(event, ending)
 
 
-def recorded_ending(event: Event, ending: Ending) -> Ending:
-    """Return the ending in the closing event. On resume this is the recorded ending, even if the step ended differently
-    now."""
+def ending_from_event(event: Event, ending: Ending) -> Ending:
+    """Return the ending in the closing event. On resume this is the recorded one, even if the step ended differently
+    now.
+    """
     recorded = event.payload
     if (recorded["step_status"], recorded.get("reason")) == (ending.status, ending.reason):
         return ending

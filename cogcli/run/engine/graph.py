@@ -1,9 +1,9 @@
 """The driver of a graph of steps (docs/reference/execution.md#scheduling).
 
-1. Ready steps start in plan order while a call slot is free.
+1. Ready steps start in plan order while a worker slot is free.
 2. A step that is done, or skipped by condition or degrade, releases its dependents. All steps downstream of a failed or
    vetoed step are skipped.
-3. Without `keep_going`: after a failure or veto no new step starts and running calls are cancelled. Effects in flight
+3. Without `keep_going`, no new step starts after a failure or veto, and running calls are cancelled. Effects in flight
    end first.
 4. Dependents of a pending or cancelled step never become ready.
 5. No step starts after a signal.
@@ -24,7 +24,7 @@ from cogcli.run.engine.write_order import WriteOrder
 
 
 class ReadySet:
-    """The steps of a plan that are ready, by position in plan order. Dependencies are counted down, never scanned."""
+    """The ready steps of a plan, by position in plan order. It counts unmet dependencies and never scans the graph."""
 
     def __init__(self, plan: StepPlan) -> None:
         self._dependents = plan.dependents
@@ -42,18 +42,18 @@ class ReadySet:
         return heappop(self._ready)
 
     def release(self, index: int) -> None:
-        """Count a step as done for its dependents."""
+        """Mark a step as done, and add the dependents that have become ready."""
         for dependent in self._dependents[index]:
             self._waiting_on[dependent] -= 1
             if not self._waiting_on[dependent] and dependent not in self._blocked:
                 heappush(self._ready, dependent)
 
     def block(self, index: int) -> list[int]:
-        """Mark all steps downstream as never to run. Return those newly marked, in plan order."""
+        """Mark all steps downstream as never to start. Return the newly marked ones in plan order."""
         return self._mark_downstream(index, self._blocked)
 
-    def strand(self, index: int) -> list[int]:
-        """Mark all steps downstream as never ready. Return those newly marked, in plan order."""
+    def mark_never_ready(self, index: int) -> list[int]:
+        """Mark all steps downstream as never ready. Return the newly marked ones in plan order."""
         return self._mark_downstream(index, self._stranded)
 
     def _mark_downstream(self, index: int, known: set[int]) -> list[int]:
@@ -69,7 +69,7 @@ class ReadySet:
 
 
 class GraphDriver:
-    """Runs the steps of one run. `endings` holds by position in plan order how each step ended."""
+    """Runs the steps of one run. `endings` maps the position of each ended step to its ending."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -80,7 +80,7 @@ class GraphDriver:
         self.halted = False
 
     def drive(self) -> Effects:
-        """Run until no step runs and none may start."""
+        """Start and await steps until no step is running and no further step may start."""
         while True:
             if self._run.engine.stopping and not self.halted:
                 yield from self._halt()
@@ -99,7 +99,7 @@ class GraphDriver:
                 yield from self._handle_end(task)
 
     def wait(self, *, until: float) -> Effects:
-        """Wait for running steps to end, until a monotonic time or a second signal. No new step starts."""
+        """Wait for running steps to end until a monotonic time or a second signal. No new step starts."""
         yield from self._halt()
         while self._tasks:
             task: Task | None = yield Next(until=until)
@@ -108,7 +108,7 @@ class GraphDriver:
             yield from self._handle_end(task)
 
     def wind_down(self, *, force: bool) -> Effects:
-        """Cancel running steps, with `force` also effects in flight. A later `drive` waits for their ends."""
+        """Cancel running steps, with `force` also effects in flight. A later `drive` waits for them to end."""
         yield from self._halt()
         for task in list(self._tasks.values()):
             yield Cancel(task, force)
@@ -126,7 +126,7 @@ class GraphDriver:
         yield from self._close_writes([index for index in steps if index not in self._tasks])
 
     def _close_writes(self, indices: Sequence[int]) -> Effects:
-        """Note that these steps write no more, and wake the steps that waited only for them."""
+        """Record that these steps will not write any more, and wake the steps that waited only for them."""
         for waiting in self._blackboard.close(indices):
             if waiting in self._tasks:
                 yield Wake(self._tasks[waiting])
@@ -145,7 +145,7 @@ class GraphDriver:
             self._ready.release(index)
             yield from self._close_writes((index,))
         else:
-            yield from self._close_writes((index, *self._ready.strand(index)))
+            yield from self._close_writes((index, *self._ready.mark_never_ready(index)))
         if ending.status in ("failed", "vetoed"):
             for blocked in self._ready.block(index):
                 record = StepRecord.of_step(self._run, self._run.plan.steps[blocked])

@@ -1,4 +1,4 @@
-"""One invocation of a step's target: route, resolve the input, call, and apply the step's `retry`."""
+"""One invocation of a step's target: choose the target, resolve the input, call, and apply the step's `retry`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _ONCE: Final = Retry(max_attempts=1)
 
 
 def invoke(planned: PlannedStep, record: StepRecord, scope: Scope) -> Effects:
-    """Return the output of the step's target for this scope. Raise RuntimeErrorBase, Degraded or Cancelled."""
+    """Call the step's target with the input resolved in `scope`, and return its output.
+
+    Raise RuntimeErrorBase, Degraded or Cancelled.
+    """
     target = _route(planned, record, scope)
     values = resolve_input(planned.input, scope, record.reads)
     return (yield from call_target(planned, record, target, values))
@@ -32,7 +35,9 @@ def invoke(planned: PlannedStep, record: StepRecord, scope: Scope) -> Effects:
 def call_target(
     planned: PlannedStep, record: StepRecord, target: StepTarget, values: dict[str, Any]
 ) -> Effects:
-    """Return the output of a target that is called with those values it declares as inputs. Raises as `invoke`."""
+    """Call a target with the values that it declares as inputs, and return its output. Raises the same errors as
+    `invoke`.
+    """
     kept, violations = fit_values(target.inputs, drop_absent(record.run, planned, target, values))
     if record.run.is_lenient:
         violations = [each for each in violations if not _is_excused(planned, record, target, each)]
@@ -46,7 +51,7 @@ def call_target(
             if target.capability is not None:
                 return (yield from governed_call(record, target.capability, deep_copy(kept)))
             if record.run.engine.stopping:
-                raise Cancelled(outside=True)
+                raise Cancelled(external=True)
             return (yield from run_nested(record, target.skill_id, deep_copy(kept)))
         except RuntimeErrorBase as error:
             if attempt >= retry.max_attempts or not _may_retry_step(record, error):
@@ -63,8 +68,9 @@ def call_target(
 def _is_excused(
     planned: PlannedStep, record: StepRecord, target: StepTarget, found: Violation
 ) -> bool:
-    """Return whether a value may have another type than its target declares, because the run began with that
-    contradiction."""
+    """Return whether a value may differ in type from the target's declaration, because the run started with that
+    contradiction.
+    """
     capability = target.capability
     called = f"capability:{capability.id}" if capability else f"skill:{target.skill_id}"
     contradictions, skill = record.run.engine.contradictions, record.run.plan.skill.id
@@ -76,7 +82,7 @@ def _is_excused(
 def drop_absent(
     run: Run, planned: PlannedStep, target: StepTarget, values: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the values without those of an optional `any` whose reference is absent. For `any`, null is a value."""
+    """Return the values without optional `any` inputs whose reference is absent. For `any`, null would be a value."""
     if run.engine.passes_null or None not in values.values():
         return values
     left_out = [
@@ -115,10 +121,10 @@ def _route(planned: PlannedStep, record: StepRecord, scope: Scope) -> StepTarget
 
 
 def _may_retry_step(record: StepRecord, error: RuntimeErrorBase) -> bool:
-    """Return whether the step may retry.
+    """Return whether the step may retry after this error.
 
-    It may not if a call that must not be repeated may have left, nor after its own time limit, which covers all its
-    attempts. The limit of an inner step has a `step_id`.
+    It may not if a call that must not be repeated may have been sent. It may not after its own time limit either, since
+    that limit covers all attempts. An error with a `step_id` comes from the limit of an inner step.
     """
     own_limit = error.code == "step.timeout" and error.step_id is None
     return error.retryable and not own_limit and not record.effect_left and may_repeat(record)

@@ -21,25 +21,27 @@ MAX_DEPTH = 10
 
 
 def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:
-    """Return the declared outputs of the nested skill. Raise Cancelled, or the child's error with the path to it in its
-    message."""
+    """Run the nested skill and return its declared outputs.
+
+    Raise Cancelled, or the child's error with the path to it in the message.
+    """
     parent = record.run
     if parent.depth >= MAX_DEPTH:
         raise MaxSkillDepthExceededError(
             "skill.depth", f"skill `{skill_id}`: nested over {MAX_DEPTH} deep"
         )
-    inside = yield from enter_skill(record, skill_id, values)
+    enclosing_tools = yield from enter_skill(record, skill_id, values)
     record.begin(skill=skill_id, decision=record.decision or None)
-    child = _start_child(record, skill_id, values, inside)
+    child = _start_child(record, skill_id, values, enclosing_tools)
     graph = GraphDriver(child)
     try:
         yield from graph.drive()
         if parent.engine.stopping and not graph.complete:
-            raise Cancelled(outside=True)
-    except (Cancelled, RuntimeErrorBase) as cut:
-        raise _end_early(record, child, cut) from cut
+            raise Cancelled(external=True)
+    except (Cancelled, RuntimeErrorBase) as cause:
+        raise _end_early(record, child, cause) from cause
     except Exception:
-        _hold_end(child)  # a bug in cogcli ends the root run too
+        _defer_end(child)  # a bug in cogcli ends the root run too
         raise
     finally:
         if child.effect_left:
@@ -52,10 +54,10 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
         lenient=child.is_lenient,
     )
     if outcome.status == "aborted":
-        raise _end_early(record, child, Cancelled(outside=parent.engine.stopping))
+        raise _end_early(record, child, Cancelled(external=parent.engine.stopping))
     record.add_usage(_sum_usage(child))
     if outcome.status == "pending":
-        _hold_end(child)
+        _defer_end(child)
     else:
         _terminate(child, outcome)
     if outcome.error is not None:
@@ -68,7 +70,7 @@ def run_nested(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Eff
 
 
 def _start_child(
-    record: StepRecord, skill_id: str, values: dict[str, Any], inside: tuple[str, ...]
+    record: StepRecord, skill_id: str, values: dict[str, Any], enclosing_tools: tuple[str, ...]
 ) -> Run:
     parent, engine = record.run, record.run.engine
     plan = engine.plan_of(skill_id)
@@ -87,19 +89,22 @@ def _start_child(
     )
     draft = draft_of(payload, engine.ids.run_id(), step_id=record.path)
     state = initial_state(engine.append(draft))
-    return Run(engine, plan, state, record.path, parent.depth + 1, parent.spawn_step, inside)
+    return Run(
+        engine, plan, state, record.path, parent.depth + 1, parent.spawn_step, enclosing_tools
+    )
 
 
 def _terminate(child: Run, outcome: RunOutcome) -> None:
-    """Append the closing events held back below the child, then the child's last event."""
-    child.engine.append_held(child.prefix)
+    """Append the deferred closing events below the child, then the child's last event."""
+    child.engine.append_deferred(child.prefix)
     child.emit(_end_draft(child, outcome))
 
 
-def _hold_end(child: Run) -> None:
-    """Hold back the child's end, `aborted`, until the scope around it ends: a request in an ended run cannot be
-    answered."""
-    child.hold(
+def _defer_end(child: Run) -> None:
+    """Defer the child's end, `aborted`, until the enclosing scope ends, since a request in an ended run cannot be
+    answered.
+    """
+    child.defer_ending(
         child.prefix, _end_draft(child, RunOutcome("aborted", None, dict(child.state.outputs)))
     )
 
@@ -117,36 +122,36 @@ def _end_draft(child: Run, outcome: RunOutcome) -> Draft:
 
 
 def _sum_usage(child: Run) -> dict[str, int]:
-    """Return the calls and tokens of the child's steps, including steps whose closing event is held back."""
+    """Return the calls and tokens of the child's steps, including steps whose closing event is deferred."""
     sums = child.state.trace.metrics
     used = {name: getattr(sums, name) for name in no_usage()}
-    for each in child.engine.held:
+    for each in child.engine.deferred:
         if each.run is child and StepPath(each.path).is_step:
             for name, value in each.draft.payload.get("usage", {}).items():
                 used[name] += value
     return used
 
 
-def _end_early(record: StepRecord, child: Run, cut: Cancelled | RuntimeErrorBase) -> Exception:
-    """End a child that was cancelled or whose step ran out of time, and return the error of its step.
+def _end_early(record: StepRecord, child: Run, cause: Cancelled | RuntimeErrorBase) -> Exception:
+    """End a child that was cancelled or whose step exceeded its time limit, and return the error for the step.
 
-    An effect in doubt inside the child takes precedence: then the child waits.
+    If the child has an effect in doubt, that takes precedence and the child waits.
     """
     record.add_usage(_sum_usage(child))
     if child.in_doubt is not None:
-        _hold_end(child)
+        _defer_end(child)
         return _prefix_path(child, child.in_doubt)
-    if isinstance(cut, RuntimeErrorBase):
-        _terminate(child, RunOutcome("error", cut, dict(child.state.outputs)))
-    elif cut.outside:
-        _hold_end(child)
+    if isinstance(cause, RuntimeErrorBase):
+        _terminate(child, RunOutcome("error", cause, dict(child.state.outputs)))
+    elif cause.external:
+        _defer_end(child)
     else:
         _terminate(child, RunOutcome("aborted", None, dict(child.state.outputs)))
-    return cut
+    return cause
 
 
 def _prefix_path(child: Run, error: RuntimeErrorBase) -> RuntimeErrorBase:
-    """Return the child's error with a message that names the skill and the step in which it arose."""
+    """Return the child's error with the skill and the step in which it arose prefixed to its message."""
     skill_id = child.state.skill_id
     if error.step_id is None:
         error.skill_id, error.run_id = skill_id, child.state.run_id

@@ -1,5 +1,7 @@
-"""How steps end, and the outcome of a run that follows. The first matching row of one table decides
-(docs/reference/execution.md#outcome)."""
+"""The endings of steps, and the outcome of a run that follows from them.
+
+The first matching row of one table decides (docs/reference/execution.md#outcome).
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ LEFT_OUT: Final = "left-out"
 
 
 class Degraded(Exception):
-    """Raised instead of a call that a gate or a person skips. The message is their reason."""
+    """Raised instead of making a call that a gate or a person skips. The message is the reason."""
 
 
 class Ending(NamedTuple):
-    """How a step ended: done, failed, skipped, vetoed or pending. `error` is set for failed, vetoed and pending."""
+    """The end of a step: done, failed, skipped, vetoed or pending. `error` is set for failed, vetoed and pending."""
 
     status: str
     reason: str | None = None
@@ -44,7 +46,7 @@ RELEASING: Final = frozenset(("condition", "degraded"))
 
 
 class RunOutcome(NamedTuple):
-    """How a run ended: its status in `state.json`, its error, and the checked outputs."""
+    """The end of a run: its status in `state.json`, its error, and the checked outputs."""
 
     status: Outcome
     error: RuntimeErrorBase | None
@@ -58,7 +60,7 @@ def decide_outcome(
     endings: Mapping[int, Ending], outputs: Mapping[str, Any], declared: Fields, *, keep_going: bool,
     lenient: bool = False,
 ) -> RunOutcome:  # fmt: skip
-    """Return the outcome of a run from the endings of its steps, by position in plan order.
+    """Return the outcome of a run, given the endings of its steps by position in plan order.
 
     `final_outputs` checks `outputs` against `declared`. In a `lenient` skill a wrong output type alone does not fail
     the run.
@@ -91,10 +93,10 @@ def decide_outcome(
 def final_outputs(
     outputs: Mapping[str, Any], declared: Fields, *, lenient: bool = False
 ) -> tuple[dict[str, Any], tuple[str, ...], RuntimeErrorBase | None]:
-    """Return the outputs with declared ones first and defaults applied, the missing required names, and the error or
-    None.
+    """Return the outputs with defaults applied, the missing required names, and the error or None. Declared outputs
+    come first.
 
-    In a `lenient` skill an explicit null does not count as missing.
+    In a `lenient` skill an explicit null does not make an output missing.
     """
     given = dict(outputs)
     kept, violations = fit_values(declared, given)
@@ -119,16 +121,18 @@ def final_outputs(
 
 
 def name_step(error: RuntimeErrorBase, step: str, skill_id: str) -> str:
-    """Return an error's message, prefixed with the step of this skill in which it arose, directly or in a nested
-    skill."""
+    """Return the error's message, prefixed with the step of this skill in which it arose. A step may contain a nested
+    skill.
+    """
     return f"step `{step}`{': ' if error.skill_id == skill_id else ' > '}{error.message}"
 
 
 def describe_outcome(outcome: RunOutcome, skill_id: str) -> RunOutcome:
-    """Return the outcome of a root run with the error as users see it.
+    """Return the outcome of a root run with the error that users see.
 
-    A failed step's error becomes a StepExecutionError that names all steps and skills on the way. It keeps the code and
-    the place of the inner error. A veto or a wait keeps its error; only the path through nested skills is added.
+    The error of a failed step becomes a StepExecutionError that names all steps and skills on the path. It keeps the
+    code and the place of the inner error. A veto or a wait keeps its error, and only the path through nested skills is
+    added.
     """
     error = outcome.error
     if error is None or error.step_id is None:

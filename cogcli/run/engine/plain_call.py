@@ -1,4 +1,4 @@
-"""What the plain steps of a run that call one capability have in common (`run.engine.plain_step`)."""
+"""The constants that a run's plain steps with the same capability share (`run.engine.plain_step`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST: Final = False
 
 
 class PlainCall(NamedTuple):
-    """What the plain steps of a run that call one capability have in common."""
+    """The constants that a run's plain steps with the same capability share."""
 
     lines: LineSink
     secrets: object

@@ -1,10 +1,10 @@
-"""A step with nothing unusual: its input, one call without effect, its writes (docs/adr/0028-plain-steps.md).
+"""The fast path for plain steps: an input, one call without effect, and writes (docs/adr/0028-plain-steps.md).
 
-1. Of the steps of one run that call the same capability, the second one and those after it come here, as long as
-   nothing but the call can happen: `PlannedStep.is_plain`, one binding without retries, a run without policy that has
-   no log yet. All others take the general path (`run.engine.step`).
-2. Their two events have the same constants, which are encoded once, from events of the general path.
-3. What turns out to be unusual before the intent starts again on the general path. What fails after it ends as there.
+1. The first step of a run that calls a capability takes the general path (`run.engine.step`). Later ones take this path
+   if nothing but the call can happen: `PlannedStep.is_plain`, one binding without retries, no policy, and a new run.
+2. Their two events share constants, which are encoded once, from events of the general path.
+3. A step that proves unusual before its intent is recorded restarts on the general path. A later failure ends the step
+   as on the general path.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from cogcli.base.jsonvalue import deep_copy
 from cogcli.declarations.envelope import Draft
 from cogcli.declarations.event_line import EventLine, PlacedLine, hole
 from cogcli.run.engine.call import (
-    answered_attempt,
+    attempt_from_answer,
+    build_live_call,
     chain_error,
     intent_members,
-    live_call,
     note_failure,
 )
 from cogcli.run.engine.context import Run
-from cogcli.run.engine.ending import end_early, recorded_ending
+from cogcli.run.engine.ending import end_early, ending_from_event
 from cogcli.run.engine.invocation import drop_absent
 from cogcli.run.engine.outcome import Ending
 from cogcli.run.engine.plain_call import FIRST, PlainCall
@@ -51,7 +51,7 @@ _END_HOLES: Final = (
 
 
 def plain_call(run: Run, planned: PlannedStep) -> PlainCall | None:
-    """Return what a step needs to be run as a plain one, or None if it takes the general path."""
+    """Return the shared constants if the step may run as a plain step, or None if it takes the general path."""
     lines = run.engine.lines
     if lines is None or not planned.is_plain or run.plan.writes_after:
         return None
@@ -66,8 +66,9 @@ def plain_call(run: Run, planned: PlannedStep) -> PlainCall | None:
 
 
 def _build_call(run: Run, planned: PlannedStep, lines: LineSink) -> PlainCall | None:
-    """Return the constants of these steps, taken from events as the general path makes them. None if the call may take
-    more than one attempt."""
+    """Return the constants of these steps, taken from events of the general path. Return None if the call may take more
+    than one attempt.
+    """
     target, secrets = planned.target, lines.secrets_version
     if target is None or target.capability is None:
         return None
@@ -84,7 +85,7 @@ def _build_call(run: Run, planned: PlannedStep, lines: LineSink) -> PlainCall | 
     record.input, record.chain, record.member = {}, chain, member
     intent = record.intent_draft(**intent_members(record, target.capability, member))
     record.note_begun(hole("caused_by"))
-    record.attempts.append(answered_attempt(member, Answer({})))
+    record.attempts.append(attempt_from_answer(member, Answer({})))
     record.count_call(None)
     times = StepTimes("", "", 0)
     end = record.closing_draft("done", output={}, times=times)
@@ -107,7 +108,7 @@ def _build_call(run: Run, planned: PlannedStep, lines: LineSink) -> PlainCall | 
 
 
 def _with_holes(draft: Draft, names: tuple[str, ...]) -> Draft:
-    """Return the draft with holes instead of these members of its payload, which it must have."""
+    """Replace these members of the draft's payload with holes. Raise InternalError if the payload lacks one of them."""
     payload = draft.payload | {name: hole(name) for name in names}
     if payload.keys() != draft.payload.keys():
         raise InternalError("internal", f"{draft.event_type} has not all of {', '.join(names)}")
@@ -118,24 +119,26 @@ def run_plain_step(
     run: Run,
     planned: PlannedStep,
     call: PlainCall,
-    run_in_general: Callable[[ClockReading], Effects],
+    run_general_path: Callable[[ClockReading], Effects],
 ) -> Effects:
-    """Run a step and return its Ending. `run_in_general` runs a step that started at a moment on the general path.
-    Raises only what the sink raises, and bugs."""
+    """Run a plain step and return its Ending. Raises only what the sink raises, and bugs.
+
+    If the step proves unusual, continue with `run_general_path`, which receives the time when the step started.
+    """
     step = _PlainStep(run, planned, call)
     if not step.begin():
-        return (yield from run_in_general(step.started))
-    attempt = step.announced_attempt()
+        return (yield from run_general_path(step.started))
+    attempt = step.build_attempt()
     try:
-        answer: Answer = yield live_call(run.engine, attempt)
+        answer: Answer = yield build_live_call(run.engine, attempt)
     except RuntimeErrorBase as error:
         if attempt.cancel.unsent_reason:
             error.left = False
         record = step.record()
         note_failure(record, call.member, error)
         return end_early(record, chain_error(call.capability, error, error, 1))
-    except Cancelled as cut:
-        return end_early(step.record(), cut)
+    except Cancelled as error:
+        return end_early(step.record(), error)
     try:
         writes = writes_of(planned.rules, answer.output, run.state)
     except RuntimeErrorBase as error:
@@ -146,7 +149,7 @@ def run_plain_step(
 
 
 class _PlainStep:
-    """One plain step while it runs."""
+    """The state of one plain step while it runs."""
 
     __slots__ = (
         "_call",
@@ -173,7 +176,9 @@ class _PlainStep:
         self.started = ClockReading.now(run.engine.clock)
 
     def begin(self) -> bool:
-        """Take a worker slot and append the intent. Return False, without an event, if the general path has to."""
+        """Take a worker slot and append the intent. Return False, without an event, if the step must take the general
+        path.
+        """
         run, call = self._run, self._call
         if not run.engine.loop.take_slot() or run.engine.stopping:
             return False
@@ -203,8 +208,8 @@ class _PlainStep:
         self._intent = placed.id
         return True
 
-    def announced_attempt(self) -> Attempt:
-        """Return the attempt that the intent announces."""
+    def build_attempt(self) -> Attempt:
+        """Return the attempt that the recorded intent announces."""
         run, call = self._run, self._call
         return Attempt(
             capability_id=call.capability.id,
@@ -221,7 +226,7 @@ class _PlainStep:
         )
 
     def record(self, answer: Answer | None = None) -> StepRecord:
-        """Return the record of this step on the general path after its intent, or after its answer."""
+        """Return the record that this step would have on the general path, after its intent or after `answer`."""
         call = self._call
         record = StepRecord.of_step(self._run, self._planned, self.started)
         record.reads |= self._reads
@@ -229,7 +234,7 @@ class _PlainStep:
         record.chain, record.member = call.chain, call.member
         record.note_begun(self._intent)
         if answer is not None:
-            record.attempts.append(answered_attempt(call.member, answer))
+            record.attempts.append(attempt_from_answer(call.member, answer))
             record.count_call(answer.usage)
         return record
 
@@ -241,7 +246,7 @@ class _PlainStep:
             ended = self.record(answer).finish(
                 "done", output=answer.output, writes=writes, times=times
             )
-            return recorded_ending(ended, _DONE)
+            return ending_from_event(ended, _DONE)
         state = run.state
         entry = TraceStep(
             step_id=self._path,
@@ -258,8 +263,8 @@ class _PlainStep:
         return _DONE
 
     def _is_unusual(self, answer: Answer) -> bool:
-        """Whether the closing event has other members than its line."""
-        if self._run.engine.held or answer.usage:
+        """Return whether the closing event needs members that its encoded line does not have."""
+        if self._run.engine.deferred or answer.usage:
             return True
         return answer.record is not None and "files" in answer.record
 
@@ -267,7 +272,7 @@ class _PlainStep:
         call = self._call
         if call.lines.secrets_version is not call.secrets:
             return False
-        attempt = answered_attempt(call.member, answer).json
+        attempt = attempt_from_answer(call.member, answer).json
         given = orjson.dumps(self._input)
         text = excerpt(given)
         intent = orjson.dumps(self._intent)
@@ -288,9 +293,9 @@ class _PlainStep:
             }
         except TypeError:  # no JSON: the general path says so
             return False
-        # The intent was judged. A cut excerpt may end within a value that was not masked whole.
-        cut = text if len(text) < len(given) else ""
-        judged = (cut, answer.record, answer.output, *(write.value for write in writes))
+        # The intent was judged. A truncated excerpt may end within a value that was not masked whole.
+        truncated = text if len(text) < len(given) else ""
+        judged = (truncated, answer.record, answer.output, *(write.value for write in writes))
         return self._append(call.end, members, judged) is not None
 
     def _append(

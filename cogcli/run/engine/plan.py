@@ -1,7 +1,7 @@
-"""The plan of a skill: plan order, dependents, and which steps write before which.
+"""The plan of a skill: plan order, dependents, and which steps must write before others.
 
-1. Dependencies: `depends_on`. If it is absent, the step before in the file; `[]` means none.
-2. Plan order is topological, ties by file order. Every result that could depend on timing follows plan order.
+1. A step depends on `depends_on`. If that is absent, it depends on the previous step in the file; `[]` means none.
+2. Plan order is topological, with ties in file order. Every result that could depend on timing follows plan order.
 3. If two steps may run at once and write overlapping targets, the later one in plan order writes last.
 """
 
@@ -35,7 +35,7 @@ class StepTarget(NamedTuple):
 
 
 class PlannedStep(NamedTuple):
-    """One step with everything that is the same in every run."""
+    """One step, with everything about it that is the same in every run."""
 
     position: int
     """Its index in plan order."""
@@ -58,12 +58,11 @@ class PlannedStep(NamedTuple):
 
     @property
     def capability(self) -> Capability | None:
-        """The capability, if the step always calls the same one."""
+        """The capability, if the step always calls the same one, otherwise None."""
         return self.target.capability if self.target and not self.targets else None
 
     def rules_for(self, capability_id: str | None) -> tuple[outputs.OutputRule, ...]:
-        """Return the output rules for the result of one capability. For several (None): the first hint for each
-        output."""
+        """Return the output rules for the result of one capability. For None, return the first hint for each output."""
         if self.step.output is not None or not self.targets:
             return self.rules
         if capability_id is not None:
@@ -72,13 +71,16 @@ class PlannedStep(NamedTuple):
 
     @property
     def all_targets(self) -> tuple[StepTarget, ...]:
-        """All targets that this step may call, the router's default or the target of `uses` first."""
+        """All targets that this step may call. The router's default or the target of `uses` comes first."""
         return (*((self.target,) if self.target else ()), *self.targets.values())
 
 
 class StepPlan(NamedTuple):
-    """The steps in plan order. By position: dependents, number of dependencies, and the bit set of steps that must
-    write first."""
+    """The steps in plan order.
+
+    The other members are indexed by position: dependents, number of dependencies, and the bit set of steps that
+    must write first.
+    """
 
     skill: Skill
     steps: tuple[PlannedStep, ...]
@@ -185,21 +187,22 @@ def _build_planned_step(
 
 
 def _have_unusual_targets(rules: tuple[outputs.OutputRule, ...]) -> bool:
-    """Return whether the log masks a written value because of the name of its target, or lists it as an artifact."""
+    """Return whether the log masks a written value because of its target's name, or lists it as an artifact."""
     targets = [rule.target for rule in rules]
     return any(names_secret(target.path[-1]) or "artifacts" in target.path for target in targets)
 
 
 def _is_harmless(capability: Capability | None) -> bool:
-    """Return whether a target is a capability whose call needs no judgement: it has no effect and no gates."""
+    """Return whether the target is a capability without effect and gates, so that a call needs no decision."""
     return capability is not None and capability.effect == "none" and capability.safety is None
 
 
 def _find_produced_fields(
     step: Step, called: tuple[StepTarget, ...], targets: Mapping[str, StepTarget]
 ) -> Fields:
-    """Return the fields a step produces: the union over its targets, lists under foreach, one per name under
-    collect."""
+    """Return the fields that a step produces: the union over its targets. Under foreach each is a list; under
+    collect there is one field per target name.
+    """
     config = step.config
     if config.scatter and config.scatter.merge == "collect":
         return {name: FieldSpec(type="object") for name in targets}
@@ -237,7 +240,9 @@ def _compile_expressions(step: Step, loop: frozenset[str]) -> dict[str, Any]:
 def _compile_rules(
     step: Step, called: tuple[StepTarget, ...], produces: Fields
 ) -> tuple[outputs.OutputRule, ...]:
-    """Return the output mapping as written, or the cognitive hints of the called capabilities without a mapping."""
+    """Return the rules of the declared output mapping, or else those of the cognitive hints of the called
+    capabilities.
+    """
     declared = step.config.merge_strategy
     if step.output is not None:
         return outputs.compile_output(step.output, declared or "overwrite", produces)
@@ -255,9 +260,9 @@ def _compile_rules(
 def _find_earlier_writers(
     steps: tuple[PlannedStep, ...], position: Mapping[str, int]
 ) -> dict[int, int]:
-    """Return for each step the bit set of earlier steps that may run at the same time and write overlapping targets.
+    """Return by step the bit set of earlier steps that may run at the same time and write overlapping targets.
 
-    Overlapping overwrites do not occur: the static checks refuse them.
+    Overlapping overwrites do not occur, since the static checks refuse them.
     """
     combining = [step for step in steps if any(rule.strategy != "overwrite" for rule in step.rules)]
     if len(combining) < 2:
@@ -283,7 +288,7 @@ def _find_writers(
     at: Mapping[tuple[str, ...], int],
     below: Mapping[tuple[str, ...], int],
 ) -> int:
-    """Return the bit set of the steps that write at these places, inside or around them."""
+    """Return the bit set of the steps that write at these places, at an enclosing place, or below one of them."""
     found = 0
     for place in places:
         found |= at.get(place, 0) | below.get(place, 0)
@@ -297,7 +302,7 @@ def _enclosing_places(place: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 def _find_ancestors(steps: tuple[PlannedStep, ...], position: Mapping[str, int]) -> list[int]:
-    """Return per step the bit set of the steps before it along the graph."""
+    """Return by step the bit set of the steps on which it depends, directly or indirectly."""
     before: list[int] = []
     for step in steps:
         bits = 0

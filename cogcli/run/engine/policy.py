@@ -1,5 +1,6 @@
-"""The decisions of a run's policy about a call, before the safety level applies and before the call leaves
-(docs/reference/pack.md#governed-calls)."""
+"""The run policy's decisions about a call, made before the safety level applies and before the call is sent
+(docs/reference/pack.md#governed-calls).
+"""
 
 from __future__ import annotations
 
@@ -32,11 +33,10 @@ ONE_CALL: Final = {"tool_calls.per_turn": 1, "tool_calls.per_workflow": 1}
 def require_permitted(
     record: StepRecord, capability: Capability, values: dict[str, Any]
 ) -> Effects:
-    """Raise the error of a call that the policy denies or refuses, or that needs a person's approval. Without a policy
-    return at once.
+    """Raise an error if the policy denies or refuses the call, or if a required approval is missing.
 
-    An approval lifts only the gate that required it: the call is judged again as of the time of the answer. Safety
-    gates and probes have no effects and need no entry in a pack.
+    Without a policy, return at once. An approval lifts only the gate that required it: the call is judged again
+    as of the time of the answer. Safety gates and probes have no effects and need no entry in a pack.
     """
     engine = record.run.engine
     policy = engine.policy
@@ -60,31 +60,33 @@ def require_permitted(
 
 
 def enter_skill(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:
-    """Return the skill tools around the calls of a nested run. If the skill is a tool itself, it needs a permission
-    first: raises as `require_permitted`."""
-    policy, inside = record.run.engine.policy, record.run.inside
+    """Return the skill tools that contain the calls of a nested run.
+
+    If the skill is a tool itself, it needs a permission first: raises the same errors as `require_permitted`.
+    """
+    policy, enclosing_tools = record.run.engine.policy, record.run.enclosing_tools
     tool = policy.tool(skill_id) if policy else None
     if tool is None:
-        return inside
+        return enclosing_tools
     yield from require_permitted(record, tool, values)
-    return (*inside, tool.id)
+    return (*enclosing_tools, tool.id)
 
 
 def _judge_call(
     policy: CallPolicy, record: StepRecord, capability: Capability, values: dict[str, Any], now: str
 ) -> Verdict:
-    """Return the policy's verdict on a call at a time."""
+    """Return the policy's verdict on a call as of the time `now`."""
     from cogcli.policy.run_policy import RunState
 
     state, engine = record.run.state, record.run.engine
-    seen = RunState(state.inputs, state.vars, state.outputs, now, record.run.inside)
+    seen = RunState(state.inputs, state.vars, state.outputs, now, record.run.enclosing_tools)
     members = () if capability.reaches else engine.runner.chain(capability.id).members
     services = tuple(member.service_id for member in members)
     return policy.judge(capability, values, seen, record.path, services)
 
 
 def _wait_until(record: StepRecord, answer: ApprovalAnswer) -> Effects:
-    """Over a log: wait until everything is known that was known when the answer was used."""
+    """On resume and replay, wait until all events that were recorded before the use of this answer are processed."""
     dispatcher = record.run.engine.dispatcher
     position = dispatcher.redeemed_at(answer.event) if dispatcher else None
     if position is not None:
@@ -92,7 +94,7 @@ def _wait_until(record: StepRecord, answer: ApprovalAnswer) -> Effects:
 
 
 def spend_call(record: StepRecord) -> None:
-    """Count an attempt against the budgets of the run. Raise BudgetExceededError if a budget is used up."""
+    """Charge one attempt to the budgets of the run. Raise BudgetExceededError if a budget is exhausted."""
     policy = record.run.engine.policy
     if policy is None or _is_gate_or_probe(record):
         return
@@ -115,7 +117,7 @@ def may_repeat(record: StepRecord) -> bool:
 
 
 def learn_facts(record: StepRecord, called: str, output: dict[str, Any]) -> None:
-    """Add the facts in the output of a capability or of `skill:ID`, for the rules of the next call."""
+    """Add the facts in the output of a capability or of `skill:ID`. The rules for the next call read them."""
     policy = record.run.engine.policy
     if policy is not None:
         policy.learn(called, output, record.run.engine.now)
@@ -133,7 +135,9 @@ def _record_verdict(
     verdict: Verdict,
     answer: str | None = None,
 ) -> dict[str, str]:
-    """Append the decision, caused by a person's answer if given. Return the `decision` member of `step.started`."""
+    """Append the decision and return the `decision` member of `step.started`. `answer` is the event id of a
+    person's answer.
+    """
     policy = record.run.engine.policy
     payload = PolicyDecided(
         **verdict.to_payload(),
@@ -141,7 +145,7 @@ def _record_verdict(
         step_id=record.path,
         input_hash=digest_of(BY_NAME.mask(values)),
         **(policy.decision_evidence(values) if policy else {}),
-        inside=list(record.run.inside) or None,
+        inside=list(record.run.enclosing_tools) or None,
     )
     draft = draft_of(payload, record.run_id, step_id=record.path, caused_by=answer)
     event = record.run.emit(draft)
@@ -155,8 +159,9 @@ def _require_answer(
     values: dict[str, Any],
     verdict: Verdict,
 ) -> ApprovalAnswer:
-    """Return a person's approval of exactly this call at this gate. Without one, append a request and raise
-    PolicyApprovalError."""
+    """Return a person's approval of exactly this call at this gate. If there is none, append a request and raise
+    PolicyApprovalError.
+    """
     evidence = {
         "gate": verdict.gate,
         "rule": verdict.rule,
@@ -181,7 +186,7 @@ def _require_answer(
 
 
 def _refusal_from_verdict(capability: Capability, verdict: Verdict) -> RuntimeErrorBase:
-    """Return the error of a verdict other than `allow`."""
+    """Return the error for a verdict other than `allow`."""
     rule = f" by rule `{verdict.rule}`" if verdict.rule else ""
     text = f"`{capability.id}`: {verdict.reason} ({verdict.stage}{rule})"
     if verdict.verdict == "allow_with_gate":

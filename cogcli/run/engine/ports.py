@@ -1,4 +1,4 @@
-"""Interfaces that the engine depends on: the log, the runner of calls, the policy, and the order of a recorded log."""
+"""The interfaces on which the engine depends: log, runner of calls, policy, and the order of a recorded log."""
 
 from __future__ import annotations
 
@@ -22,46 +22,55 @@ class EventSink(Protocol):
     """The log of a run. Only the coordinator appends."""
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """Append the event and return it as written. It then survives the process; with `durable` also a power
-        failure."""
+        """Append the event and return it as written. It then survives a crash of the process; with `durable` also
+        a power failure.
+        """
         ...
 
     def history(self) -> Iterable[Event]:
-        """Return the log so far as read back, including events that other processes appended. For a replay: the whole
-        log."""
+        """Return the events of the log so far, including those that other processes appended. For a replay return
+        the whole log.
+        """
         ...
 
 
 class LineSink(Protocol):
-    """A log that takes the lines of plain steps with their constants already encoded (`run.engine.plain_step`)."""
+    """A log that accepts the events of plain steps with their constants already encoded (`run.engine.plain_step`)."""
 
     @property
     def secrets_version(self) -> object:
-        """What is another object as soon as another secret is known."""
+        """An object that is replaced whenever another secret becomes known."""
         ...
 
     def line_of(self, draft: Draft) -> EventLine | None:
-        """Return the line of events that differ from this one in their holes alone. None if one of its constants may
-        not be in the log."""
+        """Encode the draft once as a line that later events share except for its holes. Return None if the log
+        must not contain one of its constants.
+        """
         ...
 
     def append_line(
         self, line: EventLine, members: dict[bytes, bytes], values: tuple[object, ...]
     ) -> PlacedLine | None:
-        """Write an event: a line, and the JSON that fills its holes. `values` may hold a secret. Return None, with
-        nothing done, where only `EventSink.append` can decide."""
+        """Append an event, given its line and the JSON that fills the holes. `values` are those that may contain
+        a secret.
+
+        Return None and append nothing if the event needs `EventSink.append`.
+        """
         ...
 
 
 class CapabilityRunner(Protocol):
-    """Performs calls: live services, or a recorded log."""
+    """Makes calls, through live services or from a recorded log."""
 
     def chain(self, capability_id: str) -> BindingChain:
-        """Return the pinned chain of a capability. Raise BindingResolutionError."""
+        """Return the pinned chain of a capability. Raise BindingResolutionError if it has no binding."""
         ...
 
     def attempt(self, attempt: Attempt) -> Answer:
-        """Make one attempt, in a worker thread, and return the Answer. Raise RuntimeErrorBase with `left` set."""
+        """Make one attempt in a worker thread and return the Answer.
+
+        Raise RuntimeErrorBase, whose `left` is whether the request was sent.
+        """
         ...
 
     def close(self, grace: float) -> None:
@@ -70,7 +79,7 @@ class CapabilityRunner(Protocol):
 
 
 class SnapshotWriter(Protocol):
-    """Writes `state.json` of a run while it is alive. The caller holds the baton of the run."""
+    """Writes `state.json` while a run is active. The caller must own the baton of the run."""
 
     def begin(self) -> None:
         """Write the first snapshot, unless one exists."""
@@ -81,7 +90,7 @@ class SnapshotWriter(Protocol):
         ...
 
     def take(self) -> None:
-        """Write one snapshot. Raises nothing."""
+        """Write one snapshot. Never raises."""
         ...
 
 
@@ -114,12 +123,15 @@ class CallPolicy(Protocol):
         step: str,
         services: tuple[str, ...],
     ) -> Verdict:
-        """Return the verdict on a call that is about to be made, through the first of these services or a fallback."""
+        """Return the verdict on the next call, which goes to the first of these services or to a fallback."""
         ...
 
     def tool(self, skill_id: str) -> Capability | None:
-        """Return the contract of a nested skill that is judged as one call, so that the calls in it need no entry. None
-        for any other skill."""
+        """Return the contract of a nested skill that is judged as one call, so that the calls in it need no
+        entry.
+
+        Return None for any other skill.
+        """
         ...
 
     def gate(self, name: str) -> PackGate:
@@ -127,15 +139,15 @@ class CallPolicy(Protocol):
         ...
 
     def decision_evidence(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the members of `policy.decided` other than the verdict, for a call with these arguments."""
+        """Return the members that `policy.decided` has in addition to the verdict, for a call with these arguments."""
         ...
 
     def explain_refusal(self, reason: str) -> str:
-        """Return a hint for a call that was refused for this reason, or an empty string."""
+        """Return a hint for a call that was refused for this reason, or an empty string if there is none."""
         ...
 
     def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
-        """Add the facts that an output declares, as of this time."""
+        """Add the facts that the output of a capability declares, as of the time `at`."""
         ...
 
 
@@ -150,15 +162,16 @@ class RecordedCall(NamedTuple):
 
 
 class Dispatcher(Protocol):
-    """The order of completions in a run over a log: of all outstanding calls the one with the lowest `seq` completes
+    """The order of completions when a run follows a log: the outstanding call with the lowest `seq` completes
     next.
 
-    A new run has no dispatcher: its coordinator takes completions in the order in which threads return them.
+    A new run has no dispatcher. Its coordinator handles completions in the order in which the threads return
+    them.
     """
 
     @property
     def live(self) -> bool:
-        """Whether a call without a recorded outcome is made. If not, no thread starts and no time is spent waiting."""
+        """Whether calls without a recorded outcome are made. If not, no thread starts and no wait takes time."""
         ...
 
     def recorded(self, attempt: Attempt) -> RecordedCall | None:
@@ -166,23 +179,28 @@ class Dispatcher(Protocol):
         ...
 
     def end_unanswered(self) -> NoReturn:
-        """End work that is not an attempt at a service and has no recorded outcome. Only called if not `live`. Raise
-        Cancelled if the run is being closed, otherwise Unanswered."""
+        """End work that is not an attempt at a service and has no recorded outcome. Only called if not `live`.
+
+        Raise Cancelled if the run is being closed, otherwise Unanswered.
+        """
         ...
 
     def starts_at(self, run_id: str, path: str) -> float | None:
-        """Return the position of the start of a call if events with a lower position are outstanding. None
-        otherwise."""
+        """Return the position of the start of a call, or None if no event with a lower position is outstanding."""
         ...
 
     def judged_at(self, run_id: str, path: str) -> float:
-        """Return the position of the end of a step, or of the request for its approval. Infinite if the log has
-        neither."""
+        """Return the position of the end of a step or of the request for its approval. Return infinity if the log
+        has neither.
+        """
         ...
 
     def redeemed_at(self, answer: str) -> float | None:
-        """Return the position of the decision that a person's answer led to, by event id of the answer, if events with
-        a lower position are outstanding. None otherwise."""
+        """Return the position of the decision that followed from a person's answer, or None if no earlier event
+        is outstanding.
+
+        `answer` is the event id of the answer.
+        """
         ...
 
     def wrote_at(self, run_id: str, path: str) -> int | None:
@@ -190,13 +208,15 @@ class Dispatcher(Protocol):
         ...
 
     def is_repeated(self, run_id: str, path: str, number: int) -> bool:
-        """Return whether the log has this attempt, from the second on. Then the wait before it is over."""
+        """Return whether the log has this attempt, from the second on. If so, the wait before the attempt is
+        skipped.
+        """
         ...
 
     def ended_at(self, run_id: str, path: str) -> int | None:
-        """Return the position of the end of a step or of a scope around it. None if the log has none."""
+        """Return the position of the end of a step or of an enclosing scope, or None if the log has neither."""
         ...
 
-    def is_cut_off(self, run_id: str, path: str) -> bool:
+    def is_cancelled(self, run_id: str, path: str) -> bool:
         """Return whether the log records the step as cancelled, so that it never reached its own time limit."""
         ...

@@ -2,10 +2,10 @@
 
 1. A probe is a governed call with its own events under `step@probe0`, `step@probe1`, ...
 2. `happened: true` replaces the call, with `output` as its answer, if the contract accepts that output. `happened:
-   false` is a promise that the service has closed this key and the first call can no longer take effect. Then the call
-   may be repeated under another key.
-3. Any other reply is no answer: null, an error, a timeout, a veto, an output that breaks the contract. Then a person
-   decides.
+   false` is a promise: the service has closed this key, so the first call can no longer take effect. The call may then
+   be repeated under another key.
+3. Any other reply decides nothing: null, an error, a timeout, a veto, or an output that breaks the contract. A person
+   decides then.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ _SPEAKER: Final = "policy:"
 def ask_probe(
     run: Run, path: str, capability: Capability, values: dict[str, Any], key: str, number: int
 ) -> Effects:
-    """Return the DoubtResolution from the probe of a capability for one call, or None without an answer.
+    """Call the probe of a capability and return its DoubtResolution about one call, or None if its reply decides
+    nothing.
 
-    `path` is the step that made the call, `key` the idempotency key of the call, `number` the count of earlier probes
-    of it.
+    `path` is the step that made the call, `key` the idempotency key of the call, and `number` the count of its
+    earlier probes.
     """
     probe = run.engine.capabilities.get(capability.probe)
     if probe is None:
@@ -47,16 +48,18 @@ def ask_probe(
 
 
 def is_promise(resolution: DoubtResolution) -> bool:
-    """Return whether the resolution is a service's promise that the call takes no effect any more, since its key is
-    closed."""
+    """Return whether the resolution is a service's promise that the call can no longer take effect, since its key
+    is closed.
+    """
     return resolution.choice == "rerun" and resolution.by.startswith(_SPEAKER)
 
 
 def parse_probe_reply(
     capability: Capability, probe_id: str, reply: dict[str, Any]
 ) -> DoubtResolution | None:
-    """Return the DoubtResolution in a probe's reply. None if the reply has none, or if its output breaks the
-    contract."""
+    """Return the DoubtResolution in a probe's reply, or None if the reply decides nothing or its output breaks
+    the contract.
+    """
     by = f"{_SPEAKER}{probe_id}"
     if reply.get("happened") is False:
         return DoubtResolution(

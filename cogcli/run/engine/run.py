@@ -60,7 +60,7 @@ class Request(NamedTuple):
 
 
 class FinishedRun(NamedTuple):
-    """A root run that ended or waits for a person: outcome, state, and status by step id."""
+    """A root run that ended or waits for a person, with its outcome, its state, and the status of each step by id."""
 
     outcome: RunOutcome
     state: ExecutionState
@@ -71,19 +71,19 @@ class FinishedRun(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """The seconds that a root run may still take, and the error after that time."""
+    """The remaining seconds of a root run, and the error to raise after them."""
 
     seconds: float
     timeout_error: Callable[[], RuntimeErrorBase]
 
     @property
     def is_gone(self) -> bool:
-        """Whether no time is left."""
+        """Whether no time remains."""
         return self.seconds <= 0
 
 
 def run_limit(engine: Engine) -> Limit | None:
-    """Return the rest of the run's time limit, or None without a limit."""
+    """Return the remaining part of the run's time limit, or None without a limit."""
     seconds = engine.timeout_seconds
     if seconds is None:
         return None
@@ -94,7 +94,7 @@ def run_limit(engine: Engine) -> Limit | None:
 
 
 class RunProgram(Protocol):
-    """The work of a root run between its first and its last event."""
+    """The work that a root run does between its first and its last event."""
 
     def limit(self, engine: Engine) -> Limit | None:
         """Return the time limit of the run, or None."""
@@ -106,7 +106,8 @@ class RunProgram(Protocol):
 
     def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
         """Append the events that precede the last one, and return the final outcome. Not called for a run that
-        waits."""
+        waits.
+        """
         ...
 
 
@@ -131,9 +132,10 @@ SKILL: Final = SkillProgram()
 def execute(
     engine: Engine, plan: StepPlan, request: Request, run_id: str, program: RunProgram = SKILL
 ) -> FinishedRun:
-    """Run a program to its end, through `run.terminated` or `run.paused`, and return the finished run.
+    """Run a program until `run.terminated` or `run.paused` is appended, and return the finished run.
 
-    Blocks; `engine.loop.interrupt` ends it early. Raises what the sink raises: no run continues without a log.
+    Blocks until then; `engine.loop.interrupt` ends it early. Raises what the sink raises, since no run continues
+    without a log.
     """
     root = RootRun(engine, plan, request, run_id, program)
     limit = program.limit(engine)
@@ -152,7 +154,7 @@ def execute(
 
 
 class RootRun:
-    """A root run while its program drives it. `run` holds the state that all its plans share."""
+    """A root run while its program drives it. All its plans share the state of `run`."""
 
     def __init__(
         self, engine: Engine, plan: StepPlan, request: Request, run_id: str, program: RunProgram
@@ -178,7 +180,7 @@ class RootRun:
             )
             run.emit(draft_of(RunPaused(reason=reason), run.state.run_id), durable=True)
         else:
-            self.engine.append_held()
+            self.engine.append_deferred()
             outcome = self._program.end(self, outcome)
             self._terminate(outcome)
         results = run.state.step_results
@@ -193,8 +195,9 @@ class RootRun:
         )
 
     def drive(self, plan: StepPlan, created: Draft) -> Effects:
-        """Append the event of a plan, run its steps over the state of this run, and return the RunOutcome. Raise
-        Interrupted after a signal."""
+        """Append the event of a plan, run its steps on the state of this run, and return the RunOutcome. Raise
+        Interrupted after a signal.
+        """
         run = self.run
         run.emit(created)
         del created  # else the records of all steps would live as long as the run
@@ -243,7 +246,7 @@ class RootRun:
         return RunOutcome("error", error, dict(self.run.state.outputs))
 
     def _abort(self, signal: str) -> Effects:
-        """Start nothing new, give running calls the grace period to end, then finish as aborted."""
+        """Start no further work, give running calls the grace period to end, then finish as aborted."""
         self.engine.loop.begin_shutdown()
         reason = f"{signal} received" if signal.startswith("SIG") else "closed: nothing more begins"
         self.run.emit(draft_of(RunAborting(reason=reason, signal=signal), self.run.state.run_id))
@@ -254,8 +257,11 @@ class RootRun:
         return self._pending_outcome() or RunOutcome("aborted", None, dict(self.run.state.outputs))
 
     def _pending_outcome(self) -> RunOutcome | None:
-        """Return the outcome of a run that was cut off from outside with an effect in doubt: it waits for a person.
-        None otherwise."""
+        """Return the outcome `pending` if the run was interrupted with an effect in doubt and must wait for a
+        person.
+
+        Return None otherwise.
+        """
         engine = self.engine
         doubt = engine.in_doubt or (engine.doubts.first_open() if engine.doubts else None)
         if doubt is None or not engine.waits_in_doubt:
@@ -319,8 +325,7 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
 
 
 def _plan_event(run: Run) -> Draft:
-    """Return the draft of `plan.created`. A separate function frees the records of all steps before the first step
-    runs."""
+    """Return the draft of `plan.created`. A separate function frees the step records before the first step runs."""
     records = [plan_entry(step) for step in run.plan.steps]
     labels = [f"{each.kind}:{each.description}" for each in records]
     rationale = f"steps of {run.plan.skill.id} in plan order"

@@ -1,4 +1,4 @@
-"""One step: its input, its call or nested skill, its output, and exactly one closing event."""
+"""One step: its input, its call or nested skill, its output, and its single closing event."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from cogcli.base.errors import ResponseMappingError, RuntimeErrorBase
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.control_flow import StepProduct, run_controlled
-from cogcli.run.engine.ending import end_early, recorded_ending
+from cogcli.run.engine.ending import end_early, ending_from_event
 from cogcli.run.engine.outcome import Degraded, Ending
 from cogcli.run.engine.plain_step import plain_call, run_plain_step
 from cogcli.run.engine.plan import PlannedStep
@@ -21,21 +21,24 @@ from cogcli.state.outputs import OutputRule, require_applicable, writes_of
 
 
 def spawn_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Spawn:
-    """Return the effect that starts a step in a task of its own, whose result is the Ending. The task raises only what
-    the sink raises, and bugs."""
+    """Return the effect that starts a step as a task whose result is the Ending. The task raises only what the
+    sink raises, and bugs.
+    """
     call = plain_call(run, planned)
     if call is None:
         steps = _run_any_step(run, planned, blackboard)
-        return run.spawn(steps, label=planned.position, limit=_limit_of(run, planned))
+        return run.spawn(steps, label=planned.position, limit=_find_limit(run, planned))
     steps = run_plain_step(
         run, planned, call, lambda started: _run_any_step(run, planned, blackboard, started)
     )
     # Without a limit of its own it needs none: the limit of its only call is never longer.
-    return run.spawn(steps, label=planned.position, limit=run.given_limit(planned))
+    return run.spawn(steps, label=planned.position, limit=run.effective_limit(planned))
 
 
-def _limit_of(run: Run, planned: PlannedStep) -> float | None:
-    """Return the seconds that a step may take. A loop has no limit: each of its invocations has one."""
+def _find_limit(run: Run, planned: PlannedStep) -> float | None:
+    """Return the time limit in seconds of a step, or None. A loop has no limit, since each of its invocations has
+    one.
+    """
     config = planned.step.config
     if config.foreach is not None or config.while_ is not None:
         return None
@@ -45,7 +48,7 @@ def _limit_of(run: Run, planned: PlannedStep) -> float | None:
 def _run_any_step(
     run: Run, planned: PlannedStep, blackboard: WriteOrder, started: ClockReading | None = None
 ) -> Effects:
-    """Run a step that starts now, or started at a moment before, and return its Ending."""
+    """Run a step on the general path and return its Ending. `started` is the time of its start, by default now."""
     record = StepRecord.of_step(run, planned, started)
     done: StepProduct | None = None
     try:
@@ -56,32 +59,34 @@ def _run_any_step(
             record.append_answer(done.output)  # on disk while it waits
             yield Park()
         if done.writes is None:
-            rules = planned.rules_for(done.by)
+            rules = planned.rules_for(done.producer_id)
             writes = writes_of(rules, _output_to_write(run, planned, done, rules), run.state)
         else:
             writes = done.writes
             require_applicable(run.state, writes)
         blackboard.require_no_conflict(planned.position, writes)
-    except (Cancelled, RuntimeErrorBase) as cut:
+    except (Cancelled, RuntimeErrorBase) as error:
         if done is not None:
             record.append_answer(
                 done.output
             )  # the output cannot be written, but a resume need not call again
         # An effect in doubt takes precedence over the reason why the step ended.
-        return end_early(record, record.in_doubt or cut)
+        return end_early(record, record.in_doubt or error)
     blackboard.remember(planned.position, writes)
     if not done.skipped:
-        return recorded_ending(
+        return ending_from_event(
             record.finish("done", output=done.output, writes=writes), Ending("done")
         )
     word = "degraded" if done.skipped == "degraded" else "skipped"
     event = record.finish(word, reason=done.skipped, detail=done.detail, writes=writes)
-    return recorded_ending(event, Ending("skipped", done.skipped))
+    return ending_from_event(event, Ending("skipped", done.skipped))
 
 
 def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
-    """Return the product of the step, or its `otherwise` output if a condition or a gate skips it. Raise
-    RuntimeErrorBase."""
+    """Return the product of the step, or its `otherwise` output if a condition or a gate skips it.
+
+    Raise RuntimeErrorBase.
+    """
     run = record.run
     taken = run.engine.taken_over.get(record.path)
     if taken is not None:
@@ -104,8 +109,9 @@ def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
 def _output_to_write(
     run: Run, planned: PlannedStep, done: StepProduct, rules: tuple[OutputRule, ...]
 ) -> dict[str, Any]:
-    """Return the step's output. In a lenient skill each absent optional output that is set as a whole is null
-    (docs/reference/spec-files.md#lenient)."""
+    """Return the step's output. In a lenient skill, add null for each absent optional output that is set as a
+    whole (docs/reference/spec-files.md#lenient).
+    """
     if not run.is_lenient or done.skipped:
         return done.output
     absent = [
@@ -119,8 +125,11 @@ def _output_to_write(
 
 
 def _otherwise_output(planned: PlannedStep, record: StepRecord) -> StepProduct:
-    """Return the output of a skipped step: its `otherwise` block, checked against the declared outputs, or empty. Raise
-    ResponseMappingError `response.type`."""
+    """Return the `otherwise` output of a skipped step, checked against the declared outputs, or an empty product
+    without one.
+
+    Raise ResponseMappingError `response.type`.
+    """
     mapping = planned.expressions.get("otherwise")
     if mapping is None:
         return StepProduct({}, [])

@@ -1,4 +1,4 @@
-"""The record of one step, collected while it runs, from which its closing event is made."""
+"""The record of one step. It is filled while the step runs, and the closing event is made from it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ClockReading(NamedTuple):
 
 
 class StepTimes(NamedTuple):
-    """The times of an ended step, named as the `metrics` of its closing event."""
+    """The times of an ended step, with the names that the `metrics` of its closing event use."""
 
     started_at: str
     completed_at: str
@@ -67,7 +67,7 @@ class StepTimes(NamedTuple):
 
 
 class IntentMembers(TypedDict, total=False):
-    """The members of `step.started` that its kind of step adds."""
+    """The members of `step.started` that depend on the kind of step."""
 
     binding: str | None
     service: str | None
@@ -93,7 +93,7 @@ class StepRecord:
         kind: str,
         started: ClockReading | None = None,
     ) -> None:
-        """Begin the record of a step that starts now, or started at a moment before."""
+        """Begin the record of a step. `started` is the time of its start, by default now."""
         self.run = run
         self.path = path
         self.uses = uses
@@ -136,7 +136,7 @@ class StepRecord:
     def of_step(
         cls, run: Run, planned: PlannedStep, started: ClockReading | None = None
     ) -> StepRecord:
-        """Return the record of a step that starts now, or started at a moment before."""
+        """Return a new record of a planned step. `started` is the time of its start, by default now."""
         step = planned.step
         path = run.path(step.id)
         return cls(run, path, step.uses, planned.capability, planned.kind, started)
@@ -147,7 +147,7 @@ class StepRecord:
         return self.member.binding_id if self.member else "system"
 
     def part(self, planned: PlannedStep, name: int | str) -> StepRecord:
-        """Return the record of an item or round by number, or of a target by name, that starts now."""
+        """Return a new record of an item or round by number, or of a target by name, that starts now."""
         path = StepPath(self.path).item(name)
         return StepRecord(self.run, path, self.uses, planned.capability, planned.kind)
 
@@ -163,8 +163,9 @@ class StepRecord:
 
     @property
     def tool(self) -> str:
-        """The tool that the step called: `protocol:service`. For a loop the tools of its parts, joined with commas;
-        otherwise the text of `uses`."""
+        """The tool that the step called, as `protocol:service`. For a loop: the tools of its parts, joined with
+        commas. Otherwise the text of `uses`.
+        """
         if self.member is not None:
             return f"{self.member.protocol}:{self.member.service_id}"
         return ", ".join(sorted(self._part_tools)) or self.uses
@@ -190,8 +191,10 @@ class StepRecord:
         return next(attempt for attempt in reversed(self.attempts) if attempt.status != "skipped")
 
     def wait(self, seconds: float) -> Effects:
-        """Wait before the next attempt. Over a log that already has this attempt there is no wait. A wait that was cut
-        off in the log is cut off at the same place."""
+        """Wait before the next attempt. If the log already has that attempt, return at once.
+
+        On replay, a wait that was cancelled in the log is cancelled at the same position.
+        """
         dispatcher, position = self.run.engine.dispatcher, None
         if dispatcher is not None:
             number = 1 + (self.attempts_made if self.attempts else self._begun)
@@ -201,24 +204,29 @@ class StepRecord:
         yield Sleep(time.monotonic() + seconds, position)
 
     def traceparent(self, attempt: int) -> str:
-        """Return the W3C `traceparent` header of an attempt, whose span id is known in advance
-        (docs/reference/protocols.md#export)."""
+        """Return the W3C `traceparent` header of an attempt, with the span id that the exported trace will use
+        (docs/reference/protocols.md#export).
+        """
         if self.intent is None:
             return ""
         return f"00-{trace_of(self.run.state.trace_id)}-{span_of(self.intent, attempt)}-01"
 
     def set_target(self, uses: str, capability: Capability | None, values: dict[str, Any]) -> None:
-        """Set the next target: the text of `uses`, the capability (None for a nested skill), the input."""
+        """Set the next target: the text of `uses`, the capability (None for a nested skill), and the input."""
         self.uses = uses
         self.capability = capability
         self.input = values
 
     def note_effect(self) -> None:
-        """Note a call that must not be repeated: neither this step nor a step around its run retries after it."""
+        """Record that a call must not be repeated: neither this step nor a step that contains its run retries
+        after it.
+        """
         self.effect_left = self.run.effect_left = True
 
     def schedule_repeat(self, wait: float, error: RuntimeErrorBase) -> None:
-        """Make the next write-ahead record a retry by the step itself, because of this error, after `wait` seconds."""
+        """Record that the step itself will retry after `wait` seconds because of this error. The next `begin`
+        appends the retry.
+        """
         self._repeats = {
             "reason": "retry",
             "wait_ms": round(wait * 1000),
@@ -259,13 +267,14 @@ class StepRecord:
         return self._draft(started)
 
     def note_begun(self, intent: str) -> None:
-        """Note the id of the `step.started` event that is in the log."""
+        """Store the id of the `step.started` event, which is in the log now."""
         self.intent = intent
         self.action_id = action_of(intent)
 
     def append_answer(self, output: dict[str, Any]) -> None:
-        """Append `step.answered`, once per attempt: for an output that waits to be written, or that no closing event
-        will contain."""
+        """Append `step.answered`, once per attempt, for an output that is not written yet or that no closing
+        event will contain.
+        """
         if self._attempts_answered == len(self.attempts):
             return
         self._attempts_answered = len(self.attempts)
@@ -288,7 +297,7 @@ class StepRecord:
             self.usage[key] += value
 
     def locate(self, error: RuntimeErrorBase) -> None:
-        """Add the place where an error arose. Members that are already set stay."""
+        """Add to an error the place where it arose. Members that are already set do not change."""
         error.step_id = error.step_id or self.path
         error.run_id = error.run_id or self.run_id
         error.skill_id = error.skill_id or self.run.state.skill_id
@@ -300,8 +309,9 @@ class StepRecord:
             error.service_id = error.service_id or self.member.service_id
 
     def fail(self, error: RuntimeErrorBase) -> Event | None:
-        """Locate the error and append the closing event. Return None without an event if the step waits for a
-        person."""
+        """Locate the error and append the closing event. If the step waits for a person, append nothing and
+        return None.
+        """
         self.locate(error)
         engine = self.run.engine
         if isinstance(error, EffectInDoubtError):
@@ -309,16 +319,16 @@ class StepRecord:
         status = status_of(error)
         return None if status == "pending" else self.finish(status, reason=error.code, error=error)
 
-    def cut_off(self, cut: Cancelled) -> Event | None:
+    def close_cancelled(self, cancelled: Cancelled) -> Event | None:
         """Close the step as cancelled, and return its closing event.
 
-        If the cut came from outside, hold the event back and return None: if the run waits, the step stays open, and a
-        resume starts it again.
+        If the cause is external, defer the event and return None. If the run then waits, the step stays open, and
+        a resume starts it again.
         """
         draft = self.closing_draft("skipped", reason="cancelled")
-        if not cut.outside:
+        if not cancelled.external:
             return self._append_end(draft)
-        self.run.hold(self.path, draft, durable=self.durable)
+        self.run.defer_ending(self.path, draft, durable=self.durable)
         return None
 
     def finish(
@@ -334,7 +344,7 @@ class StepRecord:
     ) -> Event:
         """Append the closing event and return it. On resume and replay return the recorded one.
 
-        `times` are those of a step whose end was measured before.
+        `times` are the times of the step if its end was measured already.
         """
         draft = self.closing_draft(
             ending,
@@ -348,7 +358,7 @@ class StepRecord:
         return self._append_end(draft)
 
     def _append_end(self, draft: Draft) -> Event:
-        self.run.engine.append_held(self.path)
+        self.run.engine.append_deferred(self.path)
         return self.run.emit(draft, durable=self.durable)
 
     def closing_draft(
@@ -362,8 +372,9 @@ class StepRecord:
         error: RuntimeErrorBase | None = None,
         times: StepTimes | None = None,
     ) -> Draft:
-        """Return the draft of the closing event. If the step never started, members about its call are left out. Usage
-        stays, since gates may have used tokens."""
+        """Return the draft of the closing event. If the step never started, it has no members about its call, but
+        it has the usage, since gates may have used tokens.
+        """
         if times is None and self.action_id is not None:
             times = StepTimes.until_now(self._started, self.run.engine.clock)
         artifacts = [
@@ -402,12 +413,12 @@ class StepRecord:
         )
 
     def _written_files(self) -> list[WrittenFile]:
-        """Return the files that successful calls of the step wrote, with the last version of each."""
+        """Return the files that the step's successful calls wrote, each with its last version."""
         made = (each for each in self.attempts if each.status == "success")
         return list({file.path: file for each in made for file in each.files}.values())
 
     def _fallback_use(self) -> FallbackUse | None:
-        """Return whether a fallback binding was called. None if the chain has only one binding."""
+        """Return whether a fallback binding was called, or None if the chain has only one binding."""
         if self.chain is None or (len(self.chain.members) == 1 and not self.chain.passed_over):
             return None
         ids = self.chain.binding_ids
@@ -417,7 +428,7 @@ class StepRecord:
         return FallbackUse(fallback_used=used, fallback_chain=ids)
 
     def _note_fallback(self, first: str) -> None:
-        """Note the binding that answered instead of the first one, if a fallback answered."""
+        """If a fallback binding answered instead of the binding `first`, add it to the fallbacks of the run tree."""
         last = self.attempts[-1]
         if last.status != "success" or last.binding_id == first:
             return
@@ -434,12 +445,12 @@ def _first_present(usage: Any, names: tuple[str, ...]) -> int:
 
 
 def action_of(intent: str) -> str:
-    """Return the id of the action that begins with a `step.started` event."""
+    """Return the id of the action that a `step.started` event begins."""
     return f"act_{intent[3:]}"
 
 
 def excerpt(text: bytes) -> str:
-    """Return the JSON of a value, cut at 200 characters."""
+    """Return the JSON of a value, truncated to 200 characters."""
     return text[: _EXCERPT * 4].decode(errors="ignore")[:_EXCERPT]
 
 

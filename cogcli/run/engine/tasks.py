@@ -1,19 +1,19 @@
-"""Cooperative tasks: all decisions run in generators on one coordinator thread.
+"""Cooperative tasks: generators on one coordinator thread make all decisions.
 
-1. A task yields an effect and is resumed with its result. Only the work of a `WorkerCall` may leave the coordinator
-   thread.
-2. A single outstanding call runs on the coordinator's own thread, and so does a call whose kind ended at once the last
-   times. The thread that waits for the run watches it. Past the call's deadline, or as soon as a quick call is slow,
-   the baton passes to a new coordinator thread; the old one notices on return that it lost the baton, leaves its result
-   in the inbox, and ends.
-3. Other calls run in daemon threads. A call past its deadline is abandoned: its later result is dropped, its slot is
-   free.
-4. A task's deadline limits everything below it: its children are cancelled first, then its error is thrown into it.
-5. Over a log the recorded call with the lowest position completes first, on the coordinator, without a thread. Live
-   calls start when no recorded call is outstanding.
-6. At most `workers` slots are held at a time in the whole tree, first come first served.
+1. A task yields an effect and is resumed with its result. Only the work of a `WorkerCall` may run outside the
+   coordinator thread.
+2. The only outstanding call runs on the coordinator's own thread. So does a call of a kind that recently ended at
+   once. The thread that waits for the run watches it. If the call exceeds its deadline, or a quick call becomes slow,
+   the baton passes to a new coordinator thread. When the call returns, the old coordinator finds that it lost the
+   baton, puts its result in the inbox, and ends.
+3. Other calls run in daemon threads. A call that exceeds its deadline is abandoned: its slot is freed, and its later
+   result is dropped.
+4. A task's deadline also limits its children: they are cancelled first, then its error is raised in it.
+5. On resume and replay, the recorded call with the lowest position completes first, on the coordinator, without a
+   thread. Live calls start when no recorded call is outstanding.
+6. At most `workers` slots are in use at a time in the whole tree, first come, first served.
 7. The waiting thread also checks whether a snapshot is due. The coordinator takes it between two completions. During a
-   call on the coordinator's own thread the waiting thread takes it under the baton.
+   call on the coordinator's own thread, the waiting thread takes it under the baton.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ GRACE_SECONDS: Final = 5.0
 _WATCH_SECONDS: Final = 0.05
 _QUICK_SECONDS: Final = 0.0005
 _QUICK_CALLS: Final = 4
-_QUICK_MOST: Final = 0.02
-"""Seconds after which a quick call that turns out to be slow no longer holds up the others."""
+_QUICK_LIMIT: Final = 0.02
+"""Seconds after which a call that was expected to be quick no longer delays the others."""
 
 
 class Cancelled(Exception):
-    """Thrown into a task that has to end. The task may still append events, but yields no further effect.
+    """Raised in a task that has to end. The task may still append events, but must not yield another effect.
 
-    `outside` means the cause is a signal, a time limit or the end of a log, not a sibling in the same run.
+    `external` means that the cause is a signal, a time limit or the end of a log, not a sibling in the same run.
     """
 
-    def __init__(self, *, outside: bool = False) -> None:
+    def __init__(self, *, external: bool = False) -> None:
         super().__init__()
-        self.outside = outside
+        self.external = external
 
 
 class Unanswered(Exception):
-    """Raised by the work of a recorded call that never got an answer: the task waits until it is cancelled."""
+    """Raised by the work of a recorded call that never got an answer. The task then waits until it is cancelled."""
 
 
 class Interrupted(Exception):
-    """Thrown into the root task once, when a signal ends the run."""
+    """Raised once in the root task when a signal ends the run."""
 
     def __init__(self, signal: str) -> None:
         super().__init__(signal)
@@ -67,14 +67,15 @@ class Interrupted(Exception):
 
 
 class WorkerSlot(NamedTuple):
-    """Wait for one of the worker slots. The slot is released when the task's next call ends."""
+    """Wait for a free worker slot. The slot is released when the task's next call ends."""
 
 
 class WorkerCall(NamedTuple):
-    """Run `work` off the coordinator. After `deadline` the error from `timeout_error` is raised in the task instead.
+    """Run `work` off the coordinator. After `deadline`, the error from `timeout_error` is raised in the task
+    instead.
 
-    `on_abandon` is called when the result will be dropped; it must not block. A `position` makes it a recorded call:
-    `work` runs on the coordinator as soon as no outstanding call has a lower position.
+    `on_abandon` is called when the result will be dropped; it must not block. A call with a `position` is a
+    recorded one: `work` runs on the coordinator as soon as no outstanding call has a lower position.
     """
 
     work: Callable[[], Any]
@@ -86,19 +87,19 @@ class WorkerCall(NamedTuple):
     """Whether `work` is known to end at once, so that a thread for it would cost more."""
 
 
-class Pace:
-    """How fast the calls of one capability end, in this run."""
+class CallSpeed:
+    """Tracks whether the calls of one capability end quickly in this run."""
 
     def __init__(self) -> None:
         self._quick_calls = 0
 
     def note(self, seconds: float) -> None:
-        """Count a call that ended after this time. May be called from any thread."""
+        """Record the duration of a call that ended. May be called from any thread."""
         self._quick_calls = self._quick_calls + 1 if seconds < _QUICK_SECONDS else 0
 
     @property
     def is_quick(self) -> bool:
-        """Whether the last calls ended at once."""
+        """Whether the most recent calls all ended at once."""
         return self._quick_calls >= _QUICK_CALLS
 
 
@@ -109,7 +110,7 @@ class Turn(NamedTuple):
 
 
 class Sleep(NamedTuple):
-    """Wait until a monotonic time. `position` is set if the log records an event that cut this wait off."""
+    """Wait until a monotonic time. `position` is set if the log records an event that ended this wait early."""
 
     until: float
     position: float | None = None
@@ -125,10 +126,10 @@ class Spawn(NamedTuple):
 
 
 class Next(NamedTuple):
-    """Wait for the next child to end. The result is its Task.
+    """Wait for the next child to end. The result is its Task, or None at the time `until`.
 
-    With `slot` the result is None as soon as a slot is free; without `slot`, None at once if no child is left. At
-    `until` the result is None.
+    With `slot` the result is None as soon as a slot is free. Without `slot` it is None at once if no child is
+    running.
     """
 
     slot: bool = False
@@ -136,7 +137,7 @@ class Next(NamedTuple):
 
 
 class Park(NamedTuple):
-    """Wait for a `Wake`. The task's own deadline no longer counts, since it waits for other tasks."""
+    """Wait for a `Wake`. The task's own deadline no longer applies, since it waits for other tasks."""
 
 
 class Wake(NamedTuple):
@@ -146,15 +147,16 @@ class Wake(NamedTuple):
 
 
 class Cancel(NamedTuple):
-    """Cancel a child and all tasks below it. Without `force` shielded calls end first. `force` is for a cut from
-    outside."""
+    """Cancel a child and all tasks below it. Shielded calls end first, unless `force` is set, as for an external
+    cause.
+    """
 
     task: Task
     force: bool = False
 
 
 class Task:
-    """A generator that the loop drives. `result` or `error` is set when it is done."""
+    """A generator that the loop drives. When it is done, `result` or `error` is set."""
 
     __slots__ = (
         "call",
@@ -164,9 +166,9 @@ class Task:
         "done",
         "ended",
         "error",
+        "external",
         "has_slot",
         "label",
-        "outside",
         "parent",
         "result",
         "shielded",
@@ -188,14 +190,14 @@ class Task:
         self.has_slot = False
         self.shielded = False
         self.cancelling = False
-        self.outside = False
+        self.external = False
         self.done = False
         self.result: Any = None
         self.error: BaseException | None = None
 
 
 class Loop:
-    """Drives one root task to its end."""
+    """Drives one root task until it ends."""
 
     _root: Task
     _current: Task
@@ -203,7 +205,10 @@ class Loop:
     def __init__(
         self, workers: int, *, live: bool = True, snapshots: SnapshotWriter | None = None
     ) -> None:
-        """Without `live` every call is a recorded one: all work runs on the thread of `run`, which never waits."""
+        """Create a loop with this number of worker slots.
+
+        If not `live`, every call is a recorded one: all work runs on the thread of `run`, which never waits.
+        """
         self._live = live
         self._snapshots = snapshots
         self._snapshot_due = False
@@ -233,8 +238,7 @@ class Loop:
     # -- called by other threads --------------------------------------------------------------------------------------
 
     def run(self, root: Spawn) -> Any:
-        """Return the root task's result, or raise its error. Blocks, and watches over calls on the coordinator's
-        thread."""
+        """Return the root task's result, or raise its error. Blocks, and monitors calls on the coordinator's thread."""
         self._root = Task(root.steps, None, root)
         if root.deadline is not None:
             self._timed[self._root] = root.deadline
@@ -265,8 +269,11 @@ class Loop:
         return self._signals[0][0] if self._signals else None
 
     def begin_shutdown(self) -> None:
-        """Called when the root task ends the run because of a signal: no `Interrupted` follows, and its deadline no
-        longer counts. Sleeping tasks are woken, since they have no call to wait for."""
+        """End the run because of a signal. The root task calls this.
+
+        No `Interrupted` follows, and the deadline of the root no longer applies. Sleeping tasks are woken, since
+        they have no call to wait for.
+        """
         self._interrupted = True
         self._root.deadline = None
         self._timed.pop(self._root, None)
@@ -275,7 +282,7 @@ class Loop:
 
     @property
     def grace_until(self) -> float:
-        """The monotonic time until which running calls may end after a signal. 0 after a second signal."""
+        """The monotonic time at which the grace period for running calls ends. 0 after a second signal."""
         return self._signals[0][1] + GRACE_SECONDS if len(self._signals) == 1 else 0.0
 
     @property
@@ -289,8 +296,10 @@ class Loop:
         return self._free > self._claims
 
     def take_slot(self) -> bool:
-        """Give the running task a worker slot at once. Return False if it has to wait for one with `WorkerSlot`: none
-        is free, or another task waits for it already."""
+        """Take a worker slot for the running task if one is free, and return whether it has one.
+
+        If not, the task must wait with `WorkerSlot`: no slot is free, or another task already waits for one.
+        """
         task = self._current
         if not task.has_slot and self._free and not self._claims:
             task.has_slot = True
@@ -298,7 +307,7 @@ class Loop:
         return task.has_slot
 
     def shield(self, on: bool) -> None:
-        """While on, the running task's call survives a `Cancel` without force."""
+        """Set whether the running task's call survives a `Cancel` without `force`."""
         self._current.shielded = on
 
     # -- the coordinator ----------------------------------------------------------------------------------------------
@@ -367,12 +376,12 @@ class Loop:
         parent.ended.append(task)
         if parent.cancelling:
             if not parent.children:
-                self._throw(parent, Cancelled(outside=parent.outside))
+                self._throw(parent, Cancelled(external=parent.external))
         elif type(parent.wait) is Next:
             self._wake(parent, parent.ended.popleft())
 
     def _wake(self, task: Task, value: Any = None, error: BaseException | None = None) -> None:
-        """Make a waiting task runnable. Its wait is cleared at once, so that it is resumed only once."""
+        """Make a waiting task runnable. Its wait is cleared at once, so it is resumed only once."""
         task.wait = None
         self._stop_waiting(task)
         if task.deadline is None:
@@ -428,7 +437,7 @@ class Loop:
 
     def _on_park(self, task: Task, effect: Park) -> None:
         if task.parent is not None and task.parent.cancelling:
-            self._wake(task, error=Cancelled(outside=task.parent.outside))
+            self._wake(task, error=Cancelled(external=task.parent.external))
             return
         task.deadline = None
         self._timed.pop(task, None)
@@ -444,8 +453,9 @@ class Loop:
         self._runnable.append((task, None, None))
 
     def _cancel(self, task: Task, *, force: bool) -> None:
-        """Throw Cancelled into all tasks below a task, then into it. A task with a shielded child waits for that
-        child."""
+        """Raise Cancelled in all tasks below a task, then in the task. A task with a shielded child waits for
+        that child.
+        """
         if task.done:
             return
         # Below a task that is being cancelled no Wake can come any more.
@@ -453,15 +463,17 @@ class Loop:
         if task.shielded and not force and not parked:
             return
         if task.children:
-            task.cancelling, task.outside = True, force
+            task.cancelling, task.external = True, force
             for child in list(task.children):
                 self._cancel(child, force=force)
             return
         self._forget_call(task)
-        self._throw(task, Cancelled(outside=force))
+        self._throw(task, Cancelled(external=force))
 
     def _throw(self, task: Task, error: BaseException) -> None:
-        """Raise an error in a task now. A task that never ran ends without running; one that waits again is a bug."""
+        """Raise an error in a task now. A task that has not started ends without running. A task that waits again
+        is a bug.
+        """
         self._runnable = deque(entry for entry in self._runnable if entry[0] is not task)
         self._waiting = deque(entry for entry in self._waiting if entry[0] is not task)
         self._stop_waiting(task)
@@ -491,7 +503,7 @@ class Loop:
     # -- calls --------------------------------------------------------------------------------------------------------
 
     def _is_inline(self, task: Task, call: WorkerCall) -> bool:
-        """Return whether the coordinator makes a call itself: a quick one, or the only one that is outstanding."""
+        """Return whether the coordinator makes a call itself, because it is quick or the only outstanding one."""
         if call.is_quick:
             return True
         is_alone = len(self._waiting) == 1 and not self._in_flight
@@ -501,7 +513,7 @@ class Loop:
         token = self._register(task, call)
         until = min([call.deadline, *self._timed.values()])
         if call.is_quick:
-            until = min(until, time.monotonic() + _QUICK_MOST)
+            until = min(until, time.monotonic() + _QUICK_LIMIT)
         with self._baton:
             self._inline_until = until
         result, error = self._memory_shortage() or _perform(call.work)
@@ -520,10 +532,10 @@ class Loop:
         try:
             self._pool.submit(token, call.work)
         except threads.NoThread:
-            self._complete(token, None, no_thread())
+            self._complete(token, None, no_thread_error())
 
     def _watch_memory(self) -> None:
-        """End the run, once, while enough memory is left to end it."""
+        """End the run, once, before too little memory remains to end it."""
         if self._memory is None or type(self._root.wait) is not Next:
             return
         if lacking := self._memory_shortage():
@@ -567,7 +579,7 @@ class Loop:
     def _advance(self) -> None:
         """Handle a signal, or complete the first outstanding entry of the log.
 
-        Without one, reach the next time limit at once: without threads no other event can occur.
+        If there is neither, jump to the next time limit: without threads no other event can occur.
         """
         if not self._inbox.empty():
             self._receive()
@@ -590,10 +602,10 @@ class Loop:
             self._expire(min(self._limits()))
 
     def _reach_limit(self, task: Task) -> None:
-        """Reach the nearest time limit above a task that was cut off at this place of the log.
+        """Expire the nearest time limit at or above a task that was cancelled at this position of the log.
 
-        The log does not record how long the call or sleep would have taken, so its own deadline is not compared. A
-        signal needs no limit: it cuts the task off itself.
+        The log does not record how long the call or sleep would have taken, so its own deadline is not compared.
+        After a signal no limit is needed, since the signal cancels the task itself.
         """
         above: Task | None = task
         while above is not None and above.deadline is None:
@@ -604,7 +616,7 @@ class Loop:
     # -- waiting ------------------------------------------------------------------------------------------------------
 
     def _has_other_timers(self, task: Task) -> bool:
-        """Return whether a task other than this one and its ancestors waits for a time."""
+        """Return whether a task that is neither this one nor its ancestor has a deadline or sleeps."""
         above = {task}
         while task.parent is not None:
             task = task.parent
@@ -684,7 +696,7 @@ class Loop:
         self._inbox.put((_SNAPSHOT, None, None))
 
     def _watch(self) -> None:
-        """Take the baton from a coordinator whose call on its own thread is past its deadline."""
+        """Take the baton from a coordinator if the call on its own thread has exceeded its deadline."""
         with self._baton:
             until = self._inline_until
             if until is None or not (time.monotonic() > until or self.grace_over):
@@ -697,8 +709,8 @@ class Loop:
             self._inline_until = None
 
 
-def no_thread() -> TransportError:
-    """Return the error of a call for which the system had no thread: the call never left."""
+def no_thread_error() -> TransportError:
+    """Return the error of a call for which the system had no thread. The call was never sent."""
     return TransportError(
         "call.transport",
         "the system gave no thread for the call",
@@ -708,7 +720,7 @@ def no_thread() -> TransportError:
 
 
 class _BatonLost(Exception):
-    """Raised in a coordinator thread that another one has replaced."""
+    """Raised in a coordinator thread that another thread has replaced."""
 
 
 _SIGNAL: Final = object()
@@ -731,7 +743,7 @@ def _perform(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     try:
         return work(), None
     except BaseException as error:
-        return None, no_thread() if threads.is_thread_shortage(error) else error
+        return None, no_thread_error() if threads.is_thread_shortage(error) else error
 
 
 class _Pool:

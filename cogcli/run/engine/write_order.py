@@ -1,9 +1,9 @@
 """The order in which concurrent steps of one run write. Positions are those in plan order.
 
 1. A finished step delays its writes until every earlier concurrent step that shares a target has written or ended.
-   Timing must not show in any result.
-2. It watches only the last of these steps, and checks again when that one ends.
-3. On resume and replay a step with recorded writes waits only for steps that wrote before it in the log. While a run
+   Timing must not affect any result.
+2. It waits for only the last of these steps, and checks again when that one ends.
+3. On resume and replay, a step with recorded writes waits only for steps that wrote before it in the log. While a run
    waited for a person at an earlier step, the other steps may have written.
 4. Two concurrent deep merges must not set one leaf to different values.
 """
@@ -20,8 +20,9 @@ from cogcli.state.reducer import Write
 
 
 class WriteOrder:
-    """Tracks which steps may still write, which steps wait for which, and the merged values. Sets of positions are bit
-    sets."""
+    """Tracks which steps may still write, which steps wait for others, and the merged values. Sets of positions
+    are bit sets.
+    """
 
     def __init__(
         self, writes_after: Mapping[int, int], size: int, wrote_at: Callable[[int], int | None]
@@ -34,8 +35,9 @@ class WriteOrder:
         self._merged: dict[int, list[Write]] = {}
 
     def must_wait(self, index: int) -> bool:
-        """Return whether an overlapping step earlier in plan order may still write. If so, a later `close` returns this
-        step."""
+        """Return whether an overlapping step earlier in plan order may still write. If so, a later `close`
+        returns this step.
+        """
         others = self._after.get(index, 0) & self._open
         then = self._wrote_at(index) if others else None
         if then is not None:  # over a log only steps that wrote earlier count
@@ -49,7 +51,9 @@ class WriteOrder:
         return bool(others)
 
     def close(self, indices: Sequence[int]) -> list[int]:
-        """Note that these steps write no more. Return the steps that no longer have to wait, in plan order."""
+        """Record that these steps will not write any more. Return the steps that no longer have to wait, in plan
+        order.
+        """
         if not self._after:
             return []
         free = []
@@ -62,7 +66,7 @@ class WriteOrder:
         return sorted(free)
 
     def remember(self, index: int, writes: list[Write]) -> None:
-        """Keep the merges of a step for `require_no_conflict` of concurrent steps."""
+        """Store the merges of a step, so that `require_no_conflict` can compare concurrent steps with them."""
         merges = [write for write in writes if STRATEGIES[write.strategy].find_conflict]
         if merges and self._after:
             self._merged[index] = merges
@@ -92,7 +96,7 @@ def _require_agreement(ours: Write, others: list[Write]) -> None:
 
 
 def _nest_value(write: Write, depth: int) -> Any:
-    """Return a write's value as seen from an enclosing place that is `depth` segments deep."""
+    """Return the value of a write wrapped in `depth` objects, as seen from the enclosing place."""
     value = write.value
     for segment in reversed(write.target.path[depth:]):
         value = {segment: value}

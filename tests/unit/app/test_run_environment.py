@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from cogcli.app.run_skill import environment_of
-from cogcli.app.services import _invoker_context
+from cogcli.app.services import _build_invoker_context
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError
 from cogcli.base.redact import Redactor
 from cogcli.protocols.invoker import InvokerContext
-from cogcli.run.launch import live_runner
+from cogcli.run.launch import build_live_runner
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions
 
@@ -29,8 +29,8 @@ def settings_of(tmp_path: Path, *, trusted: bool) -> Settings:
 def contexts(settings: Settings) -> list[InvokerContext]:
     """Those of a run and of `services refresh`."""
     environment = environment_of(settings)
-    runner = live_runner(environment, Catalog(), SelectionOptions({}, None, {}), Redactor(()))
-    return [runner._context, _invoker_context(settings)]
+    runner = build_live_runner(environment, Catalog(), SelectionOptions({}, None, {}), Redactor(()))
+    return [runner._context, _build_invoker_context(settings)]
 
 
 def test_every_call_of_an_untrusted_project_reads_only_its_files(tmp_path: Path) -> None:

@@ -88,7 +88,9 @@ def test_an_item_that_moved_is_known_by_its_input() -> None:
     calls = EarlierCalls(
         select_effects(known, ["pay"]).with_choices({"pay": "reuse"}).to_payload("ana")
     )
-    here = [calls.of(f"pay#{n}", "c.pay", {"to": name}) for n, name in enumerate(("new", "a", "b"))]
+    here = [
+        calls.find(f"pay#{n}", "c.pay", {"to": name}) for n, name in enumerate(("new", "a", "b"))
+    ]
     assert [
         one.resolution.output["id"]
         for one in here[1:]
@@ -105,9 +107,9 @@ def test_an_item_that_moved_is_known_by_its_input() -> None:
         True,
         True,
     ]
-    assert calls.of("pay#7", "c.pay", {"to": "new"}) is None
-    assert calls.of("pay#1", "c.other", {"to": "b"}) is None
-    assert calls.of("other", "c.pay", {"to": "b"}) is None
+    assert calls.find("pay#7", "c.pay", {"to": "new"}) is None
+    assert calls.find("pay#1", "c.other", {"to": "b"}) is None
+    assert calls.find("other", "c.pay", {"to": "b"}) is None
 
 
 def test_the_most_particular_word_counts() -> None:

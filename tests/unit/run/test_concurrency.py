@@ -72,7 +72,7 @@ class Told(NamedTuple):
     def ended_at(self, run_id: str, path: str) -> None:
         return None
 
-    def is_cut_off(self, run_id: str, path: str) -> bool:
+    def is_cancelled(self, run_id: str, path: str) -> bool:
         return False
 
 
