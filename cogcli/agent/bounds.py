@@ -1,5 +1,6 @@
-"""The bounds of an agent's state: texts are cut at a word, collections lose their oldest entries, and each cut or drop
-is a note (docs/reference/agent-state.md#limits). Pure."""
+"""The bounds of an agent's state. Texts are truncated at a word, collections lose their oldest entries, and each loss
+is a note (docs/reference/agent-state.md#limits). Pure.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ _DETAIL: Final = 160
 
 
 def note(code: str, what: str, detail: str = "") -> Note:
-    """A note about a dropped, cut or refused value."""
+    """Return a note about a dropped, truncated or refused value."""
     return {"code": code, "what": what[:_DETAIL], "detail": detail[:_DETAIL]}
 
 
-def bounded_notes(notes: Sequence[Note]) -> tuple[Note, ...]:
-    """At most MOST_NOTES notes; the last one counts the omitted ones."""
+def limit_notes(notes: Sequence[Note]) -> tuple[Note, ...]:
+    """Return at most MOST_NOTES notes. If some are omitted, the last note counts them."""
     if len(notes) <= MOST_NOTES:
         return tuple(notes)
     rest = len(notes) - MOST_NOTES + 1
@@ -31,40 +32,44 @@ def bounded_notes(notes: Sequence[Note]) -> tuple[Note, ...]:
 
 
 def json_size(value: object) -> int:
-    """The size of a value as JSON, in bytes."""
+    """Return the size of a value as JSON, in bytes."""
     return len(compact(value))
 
 
 def encodable(text: str) -> str:
-    """The text without lone surrogates, which UTF-8 cannot hold: each becomes a question mark."""
+    """Return the text with each lone surrogate, which UTF-8 cannot encode, replaced by a question mark."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def bounded_text(
-    text: str, most: int, what: str, notes: list[Note], *, in_bytes: bool = False
+def truncate_text(
+    text: str, limit: int, what: str, notes: list[Note], *, in_bytes: bool = False
 ) -> str:
-    """The stripped text, cut to so many characters, or bytes of JSON."""
-    cut = cut_text(encodable(text.strip()), most, json_size if in_bytes else len)
+    """Return the stripped text, truncated to `limit` characters, or bytes of JSON if `in_bytes`."""
+    cut = cut_text(encodable(text.strip()), limit, json_size if in_bytes else len)
     if cut.truncated:
-        notes.append(note("cut", what, f"more than {most} {'bytes' if in_bytes else 'characters'}"))
+        notes.append(
+            note("cut", what, f"more than {limit} {'bytes' if in_bytes else 'characters'}")
+        )
     return cut.text
 
 
-def newest(items: Sequence[Item], most: int, what: str, notes: list[Note]) -> tuple[Item, ...]:
-    """The last `most` items, with a note about dropped ones."""
-    if len(items) > most:
-        notes.append(note("dropped", what, f"the {len(items) - most} oldest, {most} are kept"))
-    return tuple(items[-most:]) if most else ()
+def newest(items: Sequence[Item], limit: int, what: str, notes: list[Note]) -> tuple[Item, ...]:
+    """Return the last `limit` items. Add a note if items were dropped."""
+    if len(items) > limit:
+        notes.append(note("dropped", what, f"the {len(items) - limit} oldest, {limit} are kept"))
+    return tuple(items[-limit:]) if limit else ()
 
 
-def with_newest(items: Sequence[str], text: str) -> tuple[str, ...]:
-    """The items with a text as the newest. It replaces an equal one, also with other case or white space around."""
+def append_newest(items: Sequence[str], text: str) -> tuple[str, ...]:
+    """Return the items with a text appended. An equal item is removed first; case and surrounding white space are
+    ignored.
+    """
     folded = text.strip().casefold()
     return (*(item for item in items if item.strip().casefold() != folded), text)
 
 
 def plain(value: object, what: str, notes: list[Note]) -> object:
-    """A copy of the value as JSON; None, with a note, for one that JSON cannot hold."""
+    """Return a copy of the value as JSON. If JSON cannot represent it, return None and add a note."""
     try:
         return to_plain_json(value)
     except NotJson as error:
@@ -72,8 +77,8 @@ def plain(value: object, what: str, notes: list[Note]) -> object:
         return None
 
 
-def plain_object(value: object, what: str, notes: list[Note]) -> Json:
-    """A copy of the value as a JSON object; empty, with a note, for another type."""
+def copy_object(value: object, what: str, notes: list[Note]) -> Json:
+    """Return a copy of the value as a JSON object. For another type, return an empty object and add a note."""
     if not isinstance(value, Mapping):
         notes.append(wrong_type(what, "an object", value))
         return {}
@@ -81,21 +86,23 @@ def plain_object(value: object, what: str, notes: list[Note]) -> Json:
 
 
 def wrong_type(what: str, expected: str, found: object) -> Note:
-    """The note about a dropped value of another type."""
+    """Return the note about a dropped value of another type."""
     return note("wrong_type", what, f"expected {expected}, found {preview(found)}")
 
 
-def bounded_value(value: object, most: int, what: str, notes: list[Note]) -> Any:
-    """A copy of the value as JSON, shortened to about so many bytes."""
-    short, cut = shortened(plain(value, what, notes), most)
+def truncate_value(value: object, limit: int, what: str, notes: list[Note]) -> Any:
+    """Return a copy of the value as JSON, shortened to about `limit` bytes."""
+    short, cut = shortened(plain(value, what, notes), limit)
     if cut:
-        notes.append(note("cut", what, f"more than {most} bytes"))
+        notes.append(note("cut", what, f"more than {limit} bytes"))
     return short
 
 
 def shortened(value: object, room: int) -> tuple[object, bool]:
-    """Shorten a JSON value to about so many bytes: objects and lists lose their last members, texts their end. Return
-    also whether a part is missing."""
+    """Shorten a JSON value to about `room` bytes, and return it with whether a part is missing.
+
+    Objects and lists lose their last members, texts their end.
+    """
     if json_size(value) <= room:
         return value, False
     if isinstance(value, str):

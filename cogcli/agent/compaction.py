@@ -20,7 +20,7 @@ _SHARE = 4
 
 
 class Compaction(NamedTuple):
-    """The shown part of a conversation: a summary of the oldest messages, None if all have room, and the others."""
+    """The part of a conversation that a model reads: the latest messages, and a summary of the others or None."""
 
     summary: ContextBlock | None
     left: tuple[Json, ...]
@@ -35,8 +35,11 @@ def compact_messages(
     *,
     summary: str = "",
 ) -> Compaction:
-    """Fit a conversation into the tokens of the bucket `session` and 40 messages. `summary` is that of a model; without
-    it the first sentence of each message of the user is taken. The position names a message without `message_id`."""
+    """Fit a conversation into 40 messages and the tokens of the bucket `session`.
+
+    `summary` is a model's summary of the oldest messages. Without it, the first sentence of each user message is
+    used. A message without `message_id` is named by its position.
+    """
     found = [read_record(ConversationMessage, each) for each in messages]
     sizes = [tokenizer.count(each.content) for each in found]
     if len(messages) <= MOST["messages"] and sum(sizes) <= room:

@@ -26,7 +26,7 @@ _LAST_THINKING: Final = 200
 def compress_for_context(
     reasoning: ReasoningContext, max_tokens: int = 1000, tokenizer: Tokenizer = ESTIMATE
 ) -> CutText:
-    """The digest of reasoning, a line per label."""
+    """Return the digest of reasoning, with one line per label."""
     last = str(reasoning.thoughts[-1].get("thinking", "")) if reasoning.thoughts else ""
     found = {
         "GOAL": reasoning.goal,
@@ -41,7 +41,7 @@ def compress_for_context(
 def compress_for_injection(
     profile: UserProfile, max_tokens: int = 800, tokenizer: Tokenizer = ESTIMATE
 ) -> CutText:
-    """The digest of a profile, a line per label."""
+    """Return the digest of a profile, with one line per label."""
     found = {
         "COMMUNICATION": profile.communication_style,
         "CURRENT GOALS": "; ".join(profile.goals[-_RECENT:]),
@@ -54,14 +54,14 @@ def compress_for_injection(
 
 
 def get_situated_context(state: AgentState) -> str:
-    """The profile of the user as a section of a prompt; empty for an unknown user."""
+    """Return the profile of the user as a section of a prompt. Empty for an unknown user."""
     digest = compress_for_injection(state.user_profile).text if state.user_profile else ""
     lines = [line.render() for line in digest_lines(digest, "profile")]
     return "\n".join((SITUATED, *lines, "", "")) if lines else ""
 
 
 def digest_lines(digest: str, origin: str) -> list[DataLine]:
-    """The lines of a digest as lines of data."""
+    """Return the lines of a digest as lines of data."""
     lines = enumerate(digest.splitlines())
     return [DataLine(f"{origin}:{number}", origin, "untrusted", line) for number, line in lines]
 
@@ -72,6 +72,6 @@ def _pairs(members: Json, most: int) -> Iterable[str]:
 
 
 def _digest(found: Mapping[str, str], max_tokens: int, tokenizer: Tokenizer) -> CutText:
-    """Lines of labels and texts. Texts lose their line ends, so that none looks like another label."""
+    """Return lines of labels and texts. Line ends in texts are removed, so that no text looks like another label."""
     lines = [f"{label}: {visible(encodable(text))}" for label, text in found.items() if text]
     return cut_text("\n".join(lines), max_tokens, tokenizer.count, tokenizer)

@@ -27,13 +27,13 @@ class DataLine(NamedTuple):
     text: str
 
     def render(self) -> str:
-        """The line, without control characters and line separators."""
-        names = " ".join(one_word(each) for each in (self.block_id, self.origin, self.trust))
+        """Return the line, without control characters and line separators."""
+        names = " ".join(word_from(each) for each in (self.block_id, self.origin, self.trust))
         return f"@data {names} {json_text(encodable(self.text))}"
 
 
 def message_lines(messages: Iterable[Json]) -> list[DataLine]:
-    """The messages of a conversation as lines of data."""
+    """Return the messages of a conversation as lines of data."""
     found = [read_record(ConversationMessage, each) for each in messages]
     return [
         DataLine(f"message:{n:04}", each.role, "untrusted", each.content)
@@ -41,11 +41,11 @@ def message_lines(messages: Iterable[Json]) -> list[DataLine]:
     ]
 
 
-def one_word(text: str) -> str:
-    """A name as one word of ASCII letters, digits and a few marks."""
+def word_from(text: str) -> str:
+    """Return a name as one word of ASCII letters, digits and a few punctuation marks."""
     return _NO_WORD.sub("_", text[:_LONGEST]) or "_"
 
 
 def json_text(value: object) -> str:
-    """A value as one line of JSON without invisible characters."""
+    """Return a value as one line of JSON without invisible characters."""
     return visible_json(canonical(value).decode())

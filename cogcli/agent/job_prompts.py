@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from cogcli.agent.bounds import Note, bounded_text
+from cogcli.agent.bounds import Note, truncate_text
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.agent.data_lines import DataLine, json_text, message_lines
 from cogcli.agent.profile import MOST, NAMED, STYLE, UserProfile
@@ -48,14 +48,14 @@ _SUMMARIZE: Final = (
 
 
 def build_extract_prompt(interaction: Json, tokenizer: Tokenizer = ESTIMATE) -> Prompt:
-    """The prompt of an `extract` job, for one interaction `{query, response, success}`."""
+    """Return the prompt of an `extract` job, for one interaction `{query, response, success}`."""
     return _prompt(_EXTRACT, [_section("INTERACTION:", [interaction])], tokenizer)
 
 
 def build_synthesis_prompt(
     profile: UserProfile, interactions: Iterable[Json], tokenizer: Tokenizer = ESTIMATE
 ) -> Prompt:
-    """The prompt of a `synthesize` job: the profile, and the interactions since the last one."""
+    """Return the prompt of a `synthesize` job: the profile, and the interactions since the last one."""
     fields = ((name, getattr(profile, name)) for name in MOST)
     lines = [
         DataLine(f"profile:{name}", "profile", "untrusted", json_text(value))
@@ -70,19 +70,19 @@ def build_synthesis_prompt(
 
 
 def build_summary_prompt(messages: Sequence[Json], tokenizer: Tokenizer = ESTIMATE) -> Prompt:
-    """The prompt for the summary of the oldest messages of a conversation."""
+    """Return the prompt for the summary of the oldest messages of a conversation."""
     return _prompt(_SUMMARIZE, [DataSection("CONVERSATION:", message_lines(messages))], tokenizer)
 
 
 def parse_summary(text: str | bytes) -> str | ReplyProblem:
-    """The summary in a model's reply."""
+    """Return the summary in a model's reply."""
     notes: list[Note] = []
     found = read_object(text, notes)
     if isinstance(found, ReplyProblem):
         return found
     summary = read_record(SummaryReply, found).summary
     if summary.strip():
-        return bounded_text(summary, _SUMMARY, "summary", notes)
+        return truncate_text(summary, _SUMMARY, "summary", notes)
     return ReplyProblem("bad_type", "/summary", "expected text")
 
 

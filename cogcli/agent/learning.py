@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from cogcli.agent.bounds import Note, bounded_notes, note, wrong_type
+from cogcli.agent.bounds import Note, limit_notes, note, wrong_type
 from cogcli.agent.profile import (
     MOST,
     NAMED,
@@ -60,35 +60,35 @@ class Learned(NamedTuple):
 def is_synthesis_due(
     count: int, iterations: int, calls: int, *, read_only: bool, threshold: int = THRESHOLD
 ) -> bool:
-    """Whether a profile is synthesized after a run, the user's interaction number `count`."""
+    """Return whether a profile is synthesized after a run, the user's interaction number `count`."""
     if read_only or count < 1:
         return False
     return count % threshold == 0 or iterations > _MANY_ITERATIONS or calls > _MANY_CALLS
 
 
 def parse_learned(text: str | bytes, kind: str, profile: UserProfile) -> Learned | ReplyProblem:
-    """The statements of a model's reply to a job of this kind, compared with the profile."""
+    """Return the statements of a model's reply to a job of this kind, compared with the profile."""
     notes: list[Note] = []
     found = read_object(text, notes)
     if isinstance(found, ReplyProblem):
         return found
     statements = tuple(compare(profile, each) for each in statements_of(found, kind, notes))
-    return Learned(statements, bounded_notes(notes))
+    return Learned(statements, limit_notes(notes))
 
 
 def update_from_interaction(profile: UserProfile, insights: Json, now: str) -> Updated[UserProfile]:
-    """The profile after one more interaction with these insights, under the keys of EXTRACT."""
+    """Return the profile after one more interaction with these insights, under the keys of EXTRACT."""
     if not is_zoned(now):
         raise ValueError(f"`{now}` is not a time with a zone")
     notes: list[Note] = []
     for statement in statements_of(insights, "extract", notes):
         profile = apply_statement(profile, statement, notes)
     counted = profile._replace(interaction_count=profile.interaction_count + 1, last_updated=now)
-    return Updated(counted._replace(created_at=profile.created_at or now), bounded_notes(notes))
+    return Updated(counted._replace(created_at=profile.created_at or now), limit_notes(notes))
 
 
 def statements_of(found: Json, kind: str, notes: list[Note]) -> list[Statement]:
-    """The statements of a reply's members. An unknown member, or one of a wrong type, is dropped with a note."""
+    """Return the statements of a reply's members. An unknown member, or one of a wrong type, is dropped with a note."""
     keys, statements = KEYS[kind], list[Statement | None]()
     for key, value in found.items():
         if key in keys:
@@ -102,7 +102,7 @@ def statements_of(found: Json, kind: str, notes: list[Note]) -> list[Statement]:
 
 
 def _entries(key: str, field: str, value: object, notes: list[Note]) -> list[tuple[str, object]]:
-    """The entries of a member, each with its name, which is empty for entries of lists and single texts."""
+    """Return the entries of a member, each with its name, which is empty for entries of lists and single texts."""
     expected = "a list"
     if field in NAMED:
         expected = "an object"
@@ -120,8 +120,11 @@ def _entries(key: str, field: str, value: object, notes: list[Note]) -> list[tup
 
 
 def fold_interactions(profile: UserProfile, interactions: Iterable[Json]) -> Learned:
-    """Learn from interactions `{intent?, template?, success, code?}` without a model: frequent intents are interests,
-    finished templates are patterns of success, error codes are patterns of failure."""
+    """Learn from interactions `{intent?, template?, success, code?}` without a model.
+
+    Frequent intents become interests, finished templates patterns of success, and error codes patterns of
+    failure.
+    """
     rows = [read_record(SeenInteraction, each) for each in interactions]
     intents = Counter(row.intent for row in rows)
     found = [("interests", intent) for intent, times in intents.items() if times >= _FREQUENT]
@@ -131,6 +134,4 @@ def fold_interactions(profile: UserProfile, interactions: Iterable[Json]) -> Lea
     statements = [
         clean(Statement(field, text), field, notes) for field, text in dict.fromkeys(found)
     ]
-    return Learned(
-        tuple(compare(profile, each) for each in statements if each), bounded_notes(notes)
-    )
+    return Learned(tuple(compare(profile, each) for each in statements if each), limit_notes(notes))

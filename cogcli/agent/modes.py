@@ -19,7 +19,7 @@ _RISK: Final = "delegated"
 
 
 class Switch(NamedTuple):
-    """A requested switch. `refused` is the reason why it is not made; empty if it is made."""
+    """A requested switch. `refused` is the reason why it is not made. Empty if it is made."""
 
     target: str
     why: str
@@ -27,8 +27,11 @@ class Switch(NamedTuple):
 
 
 def resolve_mode(requested: str, risk: str, template_steps: int, last_run_failed: bool) -> str:
-    """The mode of the first prompt, `fast` or `deep`: the requested one, else by the risk of the intent (an approval
-    mode, or empty), the steps of its template, and the end of the last run in the session."""
+    """Return the mode of the first prompt, `fast` or `deep`.
+
+    It is the requested one, or else follows from the risk of the intent (an approval mode, or empty), the steps
+    of its template, and the end of the session's last run.
+    """
     if requested in CALLS:
         return requested
     risky = risk in APPROVAL_MODES and not is_above(_RISK, risk)
@@ -36,7 +39,7 @@ def resolve_mode(requested: str, risk: str, template_steps: int, last_run_failed
 
 
 def judge_switch(execution: agent_state.ExecutionState, reply: Reply) -> Switch | None:
-    """The switch that the reply requests, and whether it is made; None if it requests none."""
+    """Return the switch that the reply requests, with whether it is made, or None if it requests none."""
     if not reply.switch_mode:
         return None
     refusals = {

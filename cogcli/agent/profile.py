@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from cogcli.agent.bounds import Note, bounded_text, newest, plain, with_newest, wrong_type
+from cogcli.agent.bounds import Note, append_newest, newest, plain, truncate_text, wrong_type
 from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, zoned
 from cogcli.base.jsonvalue import NOTHING
@@ -55,12 +55,12 @@ class UserProfile(NamedTuple):
     synthesis_version: int = 1
 
     def to_payload(self) -> Json:
-        """The profile as JSON, with its `schema_version`."""
+        """Return the profile as JSON, with its `schema_version`."""
         return {"schema_version": VERSION, **to_payload(self)}
 
     @classmethod
     def from_payload(cls, payload: Json) -> UserProfile:
-        """The inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
+        """Return the inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
         found = migrate(payload, VERSION, _MIGRATIONS, "profile")
         return from_payload(cls, found, "profile", "a profile names its user")
 
@@ -75,19 +75,21 @@ class Statement(NamedTuple):
     contradicts: object = None
 
     def to_candidate(self, user_id: str) -> Json:
-        """The candidate of a proposal. Entries of one list have different predicates, and contradict no other."""
+        """Return the candidate of a proposal. Entries of one list have different predicates, and contradict no
+        other.
+        """
         key = self.name or ("" if self.field == STYLE else str(self.value))
         predicate = f"{self.field}.{key}" if key else self.field
         return {"entity": entity_of(user_id), "predicate": predicate, "value": self.value}
 
 
 def entity_of(user_id: str) -> str:
-    """The entity of a user."""
+    """Return the entity of a user."""
     return f"user:{user_id}"
 
 
 def statement_from(predicate: str, value: object) -> Statement | None:
-    """The statement of a candidate; None if it is not about a profile."""
+    """Return the statement of a candidate, or None if it is not about a profile."""
     field, _, name = predicate.partition(".")
     if field not in MOST or (not name and field != STYLE):
         return None
@@ -95,7 +97,7 @@ def statement_from(predicate: str, value: object) -> Statement | None:
 
 
 def compare(profile: UserProfile, statement: Statement) -> Statement:
-    """The statement in the known spelling, with the value that it contradicts."""
+    """Return the statement in the known spelling, with the value that it contradicts."""
     held = getattr(profile, statement.field)
     if statement.field == STYLE:
         return _compare_value(statement, held or None)
@@ -106,32 +108,34 @@ def compare(profile: UserProfile, statement: Statement) -> Statement:
 
 
 def _known_spelling(text: str, known: Iterable[str]) -> str:
-    """The known text that is equal but for case and white space, else this one."""
+    """Return the known text that is equal but for case and white space, else this one."""
     return next((each for each in known if _fold(each) == _fold(text)), text)
 
 
 def _compare_value(statement: Statement, known: object) -> Statement:
-    """The statement with the known value if that is equal, else with it as a contradiction."""
+    """Return the statement with the known value if that is equal, else with it as a contradiction."""
     if known is not None and _fold(known) == _fold(statement.value):
         return statement._replace(value=known, contradicts=None)
     return statement._replace(contradicts=known)
 
 
 def clean(statement: Statement, what: str, notes: list[Note]) -> Statement | None:
-    """The statement with bounded texts; None for an empty value, and with a note for one of another type."""
+    """Return the statement with bounded texts, or None for an empty value. For another type, return None and add
+    a note.
+    """
     value = plain(statement.value, what, notes)
     if isinstance(value, str):
-        value = bounded_text(value, CHARACTERS, what, notes)
+        value = truncate_text(value, CHARACTERS, what, notes)
     elif not (statement.field == "preferences" and isinstance(value, bool | int | float)):
         notes.append(wrong_type(what, "text", value))
         return None
-    name = bounded_text(statement.name, CHARACTERS, what, notes)
+    name = truncate_text(statement.name, CHARACTERS, what, notes)
     missing = value == "" or (statement.field in NAMED and not name)
     return None if missing else statement._replace(value=value, name=name)
 
 
 def apply_statement(profile: UserProfile, statement: Statement, notes: list[Note]) -> UserProfile:
-    """The profile with the statement as the newest entry of its field."""
+    """Return the profile with the statement as the newest entry of its field."""
     found, field = clean(statement, statement.field, notes), statement.field
     if found is None:
         return profile
@@ -142,7 +146,7 @@ def apply_statement(profile: UserProfile, statement: Statement, notes: list[Note
         kept = [(name, held[name]) for name in held if _fold(name) != _fold(found.name)]
         changes[field] = dict(newest((*kept, (found.name, found.value)), MOST[field], field, notes))
     else:
-        changes[field] = newest(with_newest(held, found.value), MOST[field], field, notes)
+        changes[field] = newest(append_newest(held, found.value), MOST[field], field, notes)
     return profile._replace(**changes)
 
 
@@ -153,7 +157,7 @@ def fold_profile(
     interaction_count: int = 0,
     synthesis_version: int = 1,
 ) -> UserProfile:
-    """The profile from the promoted preferences of a user, in the order of their promotion."""
+    """Return the profile from the promoted preferences of a user, in the order of their promotion."""
     mine = [
         each
         for each in memories

@@ -14,7 +14,7 @@ from cogcli.agent.compress import (
 )
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.agent.context.truncation import CutText
-from cogcli.agent.data_lines import DataLine, json_text, message_lines, one_word
+from cogcli.agent.data_lines import DataLine, json_text, message_lines, word_from
 from cogcli.agent.modes import CALLS
 from cogcli.agent.records import CompletedCall
 from cogcli.agent.reply_text import ReplyProblem
@@ -57,7 +57,7 @@ class ToolSpec(NamedTuple):
     awaits: tuple[str, ...] = ()
 
     def to_payload(self) -> Json:
-        """The tool in a request to a model."""
+        """Return the tool in a request to a model."""
         return {"name": self.name, "description": self.description, "parameters": self.parameters}
 
 
@@ -71,8 +71,9 @@ def build_reasoning_prompt(
     max_tokens: int = 8000,
     tokenizer: Tokenizer = ESTIMATE,
 ) -> Prompt:
-    """The prompt of an iteration in mode `fast` or `deep`. `compiled` is the payload of the compiled context. Only data
-    shrinks, never instructions. Raise ValueError for another mode."""
+    """Return the prompt of an iteration in mode `fast` or `deep`. `compiled` is the payload of the compiled
+    context. Only data shrinks, never instructions. Raise ValueError for another mode.
+    """
     if mode not in CALLS:
         raise ValueError(f"a prompt is in mode fast or deep, not `{mode}`")
     blocks = _blocks(compiled)
@@ -98,7 +99,7 @@ def build_reasoning_prompt(
 
 
 def build_conversation_context(state: AgentState) -> tuple[dict[str, str], ...]:
-    """The conversation as messages whose texts are lines of data."""
+    """Return the conversation as messages whose texts are lines of data."""
     lines = message_lines(state.execution.messages)
     return tuple(
         _message("assistant" if line.origin == "assistant" else "user", line.render())
@@ -109,7 +110,7 @@ def build_conversation_context(state: AgentState) -> tuple[dict[str, str], ...]:
 def repair_prompt(
     prompt: Prompt, problems: Iterable[ReplyProblem], tokenizer: Tokenizer = ESTIMATE
 ) -> Prompt:
-    """The same prompt with the problems of the reply to it."""
+    """Return the same prompt with the problems of the reply to it."""
     lines = [
         DataLine("problem", "runtime", "verified", json_text(each.to_payload()))
         for each in problems
@@ -133,7 +134,7 @@ def _message(role: str, content: str) -> dict[str, str]:
 
 
 def _blocks(compiled: Json) -> dict[str, list[Json]]:
-    """The blocks of the compiled context by bucket."""
+    """Return the blocks of the compiled context by bucket."""
     found: dict[str, list[Json]] = {}
     for block in compiled["compiled_prompt"]["context_blocks"]:
         found.setdefault(block["bucket"], []).append(block)
@@ -176,13 +177,13 @@ def _is_never(block: Json) -> bool:
 
 
 def _item(text: str) -> str:
-    """A text of the pack as an item; further lines are indented, so that none looks like a header."""
+    """Return a text of the pack as an item; further lines are indented, so that none looks like a header."""
     return "- " + "\n  ".join(text.splitlines())
 
 
 def _tool(tool: ToolSpec) -> str:
-    awaits = f" Needs first: {', '.join(map(one_word, tool.awaits))}." if tool.awaits else ""
-    return f"- {one_word(tool.name)}: {json_text(tool.description)}{awaits} Arguments: {json_text(tool.parameters)}"
+    awaits = f" Needs first: {', '.join(map(word_from, tool.awaits))}." if tool.awaits else ""
+    return f"- {word_from(tool.name)}: {json_text(tool.description)}{awaits} Arguments: {json_text(tool.parameters)}"
 
 
 def _request(task: Json) -> Iterator[DataLine]:
@@ -222,7 +223,7 @@ def _data(
 
 
 def _block_lines(blocks: Sequence[Json]) -> tuple[list[DataLine], bool]:
-    """The lines of blocks, and whether one of them is truncated."""
+    """Return the lines of blocks, and whether one of them is truncated."""
     return [_block_line(block) for block in blocks], any(block["truncated"] for block in blocks)
 
 
@@ -236,7 +237,7 @@ def _block_line(block: Json) -> DataLine:
 
 
 def _results(completed: Sequence[CompletedCall]) -> list[DataLine]:
-    """The newest results first: three in full, two more by status."""
+    """Return the newest results first: three in full, two more by status."""
     newest = list(enumerate(completed))[: -(_IN_FULL + _BY_STATUS) - 1 : -1]
     return [
         DataLine(

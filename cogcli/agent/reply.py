@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from cogcli.agent.bounds import Note, bounded_notes, json_size, note, wrong_type
+from cogcli.agent.bounds import Note, json_size, limit_notes, note, wrong_type
 from cogcli.agent.reply_text import ReplyProblem as ReplyProblem
 from cogcli.agent.reply_text import read_object
 from cogcli.base.json_pointer import pointer_of
@@ -93,8 +93,9 @@ def parse_reply(text: str | bytes, limit: int) -> Reply | ReplyProblem:
 
 
 def reply_of_tool_calls(text: str, calls: Iterable[object], limit: int) -> Reply | ReplyProblem:
-    """The reply of a provider that gives calls `{id, name, args}` next to the text. The text may be a reply as well,
-    whose own calls are ignored; any other text is the thinking."""
+    """Return the reply of a provider that gives calls `{id, name, args}` next to the text. The text may be a
+    reply as well, whose own calls are ignored; any other text is the thinking.
+    """
     given = list(calls)
     if not given:
         return parse_reply(text, limit)
@@ -115,7 +116,7 @@ class _Members(NamedTuple):
     notes: list[Note]
 
     def optional(self, key: str, kind: type[_Kind]) -> _Kind | None:
-        """The member; None, with a note, for one of another type."""
+        """Return the member; None, with a note, for one of another type."""
         found = self.value.get(key)
         if found is None or isinstance(found, kind):
             return found
@@ -123,11 +124,11 @@ class _Members(NamedTuple):
         return None
 
     def text(self, key: str) -> str:
-        """The text of an optional member, without white space around it; empty without one."""
+        """Return the text of an optional member, without white space around it. Empty if there is none."""
         return (self.optional(key, str) or "").strip()
 
     def checked(self, key: str, kind: type[_Kind]) -> _Kind | None:
-        """The member; None for null. Raise _Refused for one of another type."""
+        """Return the member, or None for null. Raise _Refused for one of another type."""
         found = self.value.get(key)
         if found is None or isinstance(found, kind):
             return found
@@ -166,18 +167,18 @@ def _reply(value: Json, limit: int, notes: list[Note]) -> Reply | ReplyProblem:
         response,
         members.text("switch_mode"),
         members.text("switch_why"),
-        bounded_notes(notes),
+        limit_notes(notes),
     )
 
 
 def _facts(context: _Members) -> Json:
-    """Facts with a name and a value; null changes nothing."""
+    """Return facts with a name and a value; null changes nothing."""
     facts = context.optional("facts", dict) or {}
     return {key.strip(): value for key, value in facts.items() if key.strip() and value is not None}
 
 
 def _insights(context: _Members) -> tuple[str, ...]:
-    """The texts of a list."""
+    """Return the texts of a list."""
     kept = []
     for number, item in enumerate(context.optional("insights", list) or ()):
         if isinstance(item, str):

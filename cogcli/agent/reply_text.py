@@ -33,13 +33,14 @@ class ReplyProblem(NamedTuple):
     message: str
 
     def to_payload(self) -> Json:
-        """The problem as JSON."""
+        """Return the problem as JSON."""
         return self._asdict()
 
 
 def read_object(text: str | bytes, notes: list[Note]) -> Json | ReplyProblem:
-    """The object of a text, or the first one in it, with a note. A list of one object stands for that object. Text
-    after the object is ignored."""
+    """Return the object of a text, or the first one in it, with a note. A list of one object stands for that
+    object. Text after the object is ignored.
+    """
     if _size(text) > MAX_BYTES:
         return ReplyProblem("too_large", "", f"more than {MAX_BYTES} bytes")
     try:
@@ -68,8 +69,9 @@ def _size(text: str | bytes) -> int:
 
 
 def _first_object(text: str) -> str:
-    """The first object of a text, or the list that begins with it, up to its closing bracket; empty without one.
-    Objects inside a malformed one are not searched, since they would have another meaning."""
+    """Return the first object of a text, or the list that begins with it, up to its closing bracket. Empty
+    without one. Objects inside a malformed one are not searched, since they would have another meaning.
+    """
     start = _START.search(text)
     depth = 0
     for token in _TOKEN.finditer(text, start.start()) if start else ():
@@ -80,8 +82,9 @@ def _first_object(text: str) -> str:
 
 
 def partial_response(text: str) -> str:
-    """The readable part of `response` in an unfinished reply; empty before it, and after calls, since it is not an
-    answer then."""
+    """Return the readable part of `response` in an unfinished reply. Empty before it, and after calls, since it
+    is not an answer then.
+    """
     depth, key, last = 0, "", ""
     for token in _TOKEN.finditer(text):
         shown = token[0]
@@ -98,7 +101,7 @@ def partial_response(text: str) -> str:
 
 
 def _readable(literal: str) -> str:
-    """The text of a JSON string whose end may be missing."""
+    """Return the text of a JSON string whose end may be missing."""
     found = _LITERAL.match(literal)
     try:
         return str(orjson.loads(f'"{found[1]}"')) if found else ""

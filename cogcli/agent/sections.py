@@ -38,7 +38,7 @@ class Prompt(NamedTuple):
         return any(section.truncated for section in self.sections)
 
     def to_payload(self) -> Json:
-        """The prompt as JSON."""
+        """Return the prompt as JSON."""
         sections = [section._asdict() for section in self.sections]
         return {"messages": list(self.messages), "sections": sections, "tokens": self.tokens}
 
@@ -64,7 +64,7 @@ class FittedSection(NamedTuple):
 def fit_sections(
     sections: Iterable[DataSection], room: int, tokenizer: Tokenizer
 ) -> list[FittedSection]:
-    """Fit the sections into so many tokens: the last ones shrink first. Headers and kept lines stay."""
+    """Fit the sections into `room` tokens. The last ones shrink first. Headers and kept lines stay."""
     fitted = [
         _rendered(section, [line.render() for line in section.lines], tokenizer)
         for section in sections
@@ -80,7 +80,7 @@ def fit_sections(
 
 
 def _shrink(section: DataSection, room: int, tokenizer: Tokenizer) -> FittedSection:
-    """The first lines of the section, the next one cut at a word, and the number of missing tokens."""
+    """Return the first lines of the section, the next one truncated at a word, and the number of missing tokens."""
     sizes = [tokenizer.count(line.render()) + 1 for line in section.lines]
     left = room - tokenizer.count(f"{section.name}\n{mark_truncated('', sum(sizes))}") - 1
     whole = max(section.kept, bisect_right(list(accumulate(sizes)), left))

@@ -46,7 +46,7 @@ class FirstState(Record):
 
 
 def _from_first(state: Json) -> Json:
-    """The state of version 0 in version 1: times have a zone, and there is a goal."""
+    """Return the state of version 0 in version 1: times have a zone, and there is a goal."""
     first = read_record(FirstState, state)
     execution, reasoning = first.execution, first.reasoning
     return {
@@ -93,12 +93,12 @@ class ExecutionState(NamedTuple):
     """The number of switches of the mode in this run."""
 
     def to_payload(self) -> Json:
-        """The state as JSON."""
+        """Return the state as JSON."""
         return to_payload(self)
 
     @classmethod
     def from_payload(cls, payload: Json) -> ExecutionState:
-        """The inverse of `to_payload`. Raise UnreadableState."""
+        """Return the inverse of `to_payload`. Raise UnreadableState."""
         return from_payload(cls, payload, "execution", "an execution has a query")
 
 
@@ -113,12 +113,12 @@ class ReasoningContext(NamedTuple):
     thoughts: tuple[Json, ...] = ()
 
     def to_payload(self) -> Json:
-        """The context as JSON."""
+        """Return the context as JSON."""
         return to_payload(self)
 
     @classmethod
     def from_payload(cls, payload: Json) -> ReasoningContext:
-        """The inverse of `to_payload`. Raise UnreadableState."""
+        """Return the inverse of `to_payload`. Raise UnreadableState."""
         return from_payload(cls, payload, "reasoning")
 
 
@@ -130,7 +130,7 @@ class AgentState(NamedTuple):
     user_profile: UserProfile | None = None
 
     def to_payload(self) -> Json:
-        """The state as JSON, with its `schema_version`."""
+        """Return the state as JSON, with its `schema_version`."""
         return {
             "schema_version": VERSION,
             "execution": self.execution.to_payload(),
@@ -140,7 +140,7 @@ class AgentState(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Json) -> AgentState:
-        """The inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
+        """Return the inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
         found = migrate(payload, VERSION, _MIGRATIONS, "state")
         profile = found.get("user_profile")
         return cls(

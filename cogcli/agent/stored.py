@@ -30,7 +30,7 @@ class _Kind(NamedTuple):
     nullable: bool = False
 
     def fits(self, value: object) -> bool:
-        """Whether a value is of this kind."""
+        """Return whether a value is of this kind."""
         if value is None:
             return self.nullable
         if self.item is not None:
@@ -59,7 +59,7 @@ class _NamedTuple(Protocol):
 
 
 def to_payload(value: _NamedTuple) -> Json:
-    """The members of a named tuple as JSON: its tuples become lists."""
+    """Return the members of a named tuple as JSON: its tuples become lists."""
     return {
         name: list(item) if isinstance(item, tuple) else item
         for name, item in value._asdict().items()
@@ -67,8 +67,10 @@ def to_payload(value: _NamedTuple) -> Json:
 
 
 def from_payload(cls: type[_Stored], payload: object, what: str, lacking: str = "") -> _Stored:
-    """The named tuple of a stored object, its lists as tuples; a missing member has its default, others are ignored.
-    Raise UnreadableState for a value of another type, and, with the text `lacking`, without a required member."""
+    """Return the named tuple of a stored object, its lists as tuples; a missing member has its default, others
+    are ignored. Raise UnreadableState for a value of another type, and, with the text `lacking`, without a
+    required member.
+    """
     if not isinstance(payload, dict):
         raise UnreadableState(f"{what} is not an object")
     tuple_class: Any = cls
@@ -87,8 +89,9 @@ def from_payload(cls: type[_Stored], payload: object, what: str, lacking: str = 
 
 
 def migrate(payload: object, version: int, migrations: Mapping[int, Migration], what: str) -> Json:
-    """The payload in this version. Each migration leads from its number to the next; a payload without
-    `schema_version` has version 0. Raise NewerState, UnreadableState."""
+    """Return the payload in this version. Each migration leads from its number to the next; a payload without
+    `schema_version` has version 0. Raise NewerState, UnreadableState.
+    """
     if not isinstance(payload, dict):
         raise UnreadableState(f"{what} is not an object")
     found = payload.get("schema_version", 0)
@@ -102,7 +105,7 @@ def migrate(payload: object, version: int, migrations: Mapping[int, Migration], 
 
 
 def zoned(time: str) -> str:
-    """An ISO 8601 time with its zone; UTC if it has none. Raise UnreadableState for another text."""
+    """Return an ISO 8601 time with its zone; UTC if it has none. Raise UnreadableState for another text."""
     try:
         found = datetime.fromisoformat(time)
     except ValueError:
@@ -111,7 +114,7 @@ def zoned(time: str) -> str:
 
 
 def is_zoned(time: str) -> bool:
-    """Whether it is an ISO 8601 time with a zone."""
+    """Return whether it is an ISO 8601 time with a zone."""
     try:
         return datetime.fromisoformat(time).tzinfo is not None
     except ValueError:

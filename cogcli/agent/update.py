@@ -13,15 +13,15 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from cogcli.agent import state as agent_state
 from cogcli.agent.bounds import (
     Note,
-    bounded_notes,
-    bounded_text,
-    bounded_value,
+    append_newest,
+    copy_object,
     json_size,
+    limit_notes,
     newest,
     note,
     plain,
-    plain_object,
-    with_newest,
+    truncate_text,
+    truncate_value,
     wrong_type,
 )
 from cogcli.agent.modes import judge_switch
@@ -99,10 +99,10 @@ def new_state(
     messages: Sequence[Json] = (),
     reasoning: ReasoningContext | None = None,
 ) -> Updated[AgentState]:
-    """The first state of a run; messages and reasoning are those of the session. The goal is the query."""
+    """Return the first state of a run; messages and reasoning are those of the session. The goal is the query."""
     notes: list[Note] = []
-    query = bounded_text(query, BYTES["query"], "query", notes, in_bytes=True)
-    goal = bounded_text(query, CHARACTERS["goal"], "goal", notes)
+    query = truncate_text(query, BYTES["query"], "query", notes, in_bytes=True)
+    goal = truncate_text(query, CHARACTERS["goal"], "goal", notes)
     execution = agent_state.ExecutionState(
         query,
         user_id,
@@ -117,7 +117,7 @@ def new_state(
 
 
 def should_continue(state: AgentState) -> bool:
-    """Whether another turn follows: there is no response and no stop reason, and an iteration is left."""
+    """Return whether another turn follows: there is no response and no stop reason, and an iteration is left."""
     execution = state.execution
     ended = execution.response or execution.stop_reason
     return not ended and execution.iteration < execution.max_iterations
@@ -136,7 +136,7 @@ def add_message(state: AgentState, message: Json, now: str, notes: list[Note]) -
     if found.role not in ROLES or found.content != given:
         notes.append(wrong_type("messages", "the text of a user or an assistant", given))
         return state
-    content = bounded_text(found.content, BYTES["message"], "messages", notes, in_bytes=True)
+    content = truncate_text(found.content, BYTES["message"], "messages", notes, in_bytes=True)
     added = (*state.execution.messages, {"role": found.role, "content": content, "timestamp": now})
     kept = newest(added, MOST["messages"], "messages", notes)
     return _with_execution(state, messages=kept)
@@ -147,8 +147,8 @@ def add_notification(
     state: AgentState, notification: Json, now: str, notes: list[Note]
 ) -> AgentState:
     """Add a notification for the user or the model."""
-    value = plain_object(notification, "notifications", notes)
-    value = bounded_value(value, BYTES["notification"], "notifications", notes)
+    value = copy_object(notification, "notifications", notes)
+    value = truncate_value(value, BYTES["notification"], "notifications", notes)
     added = (*state.execution.notifications, {**value, "timestamp": now})
     kept = newest(added, MOST["notifications"], "notifications", notes)
     return _with_execution(state, notifications=kept)
@@ -161,7 +161,7 @@ def set_tool_calls(
     """Replace the pending calls."""
     kept: list[Json] = []
     for call in calls:
-        found = plain_object(call, "pending_calls", notes)
+        found = copy_object(call, "pending_calls", notes)
         fits = len(kept) < MOST["pending_calls"] and json_size([*kept, found]) <= MAX_CALL_BYTES
         if found and fits:
             kept.append(found)
@@ -183,7 +183,7 @@ def complete_tool_calls(
 @_change
 def end_run(state: AgentState, stop_reason: str, now: str, notes: list[Note]) -> AgentState:
     """End the run, and clear the pending calls."""
-    reason = bounded_text(stop_reason, CHARACTERS["name"], "stop_reason", notes)
+    reason = truncate_text(stop_reason, CHARACTERS["name"], "stop_reason", notes)
     return _with_execution(state, stop_reason=reason, pending_calls=())
 
 
@@ -200,7 +200,7 @@ def update_facts(state: AgentState, facts: Json, now: str, notes: list[Note]) ->
     for name, given in facts.items():
         key, value = name.strip(), plain(given, "facts", notes)
         if isinstance(value, str):
-            value = bounded_text(value, BYTES["fact"], "facts", notes, in_bytes=True) or None
+            value = truncate_text(value, BYTES["fact"], "facts", notes, in_bytes=True) or None
         if not key or len(key) > CHARACTERS["name"] or json_size(value) > BYTES["fact"]:
             notes.append(
                 note("dropped", "facts", f"`{key}`: its name is empty or long, or its value large")
@@ -217,12 +217,12 @@ def update_facts(state: AgentState, facts: Json, now: str, notes: list[Note]) ->
 def record_thinking(state: AgentState, thought: Json, now: str, notes: list[Note]) -> AgentState:
     """Record a thought `{thinking, tool_calls}`; of large calls only the names."""
     found = read_record(Thought, thought)
-    calls = [plain_object(call, "thoughts", notes) for call in found.tool_calls or ()]
+    calls = [copy_object(call, "thoughts", notes) for call in found.tool_calls or ()]
     if json_size(calls) > BYTES["thought"]:
         notes.append(note("cut", "thoughts", "the arguments of calls"))
         names = [read_record(PendingCall, call).name for call in calls]
         calls = [{"name": name[: CHARACTERS["name"]]} for name in names]
-    text = bounded_text(found.thinking, CHARACTERS["thinking"], "thoughts", notes)
+    text = truncate_text(found.thinking, CHARACTERS["thinking"], "thoughts", notes)
     entry = {"thinking": text, "tool_calls": calls[: MOST["pending_calls"]], "timestamp": now}
     added = (*state.reasoning.thoughts, entry)
     return _with_reasoning(state, thoughts=newest(added, MOST["thoughts"], "thoughts", notes))
@@ -245,12 +245,12 @@ def update_from_reasoning(
     for name, text in (("goal", reply.goal), ("strategy", reply.strategy)):
         if text:
             state = _with_reasoning(
-                state, **{name: bounded_text(text, CHARACTERS[name], name, notes)}
+                state, **{name: truncate_text(text, CHARACTERS[name], name, notes)}
             )
     state = then(update_facts(state, reply.facts, now))
     state = then(set_tool_calls(_with_insights(state, reply.insights, notes), reply.calls, now))
     answer = (
-        bounded_text(reply.response, BYTES["response"], "response", notes, in_bytes=True) or None
+        truncate_text(reply.response, BYTES["response"], "response", notes, in_bytes=True) or None
     )
     draft, response = (answer, None) if state.execution.pending_calls else (None, answer)
     execution = state.execution._replace(draft_response=draft, response=response)
@@ -268,19 +268,19 @@ def _with_reasoning(state: AgentState, **changes: Any) -> AgentState:
 def _with_insights(state: AgentState, insights: Iterable[str], notes: list[Note]) -> AgentState:
     kept = state.reasoning.insights
     for insight in insights:
-        if text := bounded_text(insight, CHARACTERS["insight"], "insights", notes):
-            kept = newest(with_newest(kept, text), MOST["insights"], "insights", notes)
+        if text := truncate_text(insight, CHARACTERS["insight"], "insights", notes):
+            kept = newest(append_newest(kept, text), MOST["insights"], "insights", notes)
     return _with_reasoning(state, insights=kept)
 
 
 def _result(found: Json, notes: list[Note]) -> Json:
-    """A completed call: `{name, success, step, output | error, truncated}`, its output in its own shape."""
-    given = plain_object(found, "completed_calls", notes)
+    """Return a completed call: `{name, success, step, output | error, truncated}`, its output in its own shape."""
+    given = copy_object(found, "completed_calls", notes)
     call = read_record(CompletedCall, given)
     name, step = (text[: CHARACTERS["name"]] for text in (call.name, call.step))
     part = "output" if call.success else "error"
     before = len(notes)
-    value = bounded_value(given.get(part), BYTES["output"], f"completed_calls/{part}", notes)
+    value = truncate_value(given.get(part), BYTES["output"], f"completed_calls/{part}", notes)
     members = {part: value} if part in given else {}
     cut = len(notes) > before or call.truncated
     return {"name": name, "success": call.success, "step": step, **members, "truncated": cut}
@@ -301,13 +301,13 @@ def _switched(
 
 
 def _bounded(state: AgentState, notes: list[Note]) -> Updated[AgentState]:
-    """The state within its maximal size: collections lose their oldest entries, first down to three each."""
+    """Return the state within its maximal size: collections lose their oldest entries, first down to three each."""
     while json_size(state.to_payload()) > MAX_STATE_BYTES:
         shorter = _without_oldest(state, notes)
         if shorter is state:
             break
         state = shorter
-    return Updated(state, bounded_notes(notes))
+    return Updated(state, limit_notes(notes))
 
 
 def _without_oldest(state: AgentState, notes: list[Note]) -> AgentState:

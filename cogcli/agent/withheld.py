@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def withheld(reason: str) -> str:
-    """The notice that replaces the text of a message, without its hash: a model may read the notice later."""
+    """Return the notice that replaces the text of a message, without its hash: a model may read the notice later."""
     return f"[withheld: {reason}]"

@@ -324,7 +324,7 @@ def _require_own_consent(
         return
     head = journal.head
     if request.head in (head, journal.found_head):
-        journal.give_again()
+        journal.renew_permissions()
         return
     if request.head:
         raise _untrusted_error(

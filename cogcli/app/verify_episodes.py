@@ -17,7 +17,7 @@ from cogcli.base.redact import Redactor
 from cogcli.base.system_text import variable
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.value_types import Json
-from cogcli.episode.damage import damage_of
+from cogcli.episode.damage import find_damage
 from cogcli.episode.layout import (
     BLOBS,
     EVENTS,
@@ -212,7 +212,7 @@ def is_repairable(directory: Path) -> bool:
     """Whether `--repair` can repair the last line of an unsealed log."""
     with open_episode(directory) as folder:
         try:
-            damage = None if MANIFEST in folder.entries() else damage_of(folder)
+            damage = None if MANIFEST in folder.entries() else find_damage(folder)
         except FileRefused:
             return False
         return damage is not None and damage.can_be_mended
@@ -222,7 +222,7 @@ def _is_damaged(directory: Path) -> bool:
     """Whether a line of an unsealed log was altered."""
     with open_episode(directory) as folder:
         try:
-            return MANIFEST not in folder.entries() and damage_of(folder) is not None
+            return MANIFEST not in folder.entries() and find_damage(folder) is not None
         except FileRefused:
             return False  # `verify` reports the reason
 

@@ -12,9 +12,9 @@ from cogcli.episode.layout import EXCERPT
 
 
 def action_from(event: Event, act: SharedAct, position: int) -> Json | None:
-    """Return the record of an act event; None if it names no action and no tool.
+    """Return the record of an act event, or None if it names no action and no tool.
 
-    `act` is the payload, `position` counts actions from 1.
+    `act` is the payload, and `position` is the number of the action, from 1.
     """
     if act.action_id is None and act.tool is None:
         return None
@@ -38,13 +38,13 @@ def action_from(event: Event, act: SharedAct, position: int) -> Json | None:
 
 
 def _first_duration(event: Event, act: SharedAct) -> int | float | None:
-    """The duration from the event's metrics, else from its payload."""
+    """Return the duration from the event's metrics, or else from its payload."""
     measured = (measured_ms(event), act.latency_ms, act.duration_ms)
     return next((each for each in measured if each is not None), None)
 
 
 def _excerpt(act: SharedAct, excerpt: str, whole: str) -> str | None:
-    """The excerpt as recorded, else the JSON of the whole value, cut."""
+    """Return the recorded excerpt, or else the JSON of the whole value, truncated."""
     value = getattr(act, excerpt)
     if type(value) is str:
         return value[:EXCERPT]

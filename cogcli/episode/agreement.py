@@ -25,7 +25,7 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.log_lines import Lines, first_link, is_torn, is_unchained, parse_line
 from cogcli.episode.log_reader import event_of
-from cogcli.episode.manifest import NamedFile, manifest_files, measure, unlike
+from cogcli.episode.manifest import NamedFile, describe_change, manifest_files, measure
 
 UNSEALED: Final = f"{MANIFEST} does not exist: the run ended, and the episode is not sealed"
 """The fault of an episode whose process was killed while it sealed it, or whose manifest was removed."""
@@ -60,16 +60,18 @@ class LogScan(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """The result of a comparison. `fault` names the first file that disagrees, and how; empty if all agree."""
+    """The result of a comparison. `fault` names the first file that disagrees, with the reason. Empty if all
+    files agree.
+    """
 
     fault: str
     log: LogScan
 
 
 def check_agreement(folder: Folder, owner: bytes | None, *, thorough: bool) -> Agreement:
-    """Compare the files of an episode. `thorough`: blobs too, and a long log of an unfinished run.
+    """Compare the files of an episode. If `thorough`, include blobs, and the long log of an unfinished run.
 
-    Raises FileRefused if the log cannot be read.
+    Raise FileRefused if the log cannot be read.
     """
     sealed = folder.holds(MANIFEST)
     if not (sealed or thorough) and folder.size(EVENTS) > LONGEST_OPEN:
@@ -82,7 +84,7 @@ def check_agreement(folder: Folder, owner: bytes | None, *, thorough: bool) -> A
 
 
 def _vouched_fault(folder: Folder, vouched: Vouched, *, sealed: bool) -> str:
-    """How an episode differs from the checkpoints of its user; empty if it does not."""
+    """Describe how an episode differs from its user's checkpoints. Empty if it does not."""
     if vouched.differs:
         return f"{EVENTS} was cut or altered: {vouched.differs}"
     if not sealed or not vouched.manifest:
@@ -102,7 +104,7 @@ def scan_log(folder: Folder, places: Collection[int] = (), *, sealed: bool = Tru
 
 
 class _Scan:
-    """A scan in progress."""
+    """A log scan in progress."""
 
     def __init__(self) -> None:
         self._content = sha256()
@@ -120,7 +122,7 @@ class _Scan:
         self.heads: dict[int, str] = {}
 
     def chunks(self, folder: Folder) -> Iterator[bytes]:
-        """The bytes of the log, hashed and counted as they are read."""
+        """Yield the bytes of the log, and hash and count them."""
         for chunk in folder.chunks(EVENTS):
             self._content.update(chunk)
             self._size += len(chunk)
@@ -157,7 +159,7 @@ class _Scan:
         self.heads[0] = self.head
 
     def result(self, *, sealed: bool) -> LogScan:
-        """The scan of the whole log."""
+        """Return the scan of the whole log."""
         # An interrupted write may leave a last line that is not an event. An unfinished log loses nothing by it.
         torn = not sealed and self._unsound == self._events and is_torn(self._last)
         if self._unsound and not self._fault and not torn:
@@ -197,24 +199,24 @@ def _sealed_fault(folder: Folder, log: LogScan, *, thorough: bool) -> str:
 def _listed_fault(
     folder: Folder, listed: Mapping[str, NamedFile], log: LogScan, *, thorough: bool
 ) -> str:
-    """How the first file that differs differs from its entry in the manifest; empty without one."""
+    """Describe the first file that differs from its entry in the manifest. Empty if none differs."""
     for file in listed.values():
         if not _is_compared(file.name, log, thorough=thorough):
             continue
-        why = _unlike_log(file, log) if file.name == EVENTS else _unlike(folder, file)
+        why = _log_fault(file, log) if file.name == EVENTS else _describe_change(folder, file)
         if why:
             return f"{file.name:.120} {why}"
     return ""
 
 
 def _is_compared(name: str, log: LogScan, *, thorough: bool) -> bool:
-    """Whether a file is hashed. A list reads neither blobs nor further files of another tool."""
+    """Return whether a file is hashed. For a list, neither blobs nor other files of another tool are read."""
     if thorough:
         return True
     return name in FILES if log.foreign else not name.startswith(f"{BLOBS}/")
 
 
-def _unlike_log(file: NamedFile, log: LogScan) -> str:
+def _log_fault(file: NamedFile, log: LogScan) -> str:
     if file.size is not None and file.size != log.size:
         return f"has {log.size:,} bytes, the manifest says {file.size:,}"
     if file.sha256 and file.sha256 != log.sha256:
@@ -222,9 +224,9 @@ def _unlike_log(file: NamedFile, log: LogScan) -> str:
     return ""
 
 
-def _unlike(folder: Folder, file: NamedFile) -> str:
+def _describe_change(folder: Folder, file: NamedFile) -> str:
     try:
-        return unlike(folder, file)
+        return describe_change(folder, file)
     except FileRefused as error:
         return error.message
 
@@ -233,7 +235,7 @@ def _unlike(folder: Folder, file: NamedFile) -> str:
 
 
 def _open_fault(folder: Folder, log: LogScan) -> str:
-    """The fault of an episode without a manifest. A live run changes its files while they are read."""
+    """Return the fault of an episode without a manifest. A live run may change its files during the comparison."""
     if log.foreign or not log.first:
         return ""
     if log.fault:
@@ -251,7 +253,9 @@ def _open_fault(folder: Folder, log: LogScan) -> str:
 
 
 def _state_fault(folder: Folder, log: LogScan) -> str:
-    """The fault of `state.json` unless one of the last two events announces it. Older logs lack its hash."""
+    """Return the fault of `state.json`, unless one of the last two events records its hash. Older logs lack the
+    hash.
+    """
     if not log.projections:
         return f"{STATE} exists, and no event of the log announces it"
     hashes = [_recorded_state(line) for line in log.projections]
@@ -264,7 +268,7 @@ def _state_fault(folder: Folder, log: LogScan) -> str:
 
 
 def _recorded_state(line: bytes) -> str:
-    """The hash of `state.json` that its evidence holds; empty without one."""
+    """Return the hash of `state.json` that an evidence line records. Empty if there is none."""
     with suppress(JsonRefused):
         state = read_record(StateProjected, event_of(parse_line(line)).payload).state
         return f"sha256:{state.sha256}" if state and state.sha256 else ""
@@ -276,7 +280,7 @@ def _has_bytes(folder: Folder, name: str) -> bool:
 
 
 def find_end(log: LogScan) -> Event | None:
-    """The event that ends the root run; None if the run has not ended."""
+    """Return the event that ends the root run, or None if the run has not ended."""
     try:
         root = event_of(parse_line(log.first)).run_id
     except JsonRefused:

@@ -52,7 +52,7 @@ class Beliefs:
         self._order = 0
 
     def apply(self, event: Event) -> None:
-        """Take the beliefs, facts and notes from an event of the root run."""
+        """Add the beliefs, facts and notes of an event of the root run."""
         if event.phase not in _BELIEVING:
             return
         stated = read_record(SharedMemory, event.payload)
@@ -64,7 +64,7 @@ class Beliefs:
             self._remember(event, stated)
 
     def _remember(self, event: Event, stated: SharedMemory) -> None:
-        """Take the notes and facts from a memory event, which may itself be one fact."""
+        """Add the notes and facts of a memory event, which may itself be a fact."""
         if stated.scratchpad is not None:
             self._notes.append(stated.scratchpad)
         facts = stated.facts
@@ -93,7 +93,7 @@ class Beliefs:
                 )
 
     def beliefs(self, state: ExecutionState) -> list[Json]:
-        """Beliefs of events in order, then those of working memory."""
+        """Return beliefs of events in order, then those of working memory."""
         found = list(self._stated)
         for slot in _SLOTS:
             entries = list_of(getattr(state.working, slot))
@@ -104,7 +104,7 @@ class Beliefs:
         return found
 
     def memory(self, state: ExecutionState) -> Json:
-        """Facts, and the notes of working memory if there are any."""
+        """Return facts, and the notes of working memory if there are any."""
         facts = []
         for target, source in sorted(self._writers.items()):
             if self._was_replaced(target, source):
@@ -120,7 +120,7 @@ class Beliefs:
         return memory
 
     def _was_replaced(self, target: str, source: _BeliefSource) -> bool:
-        """Whether a later write replaced a parent of this target."""
+        """Return whether a later write replaced a parent of this target."""
         if target.startswith("vars."):
             return False
         around = target
@@ -145,7 +145,7 @@ def _fact(key: str, value: object, timestamp: str, provenance: str) -> Json:
 
 
 def _belief(entry: StatedBelief, provenance: str, timestamp: str) -> Json | None:
-    """A belief of the document; None without a statement or a confidence."""
+    """Return a belief of the document, or None if it lacks a statement or a confidence."""
     if entry.statement is None or entry.confidence is None:
         return None
     return {
@@ -157,12 +157,12 @@ def _belief(entry: StatedBelief, provenance: str, timestamp: str) -> Json | None
 
 
 def _speaker(entry: StatedBelief | StatedFact, event: Event) -> str:
-    """The provenance of an entry: its own if the log has one, else the step, else the agent."""
+    """Return the provenance of an entry: the recorded one, or else the step, or else the agent."""
     return entry.provenance or event.step_id or event.agent_id or "system"
 
 
 def _note(message: WorkingMessage) -> str:
-    """The text of a note; empty for a message with another role."""
+    """Return the text of a note. Empty for a message with another role."""
     if message.role != "note":
         return ""
     return message.text if message.content is None else message.content

@@ -37,7 +37,7 @@ Get = Callable[[str], "bytes | None"]
 
 
 def is_reference(value: object) -> TypeGuard[Json]:
-    """Whether a payload member is a reference to a blob."""
+    """Return whether a payload member is a reference to a blob."""
     return (
         type(value) is dict
         and value.keys() == {"$blob", "bytes", "media_type"}
@@ -48,7 +48,7 @@ def is_reference(value: object) -> TypeGuard[Json]:
 
 
 def spill(payload: Json, put: Put) -> Json:
-    """The payload for the log; `put` stores large members and returns their digests."""
+    """Return the payload for the log. `put` stores its large members and returns their digests."""
     result: Json = {}
     sizes: dict[str, int] = {}
     for key, value in payload.items():
@@ -57,7 +57,7 @@ def spill(payload: Json, put: Put) -> Json:
                 _spill_attempt(attempt, put) if type(attempt) is dict else attempt
                 for attempt in value
             ]
-        result[key], sizes[key] = _kept(value, put)
+        result[key], sizes[key] = _shrink_member(value, put)
     while sum(sizes.values()) > _ROOM:
         largest = max(sizes, key=sizes.__getitem__)
         sizes[largest] = 0
@@ -67,12 +67,13 @@ def spill(payload: Json, put: Put) -> Json:
 
 def _spill_attempt(attempt: Json, put: Put) -> Json:
     return {
-        key: _kept(value, put)[0] if key in _MEMBERS else value for key, value in attempt.items()
+        key: _shrink_member(value, put)[0] if key in _MEMBERS else value
+        for key, value in attempt.items()
     }
 
 
-def _kept(value: object, put: Put) -> tuple[object, int]:
-    """The value in the log, and the bytes of its JSON there; 0 for a reference."""
+def _shrink_member(value: object, put: Put) -> tuple[object, int]:
+    """Return the value as the log contains it, and the size of its JSON there. The size is 0 for a reference."""
     text = orjson.dumps(value)
     if len(text) > SPILL or is_reference(value):
         return reference_to(text, put), 0
@@ -80,12 +81,12 @@ def _kept(value: object, put: Put) -> tuple[object, int]:
 
 
 def reference_to(text: bytes, put: Put) -> Json:
-    """The reference to a JSON text, which `put` stores."""
+    """Store a JSON text with `put`, and return the reference to it."""
     return {"$blob": put(text), "bytes": len(text), "media_type": "application/json"}
 
 
 def resolve(payload: Json, get: Get) -> Json:
-    """The payload for folds. A reference to a missing or altered blob stays."""
+    """Return the payload with its blobs loaded. A reference to a missing or altered blob is kept."""
     result = {key: _value(member, get) for key, member in payload.items()}
     attempts = result.get("attempts")
     if type(attempts) is list:
@@ -111,7 +112,9 @@ def _value(member: object, get: Get) -> object:
 
 
 def parse(data: bytes) -> Any:
-    """Parse one JSON text strictly, and our own texts fast: they give the same bytes again. Raise JsonRefused."""
+    """Parse one JSON text strictly. For text that cogcli wrote, a fast parser gives the same result. Raise
+    JsonRefused.
+    """
     try:
         value = orjson.loads(data)
         if data[1:2] == b"\n":  # a document, whose lines are indented
@@ -150,7 +153,7 @@ class BlobFolder:
         return f"sha256:{name}"
 
     def sync(self) -> None:
-        """Put every blob kept so far on disk, the directory last. Raises OSError."""
+        """Sync all blobs stored so far to disk, the directory last. Raises OSError."""
         folder = self._folder
         if folder is None or not self._unsynced:
             return
@@ -173,7 +176,7 @@ class BlobFolder:
         return self._folder
 
     def get(self, digest: str) -> bytes | None:
-        """The bytes of a blob; None if it is missing, not a regular file, or does not match its name."""
+        """Return the bytes of a blob, or None if it is missing, not a regular file, or does not match its name."""
         if not is_digest(digest):
             return None
         try:

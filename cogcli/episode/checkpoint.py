@@ -68,7 +68,7 @@ class Checkpoint(NamedTuple):
     slot: int = 0
 
     def to_payload(self) -> Json:
-        """The members that MAC and signature cover."""
+        """Return the members that the MAC and the signature cover."""
         return {
             "schema_version": SCHEMA,
             "episode_id": self.episode_id,
@@ -82,30 +82,30 @@ class Checkpoint(NamedTuple):
 
 
 class Vouched(NamedTuple):
-    """The events of a log for which known records vouch."""
+    """The events of a log that known records vouch for."""
 
     ranges: tuple[EventRange, ...] = ()
     """The vouched events, in order, not adjacent."""
     given: int = 0
     manifest: str = ""
-    """The hash of the manifest that the latest record names; empty if it names none."""
+    """The hash of the manifest that the latest record names. Empty if it names none."""
     differs: str = ""
     """How the log differs from a known record: it was cut or altered after that. Empty if it does not."""
     slot: int = 1
     """The slot of the latest record; the next record goes to the other one."""
 
     def covers(self, sequence: int | None) -> bool:
-        """Whether an event is vouched for."""
+        """Return whether an event is vouched for."""
         return sequence is not None and any(
             first <= sequence <= last for first, last in self.ranges
         )
 
     def allows(self, sequence: int | None) -> bool:
-        """Whether a permission that an event records counts."""
+        """Return whether a permission that this event records is valid."""
         return self.covers(sequence) or (sequence is not None and sequence < self.given)
 
     def missing(self, count: int) -> tuple[EventRange, ...]:
-        """The unvouched ranges among the first `count` events."""
+        """Return the unvouched ranges among the first `count` events."""
         found, begin = [], 0
         for first, last in self.ranges:
             if first > begin:
@@ -119,8 +119,8 @@ class Vouched(NamedTuple):
 NOTHING: Final = Vouched()
 
 
-def mac_of(key: bytes, record: Checkpoint) -> str:
-    """The MAC of a record under a user's key, in hex."""
+def compute_mac(key: bytes, record: Checkpoint) -> str:
+    """Return the MAC of a record under a user's key, in hex."""
     return blake2b(
         orjson.dumps(record.to_payload()), key=key, digest_size=32, person=_PERSON
     ).hexdigest()
@@ -130,7 +130,7 @@ def mac_of(key: bytes, record: Checkpoint) -> str:
 
 
 def read_checkpoints(folder: Folder) -> list[Checkpoint]:
-    """The well-formed records of an episode; none if the file is missing or cannot be read."""
+    """Return the well-formed records of an episode. Empty if the file is missing or cannot be read."""
     try:
         data = folder.read(CHECKPOINT, limit=4 * SLOT)
     except FileRefused:
@@ -161,7 +161,7 @@ def _parse_record(data: bytes, slot: int) -> Checkpoint | None:
 
 
 def _is_sound(record: Checkpoint) -> bool:
-    """Whether a writer can have written the values of a record. The MAC of any other record proves nothing."""
+    """Return whether a writer can have written the values of a record. Otherwise its MAC proves nothing."""
     hashes = [each for each in (record.head, record.following, record.manifest) if each]
     return (
         _has_sound_numbers(record)
@@ -182,23 +182,25 @@ def _has_sound_numbers(record: Checkpoint) -> bool:
 
 
 def is_own(record: Checkpoint, owner: bytes | None) -> bool:
-    """Whether the user's key made the MAC of a record."""
+    """Return whether the MAC of a record was made with the user's key."""
     from hmac import compare_digest
 
     return (
-        owner is not None and bool(record.mac) and compare_digest(mac_of(owner, record), record.mac)
+        owner is not None
+        and bool(record.mac)
+        and compare_digest(compute_mac(owner, record), record.mac)
     )
 
 
 def is_signed_with(record: Checkpoint, sign: Sign | None) -> bool:
-    """Whether a record has the signature that `sign` makes of it."""
+    """Return whether a record has the signature that `sign` makes of it."""
     return sign is not None and record.signature == sign(record.to_payload())
 
 
 def known_records(
     folder: Folder, owner: bytes | None, sign: Sign | None = None
 ) -> list[Checkpoint]:
-    """The records that the user's key made, or the key that the user signs with."""
+    """Return the records with a MAC by the user's key or a signature by `sign`."""
     return [
         record
         for record in read_checkpoints(folder)
@@ -207,13 +209,14 @@ def known_records(
 
 
 def places_of(records: Iterable[Checkpoint]) -> set[int]:
-    """The numbers of events after which the hash of the log is needed to compare these records with it."""
+    """Return the event counts at which the log's hash is needed to compare these records with it."""
     return {place for record in records for place in (record.events, record.events + 1)}
 
 
 def compare(records: Iterable[Checkpoint], episode_id: object, heads: Mapping[int, str]) -> Vouched:
-    """Compare known records with a log. `heads` has the hashes of its chain at `places_of` these records, as far as
-    the log reaches."""
+    """Compare known records with a log. `heads` maps the event counts of `places_of` to chain hashes, as far as
+    the log reaches.
+    """
     ranges: list[EventRange] = []
     given, differs, slot, latest, manifest = 0, "", NOTHING.slot, -1, ""
     for record in records:
@@ -229,7 +232,7 @@ def compare(records: Iterable[Checkpoint], episode_id: object, heads: Mapping[in
 
 
 def _reach(record: Checkpoint, episode_id: object, heads: Mapping[int, str]) -> int | None:
-    """How many events a record reaches in this log; None if the log is not the one of the record."""
+    """Return the number of events that a record covers in this log, or None if it belongs to another log."""
     if record.episode_id != episode_id:
         return None
     if record.following and heads.get(record.events + 1) == record.following:
@@ -238,7 +241,7 @@ def _reach(record: Checkpoint, episode_id: object, heads: Mapping[int, str]) -> 
 
 
 def _merged(ranges: Iterable[EventRange]) -> list[EventRange]:
-    """The union of ranges."""
+    """Return the union of ranges."""
     union: list[EventRange] = []
     for first, last in sorted(ranges):
         if union and first <= union[-1][1] + 1:
@@ -249,7 +252,9 @@ def _merged(ranges: Iterable[EventRange]) -> list[EventRange]:
 
 
 def read_vouched(folder: Folder, owner: bytes | None, sign: Sign | None = None) -> Vouched:
-    """Compare the known records of an episode with its log, as far as the chain holds. Raise FileRefused."""
+    """Compare the known records of an episode with its log, up to the first line that breaks the chain. Raise
+    FileRefused.
+    """
     known = known_records(folder, owner, sign)
     if not known:
         return NOTHING
@@ -281,14 +286,16 @@ class CheckpointWriter:
         vouched: Vouched = NOTHING,
         count: int = 0,
     ) -> None:
-        """`vouched`: the result of earlier records for the first `count` events, which are in the log already."""
+        """Prepare the writer for a log. `vouched` is the result of earlier records for the `count` events already
+        in the log.
+        """
         self._folder = folder
         self._episode_id = episode_id
         self._owner = owner
         self._sign = sign
         self._slot = vouched.slot
         self._given = vouched.given
-        self.unvouched = _coarser(vouched.missing(count))
+        self.unvouched = _merge_first_ranges(vouched.missing(count))
         self._fd = -1
         self._is_given_up = owner is None and sign is None
 
@@ -299,10 +306,10 @@ class CheckpointWriter:
     def settle(
         self, events: int, head: str, following: str, manifest: str = "", *, sync: bool = False
     ) -> None:
-        """Record the log at a pause, or at its end with the hash of its manifest, and leave no earlier record.
+        """Record the log at a pause, or at its end with the hash of its manifest, and erase the earlier record.
 
-        `following` is the hash of its last line, as for `announce`: a last line that is damaged later leaves the
-        lines before it vouched for.
+        `following` is the hash of the last line, as in `announce`. If that line is damaged later, the lines
+        before it are still vouched for.
         """
         self._write(events, head, following, manifest)
         if self._slot:  # the last record belongs in the first slot: equal logs have equal files
@@ -314,13 +321,15 @@ class CheckpointWriter:
             if sync:
                 fdatasync(self._fd)
 
-    def give(self, count: int) -> None:
-        """Note in later records that the user granted the permissions of the first `count` events again."""
+    def renew_permissions(self, count: int) -> None:
+        """Record in later records that the user renewed the permissions of the first `count` events."""
         self._given = count
 
-    def leave_out(self, sequence: int) -> None:
-        """Leave this event unvouched in later records."""
-        self.unvouched = _coarser(tuple(_merged([*self.unvouched, (sequence, sequence)])))
+    def exclude_event(self, sequence: int) -> None:
+        """Mark this event as unvouched in later records."""
+        self.unvouched = _merge_first_ranges(
+            tuple(_merged([*self.unvouched, (sequence, sequence)]))
+        )
 
     def close(self) -> None:
         """Release the file; may be called twice."""
@@ -345,7 +354,7 @@ class CheckpointWriter:
 
     def _line(self, record: Checkpoint) -> bytes:
         payload = record.to_payload()
-        mac = mac_of(self._owner, record) if self._owner is not None else None
+        mac = compute_mac(self._owner, record) if self._owner is not None else None
         signature = self._sign(payload) if self._sign is not None else None
         return orjson.dumps({**payload, "mac": mac, "signature": signature}).ljust(SLOT - 1) + b"\n"
 
@@ -361,8 +370,8 @@ class CheckpointWriter:
         write_all(self._fd, line)
 
 
-def _coarser(ranges: tuple[EventRange, ...]) -> tuple[EventRange, ...]:
-    """At most `MOST_RANGES` ranges that cover these: the first ones become one."""
+def _merge_first_ranges(ranges: tuple[EventRange, ...]) -> tuple[EventRange, ...]:
+    """Merge the first ranges so that at most `MOST_RANGES` remain."""
     if len(ranges) <= MOST_RANGES:
         return ranges
     joined = len(ranges) - MOST_RANGES

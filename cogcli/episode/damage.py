@@ -37,27 +37,27 @@ _TYPE: Final = re.compile(
 
 
 class Damage(NamedTuple):
-    """The first damaged line of a log: its offset, and all bytes from there on."""
+    """The first damaged line of a log, with its offset and all bytes from that offset on."""
 
     offset: int
     number: int
     rest: bytes
 
     @property
-    def newline_at(self) -> int:
+    def corrupted_newline(self) -> int:
         """The offset of the altered newline of a sound line; -1 without one."""
         size = valid_prefix(self.rest)
         return self.offset + size if 0 < size < len(self.rest) else -1
 
     @property
     def can_be_mended(self) -> bool:
-        """Whether rules 1 to 3 seem to apply."""
+        """Whether rules 1 to 3 appear to apply."""
         was_whole = any(map(looks_complete, self.rest.split(b"\n")))
-        return self.newline_at >= 0 or (self.number > 1 and self.is_last and was_whole)
+        return self.corrupted_newline >= 0 or (self.number > 1 and self.is_last and was_whole)
 
     @property
     def is_last(self) -> bool:
-        """Whether it is one line, and no sound line follows."""
+        """Whether the damage is a single line that no sound line follows."""
         lines = self.rest.split(b"\n")
         return (
             not any(map(has_valid_checksum, lines[1:]))
@@ -65,25 +65,25 @@ class Damage(NamedTuple):
         )
 
 
-def damage_of(folder: Folder) -> Damage | None:
-    """The first line that differs from any written line; None without one. Raise FileRefused."""
+def find_damage(folder: Folder) -> Damage | None:
+    """Return the first line that no cogcli process can have written, or None. Raise FileRefused."""
     lines, offset = Lines(folder.chunks(EVENTS)), 0
     for _, raw, _ in lines.objects(sound=True):
         offset += len(raw) + 1
     if lines.refused is None or lines.torn or lines.too_long:
         return None
-    return Damage(offset, lines.refused.number, read_from(folder, offset))
+    return Damage(offset, lines.refused.number, read_log_from(folder, offset))
 
 
-def read_from(folder: Folder, offset: int) -> bytes:
-    """The bytes of an episode's log from an offset on. Raises FileRefused, OSError."""
+def read_log_from(folder: Folder, offset: int) -> bytes:
+    """Return the bytes of an episode's log from an offset on. Raises FileRefused, OSError."""
     with os.fdopen(folder.open_file(EVENTS), "rb") as file:
         file.seek(offset)
         return file.read()
 
 
 def write_newline(folder: Folder, place: int) -> None:
-    """Write a newline over one byte of the log, whose lock the caller holds. Raises OSError."""
+    """Write a newline over one byte of the log. The caller must hold its lock. Raises OSError."""
     # A new descriptor, since the caller's appends to the end.
     fd = folder.descriptor(EVENTS, os.O_RDWR)
     try:
@@ -95,14 +95,14 @@ def write_newline(folder: Folder, place: int) -> None:
 
 
 class LostIntent(NamedTuple):
-    """A damaged line before its damage, with its object if it is an intent."""
+    """A damaged line as it was before the damage, with its object if it is an intent."""
 
     intent: Json | None
     line: bytes
 
 
 def identify_lost(data: bytes, heads: tuple[str | None, ...]) -> LostIntent | None:
-    """Identify the damaged line in these bytes, whose `prev` is one of `heads`; None if that is not possible."""
+    """Return the original of the damaged line in these bytes, or None. Its `prev` must be one of `heads`."""
     lost = data[: data.rfind(b"\n")] if b"\n" in data else data
     for line in corrections(lost):
         with suppress(JsonRefused):

@@ -1,8 +1,8 @@
-"""What an agent's run decided, folded from its log: `decision.json` and `context.json`
+"""The decision of an agent's run, folded from its log: `decision.json` and `context.json`
 (docs/reference/agent-run.md#decision). Pure; the loop, sealing and `verify` use the same fold.
 
 1. A run that has not recorded its decision is pending: it waits for an answer, or was interrupted.
-2. `record_hash` covers all other members, so that two records with the same hash are the same.
+2. `record_hash` covers all other members, so two records with the same hash are equal.
 3. The use of a budget is counted from the log alone.
 4. The record covers the log up to `decision.recorded`, so that the loop, sealing and a replay get the same one.
 """
@@ -70,12 +70,12 @@ TOKENS: Final = "tokens.workflow"
 
 
 def decision_id_of(run_id: str) -> str:
-    """The id of the decision of a run."""
+    """Return the id of the decision of a run."""
     return f"dc_{digest_of(run_id).removeprefix('sha256:')[:16]}"
 
 
 def read_summary(directory: str) -> Json | None:
-    """The `x-decision` of a new episode; None for the run of a skill."""
+    """Return the `x-decision` of a newly written episode, or None for the run of a skill."""
     try:
         with open(f"{directory}/{DECISION}", "rb") as file:
             record = orjson.loads(file.read())
@@ -85,14 +85,14 @@ def read_summary(directory: str) -> Json | None:
 
 
 class ExecutionMode(Record):
-    """The mode of a model that reasons: a part of the member `execution` of `agent.updated`."""
+    """The mode of a reasoning model, from the member `execution` of `agent.updated`."""
 
     mode: str | None = None
     switches: int | None = None
 
 
 class DecisionFold:
-    """The decision of one root run after the events so far; `started` is the run's first event."""
+    """The decision of one root run after the events so far. `started` is the run's first event."""
 
     def __init__(self, started: Event) -> None:
         self._started = started
@@ -128,7 +128,7 @@ class DecisionFold:
         self.apply(started)
 
     def apply(self, event: Event) -> None:
-        """Apply the next event of the log, also of a nested run. Events after the decision change nothing."""
+        """Fold the next event of the log, which may be of a nested run. Events after the decision are ignored."""
         if self._recorded:
             return
         payload = read_payload(event, whole=True)
@@ -193,7 +193,7 @@ class DecisionFold:
         )
 
     def _take_context(self, context: Json) -> None:
-        """Take a compiled context, or nothing of it if a member is malformed."""
+        """Store a compiled context, unless one of its members is malformed."""
         controls = context["runtime_controls"]
         _list_refs(controls["evidence_gates"])
         shown = dict.fromkeys(each["ref"] for each in context["manifests"]["evidence_manifest"])
@@ -205,7 +205,7 @@ class DecisionFold:
         self._gates = controls["evidence_gates"]
 
     def _count_call(self, event: Event, payload: StepStarted | CallRetried) -> None:
-        """Count an attempt. Gates and probes are not counted by any budget."""
+        """Count an attempt, except those of gates and probes, which no budget counts."""
         path = StepPath(event.step_id or "")
         if payload.binding and not path.is_gate and not path.in_probe:
             self._used["tool_calls.per_workflow"] += 1
@@ -248,14 +248,14 @@ class DecisionFold:
         return open_requests[-1] if open_requests else None
 
     def context(self) -> Json:
-        """`context.json` as an object."""
+        """Return `context.json` as an object."""
         return {"schema_version": CONTEXT_SCHEMA, "turns": self.contexts}
 
     def record(self, ending: Json | None = None) -> Json:
-        """`decision.json` as an object.
+        """Return `decision.json` as an object.
 
-        `ending` has the members `decision_key`, `status`, `status_reason`, `outcome` and `outputs`. Without it they
-        are those of `decision.recorded`, else those of a run that waits.
+        `ending` has the members `decision_key`, `status`, `status_reason`, `outcome` and `outputs`. By default
+        they come from `decision.recorded`, or else they are those of a run that waits.
         """
         ending = ending or self._recorded or self._open()
         agent, pins = self._agent, self._pins
@@ -305,7 +305,7 @@ class DecisionFold:
         return {**record, "record_hash": digest_of(record)}
 
     def used(self) -> dict[str, int]:
-        """The use of each counted budget, and the active time."""
+        """Return the use of each counted budget, and the active time."""
         elapsed = self._active.milliseconds or 0
         return {
             "turns": self._turns,
@@ -315,8 +315,9 @@ class DecisionFold:
         }
 
     def budgets(self, tokens: int) -> dict[str, Json]:
-        """Limit and use of each budget; the use is null if it is not counted over the run. `tokens`: of all model
-        calls."""
+        """Return the limit and the use of each budget. The use is null if the run does not count it. `tokens` is
+        the sum over all model calls.
+        """
         used = {"tool_calls.per_workflow": 0, TOKENS: tokens, **self.used()}
         return {
             key: {"limit": limit, "used": used.get(key)}
@@ -325,7 +326,7 @@ class DecisionFold:
         }
 
     def overview(self) -> Json:
-        """The decision in `summary.json`, for lists."""
+        """Return the decision in `summary.json`, for lists."""
         return {
             **self.summary(),
             "intent": self._intent,
@@ -334,7 +335,7 @@ class DecisionFold:
         }
 
     def reflection(self) -> Json:
-        """The `x-agent` of `learn.jsonl`: the effort of the reasoning."""
+        """Return the `x-agent` of `learn.jsonl`: the effort of the reasoning."""
         mode = read_record(ExecutionMode, self.agent["execution"])
         return {
             "mode": mode.mode,
@@ -351,7 +352,7 @@ class DecisionFold:
         }
 
     def summary(self) -> Json:
-        """The `x-decision` of `state.json`."""
+        """Return the `x-decision` of `state.json`."""
         record = self.record()
         return {name: record[name] for name in SUMMARY_MEMBERS}
 
@@ -367,19 +368,19 @@ class DecisionFold:
         }
 
     def _controls(self) -> list[str]:
-        """The ids of the rules and guardrails that applied to the run."""
+        """Return the ids of the rules and guardrails that applied to the run."""
         return list(
             dict.fromkeys(each["rule"] for each in self._policy if each["rule"]) | self._bearing
         )
 
 
 def _list_refs(gates: list[Json]) -> Json:
-    """The references of evidence gates, in order. Raise KeyError or TypeError for a malformed gate."""
+    """Return the references of evidence gates, in order. Raise KeyError or TypeError for a malformed gate."""
     return dict.fromkeys(ref for gate in gates for ref in gate["refs"])
 
 
 def decision_of_log(events: Iterable[Event], ending: Json) -> Json:
-    """The record of the root run of a log that ends with these members."""
+    """Return the record of the root run of a log that ends with these members."""
     first, *rest = events
     fold = DecisionFold(first)
     for event in rest:

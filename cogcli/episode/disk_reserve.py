@@ -30,7 +30,9 @@ class DiskReserve:
     """The reserve of one open episode, whose lock the caller holds."""
 
     def __init__(self, folder: Folder, *, anew: bool = False) -> None:
-        """Reserve the space, `anew` if another process may have left a file. Raise OSError if the disk is full."""
+        """Reserve the space. `anew` replaces a file that another process may have left. Raise OSError if the disk
+        is full.
+        """
         self._folder = folder
         self.held = True
         if anew:
@@ -80,7 +82,7 @@ def _reserve(fd: int) -> None:
 
 
 def holder(folder: Folder) -> str:
-    """The process that holds the log of an episode, in words."""
+    """Describe the process that holds the log of an episode."""
     with suppress(OSError, FileRefused):
         for chunk in folder.chunks(BALLAST):
             if match := _HOLDER.match(chunk):

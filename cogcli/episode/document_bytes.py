@@ -20,31 +20,35 @@ _LARGEST: Final = 1 << 28
 
 
 def to_bytes(document: Json) -> bytes:
-    """Indent 2, keys in the order they have, final newline: equal documents give equal bytes."""
+    """Return a document as JSON with indent 2, its own key order and a final newline. Equal documents give equal
+    bytes.
+    """
     return orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def read_document(folder: Folder, name: str) -> object:
-    """The JSON value of a document of at most 256 MiB. Raises FileRefused, JsonRefused."""
+    """Return the JSON value of a document of at most 256 MiB. Raises FileRefused, JsonRefused."""
     return parse(folder.read(name, limit=_LARGEST))
 
 
 def read_object(folder: Folder, name: str) -> Json:
-    """The object of a document; empty if it is not an object or cannot be read."""
+    """Return the object of a document. Empty if it is not an object or cannot be read."""
     with suppress(FileRefused, JsonRefused):
         return object_of(read_document(folder, name))
     return {}
 
 
 def measured_ms(event: Event) -> int | float | None:
-    """The duration in the metrics of an event; None without a number there."""
+    """Return the duration in the metrics of an event, or None if there is no number."""
     measured = (event.metrics or {}).get("duration_ms")
     return measured if type(measured) in (int, float) else None
 
 
 def milliseconds_between(earlier: str, later: str, *, whole: bool = False) -> int | None:
-    """The milliseconds from one RFC 3339 time to another, rounded, or rounded down if `whole`; None for an invalid
-    time."""
+    """Return the milliseconds from one RFC 3339 time to another, or None for an invalid time.
+
+    They are rounded, or rounded down if `whole`.
+    """
     a, b = _parsed(earlier), _parsed(later)
     if a is None or b is None:
         return None
@@ -52,7 +56,7 @@ def milliseconds_between(earlier: str, later: str, *, whole: bool = False) -> in
 
 
 def earlier(timestamp: str, milliseconds: float) -> str:
-    """The time so many milliseconds before an RFC 3339 time; an invalid time unchanged."""
+    """Return the RFC 3339 time `milliseconds` before a time. An invalid time is returned unchanged."""
     with suppress(OverflowError, ValueError):
         if moment := _parsed(timestamp):
             begun = moment - timedelta(milliseconds=milliseconds)

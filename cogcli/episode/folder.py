@@ -37,7 +37,7 @@ fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
 def disk_refusal(path: Path | str, error: OSError) -> EnvironmentRefusal:
-    """The error for a failed write."""
+    """Return the error for a failed write."""
     return EnvironmentRefusal(
         "env.disk",
         f"`{path}` cannot be written: {error.strerror or error}",
@@ -64,8 +64,11 @@ class Folder:
 
     @classmethod
     def open(cls, path: Path, *, make: bool = False) -> Folder:
-        """The directory at `path`, of which no component may be a link. `make` creates missing components, 0700.
-        Raise OSError."""
+        """Open the directory at `path`, no component of which may be a link. `make` creates missing components,
+        0700.
+
+        Raise OSError.
+        """
         if BY_DESCRIPTOR:
             return cls(path, open_directory(os.fspath(path), make=make))
         if make:
@@ -75,23 +78,23 @@ class Folder:
         return cls(path, None)
 
     def sub(self, name: str) -> Folder:
-        """A directory inside this one. Raises OSError."""
+        """Return a directory inside this one. Raises OSError."""
         if not BY_DESCRIPTOR:
             return Folder.open(self.path / name)
         return Folder(self.path / name, os.open(name, _DIRECTORY, dir_fd=self._fd))
 
     def _at(self, name: str) -> str:
-        """The name of an entry relative to `dir_fd=self._fd`."""
+        """Return the argument that names an entry relative to `dir_fd=self._fd`."""
         return name if BY_DESCRIPTOR else os.path.join(self.path, name)
 
     def descriptor(self, name: str, flags: int) -> int:
-        """A descriptor of the file, links not followed; 0600 if it is created. Raise OSError."""
+        """Open a file without following links, and return its descriptor. A created file is 0600. Raise OSError."""
         if not BY_DESCRIPTOR and stat.S_ISLNK(self._mode(name)):
             raise OSError(errno.ELOOP, "is a symbolic link")
         return os.open(self._at(name), flags | _OPENED, 0o600, dir_fd=self._fd)
 
     def names(self) -> list[str]:
-        """Every name in the directory. Raises OSError."""
+        """Return every name in the directory. Raises OSError."""
         return os.listdir(self.path if self._fd is None else self._fd)
 
     def unlink(self, name: str) -> None:
@@ -103,7 +106,7 @@ class Folder:
         os.rmdir(self._at(name), dir_fd=self._fd)
 
     def rename(self, name: str, new: str) -> None:
-        """Give a file or directory another name here; a file of that name is replaced. Raises OSError."""
+        """Rename a file or directory within this one. A file with the new name is replaced. Raises OSError."""
         os.replace(self._at(name), self._at(new), src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     def sync(self) -> None:
@@ -112,7 +115,7 @@ class Folder:
             os.fsync(self._fd)
 
     def make(self, name: str) -> Folder:
-        """A new directory inside this one, 0700. Raises OSError, FileExistsError among them."""
+        """Return a new directory inside this one, 0700. Raises OSError, FileExistsError among them."""
         os.mkdir(self._at(name), 0o700, dir_fd=self._fd)
         made = self.sub(name)
         if made._fd is not None:
@@ -132,7 +135,7 @@ class Folder:
         self.close()
 
     def entries(self) -> dict[str, os.stat_result]:
-        """Every name in the directory with its stat result, links not followed, sorted by name."""
+        """Return every name in the directory with its stat result, links not followed, sorted by name."""
         found = {}
         for name in sorted(self.names()):
             with contextlib.suppress(FileNotFoundError):
@@ -140,29 +143,29 @@ class Folder:
         return found
 
     def holds(self, name: str) -> bool:
-        """Whether a regular file has this name."""
+        """Return whether a regular file has this name."""
         return stat.S_ISREG(self._mode(name))
 
     def holds_directory(self, name: str) -> bool:
-        """Whether a directory has this name; a link does not count."""
+        """Return whether a directory has this name. A link to one is not a directory."""
         return stat.S_ISDIR(self._mode(name))
 
     def _mode(self, name: str) -> int:
-        """The mode of an entry, links not followed; 0 if it is unknown."""
+        """Return the mode of an entry, links not followed; 0 if it is unknown."""
         try:
             return os.stat(self._at(name), dir_fd=self._fd, follow_symlinks=False).st_mode
         except OSError:
             return 0
 
     def create(self, name: str, flags: int) -> int:
-        """The descriptor of a new file, 0600. Raises OSError."""
+        """Return the descriptor of a new file, 0600. Raises OSError."""
         fd = self.descriptor(name, _CREATE | flags)
         if BY_DESCRIPTOR:
             os.fchmod(fd, 0o600)
         return fd
 
     def open_file(self, name: str, *, appending: bool = False) -> int:
-        """The descriptor of a regular file, for reading, or for appending too. Raises FileRefused."""
+        """Return the descriptor of a regular file, for reading, or for appending too. Raises FileRefused."""
         place = str(self.path / name)
         try:
             fd = self.descriptor(name, _APPEND if appending else _READ)
@@ -181,7 +184,7 @@ class Folder:
         return fd
 
     def is_locked(self, name: str) -> bool:
-        """Whether a process holds the lock of a file; for a log the process of its live run."""
+        """Return whether a process holds the lock of a file; for a log the process of its live run."""
         try:
             fd = self.open_file(name)
         except FileRefused:
@@ -192,7 +195,7 @@ class Folder:
             os.close(fd)
 
     def size(self, name: str) -> int:
-        """The size of a regular file in bytes. Raise FileRefused."""
+        """Return the size of a regular file in bytes. Raise FileRefused."""
         fd = self.open_file(name)
         try:
             return os.fstat(fd).st_size
@@ -202,8 +205,11 @@ class Folder:
     def chunks(
         self, name: str, wait: Callable[[], None] | None = None
     ) -> Generator[bytes, None, None]:
-        """The bytes of a regular file, in pieces. With `wait` also new bytes while a process holds its lock; `wait` is
-        called while there are none. Raise FileRefused."""
+        """Yield the bytes of a regular file in chunks. Raise FileRefused.
+
+        With `wait`, follow the file while a process holds its lock, and call `wait` whenever there are no new
+        bytes.
+        """
         fd = self.open_file(name)
         try:
             while True:
@@ -221,7 +227,7 @@ class Folder:
             os.close(fd)
 
     def read(self, name: str, *, limit: int) -> bytes:
-        """All bytes of a regular file of at most `limit` bytes. Its size is checked first. Raise FileRefused."""
+        """Return all bytes of a regular file of at most `limit` bytes. Its size is checked first. Raise FileRefused."""
         place, parts, size = str(self.path / name), [], 0
         if (there := self.size(name)) > limit:
             raise FileRefused(
@@ -235,7 +241,7 @@ class Folder:
         return b"".join(parts)
 
     def replace(self, name: str, data: bytes, *, sync: bool = True) -> None:
-        """Make `data` the whole content of a file, at once. Raises EnvironmentRefusal `env.disk`."""
+        """Atomically replace the content of a file with `data`. Raises EnvironmentRefusal `env.disk`."""
         temporary = f"{TEMPORARY}{os.urandom(8).hex()}"
         try:
             fd = self.create(temporary, os.O_WRONLY)
@@ -272,7 +278,7 @@ class Folder:
 
 
 def read_at(fd: int, size: int, offset: int) -> bytes:
-    """At most `size` bytes from an offset on. Raises OSError."""
+    """Return at most `size` bytes from an offset on. Raises OSError."""
     os.lseek(fd, offset, os.SEEK_SET)
     return os.read(fd, size)
 

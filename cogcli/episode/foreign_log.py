@@ -30,14 +30,14 @@ _UNBEGUN: Final = ("pending", "running", "skipped")
 
 
 class ReportedLog(NamedTuple):
-    """The input of reports: events, and for a log of another tool the action log of its projection."""
+    """The input of reports: events and, for a log of another tool, the action log of its projection."""
 
     events: Iterable[Event]
     actions: list[Json]
 
 
 def for_reports(events: Iterable[Event]) -> ReportedLog:
-    """A log for reports: ours unchanged, one event at a time; another tool's with the values of its projection."""
+    """Return a log for reports: our own unchanged and lazily, another tool's with the values of its projection."""
     rest = iter(events)
     first = next(rest, None)
     if first is None or not is_foreign(first):
@@ -70,7 +70,9 @@ class _Report:
         self._begun: dict[str, str] = {}
 
     def events(self, events: list[Event], planned_at: int, ended_at: int) -> Iterator[Event]:
-        """The events for reports. Of several plans or ends the last one counts, as in the projection."""
+        """Yield the events for reports. If there are several plans or ends, only the last one is used, as in the
+        projection.
+        """
         yield self._start(events[0])
         for number, event in enumerate(events):
             if number == planned_at:
@@ -94,7 +96,7 @@ class _Report:
         return event._replace(run_id=self._projection.root, **changes)
 
     def _passed_over(self, event: Event) -> Event:
-        """An event of which only the time counts."""
+        """Return an event of which only the time is used."""
         return self._of_root(event, phase="runtime", payload={})
 
     def _start(self, first: Event) -> Event:
@@ -104,7 +106,7 @@ class _Report:
         return begun._replace(timestamp=projection.started_at)
 
     def _plan(self, event: Event) -> Event:
-        """The last plan, with the statuses that it gave to its steps."""
+        """Return the last plan, with the statuses that it assigned to its steps."""
         plan = PlanProjection()
         plan.apply(event)
         records = [{**step, "uses": step["description"]} for step in plan.steps]
@@ -117,7 +119,7 @@ class _Report:
         return self._of_root(event, event_type="run.terminated", payload=payload, metrics=metrics)
 
     def _evidence(self, event: Event) -> Iterator[Event]:
-        """The events for an act of a planned step. If the step has only an end, its beginning is added."""
+        """Yield the events for an act of a planned step. If the step has only an end, a start is added."""
         payload = event.payload
         act = read_record(SharedAct, payload)
         step_id, status = act.step_id or "", act.step_status
@@ -141,7 +143,7 @@ class _Report:
         )
 
     def _timed(self, event: Event, step_id: str) -> Json | None:
-        """The metrics with the duration: as measured, else since the step began."""
+        """Return the metrics with the duration, which is the measured one or else the time since the step began."""
         if measured_ms(event) is not None:
             return event.metrics
         begun = self._begun.get(step_id, event.timestamp)
@@ -151,7 +153,7 @@ class _Report:
 
 
 def _beginning(event: Event) -> str:
-    """The start time of a step with only an end: as its end measured it, else the time of the end."""
+    """Return the start time of a step with only an end: the measured one, or else the time of the end."""
     begun, duration = (event.metrics or {}).get("started_at"), measured_ms(event)
     if type(begun) is str:
         return begun
@@ -159,7 +161,7 @@ def _beginning(event: Event) -> str:
 
 
 def _add_writes(payload: Json, act: SharedAct) -> Json:
-    """The payload with its artifacts as writes, if it has artifacts and no writes."""
+    """Return the payload with its artifacts as writes, if it has artifacts and no writes."""
     if type(payload.get("writes")) is list or act.result_artifacts is None:
         return payload
     names = [name for name in act.result_artifacts if type(name) is str]
@@ -170,9 +172,9 @@ def _add_writes(payload: Json, act: SharedAct) -> Json:
 
 
 def events_of_state(document: Json) -> list[Event]:
-    """Events that project the steps, actions and outcome of a `state.json` whose log does not exist.
+    """Return events that project the steps, actions and outcome of a `state.json` without a log.
 
-    Members of a wrong type count as absent. The time of the run's end is not known.
+    Members of a wrong type are ignored. The time of the run's end is unknown.
     """
     state = read_record(SharedState, document)
     episode, outcomes = state.episode, state.outcomes
@@ -201,5 +203,5 @@ def events_of_state(document: Json) -> list[Event]:
 
 
 def _members(record: Record, *names: str) -> Json:
-    """Some members of a document, unchanged: the fold of the events reads them again."""
+    """Return some members of a document unchanged. The fold of the events reads them again."""
     return {name: record.json.get(name) for name in names}

@@ -41,12 +41,14 @@ class _ForeignTimes(Record):
 
 
 def is_foreign(event: Event) -> bool:
-    """Whether an event is another tool's: it is not part of a chain."""
+    """Return whether an event was written by another tool, that is, it is not part of a chain."""
     return event.seq is None and event.prev is None
 
 
 def translate_event(event: Event) -> Event:
-    """The event with the shared format's words in payload and metrics; the same event if it has them already."""
+    """Return the event with the shared format's words in payload and metrics, or the same event if it has them
+    already.
+    """
     if (
         not is_foreign(event)
         or type(event.payload) is not dict
@@ -67,7 +69,7 @@ def translate_event(event: Event) -> Event:
 
 
 def _status(phase: str, words: _ForeignWords) -> Json:
-    """The outcome under the shared format's name; empty if the payload has that name."""
+    """Return the outcome under the shared format's name. Empty if the payload has that name."""
     name, known = ("result_status", words.result_status)
     if phase == "terminate":
         name, known = ("status", words.status)
@@ -75,7 +77,7 @@ def _status(phase: str, words: _ForeignWords) -> Json:
 
 
 def _error(phase: str, words: _ForeignWords, outcome: str | None) -> Json | None:
-    """The error as an object; None if there is none, or if it is an object already."""
+    """Return the error as an object, or None if there is none, or if it is an object already."""
     if isinstance(words.error, str):
         return {"message": words.error}
     if words.error is not None or words.message is None:
@@ -88,7 +90,9 @@ def _error(phase: str, words: _ForeignWords, outcome: str | None) -> Json | None
 
 
 def _duration(event: Event, words: _ForeignWords) -> int | float | None:
-    """The duration in milliseconds from the payload or from start and end; None if `metrics` have it already."""
+    """Return the duration in milliseconds from the payload or from start and end, or None if `metrics` have it
+    already.
+    """
     if measured_ms(event) is not None:
         return None
     times = read_record(_ForeignTimes, event.metrics)

@@ -56,17 +56,19 @@ class Ask(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name in an answer: the capability, for an escalation its gate."""
+        """The name to use in an answer: the capability, or for an escalation its gate."""
         return self.capability or self.gate or self.approval_id
 
     def answer_flags(self, flag: str = "--approve", name: str = "") -> str:
-        """The flags by which a person approves, or with `--reject` rejects; `name` replaces the usual name."""
+        """Return the flags with which a person approves or, with `--reject`, rejects. `name` replaces the usual
+        name.
+        """
         by = f" --by $USER:{quote(self.approver_roles[0])}" if self.approver_roles else ""
         return f"{flag} {quote(name or self.name)}{by}"
 
 
 def ask_from(request: Approval) -> Ask:
-    """The request of this payload."""
+    """Return the request in a payload."""
     return Ask(
         approval_id=request.approval_id,
         step_id=request.step_id or "",
@@ -80,13 +82,13 @@ def ask_from(request: Approval) -> Ask:
 
 
 class Asks:
-    """The requests of a log without an answer."""
+    """The unanswered requests of a log."""
 
     def __init__(self) -> None:
         self._open: dict[str, Ask] = {}
 
     def apply(self, payload: Payload) -> None:
-        """Note a request, or the answer that closes one."""
+        """Add a request, or remove the one that this answer closes."""
         match payload:
             case ApprovalGranted() | ApprovalRejected():
                 self._open.pop(payload.approval_id, None)
@@ -132,7 +134,7 @@ class History:
         return self.root.own if self.root else []
 
     def branches(self, only: str = "") -> list[Branch]:
-        """The whole tree, or the branch of the step of this id."""
+        """Return the whole tree, or only the branch of the step with this id."""
         level = branches(self.root) if self.root else []
         if not only:
             return level
@@ -143,7 +145,7 @@ class History:
         return []
 
     def grouped(self, only: str = "") -> list[Branch]:
-        """As `branches`, with the steps of an agent's run below their turns."""
+        """Return the branches like `branches`, with the steps of an agent's run below their turns."""
         found = self.branches(only)
         if only or self.root is None or not self.turns.turns:
             return found
@@ -189,7 +191,7 @@ class History:
                 self.asks.apply(payload)
 
     def _run(self, id: str) -> RunHistory:
-        """The run of this id. The first run of the log is the root."""
+        """Return the run of this id. The first run of the log is the root."""
         run = self.runs.get(id)
         if run is None:
             run = self.runs[id] = RunHistory(id)
@@ -214,7 +216,7 @@ class History:
         _step(parent, event.step_id).child = run
 
     def _begin_step(self, run: RunHistory, event: Event, payload: StepStarted) -> None:
-        step = self._moved(run, event, payload, payload.step_status)
+        step = self._update_status(run, event, payload, payload.step_status)
         if step is None:
             return
         step.begin(event.timestamp, payload)
@@ -229,7 +231,7 @@ class History:
             _step(run, id).answered = True
 
     def _end_step(self, run: RunHistory, event: Event, payload: StepFinished) -> None:
-        step = self._moved(run, event, payload, payload.step_status)
+        step = self._update_status(run, event, payload, payload.step_status)
         if step is None:
             return
         step.uses = payload.uses or step.uses
@@ -237,10 +239,10 @@ class History:
         if payload.step_status != "pending":
             step.finish(event.timestamp, payload, _measured_ms(event))
 
-    def _moved(
+    def _update_status(
         self, run: RunHistory, event: Event, payload: StepStarted | StepFinished, status: str
     ) -> StepHistory | None:
-        """The step of an event with its new status; None where the event names no step or no status."""
+        """Return the step of an event with its new status, or None if the event names no step or no status."""
         id = payload.step_id or event.step_id
         if not id or not status:
             return None
@@ -261,7 +263,7 @@ class History:
 
 
 def history_of(events: Iterable[Event]) -> History:
-    """The runs and steps of a whole log."""
+    """Return the runs and steps of a whole log."""
     folded = History()
     for event in events:
         folded.apply(event)
@@ -269,12 +271,12 @@ def history_of(events: Iterable[Event]) -> History:
 
 
 def _step(run: RunHistory, id: str, key: str = "") -> StepHistory:
-    """The step, added if it is not known yet; `key` distinguishes steps with the same id."""
+    """Return the step, added if it is not known yet; `key` distinguishes steps with the same id."""
     return run.steps.get(key or id) or run.add(key or id, id)
 
 
 def _note_ruling(run: RunHistory, event: Event, payload: PolicyDecided) -> None:
-    """Note the ruling of a policy on the call of a step, unless it only allowed the call."""
+    """Store the policy's ruling on the call of a step, unless it merely allowed the call."""
     verdict = payload.verdict or ""
     if event.step_id and (verdict not in ("", "allow") or payload.decision == "audit"):
         words = [verdict, payload.gate, f"by {payload.rule or payload.reason}"]
@@ -295,7 +297,7 @@ def _plan(run: RunHistory, payload: PlanCreated) -> None:
 
 
 def _overlaps(run: RunHistory, step: StepHistory) -> bool:
-    """Whether another step runs at the same time, other than its owner and its parts."""
+    """Return whether another step is running, other than its owner and its parts."""
     return any(
         not StepPath(step.id).within(other.id) and not StepPath(other.id).within(step.id)
         for other in run.running.values()
@@ -303,6 +305,6 @@ def _overlaps(run: RunHistory, step: StepHistory) -> bool:
 
 
 def _measured_ms(event: Event) -> int | None:
-    """The whole milliseconds that a closing event measured."""
+    """Return the whole milliseconds that a closing event measured."""
     measured = measured_ms(event)
     return None if measured is None else round(measured)

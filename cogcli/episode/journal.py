@@ -64,7 +64,7 @@ class _Permissions(Record):
 
 
 def has_standing_permissions(started: Mapping[str, Any]) -> bool:
-    """Whether the first event of a run permits later calls with any inputs."""
+    """Return whether the first event of a run permits later calls with any inputs."""
     given = read_record(_Permissions, started.get("options"))
     return given.trust_level in _STANDING_LEVELS or bool(given.confirmed_capabilities)
 
@@ -82,11 +82,11 @@ def unmake(folder: Folder) -> None:
 
 
 class _LogChanged(OSError):
-    """The log on disk differs from what was written."""
+    """Raised if the log on disk differs from the written lines."""
 
 
 class End(NamedTuple):
-    """The end of a log, as the next event needs it."""
+    """The end of a log, with the data that the next event needs."""
 
     sequence: int
     head: str
@@ -126,8 +126,8 @@ class Journal:
     ) -> None:
         """Start a log in an empty directory, which the journal then owns. Raise OSError.
 
-        `resumed`: the descriptor of an existing log, opened for appending and locked, and its end; `vouched`: the
-        result of its checkpoints.
+        `resumed` is the descriptor of an existing log, opened for appending and locked, with the log's end.
+        `vouched` is the result of its checkpoints.
         """
         durability = ports.get("durability", "process")
         if durability not in DURABILITIES:
@@ -193,14 +193,16 @@ class Journal:
         return event._replace(payload=self._redactor.mask_known(draft.payload))
 
     def append_derived(self, draft: Draft, *, vouched: bool = True) -> Event:
-        """Append an event that follows from the log: it is masked already, and durable. Unless `vouched`, no checkpoint
-        vouches for it."""
+        """Append a durable event that is derived from the log, so that it is masked already.
+
+        Unless `vouched`, no checkpoint vouches for it.
+        """
         if not vouched:
-            self._checkpoints.leave_out(self._sequence)
+            self._checkpoints.exclude_event(self._sequence)
         return self._append(draft, draft.payload, True)
 
     def append_snapshot(self, draft: Draft) -> Event:
-        """Append the evidence of a snapshot: derived, as `append_derived`, and not synced."""
+        """Append the evidence of a snapshot like `append_derived`, but without a sync."""
         return self._append(draft, draft.payload, False)
 
     def _append(self, draft: Draft, payload: Json, durable: bool) -> Event:
@@ -232,8 +234,10 @@ class Journal:
         self._prior, self._head = self._head, head
 
     def line_of(self, draft: Draft) -> EventLine | None:
-        """The line of events of a run that differ from this one in their holes alone, for `append_line`. None if one of
-        its constants has to be masked or looks like a blob."""
+        """Encode the draft once as a line that later events share except for its holes, for `append_line`.
+
+        Return None if one of its constants has to be masked or looks like a blob reference.
+        """
         if mask_payload(draft.payload, self._redactor) is not draft.payload:
             return None
         event = self._envelope(draft, draft.payload, 0, "", "", None)
@@ -242,17 +246,19 @@ class Journal:
 
     @property
     def secrets_version(self) -> object:
-        """What is another object as soon as another secret is known: then the constants of a line are judged again."""
+        """An object that is replaced whenever another secret becomes known. The constants of a line are then
+        checked again.
+        """
         return self._redactor.version
 
     def append_line(
         self, line: EventLine, members: dict[bytes, bytes], values: tuple[object, ...]
     ) -> PlacedLine | None:
-        """Write an event of a step: the constants of its line, and the JSON of the other members, by hole. Those of the
-        envelope are added to `members`.
+        """Append an event of a step, given its line and the JSON that fills the holes. The envelope's values are
+        added to `members`.
 
-        `values` are those members that may hold a secret. Return None, with nothing done, where only `append` can
-        decide: a value has to be masked or may be a blob, an earlier write failed, each event is synced, or the clock
+        `values` are those that may contain a secret. Return None and append nothing if the event needs `append`:
+        a value has to be masked or may be a blob, an earlier write failed, every event is synced, or the clock
         went back. Raise EnvironmentRefusal `env.disk`.
         """
         if self._failed is not None or self._each or self._rules != LATEST:
@@ -278,24 +284,28 @@ class Journal:
         return PlacedLine(identifier, timestamp, text)
 
     def _is_last(self, draft: Draft) -> bool:
-        """Whether an event ends or pauses the root run: a full disk has room for it."""
+        """Return whether an event ends or pauses the root run. Space for it is reserved on a full disk."""
         is_end = draft.phase == "terminate" or draft.event_type == "run.paused"
         return is_end and draft.run_id == self._root
 
     def _begin(self, payload: Json) -> Json:
-        """The payload of the first event, with the rules of the log."""
+        """Return the payload of the first event, with the rules of the log."""
         self._rules = LATEST
         if has_standing_permissions(payload):
             self.announce_each()
         return {**payload, "rules": LATEST}
 
     def announce_each(self) -> None:
-        """Have a checkpoint announce each event from now on. If the run is killed, forged events after its end cannot
-        use the permissions of its first event."""
+        """Announce each event in a checkpoint from now on.
+
+        If the run is killed, events forged after its end cannot use the permissions of its first event.
+        """
         self._announces_each = True
 
     def _is_vouched_first(self, draft: Draft) -> bool:
-        """Whether a checkpoint announces an event: if it may carry a permission, and every so many events."""
+        """Return whether a checkpoint announces an event: one that may carry a permission, and one of every fixed
+        number.
+        """
         if draft.phase in _VOUCHED_FIRST or not self._sequence % _CHECKPOINT_EVERY:
             return True
         return draft.step_id is not None and StepPath(draft.step_id).in_call
@@ -390,20 +400,22 @@ class Journal:
         return sum(last - first + 1 for first, last in self.unvouched) < self._sequence
 
     def vouch(self, manifest: bytes = b"") -> None:
-        """Write the checkpoint of a pause, or of the end with the manifest that is written next."""
+        """Write the checkpoint of a pause, or of the end with the manifest that will be written next."""
         named = digest(manifest) if manifest else ""
         self._checkpoints.settle(
             self._sequence - 1, self._prior, self._head, named, sync=self._each
         )
 
     def is_allowed(self, sequence: int | None) -> bool:
-        """Whether the permission of an event counts: this process wrote it, a checkpoint vouches for it, or the user
-        granted it again."""
+        """Return whether the permission that an event records is valid.
+
+        It is if this process wrote the event, a checkpoint vouches for it, or the user renewed the permission.
+        """
         return self.vouched.allows(sequence) or (sequence is not None and sequence >= self._found)
 
-    def give_again(self) -> None:
-        """Record that the user granted the permissions of all events so far again."""
-        self._checkpoints.give(self._sequence)
+    def renew_permissions(self) -> None:
+        """Record that the user renewed the permissions of all events so far."""
+        self._checkpoints.renew_permissions(self._sequence)
 
     @property
     def stopped_by_full_disk(self) -> bool:
@@ -411,14 +423,14 @@ class Journal:
         return self._failed is not None and self._failed.errno in FULL and not self._final
 
     def _use_reserve(self) -> bool:
-        """Free the reserve for the end of the run. Return whether a full disk has room now."""
+        """Free the reserve for the end of the run, and return whether there was any."""
         if not self.stopped_by_full_disk or not self._reserve.free():
             return False
         self._failed = None
         return True
 
     def sync(self) -> None:
-        """Put all events on disk, unless durability is `none`. Raise EnvironmentRefusal `env.disk`."""
+        """Sync all events to disk, unless durability is `none`. Raise EnvironmentRefusal `env.disk`."""
         if self._failed is not None:
             raise self._refusal(self._failed)
         if not self._syncs:
@@ -443,7 +455,7 @@ class Journal:
         raise self._refusal(error) from error
 
     def _refusal(self, error: OSError) -> EnvironmentRefusal:
-        """The error of a log that can no longer be written, for this reason."""
+        """Return the error of a log that can no longer be written, for this reason."""
         if isinstance(error, _LogChanged):
             return altered_error(self.directory, f"{EVENTS}: {error}")
         return disk_refusal(self.directory / EVENTS, error)
@@ -467,17 +479,17 @@ class Journal:
             )
 
     def put_blob(self, data: bytes) -> str:
-        """Store a document as a blob, known secrets masked, and return `sha256:...`. It is on disk on return."""
+        """Store a document as a blob with known secrets masked, sync it, and return `sha256:...`."""
         with contextlib.suppress(UnicodeDecodeError):
             data = self._redactor.mask_text(data.decode()).encode()
         return self._blobs.put(data)
 
     def put_large(self, text: bytes) -> str:
-        """Store the JSON of a value and return `sha256:...`. It comes from the log, which is masked."""
+        """Store the JSON of a value from the log, which is masked already, and return `sha256:...`."""
         return self._blobs.put(text)
 
     def cut(self, size: int) -> None:
-        """Cut the log to its committed lines, on disk on return. Raise EnvironmentRefusal."""
+        """Truncate the log to its committed lines, and sync it. Raise EnvironmentRefusal."""
         try:
             os.ftruncate(self._fd, size)
         except OSError as error:
@@ -486,19 +498,21 @@ class Journal:
         self.sync()
 
     def replace(self, name: str, data: bytes) -> None:
-        """Make `data` the whole content of one of the episode's files. Raises EnvironmentRefusal `env.disk`."""
+        """Atomically replace the content of one of the episode's files with `data`. Raises EnvironmentRefusal
+        `env.disk`.
+        """
         self.folder.replace(name, data, sync=self._syncs)
 
     def replace_unsynced(self, name: str, data: bytes) -> None:
-        """As `replace`, but not synced: after a power cut the file may be the earlier one, or empty."""
+        """Replace a file like `replace`, but without a sync. After a power loss it may be the earlier one, or empty."""
         self.folder.replace(name, data, sync=False)
 
     def events(self) -> EventLog:
-        """The log on disk so far."""
+        """Return the log on disk so far."""
         return EventLog(self.folder)
 
     def history(self) -> Iterator[Event]:
-        """The events on disk so far."""
+        """Return the events on disk so far."""
         return (event for _, event in self.events())
 
     def free_reserve(self) -> None:
@@ -507,7 +521,7 @@ class Journal:
             self._reserve.remove()
 
     def discard(self) -> bool:
-        """Remove an episode without a committed event, and close the journal. Return whether it had none."""
+        """Close the journal, and remove the episode if it has no committed event. Return whether it was removed."""
         if self._sequence or self._size:
             return False
         unmake(self.folder)

@@ -32,12 +32,12 @@ _DEEPEST: Final = 128
 
 
 def shorten_values(payload: Json, put: Put) -> Json:
-    """The payload for the log: `put` stores its large values and returns their digests."""
+    """Return the payload for the log: `put` stores its large values and returns their digests."""
     return {key: _member(key, value, SPILL, put) for key, value in payload.items()}
 
 
 def refer(value: object, put: Put, *, limit: int = SMALL) -> object:
-    """The value for a document: references replace its parts, or all of it, above `limit` bytes of JSON."""
+    """Return the value for a document. If its JSON exceeds `limit` bytes, references replace its parts or all of it."""
     text = orjson.dumps(value)
     if len(text) <= limit and MARK not in text:
         return value
@@ -54,7 +54,7 @@ def refer(value: object, put: Put, *, limit: int = SMALL) -> object:
 
 
 def show_in_full(value: object, put: Put) -> object:
-    """The value for readers: in full up to 1 MiB, above that with the same references as elsewhere."""
+    """Return the value for readers: unchanged up to 1 MiB, above that with references."""
     return refer(value, put, limit=IN_FULL if len(orjson.dumps(value)) <= IN_FULL else SMALL)
 
 
@@ -87,12 +87,14 @@ class BlobReader:
         """The last large texts by digest, the latest last."""
 
     def expand_payload(self, payload: Json) -> Json:
-        """The payload for folds. A reference to a missing or altered blob, or one beyond the bound, stays."""
+        """Return the payload with its blobs loaded. A reference is kept if its blob is missing, altered or beyond
+        the bound.
+        """
         self._left = MAX_BLOB
         return {key: self._value(member, 0) for key, member in payload.items()}
 
     def expand_document(self, value: object) -> Any:
-        """A value of a document with its blobs in place, as far as they exist."""
+        """Return a value of a document with its blobs in place, as far as they exist."""
         self._left = MAX_BLOB
         return self._value(value, 0)
 
@@ -124,7 +126,7 @@ class BlobReader:
         return self._inside(held, depth) if MARK in data else held
 
     def _shared(self, digest: str, text: str) -> str:
-        """The object that an earlier line has for the same text, or this one."""
+        """Return the object that an earlier line has for an equal text, or this text."""
         known = self._texts.pop(digest, text)
         self._texts[digest] = known
         if len(self._texts) > _KEPT_TEXTS:

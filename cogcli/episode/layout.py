@@ -57,37 +57,37 @@ MAX_ID: Final = 64
 
 
 def is_episode_id(text: str) -> bool:
-    """Whether a text may name an episode's directory: ours, or one of another tool."""
+    """Return whether a text may name an episode's directory: ours, or one of another tool."""
     return len(text) <= MAX_ID and _EPISODE_ID.fullmatch(text) is not None
 
 
 def is_own_id(text: str) -> bool:
-    """Whether a text is an id of ours: `ep_` and a ULID."""
+    """Return whether a text is an id of ours: `ep_` and a ULID."""
     return _OWN_ID.fullmatch(text) is not None
 
 
 def is_renamed(name: str, episode_id: object) -> bool:
-    """Whether the name of a folder is the id of another episode than that of its log. Other names are allowed."""
+    """Return whether the folder's name is the id of another episode than the log's. Any other name is allowed."""
     return type(episode_id) is str and name != episode_id and is_episode_id(name)
 
 
 def is_trace_id(text: str) -> bool:
-    """Whether a text is a trace id."""
+    """Return whether a text is a trace id."""
     return TRACE_ID.accepts(text)
 
 
 def is_digest(value: object) -> bool:
-    """Whether a value is `sha256:` and 64 hex digits."""
+    """Return whether a value is `sha256:` and 64 hex digits."""
     return type(value) is str and _DIGEST.fullmatch(value) is not None
 
 
 def is_blob_name(name: str) -> bool:
-    """Whether a file name is that of a blob."""
+    """Return whether a file name is that of a blob."""
     return _BLOB.fullmatch(name) is not None
 
 
 def kind_of(name: str) -> str:
-    """The kind of a file in a manifest: its stem, or `blob`."""
+    """Return the kind of a file for a manifest: its stem, or `blob`."""
     return "blob" if name.startswith(f"{BLOBS}/") else name.partition(".")[0]
 
 
@@ -95,7 +95,7 @@ FindingSeverity = Literal["error", "warning", "info"]
 
 
 class Finding(NamedTuple):
-    """One result of a check of an episode. `line` counts from 1; 0 stands for the whole file."""
+    """One result of a check of an episode. `line` starts at 1; 0 means the whole file."""
 
     code: str
     severity: FindingSeverity
@@ -103,12 +103,12 @@ class Finding(NamedTuple):
     line: int
     message: str
     expected: str = ""
-    """The expected content, in one line; empty if it is not known."""
+    """The expected content, in one line. Empty if it is not known."""
     found: str = ""
     """The found content, with `expected`."""
 
     def to_payload(self) -> Json:
-        """The finding as JSON; `expected` and `found` only if they are known."""
+        """Return the finding as JSON, with `expected` and `found` only if they are known."""
         payload = self._asdict()
         return (
             payload
@@ -120,12 +120,14 @@ class Finding(NamedTuple):
 def error_finding(
     code: str, file: str, line: int, message: str, *, expected: str = "", found: str = ""
 ) -> Finding:
-    """A finding of severity error. The name of a file, which any user may have chosen, is cut to 200 characters."""
+    """Return a finding of severity error. A file name, which any user may have chosen, is truncated to 200
+    characters.
+    """
     return Finding(code, "error", file[:200], line, message, expected, found)
 
 
 def describe_content(digest: str, size: int | None) -> str:
-    """Size and hash of a file for a finding; `digest` is plain hex, or empty if it is not known."""
+    """Return size and hash of a file for a finding; `digest` is plain hex, or empty if it is not known."""
     return ", ".join(
         filter(None, ("" if size is None else f"{size:,} bytes", digest and f"sha256 {digest}"))
     )
@@ -136,4 +138,4 @@ FindingSink = Callable[[str], None]
 
 
 def ignore_message(message: str) -> None:
-    """A sink that ignores all messages."""
+    """Ignore a message. This is the sink of callers without a use for messages."""

@@ -24,12 +24,12 @@ _SIGNALS: Final = ("_pressure", "_propensity")
 
 
 def first_link(episode_id: str) -> str:
-    """The `prev` of the first line of `learn.jsonl`."""
+    """Return the `prev` of the first line of `learn.jsonl`."""
     return digest(f"cogcli/learn/1:{episode_id}".encode())
 
 
 def learn_lines(fold: LogFold) -> bytes:
-    """The bytes of `learn.jsonl` for a log whose root run has ended. They follow from the log alone."""
+    """Return the bytes of `learn.jsonl` for a log whose root run has ended. They follow from the log alone."""
     ended = fold.projection.terminated
     if ended is None:
         raise ValueError("the run has not ended")
@@ -115,7 +115,7 @@ def _missing_outputs(fold: LogFold) -> Iterator[Json]:
 
 
 def _high_pressure(fold: LogFold) -> Iterator[Json]:
-    """Propose a look at each signal of an agent that stayed high over consecutive turns."""
+    """Propose to inspect each signal of an agent that stayed high over consecutive turns."""
     pressed = fold.counters.pressed
     signals = {name: None for state, _ in pressed for name in state if name.endswith(_SIGNALS)}
     for signal in signals:
@@ -128,7 +128,7 @@ def _high_pressure(fold: LogFold) -> Iterator[Json]:
 
 
 def _high_rows(signal: str, pressed: list[tuple[Json, str]]) -> Iterator[list[Use]]:
-    """Each series of consecutive turns in which a signal was high."""
+    """Yield each series of consecutive turns in which a signal was high."""
     row: list[Use] = []
     for state, event in pressed:
         value = state.get(signal)

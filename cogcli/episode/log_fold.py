@@ -22,7 +22,7 @@ from cogcli.episode.projection import Projection, is_snapshot
 
 
 class Use(NamedTuple):
-    """One occurrence: the name of its subject, and the id of its event."""
+    """One occurrence, with the name of its subject and the id of its event."""
 
     about: str
     evidence: str
@@ -123,7 +123,7 @@ class Counters:
 
 
 def _replaced_binding(act: SharedAct) -> str | None:
-    """The binding that was tried first, if another binding answered instead."""
+    """Return the binding that was tried first, if another binding answered instead."""
     if not act.attempts:
         return None
     first, last = act.attempts[0], act.attempts[-1]
@@ -163,7 +163,7 @@ def fold_log(events: Iterable[tuple[int, Event]]) -> LogFold:
 
 
 def decision_files(fold: LogFold) -> dict[str, bytes]:
-    """The documents of an agent's run, by name; empty for the run of a skill."""
+    """Return the documents of an agent's run, by name. Empty for the run of a skill."""
     decision = fold.projection.decision
     if decision is None:
         return {}

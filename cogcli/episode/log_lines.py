@@ -49,18 +49,20 @@ class NamedRules(Record):
 
 
 def rules_of(payload: object) -> int:
-    """The rules that the payload of a log's first event names. Rules of a later version read as the latest known."""
+    """Return the rules that the payload of a log's first event names. Rules of a later version read as the latest
+    known.
+    """
     named = read_record(NamedRules, payload).rules
     return max(FIRST, min(named, LATEST))
 
 
 def first_link(episode_id: str) -> str:
-    """The `prev` of the first line of a log."""
+    """Return the `prev` of the first line of a log."""
     return digest(f"cogcli/events/1:{episode_id}".encode())
 
 
 class RefusedLine(NamedTuple):
-    """A line that differs from any written line: its number, why, and whether a newline ends it."""
+    """A line that cogcli cannot have written: its number, the reason, and whether a newline ends it."""
 
     number: int
     why: str
@@ -103,8 +105,9 @@ class Lines:
         self.tail = rest
 
     def objects(self, *, sound: bool = False) -> Iterator[tuple[int, bytes, Json]]:
-        """Each committed line with its number and its object, up to the first without one; with `sound`, also up to the
-        first that does not fit its checksum."""
+        """Yield each committed line with its number and its object, up to the first without one; with `sound`,
+        also up to the first that does not fit its checksum.
+        """
         lines, checksums = iter(self), Checksums()
         for number, line in lines:
             try:
@@ -130,24 +133,26 @@ class Lines:
 
 
 def first_line(folder: Folder) -> bytes:
-    """The first committed line of an episode's log; empty without one. Raise FileRefused."""
+    """Return the first committed line of an episode's log. Empty if there is none. Raise FileRefused."""
     return next((line for _, line in Lines(folder.chunks(EVENTS))), b"")
 
 
 def is_foreign_line(line: bytes) -> bool:
-    """Whether a line is a whole event of another tool's log."""
+    """Return whether a line is a whole event of another tool's log."""
     with suppress(JsonRefused):
         return is_unchained(parse_line(line))
     return False
 
 
 def is_unchained(first: Json) -> bool:
-    """Whether a log with this first line is another tool's."""
+    """Return whether a log with this first line is another tool's."""
     return "seq" not in first and "prev" not in first
 
 
 def is_torn(line: bytes) -> bool:
-    """Whether a torn write may have left a refused last line. It leaves neither JSON nor the end of a whole line."""
+    """Return whether a torn write may have left a refused last line. It leaves neither JSON nor the end of a
+    whole line.
+    """
     try:
         orjson.loads(line)
     except ValueError:
@@ -156,14 +161,15 @@ def is_torn(line: bytes) -> bool:
 
 
 def is_torn_tail(tail: bytes) -> bool:
-    """Whether a torn write may have left the bytes after the last newline: the beginning of a line, and NULs for blocks
-    that never reached the disk. If other bytes follow a whole line, its newline was altered."""
+    """Return whether a torn write may have left the bytes after the last newline: the beginning of a line, and
+    NULs for blocks that never reached the disk. If other bytes follow a whole line, its newline was altered.
+    """
     whole = valid_prefix(tail)
     return not whole or not tail[whole:].strip(b"\0")
 
 
 def parse_line(line: bytes) -> Json:
-    """The object of one line, strictly. Raises JsonRefused.
+    """Return the object of one line, strictly. Raises JsonRefused.
 
     A line that we wrote gives the same bytes again, which no repeated key or odd number survives; any other line
     is read by the strict parser.

@@ -91,10 +91,10 @@ def iterate_events(
     whole: bool = False,
     wait: Callable[[], None] | None = None,
 ) -> Iterator[Event]:
-    """The events of an episode up to the end of its log or the first damage; `wait` as for `EventLog`.
+    """Yield the events of an episode up to the end of its log or the first damage; `wait` as for `EventLog`.
 
-    A damage, or another first event than `run.started`, is a warning; with `whole` it is an error, since events after
-    a damage are unknown. Raise EnvironmentRefusal `episode.unreadable`, also for a log without events.
+    A damage, or another first event than `run.started`, is a warning; with `whole` it is an error, since events
+    after a damage are unknown. Raise EnvironmentRefusal `episode.unreadable`, also for a log without events.
     """
     log, first = EventLog(directory, wait), None
     for _, event in log:
@@ -134,13 +134,14 @@ def _require_beginning(directory: Path, first: Event, warn: Warn | None, whole: 
 
 
 def no_blob(digest: str) -> None:
-    """A `Get` for a log that is read without its blobs."""
+    """Return None for any digest. This is the `Get` for a log that is read without its blobs."""
 
 
 def event_of(
     value: Json, line: bytes = b"", reader: BlobReader | None = None, rules: int = FIRST
 ) -> Event:
-    """The event of a parsed line of a log that follows `rules`: members of a wrong type left out, blobs resolved.
+    """Return the event of a parsed line of a log that follows `rules`: members of a wrong type left out, blobs
+    resolved.
 
     Without `line`, the text that was parsed, and a reader, references to blobs stay.
     """

@@ -58,8 +58,9 @@ def build_manifest(
     pins: Json,
     unsigned: Sequence[Sequence[int]] = (),
 ) -> Json:
-    """The manifest of an episode. `created_at` is the last event's timestamp; `unsigned` are the ranges of events
-    without the vouching of the signature."""
+    """Return the manifest of an episode. `created_at` is the last event's timestamp; `unsigned` are the ranges of
+    events without the vouching of the signature.
+    """
     return {
         "schema_version": SCHEMA,
         "episode_id": episode_id,
@@ -73,7 +74,7 @@ def build_manifest(
 
 
 def unsigned_ranges(manifest: Json) -> list[list[int]] | None:
-    """The `unsigned` ranges of events of a manifest; None if the member is malformed."""
+    """Return the `unsigned` ranges of events of a manifest, or None if the member is malformed."""
     ranges = manifest.get("unsigned", [])
     sound = type(ranges) is list and all(
         type(each) is list and len(each) == 2 and all(type(end) is int for end in each)
@@ -83,7 +84,7 @@ def unsigned_ranges(manifest: Json) -> list[list[int]] | None:
 
 
 def with_signature(expected: Json, manifest: Json) -> Json:
-    """A derived manifest with the members that only its signer knows, as the stored manifest has them."""
+    """Return a derived manifest with the members that only its signer knows, as the stored manifest has them."""
     unsigned = unsigned_ranges(manifest)
     derived = {name: value for name, value in expected.items() if name != "signature"}
     if unsigned:
@@ -92,7 +93,7 @@ def with_signature(expected: Json, manifest: Json) -> Json:
 
 
 def entry(name: str, digest: str, size: int) -> Json:
-    """One file of a manifest; `digest` is plain hex, as `sha256sum` prints it."""
+    """Return the manifest entry of one file. `digest` is plain hex, as `sha256sum` prints it."""
     return {"name": name, "sha256": digest, "size_bytes": size, "kind": kind_of(name)}
 
 
@@ -123,7 +124,7 @@ def _regular(folder: Folder) -> list[str]:
 
 
 def measure(folder: Folder, name: str) -> tuple[str, int]:
-    """Hash and size of a file. Raises FileRefused."""
+    """Return hash and size of a file. Raises FileRefused."""
     content, size = sha256(), 0
     for chunk in folder.chunks(name):
         content.update(chunk)
@@ -132,7 +133,7 @@ def measure(folder: Folder, name: str) -> tuple[str, int]:
 
 
 def read_chain(folder: Folder, episode_id: str) -> Json:
-    """The number of lines in the log, and the hash of the last. Raise FileRefused."""
+    """Return the number of lines in the log, and the hash of the last. Raise FileRefused."""
     count, last = 0, None
     for count, last in Lines(folder.chunks(EVENTS)):  # noqa: B007
         pass
@@ -176,7 +177,7 @@ def manifest_files(manifest: object) -> NamedFiles:
 
 
 def _named_file(item: object) -> NamedFile | str:
-    """A file of the list, or its problem."""
+    """Return a file of the list, or its problem."""
     entry = object_of(item)
     name = entry.get("name")
     if type(name) is not str:
@@ -193,7 +194,9 @@ def _named_file(item: object) -> NamedFile | str:
 
 
 def is_inside(name: str) -> bool:
-    """Whether a name is a plain relative path, so that following it stays inside the directory it starts from."""
+    """Return whether a name is a plain relative path, so that following it stays inside the directory it starts
+    from.
+    """
     return (
         len(name) <= _LONGEST
         and not re.search(_UNPRINTABLE, name)
@@ -201,10 +204,10 @@ def is_inside(name: str) -> bool:
     )
 
 
-def unlike(folder: Folder, file: NamedFile) -> str:
-    """How a file differs from its entry in the manifest; empty if it does not. Raise FileRefused.
+def describe_change(folder: Folder, file: NamedFile) -> str:
+    """Describe how a file differs from its entry in the manifest. Empty if it does not. Raise FileRefused.
 
-    `file.name` is inside (`is_inside`). No link in its path is followed.
+    `file.name` must be inside the episode (`is_inside`). No link in its path is followed.
     """
     *above, name = file.name.split("/")
     with ExitStack() as opened:
@@ -224,7 +227,7 @@ def unlike(folder: Folder, file: NamedFile) -> str:
 
 
 def read_seal(directory: Path) -> tuple[str, str] | None:
-    """The id of a sealed episode and the hash of its manifest; None without a readable manifest."""
+    """Return the id of a sealed episode and the hash of its manifest, or None without a readable manifest."""
     try:
         with open_episode(directory) as folder:
             data = folder.read(MANIFEST, limit=1 << 30)
@@ -246,14 +249,19 @@ class FileStatus(NamedTuple):
 
 
 def file_statuses(folder: Folder) -> Iterator[FileStatus]:
-    """Log, learn, summary and manifest, if they exist or should; of the other files those that differ from the
-    manifest. A file that no manifest names passes: `verify` checks more."""
+    """Yield the statuses of log, learn, summary and manifest, if they exist or should, and of other files that
+    differ from the manifest.
+
+    A file that no manifest names is ignored; `verify` checks more.
+    """
     listed = _named_by_manifest(folder)
     for name in _SHOWN:
         good = name != MANIFEST or not listed.problems
         file = listed.files.get(name) or NamedFile(name, "", None)
         try:
-            yield FileStatus(name, _count_lines(folder, name), good and not unlike(folder, file))
+            yield FileStatus(
+                name, _count_lines(folder, name), good and not describe_change(folder, file)
+            )
         except FileRefused as error:
             if error.reason != "missing" or name in listed.files:
                 yield FileStatus(name, 0, False)
@@ -263,22 +271,22 @@ def file_statuses(folder: Folder) -> Iterator[FileStatus]:
 
 
 def _count_lines(folder: Folder, name: str) -> int:
-    """The number of lines of a file, 0 for a document. Raise FileRefused if it does not exist."""
+    """Return the number of lines of a file, 0 for a document. Raise FileRefused if it does not exist."""
     folder.size(name)
     chunks = folder.chunks(name) if name.endswith(".jsonl") else ()
     return sum(chunk.count(b"\n") for chunk in chunks)
 
 
 def _differs(folder: Folder, file: NamedFile) -> bool:
-    """Whether a file is not the one that the manifest names, or cannot be read."""
+    """Return whether a file is not the one that the manifest names, or cannot be read."""
     try:
-        return bool(unlike(folder, file))
+        return bool(describe_change(folder, file))
     except FileRefused:
         return True
 
 
 def _named_by_manifest(folder: Folder) -> NamedFiles:
-    """The files that the manifest names; none without a manifest."""
+    """Return the files that the manifest names, or none without a manifest."""
     try:
         manifest: object = parse(folder.read(MANIFEST, limit=_LIMIT))
     except FileRefused:

@@ -42,7 +42,7 @@ class PlanProjection:
             self._start(event)
 
     def result(self) -> Json:
-        """The plan of `state.json`. It shares its steps with this projection."""
+        """Return the plan of `state.json`. It shares its steps with this projection."""
         return {**self._head, "steps": self.steps}
 
     def _start(self, event: Event) -> None:
@@ -106,7 +106,7 @@ class PlanProjection:
             }
 
     def _word(self, step_id: str, member: str, word: object) -> str:
-        """The kind or the status of a step. A word outside the vocabulary is replaced and reported."""
+        """Return the kind or the status of a step. A word outside the vocabulary is replaced and reported."""
         words, other = _VOCABULARY[member]
         if type(word) is str and word in words:
             return word

@@ -127,7 +127,7 @@ class Projection:
             self.state = ExecutionState(first.run_id or "", first.trace_id or "", "")
 
     def is_root(self, event: Event) -> bool:
-        """Whether an event belongs to the root run. Events of foreign logs may have no run."""
+        """Return whether an event belongs to the root run. Events of foreign logs may have no run."""
         return event.run_id == self.root or event.run_id is None or self.root is None
 
     def _start(self, event: Event) -> None:
@@ -164,14 +164,14 @@ class Projection:
             self._beliefs.apply(event)
 
     def _take_root_act(self, event: Event, act: SharedAct) -> None:
-        """Take the names of artifacts, and the first step that failed."""
+        """Add the names of artifacts, and the first step that failed."""
         names = [each for each in act.result_artifacts or () if type(each) is str]
         self.artifacts.update(zip(names, names, strict=True))
         if self._failed_step is None and act.step_status in ("failed", "vetoed"):
             self._failed_step = event.step_id or act.step_id
 
     def _take_files(self, act: SharedAct) -> None:
-        """Take the files that a step wrote, also one of a nested run; the last version of each counts."""
+        """Add the files that a step of the root or of a nested run wrote. The last version of each is kept."""
         for file in act.result_artifacts or ():
             if type(file) is dict and type(path := file.get("path")) is str:
                 self.artifacts[path] = file
@@ -189,7 +189,8 @@ class Projection:
     # -- the document -------------------------------------------------------------------------------------------------
 
     def result(self, put: Put = digest) -> Json:
-        """`state.json` as an object. It shares values with this projection, so serialize it before the next event.
+        """Return `state.json` as an object. It shares values with this projection, so serialize it before the
+        next event.
 
         Under rules 2 references replace large values: `put` takes the JSON of each and returns its digest.
         """
@@ -217,15 +218,15 @@ class Projection:
         return document
 
     def goal(self) -> Json:
-        """The `goal` of the document."""
+        """Return the `goal` of the document."""
         return {"task": self.task(), "type": "task"}
 
     def memory(self) -> Json:
-        """The `memory` of the document."""
+        """Return the `memory` of the document."""
         return self._beliefs.memory(self.state)
 
     def outcomes(self) -> Json:
-        """The `outcomes` of the document."""
+        """Return the `outcomes` of the document."""
         return {
             "status": self.status,
             "actions": self.actions,
@@ -236,7 +237,7 @@ class Projection:
         }
 
     def task(self) -> str:
-        """The task of the run, in one line; empty where the log names none."""
+        """Return the task of the run, in one line. Empty where the log names none."""
         goal = self.state.frame.goal
         return self.start.task or (goal if type(goal) is str else "")
 
@@ -256,7 +257,7 @@ class Projection:
         return {name: value for name, value in members.items() if value is not None}
 
     def metrics(self) -> Json:
-        """Steps of the plan, time, and the run's own sums; then the other metrics of the terminate event."""
+        """Return steps of the plan, time, and the run's own sums; then the other metrics of the terminate event."""
         steps = self.plan.steps
         metrics: Json = {
             "steps_completed": sum(step["status"] == "done" for step in steps),
@@ -267,7 +268,7 @@ class Projection:
         return {**metrics, **self.end.metrics, **metrics}
 
     def duration_ms(self) -> int | float | None:
-        """The duration in the terminate event, else from the start event to the last one.
+        """Return the duration in the terminate event, else from the start event to the last one.
 
         For a log of another tool without a measured duration, it is the time from start to end.
         """
@@ -278,14 +279,16 @@ class Projection:
         return milliseconds_between(self.started_at, last.timestamp) if last else None
 
     def _bounded_duration(self, ended: Event, measured: int | float) -> int | float:
-        """After a clock was set back, or by rounding, a run must not be longer than its timestamps show."""
+        """Return the duration, limited to the time between the run's timestamps. A clock that was set back must
+        not exceed it.
+        """
         if self.rules == FIRST or self._resumed:
             return measured
         between = milliseconds_between(self.started_at, ended.timestamp, whole=True)
         return measured if between is None else min(measured, between)
 
     def error(self) -> Json | None:
-        """The error of the run, with the step that failed first."""
+        """Return the error of the run, with the step that failed first."""
         error = self.end.error
         if error is None:
             return None
@@ -298,7 +301,7 @@ _SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "ext
 
 
 def _shorten(document: Json, put: Put) -> None:
-    """Replace large values by references. Outputs stay in full as far as possible, for their readers."""
+    """Replace large values with references. Outputs stay complete as far as possible, for their readers."""
     outcomes, cognitive, plan = document["outcomes"], document["x-cognitive"], document["plan"]
     outcomes["outputs"] = {
         name: show_in_full(value, put) for name, value in outcomes["outputs"].items()
@@ -315,17 +318,17 @@ _SNAPSHOT_OUTCOMES: Final = ("status", "metrics", "error")
 
 
 def snapshot_outcomes(outcomes: Json) -> Json:
-    """The outcomes in the evidence of a snapshot: those whose size does not grow with the run."""
+    """Return the outcomes in the evidence of a snapshot: those whose size does not grow with the run."""
     return {name: outcomes[name] for name in _SNAPSHOT_OUTCOMES}
 
 
 def is_snapshot(event: Event) -> bool:
-    """Whether an event is the evidence of a snapshot, written while its run was alive."""
+    """Return whether an event is the evidence of a snapshot, written while its run was alive."""
     return row_of(event.event_type).projected and object_of(event.payload).get("snapshot") is True
 
 
 def state_bytes(document: Json, rules: int) -> bytes:
-    """The bytes of `state.json` from the result of a projection under these rules."""
+    """Return the bytes of `state.json` from the result of a projection under these rules."""
     if rules > FIRST:
         outcomes = document["outcomes"]
         outputs = dict(outcomes["outputs"])
@@ -337,18 +340,18 @@ def state_bytes(document: Json, rules: int) -> bytes:
 
 
 def project(events: Iterable[Event]) -> Json:
-    """`state.json` as an object, from the events of one log."""
+    """Return `state.json` as an object, from the events of one log."""
     return _projected(events).result()
 
 
 def project_bytes(events: Iterable[Event]) -> bytes:
-    """The bytes of `state.json`, from the events of one log."""
+    """Return the bytes of `state.json`, from the events of one log."""
     projection = _projected(events)
     return state_bytes(projection.result(), projection.rules)
 
 
 def snapshot_bytes(events: Iterable[Event]) -> tuple[int, bytes]:
-    """The number of events in the last snapshot of a log, and its bytes; 0 and no bytes without one."""
+    """Return the number of events in the last snapshot of a log, and its bytes; 0 and no bytes without one."""
     projection, held, data = Projection(), 0, b""
     for number, event in enumerate(events):
         if is_snapshot(event):

@@ -20,7 +20,7 @@ _SKILL: Final = re.compile(rb'"skill":\{"id":"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"')
 
 
 def open_episode(path: Path) -> Folder:
-    """An episode's directory. Raises EnvironmentRefusal `episode.unreadable`."""
+    """Return an episode's directory. Raises EnvironmentRefusal `episode.unreadable`."""
     try:
         return Folder.open(path)
     except OSError as error:
@@ -28,7 +28,7 @@ def open_episode(path: Path) -> Folder:
 
 
 def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> EnvironmentRefusal:
-    """The error for an unreadable episode, because of its `file`, at `line` if that is known."""
+    """Return the error for an unreadable episode, because of its `file`, at `line` if that is known."""
     if not file:
         return EnvironmentRefusal("episode.unreadable", f"`{path}`: {why}", next=("cogcli ls",))
     return EnvironmentRefusal(
@@ -41,16 +41,16 @@ def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> Enviro
 
 
 def no_log_error(folder: Folder, refused: FileRefused) -> EnvironmentRefusal:
-    """The error for a log that cannot be opened."""
+    """Return the error for a log that cannot be opened."""
     if refused.reason == "missing" and (began_nothing := nothing_began_error(folder)):
         return began_nothing
     return unreadable(folder.path, refused.message, file=EVENTS)
 
 
 def nothing_began_error(folder: Folder, *, held: bool = False) -> EnvironmentRefusal | None:
-    """The error for a run that was stopped before its first event; None if it has an event or is alive.
+    """Return the error for a run that stopped before its first event, or None if it has an event or is alive.
 
-    `held`: the caller holds the lock of the log itself.
+    `held` means that the caller holds the lock of the log.
     """
     if not _has_only_first_files(folder) or (not held and folder.is_locked(EVENTS)):
         return None
@@ -68,7 +68,7 @@ def nothing_began_error(folder: Folder, *, held: bool = False) -> EnvironmentRef
 
 
 def _has_only_first_files(folder: Folder) -> bool:
-    """Whether the directory has no other files than those before the first event."""
+    """Return whether the directory contains only the files that exist before the first event."""
     for name, found in folder.entries().items():
         is_empty_learn = name == LEARN and not found.st_size
         if name not in _FIRST_FILES and not name.startswith(TEMPORARY) and not is_empty_learn:
@@ -77,7 +77,7 @@ def _has_only_first_files(folder: Folder) -> bool:
 
 
 def _first_bytes(folder: Folder) -> bytes | None:
-    """The first bytes of the log, none if it does not exist; None if it cannot be read."""
+    """Return the first bytes of the log, none if it does not exist, or None if it cannot be read."""
     try:
         with closing(folder.chunks(EVENTS)) as chunks:
             return next(chunks, b"")
@@ -93,7 +93,7 @@ _START_MEMBERS: Final = {
 
 
 def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
-    """The error for resuming another tool's episode, or running it again."""
+    """Return the error for resuming another tool's episode, or running it again."""
     payload = object_of(first.payload)
     lacking = [
         words for name, words in _START_MEMBERS.items() if type(payload.get(name)) is not dict
@@ -113,7 +113,7 @@ def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
 
 
 def altered_error(path: Path, fault: str) -> EnvironmentRefusal:
-    """The warning about an episode whose files do not agree; `fault` names the first one, and how."""
+    """Return the warning about an episode whose files do not agree; `fault` names the first one, and how."""
     return EnvironmentRefusal(
         "episode.altered",
         f"`{path.name}`: {fault}",
@@ -123,7 +123,7 @@ def altered_error(path: Path, fault: str) -> EnvironmentRefusal:
 
 
 def renamed_folder_error(path: Path, episode_id: str) -> EnvironmentRefusal:
-    """The error for a folder with the id of another episode."""
+    """Return the error for a folder with the id of another episode."""
     return EnvironmentRefusal(
         "episode.renamed",
         f"the folder is named `{path.name}`, what it holds is `{episode_id:.80}`",
@@ -135,7 +135,7 @@ def renamed_folder_error(path: Path, episode_id: str) -> EnvironmentRefusal:
 def no_beginning_error(
     path: Path, first: Event | None, *, held: bool = False
 ) -> EnvironmentRefusal:
-    """The error for a log without the start of a run: `first` is another event, or None without any."""
+    """Return the error for a log without the start of a run: `first` is another event, or None without any."""
     if first is None:
         empty = unreadable(path, "no event was committed", file=EVENTS)
         with open_episode(path) as folder:

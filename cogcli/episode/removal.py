@@ -34,7 +34,7 @@ _BEING_MADE: Final = 60.0
 
 
 def size_of(directory: Path) -> int:
-    """The bytes of all files in an episode, links not followed."""
+    """Return the bytes of all files in an episode, links not followed."""
     total = 0
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
@@ -46,7 +46,7 @@ def size_of(directory: Path) -> int:
 
 
 def is_being_made(row: EpisodeRow) -> bool:
-    """Whether an episode has no event yet and is not old (rule 4)."""
+    """Return whether an episode has no event yet and is less than a minute old (rule 4)."""
     if row.started_at is not None:
         return False
     try:
@@ -120,7 +120,7 @@ def _delete(parent: Folder, name: str) -> None:
 
 
 def read_pins(runs_dir: Path) -> frozenset[str]:
-    """The ids of all pinned episodes, also of removed ones. Raise EnvironmentRefusal `env.disk`."""
+    """Return the ids of all pinned episodes, also of removed ones. Raise EnvironmentRefusal `env.disk`."""
     with disk_errors(runs_dir / PINS), suppress(FileNotFoundError), _open_pins(runs_dir) as pins:
         return frozenset(filter(is_episode_id, pins.names()))
     return frozenset()

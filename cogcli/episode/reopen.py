@@ -31,7 +31,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs, refusals
 from cogcli.episode.checkpoint import compare, known_records
-from cogcli.episode.damage import Damage, damage_of, identify_lost, read_from, write_newline
+from cogcli.episode.damage import Damage, find_damage, identify_lost, read_log_from, write_newline
 from cogcli.episode.disk_reserve import holder
 from cogcli.episode.folder import TEMPORARY, Folder, disk_refusal
 from cogcli.episode.journal import End, Journal, JournalPorts
@@ -60,7 +60,7 @@ _MOST_TORN: Final = 1 << 30
 
 
 class Reopened(NamedTuple):
-    """A reopened episode: its open journal, all its events with `run.recovered`, and the number of bytes cut off."""
+    """A reopened episode: its open journal, all its events with `run.recovered`, and the number of truncated bytes."""
 
     journal: Journal
     events: list[Event]
@@ -111,7 +111,7 @@ def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
 
 
 def _require_ours(folder: Folder) -> None:
-    """Refuse another tool's log, which holds too little to be resumed. An unreadable log is refused later."""
+    """Raise an error for another tool's log, which lacks the data for a resume. An unreadable log is refused later."""
     try:
         first = first_line(folder)
     except FileRefused:
@@ -131,7 +131,7 @@ def _require_unsealed(folder: Folder) -> None:
 
 
 def _require_plain_files(folder: Folder) -> None:
-    """Refuse a directory with other entries than files of an episode, each with one name."""
+    """Raise an error if the directory has entries other than files of an episode, each with one name."""
     for finding in EpisodeFiles(folder).findings:
         if finding.severity == "error":
             raise refusals.unreadable(folder.path, finding.message, file=finding.file)
@@ -168,7 +168,7 @@ def _read_sound(folder: Folder) -> _Log:
     try:
         return _read(folder)
     except EnvironmentRefusal as error:
-        damage = damage_of(folder)
+        damage = find_damage(folder)
         if damage is not None and damage.can_be_mended:
             error.next = (f"cogcli verify {quote(str(folder.path))} --repair",)
         raise
@@ -176,8 +176,8 @@ def _read_sound(folder: Folder) -> _Log:
 
 def _read_mended(folder: Folder) -> _Log:
     """Read the log without its damaged newest line; restore altered newlines. Raise EnvironmentRefusal, OSError."""
-    while (damage := damage_of(folder)) and damage.newline_at >= 0:
-        write_newline(folder, damage.newline_at)
+    while (damage := find_damage(folder)) and damage.corrupted_newline >= 0:
+        write_newline(folder, damage.corrupted_newline)
     if damage is None or damage.number == 1:
         return _read(folder)
     if not damage.is_last:
@@ -225,11 +225,11 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
     first, last = events[0], events[-1]
     prior, root = last.prev or "", first.run_id or ""
     end = End(check.count, check.head, last.timestamp, size, prior, root, rules)
-    return _Log(events, end, read_from(folder, size), heads)
+    return _Log(events, end, read_log_from(folder, size), heads)
 
 
 def _read_blob(folder: Folder, kept: blobs.BlobFolder, name: str, number: int) -> bytes:
-    """A blob that line `number` names. Raise EnvironmentRefusal if it does not exist."""
+    """Return a blob that line `number` names. Raise EnvironmentRefusal if it does not exist."""
     data = kept.get(name)
     if data is None:
         raise _bad_line(folder, number, f"names {name or 'too much'}, which is not there")
@@ -237,8 +237,9 @@ def _read_blob(folder: Folder, kept: blobs.BlobFolder, name: str, number: int) -
 
 
 def _rules(folder: Folder, first: Json) -> int:
-    """The rules that a log follows, by its first line. Raise EnvironmentRefusal if it does not start a run, or if it
-    names rules of a later version, which may require other lines."""
+    """Return the rules that a log follows, by its first line. Raise EnvironmentRefusal if it does not start a
+    run, or if it names rules of a later version, which may require other lines.
+    """
     if first.get("phase") != "start":
         raise refusals.no_beginning_error(folder.path, event_of(first))
     payload = first.get("payload")
@@ -262,10 +263,10 @@ def _bad_line(folder: Folder, number: int, why: str) -> EnvironmentRefusal:
 
 
 def _recovered(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopened:
-    """Remove temporary files, cut uncommitted bytes, and record that. Raise OSError.
+    """Remove temporary files, truncate uncommitted bytes, and record that. Raise OSError.
 
-    `announced`: the hashes of the lines that known records announce. Any other lost line may be forged, so nothing
-    vouches for the event that repeats it.
+    `announced` are the hashes of the lines that known records announce. Any other lost line may be forged, so
+    nothing vouches for the event that repeats it.
     """
     journal.folder.remove_files(TEMPORARY)
     with suppress(FileNotFoundError, NotADirectoryError), journal.folder.sub(BLOBS) as kept:
@@ -291,7 +292,7 @@ def _recovered(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopen
 
 
 def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, bytes]]:
-    """The damaged intent and its line, unless it is already repeated: its call may have happened."""
+    """Yield the damaged intent and its line, unless it was already repeated, since its call may have happened."""
     last = log.events[-1]
     lost = identify_lost(dropped, (log.end.head, last.prev))
     if lost is None or lost.intent is None:
@@ -307,7 +308,7 @@ def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, b
 
 
 def _cut(journal: Journal, log: _Log) -> bytes:
-    """Cut the torn tail. Return the bytes cut since the last `run.recovered` (rule 4)."""
+    """Truncate the torn tail. Return the bytes that were truncated since the last `run.recovered` (rule 4)."""
     try:
         kept = journal.folder.read(TORN, limit=_MOST_TORN)
     except FileRefused as error:
@@ -324,7 +325,7 @@ def _cut(journal: Journal, log: _Log) -> bytes:
 
 
 def _dropped_bytes(event: Event) -> int:
-    """The number of cut bytes that an event records."""
+    """Return the number of truncated bytes that an event records."""
     if event.event_type != RunRecovered.event.name:
         return 0
     return read_record(RunRecovered, event.payload).dropped_bytes or 0

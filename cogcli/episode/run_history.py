@@ -1,4 +1,4 @@
-"""A run of a history: its steps, and what is below each step."""
+"""One run of a history: its steps, and the branches below each step."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Used(NamedTuple):
 
     @classmethod
     def of(cls, usage: Usage) -> Used:
-        """The sums of the `usage` of an event."""
+        """Return the sums of the `usage` of an event."""
         return cls(usage.llm_calls + usage.tool_calls, usage.tokens_in, usage.tokens_out)
 
     def plus(self, other: Used) -> Used:
-        """The sum of both."""
+        """Return the sum of both."""
         return Used(*(a + b for a, b in zip(self, other, strict=True)))
 
 
@@ -42,7 +42,7 @@ class LoopHistory:
 
     def __init__(self, total: int | None, now: int | None) -> None:
         self.total = total
-        """The total number; None if only the end shows it."""
+        """The total number, or None if only the end shows it."""
         self.counts: dict[str, int] = {}
         """The number of parts by status."""
         self.started_ms = self.ended_ms = now
@@ -97,7 +97,7 @@ class StepHistory:
         """Whether its result was on disk before it ended."""
         self.binding = ""
         self.fallback = ""
-        """The binding that answered instead of the first of its chain; empty if none did."""
+        """The binding that answered instead of the first of its chain. Empty if none did."""
         self.tool = ""
         self.reads: list[str] = []
         self.writes: list[str] = []
@@ -117,7 +117,7 @@ class StepHistory:
         self.child: RunHistory | None = None
 
     def begin(self, at: str, payload: StepStarted) -> None:
-        """Take the start of the step."""
+        """Record the start of the step."""
         self.uses = payload.uses or self.uses
         self.binding = payload.binding or self.binding
         self.reads = payload.reads or self.reads
@@ -128,7 +128,7 @@ class StepHistory:
             self.effect = payload.side_effects or self.effect
 
     def finish(self, at: str, payload: StepFinished, measured_ms: int | None) -> None:
-        """Take the end of the step. `measured_ms` is its duration if the payload has none."""
+        """Record the end of the step. `measured_ms` is its duration if the payload has none."""
         self.ended_at = at
         self.reason, self.detail = payload.reason or "", payload.detail or ""
         self.reused = isinstance(payload.reused_from, dict)
@@ -164,7 +164,7 @@ class StepHistory:
 
 
 class RunHistory:
-    """One run: the root, or a nested skill's."""
+    """One run: the root run, or the run of a nested skill."""
 
     __slots__ = (
         "_early", "_own", "depth", "end", "ended_at", "id", "ms", "parent", "running", "skill", "start", "started_at",
@@ -211,7 +211,7 @@ class RunHistory:
         return self.end.error if self.end else None
 
     def add(self, key: str, id: str) -> StepHistory:
-        """A new step under this key."""
+        """Add and return a new step under this key."""
         path = StepPath(id)
         step = self.steps[key] = StepHistory(id, path.name)
         if not path.owner:
@@ -228,12 +228,12 @@ class RunHistory:
         return self._own
 
     def owner(self, step: StepHistory) -> str:
-        """The id of the step that an item, a round or a gate belongs to; empty for a step itself."""
+        """Return the id of the step that contains an item, a round or a gate. Empty for a step itself."""
         id = StepPath(step.id).owner
         return id if id in self.steps else ""
 
     def count(self, status: str) -> int:
-        """The number of its own steps with a status."""
+        """Return the number of its own steps with a status."""
         return sum(step.status == status for step in self.own)
 
 
@@ -246,7 +246,9 @@ class Branch(NamedTuple):
 
 
 def branches(run: RunHistory) -> list[Branch]:
-    """The steps of a run in order, each with its gates, items, rounds and the steps of its nested run below it."""
+    """Return the steps of a run in order, each with its gates, items, rounds and the steps of its nested run
+    below it.
+    """
     parts: dict[str, list[StepHistory]] = {}
     for step in run.steps.values():
         parts.setdefault(run.owner(step), []).append(step)
@@ -259,9 +261,10 @@ def branches(run: RunHistory) -> list[Branch]:
 
 
 def total_usage(branches: Iterable[Branch]) -> Used:
-    """The use of steps, each call counted once.
+    """Return the use of steps, each call counted once.
 
-    The use of a step includes its gates, items, rounds and nested run. These count by themselves until it has ended.
+    The use of a step includes its gates, items, rounds and nested run. These count by themselves until it has
+    ended.
     """
     total = Used()
     for _, step, below in branches:

@@ -67,7 +67,7 @@ _ENVELOPE: Final = {
 
 
 def event_schema() -> Schema:
-    """One line of `events.jsonl`; the event type decides the payload."""
+    """Return the schema of one line of `events.jsonl`, in which the event type determines the payload."""
     definitions: Schema = {"Blob": dict(_BLOB)}
     cases = []
     for record in PAYLOADS:
@@ -104,7 +104,7 @@ def _closed_unless_open(name: str, schema: Schema) -> Schema:
 
 
 def _document(title: str, record: type[Record], *, closed: bool = True) -> Schema:
-    """The schema of a document. If it is `closed`, it allows no keys but its own and `x-...`."""
+    """Return the schema of a document. If it is `closed`, it allows no keys but its own and `x-...`."""
     schema: Schema = dict(adapter_of(record).json_schema(ref_template="#/$defs/{model}"))
     definitions = schema.pop("$defs", {})
     parts = {name: definitions[name] for name in sorted(definitions)}
@@ -114,7 +114,7 @@ def _document(title: str, record: type[Record], *, closed: bool = True) -> Schem
 
 
 def _closed(schema: Schema) -> Schema:
-    """An object schema that allows no keys but its own and `x-...`."""
+    """Return an object schema that allows no keys but its own and `x-...`."""
     if "properties" in schema and schema.get("additionalProperties") is not False:
         return {**schema, "patternProperties": {"^x-": {}}, "additionalProperties": False}
     return schema

@@ -33,7 +33,9 @@ Sign = Callable[[Json], dict[str, str]]
 
 
 def signer(path: str) -> Sign:
-    """A function that signs with the private key of a file. Raise EnvironmentRefusal `signing.key`, `env.extra`."""
+    """Return a function that signs with the private key of a file. Raise EnvironmentRefusal `signing.key`,
+    `env.extra`.
+    """
     key = _load_key(path, _read(path, _TO_SIGN), _TO_SIGN)
     _require_private(path)
     key_id = _name_of(key.public_key())
@@ -45,7 +47,9 @@ def signer(path: str) -> Sign:
 
 
 def public_key(path: str) -> str:
-    """The `key_id` of the key in a file, public or private. Raises EnvironmentRefusal `signing.key`, `env.extra`."""
+    """Return the `key_id` of the key in a file, public or private. Raises EnvironmentRefusal `signing.key`,
+    `env.extra`.
+    """
     data = _read(path, _TO_CHECK)
     if b"PRIVATE KEY" in data:
         return _name_of(_load_key(path, data, _TO_CHECK).public_key())
@@ -53,7 +57,7 @@ def public_key(path: str) -> str:
 
 
 def is_signature(value: object) -> bool:
-    """Whether a value has the shape of a signature."""
+    """Return whether a value has the shape of a signature."""
     return (
         type(value) is dict
         and list(value) == ["alg", "key_id", "value"]
@@ -76,7 +80,7 @@ at least every eighth text, and the library accepts it."""
 
 
 def fits(manifest: Json) -> bool:
-    """Whether the signature of a manifest is valid for the key that it names. Raise `env.extra`."""
+    """Return whether the signature of a manifest is valid for the key that it names. Raise `env.extra`."""
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -103,7 +107,9 @@ def _name_of(key: Ed25519PublicKey) -> str:
 
 
 def _load_key(path: str, data: bytes, use: _Use, *, private: bool = True) -> Any:
-    """The ed25519 key of a PEM file. Raises EnvironmentRefusal `signing.key`, ServiceResolutionError `env.extra`."""
+    """Return the ed25519 key of a PEM file. Raises EnvironmentRefusal `signing.key`, ServiceResolutionError
+    `env.extra`.
+    """
     try:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -143,7 +149,7 @@ _TO_CHECK: Final = _Use(
 
 
 def _found(data: bytes) -> str:
-    """The kind of the file without a usable key, without any of its bytes."""
+    """Return the kind of the file without a usable key, without any of its bytes."""
     if not data.strip():
         return "an empty file"
     if b"ENCRYPTED" in data:

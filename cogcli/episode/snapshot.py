@@ -61,7 +61,7 @@ class Snapshots:
         self._fold, self._read = LogFold(), 0
 
     def is_due(self, now: float) -> bool:
-        """Whether the log changed since the last snapshot and enough time has passed; `now` is monotonic."""
+        """Return whether the log changed since the last snapshot and enough time has passed; `now` is monotonic."""
         if now < self._due or self._given_up:
             return False
         journal = self._journal

@@ -44,7 +44,7 @@ class Store:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def create(self, episode_id: str, *, trace_id: str, **ports: Unpack[JournalPorts]) -> Journal:
-        """A new episode with an empty, locked log. Raise EnvironmentRefusal `env.runs-dir` and leave no file."""
+        """Return a new episode with an empty, locked log. Raise EnvironmentRefusal `env.runs-dir` and leave no file."""
         if not is_own_id(episode_id) or not is_trace_id(trace_id):
             raise ValueError("not an episode id or trace id")
         # Commands that only read never import these.
@@ -90,7 +90,7 @@ class Store:
     # -- finding ------------------------------------------------------------------------------------------------------
 
     def ids(self) -> list[str]:
-        """The ids of all episodes, newest first. Ids of other tools hold no time and come last."""
+        """Return the ids of all episodes, newest first. Ids of other tools hold no time and come last."""
         try:
             entries = [entry for entry in os.scandir(self.runs_dir) if is_episode_id(entry.name)]
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -101,15 +101,15 @@ class Store:
         return sorted(names, key=place_of, reverse=True)
 
     def episode_rows(self, wanted: EpisodeFilter | None = None) -> Iterator[EpisodeRow]:
-        """Every readable episode that passes the filter, newest first, one at a time."""
+        """Return every readable episode that passes the filter, newest first, one at a time."""
         return list_rows(self.runs_dir, wanted or EpisodeFilter(), self.ids, self._owner)
 
     def by_trace(self, trace_id: str) -> list[EpisodeRow]:
-        """The episodes of a trace, newest first; `trace_id` whole, or its first 8 hex digits."""
+        """Return the episodes of a trace, newest first; `trace_id` whole, or its first 8 hex digits."""
         return list(self.episode_rows(EpisodeFilter(trace_id=trace_id)))
 
     def resolve(self, text: str) -> Path:
-        """The directory of the episode that a user names: a path, `@last`, an id, a prefix or a trace id.
+        """Return the directory of the episode that a user names: a path, `@last`, an id, a prefix or a trace id.
 
         Raises UsageError `episode.unknown` or `episode.ambiguous`, EnvironmentRefusal `episode.unreadable`.
         """
@@ -153,7 +153,7 @@ class Store:
 
 
 def _directory(text: str) -> Path:
-    """The directory at a path that a user names."""
+    """Return the directory at a path that a user names."""
     path = Path(text)
     if not os.path.isdir(path):
         raise _unknown(text)

@@ -69,7 +69,7 @@ def counts(fold: LogFold) -> Json:
 
 
 def budgets(fold: LogFold) -> dict[str, Json]:
-    """Limit and use of each budget of the run."""
+    """Return limit and use of each budget of the run."""
     decision, state = fold.projection.decision, fold.projection.state
     spent = state.trace.metrics.tokens_in + state.trace.metrics.tokens_out
     given = decision.budgets(spent) if decision is not None else {}
@@ -82,18 +82,18 @@ def budgets(fold: LogFold) -> dict[str, Json]:
 
 
 def success(fold: LogFold) -> bool:
-    """Whether the outcome is `ok`."""
+    """Return whether the outcome is `ok`."""
     return fold.projection.status == "ok"
 
 
 def plan_adherence(fold: LogFold) -> float | None:
-    """Steps done / steps planned."""
+    """Return steps done / steps planned."""
     steps = fold.projection.plan.steps
     return sum(step["status"] == "done" for step in steps) / len(steps) if steps else None
 
 
 def tool_coverage(fold: LogFold) -> float | None:
-    """Distinct capabilities called / distinct capabilities planned; under rules 1, / those of ended steps."""
+    """Return distinct capabilities called / distinct capabilities planned; under rules 1, / those of ended steps."""
     planned = fold.counters.used if fold.projection.rules == FIRST else fold.counters.planned
     return len(fold.counters.called & planned) / len(planned) if planned else None
 
@@ -105,7 +105,7 @@ def _since_start(fold: LogFold, timestamp: str | None) -> int | None:
 
 
 def step_latency_ms(fold: LogFold) -> dict[str, int]:
-    """Milliseconds of each step, in plan order."""
+    """Return milliseconds of each step, in plan order."""
     latencies = fold.counters.latencies
     ids = (step["id"] for step in fold.projection.plan.steps)
     return {step_id: latencies[step_id] for step_id in ids if step_id in latencies}

@@ -68,7 +68,7 @@ class TurnHistory:
         """The gate of an escalation to a person."""
 
     def writes_of(self, layer: str, record: type[_Writes]) -> _Writes | None:
-        """The writes of a layer; None before it completed."""
+        """Return the writes of a layer, or None before it completed."""
         return read_record(record, self.layers[layer]) if layer in self.layers else None
 
     @property
@@ -79,7 +79,7 @@ class TurnHistory:
 
     @property
     def template(self) -> str:
-        """The template of its candidate; empty without one."""
+        """The template of its candidate. Empty if there is none."""
         return (self.candidate.template or "") if self.candidate else ""
 
     def apply(self, payload: Payload) -> None:
@@ -163,7 +163,7 @@ class AgentHistory:
                 self._take_call(self.turns[-1], event, payload)
 
     def _turn(self, number: int) -> TurnHistory:
-        """The turn of this number. It began with the event before its own first event."""
+        """Return the turn of this number. It began with the event before its own first event."""
         if not self.turns or self.turns[-1].number != number:
             self.turns.append(TurnHistory(number, self._last))
             self._began = self._active

@@ -45,7 +45,7 @@ class Fail(NamedTuple):
         return f"{self.code}:{self.detail}" if self.detail else self.code
 
     def to_payload(self) -> dict[str, str]:
-        """The fail in `critic.verified`."""
+        """Return the fail in `critic.verified`."""
         return self._asdict()
 
 
@@ -72,8 +72,11 @@ def verify(
     unresolved: Iterable[str],
     trips: Mapping[str, LoopTrip],
 ) -> Verification:
-    """Whether a plan may run. `remaining` are the rests of the budgets, `unresolved` is the missing required evidence,
-    `trips` are the trips of the loop guard by step."""
+    """Return the verdict on a plan before it runs.
+
+    `remaining` are the remaining budgets, `unresolved` is the missing required evidence, and `trips` are the
+    trips of the loop guard by step.
+    """
     if candidate.fault:
         return Verification((Fail(candidate.fault),))
     if plan is None:
@@ -94,7 +97,7 @@ def verify(
 def _judge_calls(
     invocation: Invocation, context: CompiledContext, plan: TurnPlan, candidate: Candidate
 ) -> Iterable[Fail]:
-    """A fail for each call of a capability that is unknown, above the safety mode, or has wrong arguments."""
+    """Return a fail for each call of a capability that is unknown, above the safety mode, or has wrong arguments."""
     surface = {tool.capability: tool for tool in context.compilation.surface.tools}
     arguments = {f"t{plan.turn}_{call.id}": call.arguments for call in candidate.calls}
     for step in plan.skill.steps:
@@ -110,8 +113,9 @@ def _judge_calls(
 
 
 def _called_capabilities(plan: TurnPlan, step: Step, *, is_proposed: bool) -> list[str]:
-    """The capabilities that a step calls. A proposed call always names a capability. A step of a template may also
-    name a lane or a nested skill, whose own calls are governed."""
+    """Return the capabilities that a step calls. A proposed call always names a capability. A step of a template
+    may also name a lane or a nested skill, whose own calls are governed.
+    """
     if is_proposed:
         return [step.uses]
     targets = list_targets(plan.skill.replace(steps=(step,)))
@@ -120,12 +124,15 @@ def _called_capabilities(plan: TurnPlan, step: Step, *, is_proposed: bool) -> li
 
 def _wrong_arguments(invocation: Invocation, id: str, arguments: Json) -> str:
     capability = invocation.capabilities[id]
-    return _misfit(capability, arguments) or _about_another(invocation, capability, arguments)
+    return _misfit(capability, arguments) or _find_other_entity(invocation, capability, arguments)
 
 
-def _about_another(invocation: Invocation, capability: Capability, arguments: Json) -> str:
-    """The fault of a call with effects or facts that names another entity than the request, since facts about the one
-    do not apply to the other. Empty if it names no entity, or that one."""
+def _find_other_entity(invocation: Invocation, capability: Capability, arguments: Json) -> str:
+    """Return the fault of a call with effects or facts that names another entity than the request. Empty if there
+    is none.
+
+    Facts about one entity do not apply to another.
+    """
     has_effects = is_above(invocation.policy.mode_of(capability), "read_only")
     facts = invocation.pack.tooling.capabilities.get(capability.id, PackTool()).facts
     supplied = {name.partition(".")[0] for name in facts}
@@ -139,7 +146,7 @@ def _about_another(invocation: Invocation, capability: Capability, arguments: Js
 
 
 def _named(slot: Slot, arguments: Json) -> list[str]:
-    """The ids for a slot in arguments: that of its parameter, else all texts that match its pattern."""
+    """Return the ids for a slot in arguments: that of its parameter, else all texts that match its pattern."""
     if arguments.get(slot.param) is not None:
         return [str(arguments[slot.param])]
     texts = [value for value in arguments.values() if isinstance(value, str)]
@@ -155,7 +162,7 @@ def _misfit(capability: Capability, arguments: Json) -> str:
 
 
 def _judge_graph(plan: TurnPlan) -> Iterable[Fail]:
-    """A fail if steps wait for each other, or for a step that does not exist."""
+    """Return a fail if steps wait for each other, or for a step that does not exist."""
     waiting = {step.id: set(step.config.depends_on or ()) for step in plan.skill.steps}
     if len(waiting) < len(plan.skill.steps) or not waiting.keys() >= set().union(*waiting.values()):
         yield Fail("dependency_cycle", "", "a step that is not there")
@@ -169,7 +176,7 @@ def _judge_graph(plan: TurnPlan) -> Iterable[Fail]:
 def _judge_evidence(
     invocation: Invocation, plan: TurnPlan, unresolved: tuple[str, ...]
 ) -> Iterable[Fail]:
-    """A fail for required evidence that is not known and that no step before the first effect supplies."""
+    """Return a fail for required evidence that is not known and that no step before the first effect supplies."""
     tools, supplied = invocation.pack.tooling.capabilities, set[str]()
     for step in plan.skill.steps:
         capability = invocation.capabilities.get(step.uses)
@@ -184,7 +191,7 @@ def _judge_evidence(
 
 
 def _judge_template(invocation: Invocation, candidate: Candidate) -> Iterable[Fail]:
-    """A fail for a template that does not belong to the intent, or has outcomes that its decision lacks."""
+    """Return a fail for a template that does not belong to the intent, or has outcomes that its decision lacks."""
     layer = invocation.pack.decisions
     if not candidate.template:
         return
@@ -214,11 +221,11 @@ class Results(NamedTuple):
     """The effect of each step."""
     post_gate_failed: bool
     late_phase: str
-    """The lifecycle phase that exceeded its limit of time; empty without one."""
+    """The lifecycle phase that exceeded its limit of time. Empty if there is none."""
     conflicts: tuple[str, ...]
     """Required evidence with contradicting values."""
     success: bool | None
-    """The result of the template's `success`; None without one."""
+    """The result of the template's `success`, or None if there is none."""
     answered: bool
     """Whether there is a response."""
     may_replan: bool
@@ -240,7 +247,7 @@ class Results(NamedTuple):
 
 
 def score(results: Results) -> Score:
-    """The verdict on a turn."""
+    """Return the verdict on a turn."""
     if results.post_gate_failed:
         return Score("escalate", "post_gate_failed", False)
     if results.late_phase:
@@ -256,7 +263,7 @@ def score(results: Results) -> Score:
 
 
 def _gap(results: Results) -> str:
-    """The code or the status of the first failed step, else the missed goal; empty without either."""
+    """Return the code or the status of the first failed step, else the missed goal. Empty if there is neither."""
     for failed in results.failures:
         return str(failed.get("code") or failed["status"])
     return "goal_unmet" if results.success is False else ""

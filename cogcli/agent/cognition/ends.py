@@ -38,12 +38,12 @@ class LoopEnding(NamedTuple):
     error: RuntimeErrorBase | None = None
 
     def run_status(self, *, goal_met: bool) -> Outcome:
-        """The status of the run."""
+        """Return the status of the run."""
         return _STATUS.get(self.status) or ("ok" if goal_met else "partial")
 
 
 def refused(reason: str, intents: Iterable[str] = ()) -> LoopEnding:
-    """The end by a guardrail, or for an unknown intent; `intents` are those of the pack."""
+    """Return the ending by a guardrail, or for an unknown intent. `intents` are those of the pack."""
     known = (
         f"its intents are: {', '.join(intents)}; name one with --intent"
         if reason == "unknown_intent"
@@ -55,7 +55,7 @@ def refused(reason: str, intents: Iterable[str] = ()) -> LoopEnding:
 
 
 def denied(reason: str) -> LoopEnding:
-    """The end by a rule, a permission, a budget or the loop guard."""
+    """Return the ending by a rule, a permission, a budget or the loop guard."""
     hint = _REPEATED if reason.startswith("loop_guard:") else ""
     error: RuntimeErrorBase = PolicyDeniedError("policy.denied", f"denied: {reason}", hint=hint)
     if reason.startswith("budget_exceeded:"):
@@ -66,7 +66,7 @@ def denied(reason: str) -> LoopEnding:
 
 
 def overpacked() -> LoopEnding:
-    """The end if policy and tools do not fit into the context."""
+    """Return the ending if policy and tools do not fit into the context."""
     text = "policy and tools do not fit into the context"
     hint = f"{budget_hint('tokens.context', pack=True)}; or shorten the texts of the pack"
     return LoopEnding(
@@ -75,7 +75,7 @@ def overpacked() -> LoopEnding:
 
 
 def unplanned(reason: str, replans: int, detail: str = "") -> LoopEnding:
-    """The end without another replan; `detail` is the fault of the last reply of a model."""
+    """Return the ending after the last allowed replan. `detail` is the fault of the model's last reply."""
     if reason == UNUSABLE:
         last = f"; the last one: {detail}" if detail else ""
         text = f"no reply of the model could be used, nor after {replans} replans{last}"
@@ -85,12 +85,12 @@ def unplanned(reason: str, replans: int, detail: str = "") -> LoopEnding:
 
 
 def failing(last: Json) -> LoopEnding:
-    """The end after too many consecutive failed calls, the last one with this error."""
+    """Return the ending after too many consecutive failed calls. `last` is the error of the last one."""
     return LoopEnding("failed", "agent.failing-calls", error_from_payload(last))
 
 
-def cut_off(outcome: RunOutcome, signal: str | None) -> LoopEnding:
-    """The end from outside: a signal, a closed run, a limit of time, or a bug."""
+def external_ending(outcome: RunOutcome, signal: str | None) -> LoopEnding:
+    """Return the ending of a run that a signal, `--abort`, a time limit or a bug ended."""
     error = outcome.error
     if outcome.status == "aborted":
         return LoopEnding("aborted", "signal" if (signal or "").startswith("SIG") else "closed")
@@ -100,7 +100,7 @@ def cut_off(outcome: RunOutcome, signal: str | None) -> LoopEnding:
 
 
 def denial_of(context: CompiledContext, found: Verification, again: LoopTrip | None) -> str:
-    """The reason why a plan is denied; for a redacted capability the reason of the redaction."""
+    """Return the reason why a plan is denied. For a redacted capability it is the reason of the redaction."""
     if again is not None:
         return f"loop_guard:{again.kind}"
     rejects = [fail for fail in found.fails if fail.code in REJECTED]

@@ -54,7 +54,7 @@ class Fetched(NamedTuple):
     """The conversation that the request continues."""
 
     def to_payload(self) -> Json:
-        """The values as JSON."""
+        """Return the values as JSON."""
         later = {"profile": self.profile, "session": self.session}
         return {
             "edges": [edge._asdict() for edge in self.edges],
@@ -68,7 +68,7 @@ class Fetched(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Json) -> Fetched:
-        """The inverse of `to_payload`."""
+        """Return the inverse of `to_payload`."""
         memories = (
             PromotedMemory(**{**each, "evidence_refs": tuple(each["evidence_refs"])})
             for each in payload["memories"]
@@ -95,7 +95,7 @@ class Invocation(NamedTuple):
     """The model's summary of the messages of the conversation that have no room."""
 
     def to_payload(self) -> Json:
-        """The `agent` of `run.started`."""
+        """Return the `agent` of `run.started`."""
         return {
             "request": self.request.to_payload(),
             "tenant_id": self.pack.tenant,
@@ -129,7 +129,7 @@ class Invocation(NamedTuple):
     def compile_input(
         self, turn: int, run_id: str, trace_id: str, now: str, learned: tuple[Edge, ...] = ()
     ) -> CompileInput:
-        """The input of the context of a turn. `learned` are the facts of the run's own calls."""
+        """Return the input of the context of a turn. `learned` are the facts of the run's own calls."""
         pack = self.pack
         run = RunContext(
             run_id,
@@ -163,7 +163,7 @@ class Invocation(NamedTuple):
         return compact_messages(messages, room, summary=self.summary)
 
     def _session_texts(self) -> tuple[str, ...]:
-        """The texts of the conversation for a context. A summary replaces messages beyond a quarter of it."""
+        """Return the texts of the conversation for a context. A summary replaces messages beyond a quarter of it."""
         found = self.conversation
         before = (
             [f"summary of {len(found.left)} earlier messages: {found.summary.content}"]
@@ -176,7 +176,7 @@ class Invocation(NamedTuple):
 def invocation_of(
     catalog: Catalog, selection: SelectionOptions, request: AgentRequest, asked: PolicyRequest
 ) -> Invocation:
-    """A request to the agent of a pack. `asked` names pack and intent, user, ceiling and budgets.
+    """Return a request to the agent of a pack. `asked` names pack and intent, user, ceiling and budgets.
 
     Raises EnvironmentRefusal `pack.unknown`, `pack.mismatch`; UsageError for a mode or a budget above the pack's.
     """
@@ -202,8 +202,9 @@ def invocation_of(
 
 
 def refuse_message(made: Invocation) -> AgentRequest | None:
-    """The request without its text if a guardrail refuses its message, else None. It has the ids of the guardrails and
-    the hash of the message, but no parameters and attachments, which could repeat the message."""
+    """Return the request without its text if a guardrail refuses its message, else None. It has the ids of the
+    guardrails and the hash of the message, but no parameters and attachments, which could repeat the message.
+    """
     request = made.request
     refused_by = tuple(
         each.id for each in find_triggered(made.pack.policy.guardrails.must_refuse, request.message)
@@ -223,13 +224,13 @@ def refuse_message(made: Invocation) -> AgentRequest | None:
 def intent_of(
     pack: Pack, request: AgentRequest, capabilities: Mapping[str, Capability]
 ) -> IntentResult:
-    """The intent of a request, by its pack alone."""
+    """Return the intent of a request, by its pack alone."""
     run = RunContext("", "", pack.tenant)
     return resolve_intent(CompileInput(pack, Policy.of(pack), request, run, capabilities))
 
 
 def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
-    """The invocation in the first event of a run, over the catalog to continue with."""
+    """Return the invocation in the first event of a run, over the catalog to continue with."""
     start = start_of(started)
     if start.agent is None:
         raise ValueError("no agent ran this")
@@ -245,7 +246,7 @@ def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
 
 
 def request_from_log(recorded: RecordedRequest) -> AgentRequest:
-    """The request in a log, which was checked before."""
+    """Return the request in a log, which was checked before."""
     given = recorded.user or RequestUser()
     user = User(given.user_id or User().user_id, given.role, tuple(given.consent))
     members = {name: each for name, each in recorded.json.items() if name in AgentRequest._fields}
@@ -257,7 +258,7 @@ def request_from_log(recorded: RecordedRequest) -> AgentRequest:
 
 
 def _usable(catalog: Catalog, selection: SelectionOptions) -> dict[str, Capability]:
-    """The capabilities with an eligible binding, by id and by alias."""
+    """Return the capabilities with an eligible binding, by id and by alias."""
     found = {}
     for name, capability in catalog.by_name.items():
         try:

@@ -29,7 +29,7 @@ SHORTER: Final = 0.8
 def judge(
     loop: Progress, view: JudgmentView, recompile: Callable[[float], CompiledContext]
 ) -> Effects:
-    """The candidate of a turn; None if the run ends instead."""
+    """Return the candidate of a turn, or None if the run ends instead."""
     proposed: Candidate | Judged | Question = loop.planner.propose(view)
     shortened = False
     while isinstance(proposed, Question):
@@ -49,7 +49,7 @@ def judge(
     return _keep_state(loop, proposed)
 
 
-def sum_up(loop: Progress) -> Effects:
+def summarize_conversation(loop: Progress) -> Effects:
     """Let the model summarize the messages that have no room in the context. Return whether there is a new summary."""
     left = loop.given.conversation.left
     if loop.reasoning is None or loop.turn > 1 or not left:
@@ -67,7 +67,7 @@ def sum_up(loop: Progress) -> Effects:
 
 
 def _keep_state(loop: Progress, proposed: Candidate | Judged) -> Candidate:
-    """The candidate. The state of its judgment becomes that of the agent."""
+    """Return the candidate. The state of its judgment becomes that of the agent."""
     if isinstance(proposed, Candidate):
         return proposed
     if loop.reasoning is not None:
@@ -76,7 +76,7 @@ def _keep_state(loop: Progress, proposed: Candidate | Judged) -> Candidate:
 
 
 def _ask(loop: Progress, purpose: str, request: ModelRequest) -> Effects:
-    """The model's reply or error; BudgetOverrun if the budget does not allow the call."""
+    """Send a request and return the model's reply or error, or BudgetOverrun if the budget does not allow the call."""
     if loop.reasoning is None:
         raise InternalError("internal", "a planner without a model asks one")
     needs = tokens_of(request) + request.max_tokens

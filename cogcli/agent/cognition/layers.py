@@ -19,13 +19,13 @@ _TRUST: Final = {"authoritative": 0.3, "verified": 0.2, "untrusted": 0.0}
 
 
 def budget_gate(view: View) -> Json:
-    """Whether the turn may begin, and the rest of each budget."""
+    """Return whether the turn may begin, and what remains of each budget."""
     ledger = view["ledger"]
     return {"gate_decision": {"proceed": not ledger["exceeded"], **ledger}}
 
 
 def perception(view: View) -> Json:
-    """The events since the last turn, with types."""
+    """Return the events since the last turn, with types."""
     request, events = view["request"], []
     if not view["effects"] and not view["approvals"]:
         events.append({"id": "e0", "type": "user_message", "text": request["message"]})
@@ -55,7 +55,7 @@ def focus(view: View) -> Json:
 
 
 def attention(view: View) -> Json:
-    """The references nearest to the goals, by shared words and trust, with their salience; ties by id."""
+    """Return the references nearest to the goals, by shared words and trust, with their salience; ties by id."""
     goals = _words(" ".join(view["goals"]))
     texts = [(event["id"], event["text"], "verified") for event in view["events"]]
     texts += [(each["id"], each["text"], each["trust"]) for each in view["recalls"]]
@@ -69,13 +69,13 @@ def attention(view: View) -> Json:
 
 
 def identity(view: View) -> Json:
-    """The identity of the agent, for every judgment."""
+    """Return the identity of the agent, for every judgment."""
     agent, tone = view["agent"], view["tone"]
     return {"agent_self": {**agent, "non_negotiables": tone}}
 
 
 def goals(view: View) -> Json:
-    """The intent, and its objectives."""
+    """Return the intent, and its objectives."""
     intent = view["intents"]["intent"]
     active = [
         each["id"]
@@ -86,7 +86,7 @@ def goals(view: View) -> Json:
 
 
 def consolidation(view: View) -> Json:
-    """Proposals for memory: declared facts, and the outcome of the decision. A read-only run makes none."""
+    """Return proposals for memory: declared facts, and the outcome of the decision. A read-only run makes none."""
     candidate, effects = view["candidate"], view["effects"]
     if candidate["safety_mode"] == "read_only":
         return {"proposals": []}
@@ -119,7 +119,7 @@ def _proposal(kind: str, tier: str, entity: str, predicate: str, value: object, 
 
 
 def reflection(view: View) -> Json:
-    """Whether the goal is met, the reasons if not, and the rests of the budgets."""
+    """Return whether the goal is met, the reasons if not, and what remains of each budget."""
     score, ledger = view["score"], view["ledger"]
     reasons = [each["code"] for each in view["effects"] if each.get("code")]
     made = {

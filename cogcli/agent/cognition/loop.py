@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Final, NamedTuple
 
-from cogcli.agent.cognition.ends import LoopEnding, cut_off
+from cogcli.agent.cognition.ends import LoopEnding, external_ending
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.model_planner import ModelPlanner
 from cogcli.agent.cognition.planner import TEMPLATE, Planner
@@ -55,7 +55,9 @@ class AgentProgram:
         self._loop: Progress | None = None
 
     def limit(self, engine: Engine) -> Limit | None:
-        """The nearer of the run's limit of time and the budget of wall clock, which counts all active time."""
+        """Return the earlier of the run's time limit and the budget of wall-clock time, which includes all active
+        time.
+        """
         total = int(self._given.limits["wall_clock_ms"])
         ours = max(0, total - (engine.spent_ms or 0)) / 1000
         own = run_limit(engine)
@@ -66,7 +68,7 @@ class AgentProgram:
         return Limit(ours, lambda: BudgetExceededError("budget.exceeded", text, hint=hint))
 
     def run(self, root: RootRun) -> Effects:
-        """Pass turns until one ends the run."""
+        """Run turns until one ends the run."""
         loop = self._begin(root)
         root.engine.observe(loop.seen.apply)
         root.begin_snapshots()
@@ -84,9 +86,9 @@ class AgentProgram:
         )
 
     def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
-        """Append the decision. An end from outside is its reason."""
+        """Append the decision. If the run was ended from outside the loop, that is its reason."""
         loop = self._begin(root)
-        ending: LoopEnding = loop.ending or cut_off(outcome, root.engine.loop.signal)
+        ending: LoopEnding = loop.ending or external_ending(outcome, root.engine.loop.signal)
         made = {
             "decision_key": loop.decision_key,
             "status": ending.status,
@@ -104,7 +106,7 @@ class AgentProgram:
         return outcome._replace(outputs=loop.outputs())
 
     def _begin(self, root: RootRun) -> Progress:
-        """The loop of this run, created once."""
+        """Return the loop of this run, created once."""
         if self._loop is None:
             self._loop = Progress(
                 self._given, self._planner, root, self._stores.remember if self._stores else None
@@ -137,8 +139,9 @@ def agent_run(
     given: Invocation, *, planner: Planner | None = None, stores: Stores | None = None,
     model: ModelAccess | None = None,
 ) -> AgentRun:  # fmt: skip
-    """The run of an invocation: planned by the model if there is one, else by templates. `stores` is None for a run
-    that stores nothing."""
+    """Return the run of an invocation: planned by the model if there is one, else by templates. `stores` is None
+    for a run that stores nothing.
+    """
     if planner is None:
         planner = ModelPlanner(model.info) if model else TEMPLATE
     program = AgentProgram(given, planner, stores, model)

@@ -75,7 +75,7 @@ class RecordedModelCall:
         self.resent = 0
 
     def outcome(self, attempt: int) -> Outcome | None:
-        """The outcome of an attempt; None if the log has none."""
+        """Return the outcome of an attempt, or None if the log has none."""
         return self.failures[attempt - 1] if attempt <= len(self.failures) else self.answer
 
 
@@ -126,7 +126,7 @@ class ModelCalls:
         return task.result
 
     def _steps(self, turn: int, request: ModelRequest) -> Effects:
-        """Make the attempts of a call until one counts."""
+        """Make attempts of a call until one succeeds or no further one is allowed."""
         known, began = self._recorded.get(request.call_id, RecordedModelCall()), time.monotonic()
         was_cut_off = request.call_id in self._recorded and self._root.engine.is_live
         attempt = 1
@@ -152,7 +152,7 @@ class ModelCalls:
         return self._note_answer(turn, request, outcome, sent)
 
     def _attempt(self, request: ModelRequest) -> Effects:
-        """One attempt, in a thread. Over a log that is not live it never ends: its recorded interruption follows."""
+        """Make one attempt in a thread. On replay it never ends, since its recorded interruption follows."""
         cancel, seconds = Cancellation(), request.timeout_ms / 1000
         late = ModelError("timeout", f"no answer within {seconds:g} s")
         log = None if self._root.engine.is_live else self._root.engine.dispatcher
@@ -199,7 +199,7 @@ class ModelCalls:
     # -- the log ------------------------------------------------------------------------------------------------------
 
     def _take(self, event: Event) -> None:
-        """Take an event of a model call that an earlier process recorded."""
+        """Store an event of a model call that an earlier process recorded."""
         match recorded_payload(event):
             case ModelRequested() as requested:
                 self._recorded[requested.call_id] = RecordedModelCall()
@@ -252,7 +252,7 @@ class ModelCalls:
 
 
 def is_outcome(event: Event) -> bool:
-    """Whether an event records the outcome of a request."""
+    """Return whether an event records the outcome of a request."""
     return row_of(event.event_type).answers_request
 
 
@@ -265,14 +265,14 @@ class SendCounts(NamedTuple):
 
 
 def tokens_of(request: ModelRequest) -> int:
-    """The estimated tokens of a request."""
+    """Return the estimated tokens of a request."""
     texts = [message["content"] for message in request.messages]
     tools = [_text(tool) for tool in request.tools]
     return sum(ESTIMATE.count(text) for text in (*texts, *tools))
 
 
 def _to_log(request: ModelRequest) -> Json:
-    """A request for `model.requested`."""
+    """Return a request for `model.requested`."""
     payload = request.to_payload()
     del payload["call_id"], payload["timeout_ms"]
     return {
@@ -283,7 +283,7 @@ def _to_log(request: ModelRequest) -> Json:
 
 
 def request_of_log(logged: Json) -> ModelRequest:
-    """The request in `model.requested`, without its limit of time."""
+    """Return the request in `model.requested`, without its limit of time."""
     lists = {"messages": tuple(logged["messages"]), "stop": tuple(logged["stop"])}
     tools, schema = tuple(orjson.loads(logged["tools"])), orjson.loads(logged["json_schema"])
     return ModelRequest(**{**logged, **lists, "tools": tools, "json_schema": schema})
@@ -297,7 +297,7 @@ def _outcome_to_log(outcome: Outcome) -> Json:
 
 
 def outcome_of_log(answered: ModelAnswered) -> Outcome:
-    """The reply or the error in `model.answered`."""
+    """Return the reply or the error in `model.answered`."""
     if answered.error is not None:
         return ModelError.from_payload(answered.error)
     reply = ModelReply.from_payload(answered.reply or {})

@@ -74,7 +74,7 @@ class _Answering(NamedTuple):
     problems: tuple[ReplyProblem, ...] = ()
 
     def take(self, answer: ModelReply) -> Judged | Question:
-        """The candidate of a reply, or the request for a repair."""
+        """Return the candidate of a reply, or the request for a repair."""
         reply = _read(answer, CALLS[self.state.execution.mode])
         if isinstance(reply, Reply):
             updated = update_from_reasoning(self.state, reply, self.now)
@@ -95,13 +95,13 @@ def _read(answer: ModelReply, limit: int) -> Reply | ReplyProblem:
 
 
 def _describe(problem: ReplyProblem, finish: str) -> str:
-    """The problem of a reply, explained by its end."""
+    """Return the problem of a reply, explained by its end."""
     place = f" at {problem.pointer}" if problem.pointer else ""
     return f"{problem.message}{place}{_FINISHED.get(finish, '')}"
 
 
 def list_tools(view: JudgmentView) -> Iterator[ToolSpec]:
-    """The surfaced tools for a model."""
+    """Yield the surfaced tools for a model."""
     for tool in view.context.compilation.surface.tools:
         capability = view.invocation.capabilities[tool.capability]
         schema = {**schema_of(capability.inputs), "additionalProperties": False}
@@ -109,7 +109,9 @@ def list_tools(view: JudgmentView) -> Iterator[ToolSpec]:
 
 
 def candidate_from_reply(reply: Reply) -> Candidate:
-    """The candidate of a reply: its calls, else its response. A call keeps its id if that is valid for a step."""
+    """Return the candidate of a reply: its calls, else its response. A call keeps its id if that is valid for a
+    step.
+    """
     if not reply.calls:
         return Candidate("model", response=reply.response)
     ids = _ids([str(call.get("id") or "") for call in reply.calls])
@@ -122,7 +124,7 @@ def candidate_from_reply(reply: Reply) -> Candidate:
 
 
 def _ids(given: Sequence[str]) -> list[str]:
-    """An id for each call, unique in its turn."""
+    """Return an id for each call, unique in its turn."""
     ids: list[str] = []
     for number, id in enumerate(given, 1):
         usable = _ID.fullmatch(id) and id not in ids
@@ -133,6 +135,6 @@ def _ids(given: Sequence[str]) -> list[str]:
 
 
 def _depends_on(call: Json, by_name: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The ids of the calls that a call waits for. An unknown name stays, and is refused."""
+    """Return the ids of the calls that a call waits for. An unknown name stays, and is refused."""
     named = call.get("depends_on")
     return None if named is None else tuple(by_name.get(name, name) for name in named)

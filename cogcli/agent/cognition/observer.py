@@ -107,7 +107,7 @@ class Observer:
             self._learned.append(edge)
 
     def _contradicts(self, entity: str, predicate: str, value: object) -> bool:
-        """Whether the stores have another value of a single-valued predicate."""
+        """Return whether the stores have another value of a single-valued predicate."""
         stored = [
             e for e in self._given.fetched.edges if (e.subject, e.predicate) == (entity, predicate)
         ]
@@ -130,14 +130,14 @@ class Observer:
         return tuple(gate["name"] for gate in self.evidence_gates if gate["status"] == "conflict")
 
     def find_result(self, step_id: str) -> Any:
-        """The output or the error of a step of the root run; None if it did not run."""
+        """Return the output or the error of a step of the root run, or None if the step did not run."""
         closing = self._closings.get(step_id)
         if closing is None:
             return None
         return closing.output or closing.json.get("error")
 
     def list_results(self, plan: TurnPlan) -> list[Json]:
-        """The results of the ended steps of a plan, for a model."""
+        """Return the results of the ended steps of a plan, for a model."""
         results = []
         for step in plan.skill.steps:
             if (closing := self._closings.get(step.id)) is not None:
@@ -152,7 +152,7 @@ class Observer:
         return results
 
     def list_effects(self, plan: TurnPlan) -> list[Json]:
-        """The effect of each step of a plan."""
+        """Return the effect of each step of a plan."""
         return [self._effect(step.id, step.uses) for step in plan.skill.steps]
 
     def _effect(self, step_id: str, uses: str) -> Json:
@@ -179,7 +179,7 @@ class Observer:
 
 
 def _error_for_model(closing: StepFinished) -> Json:
-    """The error of a step that did not complete, for a model."""
+    """Return the error of a step that did not complete, for a model."""
     error = closing.error or StepError(code="", message="")
     code = error.code or closing.reason or closing.step_status
     return {"code": code, "message": error.message, "hint": error.hint or ""}

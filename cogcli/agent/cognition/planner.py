@@ -30,7 +30,7 @@ class ProposedCall(NamedTuple):
     depends_on: tuple[str, ...] | None = None
 
     def to_payload(self) -> Json:
-        """The call in `candidate.proposed`."""
+        """Return the call in `candidate.proposed`."""
         named = {} if self.depends_on is None else {"depends_on": list(self.depends_on)}
         return {"id": self.id, "capability": self.capability, "args": self.arguments, **named}
 
@@ -44,12 +44,12 @@ class Candidate(NamedTuple):
     response: str = ""
     asking: bool = False
     fault: str = ""
-    """The reason why the proposal is unusable; empty if it is usable."""
+    """The reason why the proposal is unusable. Empty if it is usable."""
     fault_detail: str = ""
     """The fault in words."""
 
     def to_payload(self, decision_key: str) -> Json:
-        """The members of `candidate.proposed`."""
+        """Return the members of `candidate.proposed`."""
         return {
             "planner": self.planner,
             "template": self.template or None,
@@ -104,7 +104,7 @@ class Planner(Protocol):
     """Whether it proposes another candidate after a denial."""
 
     def propose(self, view: JudgmentView) -> Candidate | Question:
-        """The candidate of a turn, or the request to a model for it. Equal views give equal results."""
+        """Return the candidate of a turn, or the request to a model for it. Equal views give equal results."""
         ...
 
 
@@ -136,8 +136,9 @@ TEMPLATE: Final = TemplatePlanner()
 
 
 def _nearest_skills(view: JudgmentView) -> str:
-    """The response without a plan: the surfaced skill for the message with the command that runs it, else the nearest
-    skills."""
+    """Return the response without a plan: the surfaced skill for the message with the command that runs it, else
+    the nearest skills.
+    """
     known, surface = view.invocation.capabilities, view.context.compilation.surface
     tools = {tool.capability: known[tool.capability] for tool in surface.tools}
     skills = {id: tool for id, tool in tools.items() if tool.reaches}
@@ -165,7 +166,7 @@ class TurnPlan(NamedTuple):
 
 
 def to_plan(invocation: Invocation, candidate: Candidate, turn: int) -> TurnPlan | None:
-    """The plan of a candidate; None without a call."""
+    """Return the plan of a candidate, or None without a call."""
     pack, prefix = invocation.pack, f"t{turn}_"
     template = None
     if candidate.template and not candidate.asking:
@@ -202,7 +203,7 @@ def _step_from_call(call: ProposedCall, prefix: str) -> Json:
 
 
 def decision_of(invocation: Invocation, candidate: Candidate) -> DecisionSpec:
-    """The decision of a candidate: that of its template, else the one with the name of the intent."""
+    """Return the decision of a candidate: that of its template, else the one with the name of the intent."""
     layer = invocation.pack.decisions
     template = layer.task_templates.get(candidate.template)
     key = (template.decision if template else "") or invocation.intent.intent

@@ -51,7 +51,7 @@ class EndedRun(NamedTuple):
     reasoning: Json | None
     """None for a run without a model."""
     withheld: str = ""
-    """The reason why no store keeps the text of the message; empty if the stores keep it."""
+    """The reason why no store keeps the text of the message. Empty if the stores keep it."""
 
 
 Finish = Callable[[EndedRun], CogcliError | None]
@@ -71,10 +71,10 @@ class Progress:
         self.turn = 0
         self.record = TurnRecord(root, 0, {})
         self.reasoning: Reasoning | None = None
-        """The state of an agent with a model; None if templates plan."""
+        """The state of an agent with a model, or None if templates plan."""
         self.ending: LoopEnding | None = None
         self.withheld = ""
-        """The reason why the text of the message is neither stored nor learned from; empty if a model may read it."""
+        """The reason why the text of the message is neither stored nor learned from. Empty if a model may read it."""
         self.candidate = Candidate(planner.name)
         self.plan: TurnPlan | None = None
         self.response = ""
@@ -108,12 +108,12 @@ class Progress:
         return decision_of(self.given, self.candidate).key
 
     def outputs(self) -> Json:
-        """The outputs of the run: those of its steps, and the response."""
+        """Return the outputs of the run: those of its steps, and the response."""
         written = dict(self.root.run.state.outputs)
         return {**written, "response": self.response} if self.response else written
 
     def outcome_word(self, ending: LoopEnding) -> str:
-        """The template's word for the outcome; the status if the run is not completed."""
+        """Return the template's word for the outcome; the status if the run is not completed."""
         if ending.status != "completed":
             return ending.status
         met = "met" if self.goal_met else "unmet"
@@ -121,7 +121,7 @@ class Progress:
         return words.get(met) or met
 
     def ended_run(self, decision: Event, outcome: RunOutcome) -> EndedRun:
-        """The data of the run for the stores, after its decision was recorded."""
+        """Return the data of the run for the stores, after its decision was recorded."""
         request, success = self.given.request, outcome.status == "ok"
         messages = [self._message("user", request.message, self.root.first.timestamp)]
         if self.response:
@@ -155,7 +155,7 @@ class Progress:
     # -- the end of a loop, and replans -------------------------------------------------------------------------------
 
     def refuse(self, guardrails: Iterable[Guardrail]) -> bool:
-        """End the run for the first of these guardrails. Return whether there is one."""
+        """End the run if there is a guardrail, with the first one as the reason. Return whether there is one."""
         first = next(iter(guardrails), None)
         if first is None:
             return False
@@ -170,7 +170,7 @@ class Progress:
         self.ending = denied(f"budget_exceeded:{exceeded.key}")
 
     def replan(self, reason: str, details: list[Json]) -> None:
-        """Let the planner propose another candidate, if a replan is left."""
+        """Let the planner propose another candidate, if the limit of replans allows one."""
         reserved = self.policy.budgets.reserve({"replans": 1})
         if isinstance(reserved, BudgetOverrun):
             self.ending = unplanned(reason, reserved.used, self.candidate.fault_detail)
@@ -190,7 +190,7 @@ class Progress:
             self.ask(guardrail.gate, f"must_escalate:{guardrail.id}")
 
     def ask(self, gate: str, reason: str) -> None:
-        """Escalate to a person. A rejection ends the run. Raise PolicyApprovalError without an answer."""
+        """Escalate to a person. A rejection ends the run. Raise PolicyApprovalError if there is no answer."""
         escalation = Escalation(f"t{self.turn}", gate, reason)
         rejected = escalation.require(self.root, self.given.pack, self.policy.name)
         if rejected is not None:

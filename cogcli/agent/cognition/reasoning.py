@@ -51,7 +51,7 @@ class Reasoning:
         self.calls = ModelCalls(root, access.open, access.on_response, timeout_s=access.timeout_s)
 
     def take(self, judged: Judged, record: TurnRecord) -> None:
-        """Take the state of a judgment."""
+        """Store the state of a judgment."""
         self.state = judged.state
         self._write(record, judged.notes)
 
@@ -63,7 +63,7 @@ class Reasoning:
         now: str,
         record: TurnRecord,
     ) -> None:
-        """Take the results of a turn. `ending` is the reason why the run ends, empty if it continues."""
+        """Store the results of a turn. `ending` is the reason why the run ends, or empty if it continues."""
         done = complete_tool_calls(self.state, results, now)
         state, notes = advance_iteration(done.state), done.notes
         if ending:
@@ -76,7 +76,7 @@ class Reasoning:
         self._write(record, notes)
 
     def new_facts(self) -> list[Json]:
-        """The facts that changed since the last call, for memory events."""
+        """Return the facts that changed since the last call, for memory events."""
         facts = self.state.reasoning.facts
         fresh = [
             {"key": key, "value": value}
@@ -100,7 +100,7 @@ class Reasoning:
 
 
 def begin_state(given: Invocation, requested: str, now: str) -> AgentState:
-    """The first state of a run; `requested` is the mode that the user requested."""
+    """Return the first state of a run; `requested` is the mode that the user requested."""
     layer = given.pack.decisions
     session = read_record(RecordedSession, given.fetched.session)
     intent = layer.intents.get(given.intent.intent)

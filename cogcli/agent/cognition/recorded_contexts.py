@@ -28,7 +28,7 @@ class RecompiledTurn(NamedTuple):
 
     @property
     def differs(self) -> str:
-        """The first stage with another result, else the first other member of the ledger; empty if all are equal."""
+        """The first stage with another result, else the first other member of the ledger. Empty if all are equal."""
         made = self.context.payload["context_ledger"]
         if made == self.recorded:
             return ""

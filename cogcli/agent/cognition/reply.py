@@ -13,13 +13,13 @@ from cogcli.state.execution import ExecutionState
 
 
 def is_met(success: object, state: ExecutionState) -> bool:
-    """Whether the condition of a template holds. A condition without a result does not hold."""
+    """Return whether the condition of a template holds. A condition without a result does not hold."""
     found = evaluate(compile_rule(success), _rule_data(state))
     return isinstance(found, RuleMatch) and found.result
 
 
 def render(reply: str, state: ExecutionState) -> str:
-    """The text of a template over inputs and outputs; empty if a value is missing."""
+    """Return the text of a template over inputs and outputs. Empty if a value is missing."""
     try:
         return str(compile_template(reply_template(reply))(_rule_data(state)))
     except (RuntimeErrorBase, TemplateFault):
@@ -27,7 +27,7 @@ def render(reply: str, state: ExecutionState) -> str:
 
 
 def _rule_data(state: ExecutionState) -> Json:
-    """The state as the log holds it: no text may contain a secret, and no goal may depend on one."""
+    """Return the state as the log holds it: no text may contain a secret, and no goal may depend on one."""
     seen: Json = BY_NAME.mask(
         {"inputs": state.inputs, "outputs": state.outputs, "vars": state.vars}
     )

@@ -47,7 +47,7 @@ def settle(
 
 
 def _close_reasoning(loop: Progress) -> None:
-    """Hand the results of the turn to the state of a model that reasons."""
+    """Pass the results of the turn to the state of the reasoning model."""
     if loop.reasoning is None:
         return
     results = loop.seen.list_results(loop.plan) if loop.plan and loop.effects else []
@@ -83,7 +83,7 @@ def _pressures(loop: Progress) -> Pressures:
 
 
 def _score(loop: Progress, outcome: RunOutcome | None, late: str, propensity: float) -> Score:
-    """The critic's verdict on the turn. An escalation waits here for a person."""
+    """Return the critic's verdict on the turn. An escalation waits here for a person."""
     success = _success(loop, outcome)
     bad = [each["step_id"] for each in loop.effects if each["status"] in ("failed", "vetoed")]
     gap = bad[0] if bad else "goal"
@@ -112,7 +112,7 @@ def _score(loop: Progress, outcome: RunOutcome | None, late: str, propensity: fl
 
 
 def _success(loop: Progress, outcome: RunOutcome | None) -> bool | None:
-    """Whether the template reached its goal, None without a template. Then its reply becomes the response."""
+    """Return whether the template reached its goal, None without a template. Then its reply becomes the response."""
     template = loop.plan.template if loop.plan else None
     if template is None or loop.skips_action:
         return None
@@ -175,7 +175,7 @@ def _count_idle(loop: Progress) -> None:
 
 
 def _outcome(loop: Progress) -> str:
-    """The word for the outcome of a completed plan; empty without one."""
+    """Return the word for the outcome of a completed plan. Empty if there is none."""
     if loop.ending is None or loop.plan is None or loop.skips_action:
         return ""
     return loop.outcome_word(loop.ending) if loop.ending.status == "completed" else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cogcli.agent.cognition.critic import Verification, verify
 from cogcli.agent.cognition.ends import denial_of, denied, overpacked, refused
-from cogcli.agent.cognition.judgment import judge, sum_up
+from cogcli.agent.cognition.judgment import judge, summarize_conversation
 from cogcli.agent.cognition.layers import ORDER
 from cogcli.agent.cognition.planner import JudgmentView, TurnPlan, to_plan
 from cogcli.agent.cognition.progress import Progress
@@ -25,8 +25,10 @@ from cogcli.run.engine.tasks import Effects
 
 
 def pass_turn(loop: Progress) -> Effects:
-    """Pass the next turn. Return the RunOutcome of a run that waits, else None. Raise PolicyApprovalError if a person
-    must decide."""
+    """Run the next turn. Return the RunOutcome of a run that waits, otherwise None.
+
+    Raise PolicyApprovalError if a person must decide.
+    """
     engine = loop.root.engine
     _open_turn(loop)
     for layer in ORDER[:6]:
@@ -34,7 +36,7 @@ def pass_turn(loop: Progress) -> Effects:
         loop.record.run_layer(layer.name, skipped="off" if off else "")
     before, loop.effects = loop.effects, []
     context = _compile(loop)
-    if loop.ending is None and (yield from sum_up(loop)):
+    if loop.ending is None and (yield from summarize_conversation(loop)):
         context = _compiled(loop)
     began = engine.now
     yield from _judge(loop, context, before)
@@ -55,7 +57,7 @@ def pass_turn(loop: Progress) -> Effects:
 
 
 def _late_phase(loop: Progress, began: str) -> str:
-    """`plan` if that phase exceeded its limit of time; else empty."""
+    """Return `plan` if that phase exceeded its time limit, otherwise an empty string."""
     limit = loop.given.limits.get("stage_latency_ms.plan")
     is_late = limit is not None and milliseconds(began, loop.root.engine.now) > limit
     return "plan" if is_late else ""
@@ -79,7 +81,7 @@ def _open_turn(loop: Progress) -> None:
 
 
 def _compile(loop: Progress) -> CompiledContext:
-    """The context of the turn. An escalated message waits here for a person; a refused one ends the run."""
+    """Return the context of the turn. An escalated message waits here for a person; a refused one ends the run."""
     given = loop.given
     context = _compiled(loop)
     loop.policy.merge_known_facts(
@@ -100,14 +102,14 @@ def _compile(loop: Progress) -> CompiledContext:
 
 
 def _facts_at(loop: Progress, now: str) -> Facts:
-    """The facts about the entities of the request at a time, since evidence may become stale during a turn."""
+    """Return the facts about the entities of the request at a time, since evidence may become stale during a turn."""
     state, given = loop.root.run.state, loop.given
     compiled = given.compile_input(loop.turn, state.run_id, state.trace_id, now, loop.seen.learned)
     return find_evidence(compiled, given.intent)[1].facts
 
 
 def _compiled(loop: Progress, part: float = 1.0) -> CompiledContext:
-    """Compile the context of the turn, with this part of its tokens, and append it."""
+    """Compile the context of the turn with this fraction of its tokens, and append it."""
     state = loop.root.run.state
     given = loop.given.compile_input(
         loop.turn, state.run_id, state.trace_id, loop.root.engine.now, loop.seen.learned
@@ -151,7 +153,7 @@ def _judge(loop: Progress, context: CompiledContext, effects: list[Json]) -> Eff
 
 
 def _verify(loop: Progress, context: CompiledContext) -> Verification:
-    """The critic's verdict on the plan. A plan that may not run ends the run or leads to a replan."""
+    """Return the critic's verdict on the plan. A plan that may not run ends the run or leads to a replan."""
     if loop.ending is not None:
         return Verification(())
     trips = _trips(loop)
@@ -190,7 +192,9 @@ def _trips(loop: Progress) -> dict[str, LoopTrip]:
 
 
 def _gate(loop: Progress, context: CompiledContext, verification: Verification) -> bool:
-    """The policy gate: whether the plan may run. The governed call decides each call again with its arguments."""
+    """Return whether the policy gate lets the plan run. The governed call decides each call again with its
+    arguments.
+    """
     denial = _denial(loop, verification)
     obligations = _gates(loop, context) if not denial else []
     verdict = denial or ("allow_with_gate" if obligations else "allow")
@@ -199,7 +203,7 @@ def _gate(loop: Progress, context: CompiledContext, verification: Verification) 
 
 
 def _denial(loop: Progress, verification: Verification) -> str:
-    """The verdict on a plan that may not run; empty for one that may."""
+    """Return the verdict on a plan that may not run. Empty for one that may."""
     if loop.ending is not None:
         return "refuse" if loop.ending.status == "refused" else "deny"
     if loop.refuse(find_triggered(loop.given.pack.policy.guardrails.must_refuse, loop.response)):
@@ -208,7 +212,7 @@ def _denial(loop: Progress, verification: Verification) -> str:
 
 
 def _gates(loop: Progress, context: CompiledContext) -> list[str]:
-    """The gates of the capabilities of the plan."""
+    """Return the gates of the capabilities of the plan."""
     uses = loop.plan.capabilities.values() if loop.plan else ()
     tools = {tool.capability: tool for tool in context.compilation.surface.tools}
     gates = [tools[each].gate for each in uses if each in tools]

@@ -55,7 +55,7 @@ def values_at_start(
     effects: list[Json],
     notices: list[Json],
 ) -> Json:
-    """The values of a turn before its first layer. `effects` and `notices` are those of the turn before."""
+    """Return the values of a turn before its first layer. `effects` and `notices` are those of the turn before."""
     pack, fetched = given.pack, given.fetched
     recalls = [
         (f"{e.subject}:{e.predicate}", f"{e.subject} {e.predicate}", e.trust) for e in fetched.edges
@@ -81,6 +81,6 @@ def values_at_start(
 
 
 def milliseconds(start: str, end: str) -> int:
-    """The time between two timestamps, at least 0."""
+    """Return the time between two timestamps, at least 0."""
     span = datetime.fromisoformat(end) - datetime.fromisoformat(start)
     return max(0, round(span.total_seconds() * 1000))

@@ -30,7 +30,7 @@ _ATTACHMENT: Final = ("name", "media_type", "sha256", "uri")
 def candidates(
     given: CompileInput, surface: Surface, evidence: Evidence, memory: Recall
 ) -> Iterator[ContextBlock]:
-    """All candidates for the context, bucket by bucket, with unique ids."""
+    """Yield all candidates for the context, bucket by bucket, with unique ids."""
     yield from _policy_blocks(given, surface)
     for tool in surface.tools:
         text = tool_text(given.capabilities[tool.capability], tool.gate, tool.deferred)
@@ -84,7 +84,7 @@ def _policy_blocks(given: CompileInput, surface: Surface) -> Iterator[ContextBlo
 
 
 def tool_text(capability: Capability, gate: str = "", deferred: tuple[str, ...] = ()) -> str:
-    """A capability for a model: its id, description and arguments."""
+    """Return a capability for a model: its id, description and arguments."""
     arguments = {
         name: {"type": field.type, "required": field.required}
         for name, field in capability.inputs.items()
@@ -94,7 +94,7 @@ def tool_text(capability: Capability, gate: str = "", deferred: tuple[str, ...] 
 
 
 def prompt(given: CompileInput, intent: IntentResult, assembly: Assembly) -> Json:
-    """The compiled prompt: instructions in `system` and `developer`, foreign texts in separate blocks."""
+    """Return the compiled prompt: instructions in `system` and `developer`, foreign texts in separate blocks."""
     blocks, voice = assembly.blocks, given.run.voice or given.pack.tone.agent.voice
     identity = [f"You are {given.run.role or 'an agent'}."]
     if voice:

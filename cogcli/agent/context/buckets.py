@@ -31,8 +31,9 @@ class Assembly(NamedTuple):
 def allocate(
     candidates: Iterable[ContextBlock], caps: Mapping[str, int], total: int
 ) -> dict[str, int]:
-    """The tokens of each bucket: at most its cap and its need, in the order of the buckets. A second round spends the
-    rest."""
+    """Return the tokens of each bucket: at most its cap and its need, in the order of the buckets. A second round
+    spends the rest.
+    """
     need: dict[str, int] = dict.fromkeys(BUCKETS, 0)
     for block in candidates:
         need[block.bucket] += block.tokens
@@ -50,8 +51,10 @@ def allocate(
 def assemble(
     candidates: Iterable[ContextBlock], allocations: Mapping[str, int], tokenizer: Tokenizer
 ) -> Assembly:
-    """Fill each bucket to its allocation. The lowest priority is omitted first, then the highest id. The first block
-    that does not fit is cut at a sentence if it is cuttable."""
+    """Fill each bucket to its allocation. The lowest priority is omitted first, then the highest id.
+
+    The first block that does not fit is truncated at a sentence if it is cuttable.
+    """
     by_bucket: dict[str, list[ContextBlock]] = defaultdict(list)
     for block in candidates:
         by_bucket[block.bucket].append(block)
@@ -83,7 +86,9 @@ def _omission(block: ContextBlock, reason: str) -> Omission:
 
 
 def _shortened(block: ContextBlock, room: int, tokenizer: Tokenizer) -> ContextBlock | None:
-    """The block up to the last sentence that fits, with a marker of the missing tokens; None if no sentence fits."""
+    """Return the block up to the last sentence that fits, with a marker of the missing tokens, or None if no
+    sentence fits.
+    """
     for end in reversed([match.end() for match in SENTENCE_END.finditer(block.content)]):
         kept = block.content[:end]
         missing = max(1, block.tokens - tokenizer.count(kept))

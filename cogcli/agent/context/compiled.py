@@ -23,7 +23,7 @@ class ContextBlock(NamedTuple):
     truncated: bool = False
 
     def to_payload(self) -> Json:
-        """The block as JSON, with the hash of its content."""
+        """Return the block as JSON, with the hash of its content."""
         members = {**self._asdict(), "provenance_refs": list(self.provenance_refs)}
         del members["cuttable"]
         return {**members, "content_hash": digest(self.content.encode())}
@@ -48,7 +48,7 @@ class Redaction(NamedTuple):
     rule_id: str = ""
 
     def to_payload(self) -> Json:
-        """The redaction as JSON; without a rule it has no `rule_id`."""
+        """Return the redaction as JSON; without a rule it has no `rule_id`."""
         members = self._asdict()
         if not self.rule_id:
             del members["rule_id"]
@@ -63,5 +63,5 @@ class EvidenceGate(NamedTuple):
     refs: tuple[str, ...] = ()
 
     def to_payload(self) -> Json:
-        """The gate as JSON."""
+        """Return the gate as JSON."""
         return {"name": self.name, "status": self.status, "refs": list(self.refs)}

@@ -52,7 +52,7 @@ class CompiledContext(NamedTuple):
 
     @property
     def refused(self) -> str:
-        """Why no model may be called: an unknown intent, or a guardrail; empty if one may. A guardrail that refused the
+        """Why no model may be called: an unknown intent, or a guardrail. Empty if one may. A guardrail that refused the
         message before the run comes first."""
         found = self.compilation
         if found.given.request.refused_by:
@@ -84,13 +84,13 @@ def _policy(found: Compilation) -> object:
 
 
 def _tools(found: Compilation) -> object:
-    """The surface before evidence. Capabilities whose rules need facts are judged again with them."""
+    """Return the surface before evidence. Capabilities whose rules need facts are judged again with them."""
     found.surface = surface_tools(found.given, found.intent, {})
     return _surface_payload(found.surface)
 
 
 def find_evidence(given: CompileInput, intent: IntentResult) -> tuple[KnowledgeQuery, Evidence]:
-    """The query for the entities of a request at the time of the run context, and its evidence."""
+    """Return the query for the entities of a request at the time of the run context, and its evidence."""
     query = KnowledgeQuery(
         intent.slots,
         given.pack.knowledge,
@@ -207,7 +207,7 @@ STAGES: Final[dict[str, Stage]] = {
 
 
 def compile_context(given: CompileInput) -> CompiledContext:
-    """The context of a request."""
+    """Return the context of a request."""
     found = Compilation(given)
     results = {name: stage(found) for name, stage in STAGES.items()}
     payload: Json = _plain(results["manifests"])
@@ -245,7 +245,7 @@ def _budget_report(found: Compilation) -> Json:
 
 
 def _plain(value: object) -> Any:
-    """A result as JSON: tuples are lists."""
+    """Return a result as JSON: tuples are lists."""
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

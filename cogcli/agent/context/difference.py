@@ -33,10 +33,10 @@ class BlockChange(NamedTuple):
     stage: str
     reason: str
     tokens: tuple[int | None, int | None]
-    """Before and after; None if it is out."""
+    """Before and after, or None if it is out."""
 
     def to_payload(self) -> Json:
-        """The change as JSON."""
+        """Return the change as JSON."""
         return {**self._asdict(), "tokens": list(self.tokens)}
 
 
@@ -60,7 +60,7 @@ class ContextDiff(NamedTuple):
         return not self.ledger
 
     def to_payload(self) -> Json:
-        """The difference as JSON."""
+        """Return the difference as JSON."""
         return {
             "same": self.same,
             "blocks": [each.to_payload() for each in self.blocks],
@@ -69,7 +69,7 @@ class ContextDiff(NamedTuple):
 
 
 def difference(before: CompiledContext, after: CompiledContext) -> ContextDiff:
-    """The changes from one context to another: first of things that the first one knew, in its order."""
+    """Return the changes from one context to another: first of things that the first one knew, in its order."""
     one, other = _by_identity(before), _by_identity(after)
     pairs = (
         (one.get(key) or _absent(other[key]), other.get(key) or _absent(one[key]))
@@ -92,12 +92,12 @@ class _Side(NamedTuple):
 
     @property
     def tokens(self) -> int | None:
-        """The size of its block; None without one."""
+        """The size of its block, or None if there is none."""
         return None if self.is_out else self.placed.details["tokens"]
 
 
 def _by_identity(compiled: CompiledContext) -> dict[bytes, _Side]:
-    """The things that may have a block, by identity."""
+    """Return the things that may have a block, by identity."""
     contents = {block.block_id: block.content for block in compiled.compilation.assembly.blocks}
     return {
         _identity(placed): _Side(placed, contents.get(placed.block_id, ""))
@@ -114,14 +114,14 @@ def _identity(placed: Placement) -> bytes:
 
 
 def _absent(known: _Side) -> _Side:
-    """The side of a context that did not know a thing."""
+    """Return the side of a context that did not know a thing."""
     kind, name = known.placed.kind, known.placed.name
     stage, reason = _ABSENT.get(kind, ("assembly", "not_in_pack"))
     return _Side(Placement(kind, name, OUT, stage, reason))
 
 
 def _change(before: _Side, after: _Side) -> BlockChange | None:
-    """The change of one thing; None if its block is the same, or on neither side."""
+    """Return the change of one thing, or None if its block is the same, or on neither side."""
     tokens = before.tokens, after.tokens
     if before.content == after.content:
         return None
@@ -137,7 +137,7 @@ def _change(before: _Side, after: _Side) -> BlockChange | None:
 
 
 def _why_changed(before: Placement, after: Placement) -> tuple[str, str]:
-    """Why the text of a block changed: a tool waits for facts or no longer waits; else the text is another."""
+    """Return why the text of a block changed: a tool waits for facts or no longer waits; else the text is another."""
     if after.kind == "capability":
         return (
             ("evidence", after.reason) if before.reason != after.reason else ("tools", "other_text")
@@ -146,7 +146,7 @@ def _why_changed(before: Placement, after: Placement) -> tuple[str, str]:
 
 
 def _of_ledger(before: CompiledContext, after: CompiledContext) -> Iterator[LedgerChange]:
-    """The changed members of the ledger, stages as `stage_hashes.NAME`."""
+    """Yield the changed members of the ledger, stages as `stage_hashes.NAME`."""
     sides = [_flat(compiled.payload["context_ledger"]) for compiled in (before, after)]
     for member, value in sides[0].items():
         if value != sides[1][member]:

@@ -54,7 +54,7 @@ def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[st
 
     `edges` are in the order in which they were written. The result is ordered by distance.
     """
-    visible = [edge for edge in edges if not hidden_by(edge, query)]
+    visible = [edge for edge in edges if not explain_hidden(edge, query)]
     by_subject: dict[str, list[Edge]] = defaultdict(list)
     for edge in visible:
         by_subject[edge.subject].append(edge)
@@ -67,15 +67,15 @@ def retrieve(edges: Iterable[Edge], query: KnowledgeQuery, required: Iterable[st
     return Evidence(tuple(found), tuple(omitted), facts, tuple(gates))
 
 
-def hidden_by(edge: Edge, query: KnowledgeQuery) -> str:
-    """Why a reader may not see an edge: tenant or class; empty if the reader may."""
+def explain_hidden(edge: Edge, query: KnowledgeQuery) -> str:
+    """Return why a reader may not see an edge: tenant or class. Empty if the reader may see it."""
     if edge.tenant_id != query.tenant_id:
         return "tenant"
     return "class" if _CLASS[edge.data_class] > _CLASS[query.max_class] else ""
 
 
 def _walk(by_subject: Mapping[str, list[Edge]], query: KnowledgeQuery) -> Iterator[FoundEdge]:
-    """Usable edges breadth first from the entities of the slots; a slot's own edges are one hop away."""
+    """Yield usable edges breadth first from the entities of the slots. A slot's own edges are one hop away."""
     seen = set(query.slots.values())
     frontier = list(dict.fromkeys(query.slots.values()))
     for hops in range(1, query.limits.max_hops + 1):
@@ -110,7 +110,7 @@ def _within_edges(found: list[FoundEdge], most: int) -> tuple[list[FoundEdge], l
 
 
 def fault_of(edge: Edge, query: KnowledgeQuery) -> str:
-    """Why an edge is not evidence now: expired, low_trust or stale; empty if it is."""
+    """Return why an edge is not evidence now: expired, low_trust or stale. Empty if it is evidence."""
     now = seconds_of(query.now)
     if edge.valid_until and seconds_of(edge.valid_until) <= now:
         return "expired"
@@ -135,14 +135,14 @@ class _Standings:
         self._known: dict[tuple[str, str], tuple[str, list[Edge]]] = {}
 
     def of(self, entity: str, predicate: str) -> tuple[str, list[Edge]]:
-        """The status of a predicate, and its edges."""
+        """Return the status of a predicate, and its edges."""
         key = entity, predicate
         if key not in self._known:
             self._known[key] = self._judge(entity, predicate)
         return self._known[key]
 
     def facts_about(self, entity: str) -> Json:
-        """The satisfied predicates of an entity with their values. Its id is that of the request."""
+        """Return the satisfied predicates of an entity with their values. Its id is that of the request."""
         facts: Json = {"id": entity.partition(":")[2]}
         for predicate in dict.fromkeys(edge.predicate for edge in self._by_subject.get(entity, ())):
             status, chosen = self.of(entity, predicate)
@@ -152,7 +152,7 @@ class _Standings:
         return facts
 
     def gate(self, name: str) -> EvidenceGate:
-        """The gate of required evidence `slot.predicate`."""
+        """Return the gate of required evidence `slot.predicate`."""
         slot, _, predicate = name.partition(".")
         status, chosen = self.of(self._query.slots.get(slot, ""), predicate)
         return EvidenceGate(
@@ -170,7 +170,7 @@ class _Standings:
         return "missing", []
 
     def _choose(self, usable: list[Edge]) -> tuple[str, list[Edge]]:
-        """The status of usable edges of one predicate, and the edges with the most trust."""
+        """Return the status of usable edges of one predicate, and the edges with the most trust."""
         best = max(_TRUST[edge.trust] for edge in usable)
         strongest = [edge for edge in usable if _TRUST[edge.trust] == best]
         own = [edge for edge in usable if edge.evidence_ref.startswith(f"{self._query.run_id}/")]
@@ -185,7 +185,7 @@ class _Standings:
 
 
 def _distinct(edges: list[Edge]) -> list[Edge]:
-    """The edges with distinct values; of equal values the latest edge."""
+    """Return the edges with distinct values; of equal values the latest edge."""
     kept: list[Edge] = []
     for edge in edges:
         kept = [other for other in kept if not equal(other.stated, edge.stated)]

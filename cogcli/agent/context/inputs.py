@@ -48,7 +48,7 @@ class AgentRequest(NamedTuple):
     """The hash of the refused text."""
 
     def to_payload(self) -> Json:
-        """The request as JSON, for its hash. Only a refused request has the two members of a refusal."""
+        """Return the request as JSON, for its hash. Only a refused request has the two members of a refusal."""
         user = {**self.user._asdict(), "consent": list(self.user.consent)}
         payload = {**self._asdict(), "user": user, "attachments": list(self.attachments)}
         if self.refused_by:

@@ -27,8 +27,9 @@ class IntentResult(NamedTuple):
 
 
 def resolve_intent(given: CompileInput) -> IntentResult:
-    """The intent that the request names, else the one whose patterns and phrases match best. A refused request has no
-    slots and no parameters, which could repeat its message."""
+    """Return the intent that the request names, else the one whose patterns and phrases match best. A refused
+    request has no slots and no parameters, which could repeat its message.
+    """
     catalog, request = given.pack.decisions.intents, given.request
     if request.refused_by:
         known = request.intent in catalog
@@ -42,14 +43,14 @@ def resolve_intent(given: CompileInput) -> IntentResult:
 
 
 def _scores(catalog: Mapping[str, PackIntent], message: str) -> dict[str, int]:
-    """The intents that match a message, with their scores."""
+    """Return the intents that match a message, with their scores."""
     folded = message.casefold()
     scores = {id: _score(intent, message, folded) for id, intent in catalog.items()}
     return {id: score for id, score in scores.items() if score}
 
 
 def _best(scores: Mapping[str, int]) -> str:
-    """The intent with the highest score; empty if there is none or several."""
+    """Return the intent with the highest score. Empty if there is none or several."""
     best = [id for id, score in scores.items() if score == max(scores.values())]
     return best[0] if len(best) == 1 else ""
 
@@ -60,13 +61,13 @@ def _score(intent: PackIntent, message: str, folded: str) -> int:
 
 
 def _words_of(pattern: str, text: str) -> list[str]:
-    """The distinct words of a text that match a pattern as a whole."""
+    """Return the distinct words of a text that match a pattern as a whole."""
     words = dict.fromkeys(word.strip(_PUNCTUATION) for word in text.split())
     return [word for word in words if word and has_match(f"^(?:{pattern})$", word)]
 
 
 def _fill(slots: dict[str, Slot], message: str, params: Json) -> tuple[dict[str, str], Json]:
-    """The entities of the slots, from parameters, else from the message if it names exactly one."""
+    """Return the entities of the slots, from parameters, else from the message if it names exactly one."""
     entities = {}
     for name, slot in slots.items():
         value = params.get(slot.param) if slot.param else None

@@ -23,7 +23,7 @@ class Recall(NamedTuple):
 def recall(
     memories: Iterable[PromotedMemory], layer: MemoryLayer, user: User, *, tenant_id: str, now: str
 ) -> Recall:
-    """The memories that may be recalled, at most `top_k` of them, by rank and then by id."""
+    """Return the memories that may be recalled, at most `top_k` of them, by rank and then by id."""
     kept, omitted = [], []
     for memory in memories:
         reason = fault_of(memory, layer, user, tenant_id, now)
@@ -41,7 +41,7 @@ def recall(
 def fault_of(
     memory: PromotedMemory, layer: MemoryLayer, user: User, tenant_id: str, now: str
 ) -> str:
-    """Why a memory is not recalled; empty if it may be."""
+    """Return why a memory is not recalled. Empty if it may be recalled."""
     if memory.tenant_id != tenant_id:
         return "tenant"
     if memory.user_id and memory.user_id != user.user_id:

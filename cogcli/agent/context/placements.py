@@ -1,7 +1,8 @@
-"""Why each thing of a compilation is in its context, cut, or out (docs/reference/pack.md#placements). Pure.
+"""The placement of each item of a compilation: in its context, truncated, or omitted, with the reason
+(docs/reference/pack.md#placements). Pure.
 
-A thing is a capability, an edge, required evidence, a memory, or a text of the pack or the session. The stage is the
-first that removed the thing, else `assembly`.
+An item is a capability, an edge, required evidence, a memory, or a text of the pack or the session. The stage is the
+first one that removed the item, or else `assembly`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final, NamedTuple
 
 from cogcli.agent.context.compiled import Redaction
 from cogcli.agent.context.compiler import Compilation
-from cogcli.agent.context.evidence import fault_of, hidden_by
+from cogcli.agent.context.evidence import explain_hidden, fault_of
 from cogcli.agent.context.inputs import Edge
 from cogcli.agent.context.tools import NOT_USABLE, SurfacedTool
 from cogcli.base.jsonvalue import NOTHING
@@ -38,17 +39,17 @@ class Placement(NamedTuple):
     details: Json = NOTHING
 
     def to_payload(self) -> Json:
-        """The placement as JSON."""
+        """Return the placement as JSON."""
         members = ("kind", "name", "status", "stage", "reason", "block_id")
         return {**{name: getattr(self, name) for name in members}, **self.details}
 
     def answers_to(self, word: str) -> bool:
-        """Whether a word is one of its names."""
+        """Return whether a word is one of its names."""
         return word in (self.name, self.block_id, *self.names)
 
 
 def placements(found: Compilation) -> tuple[Placement, ...]:
-    """The placement of each thing, in the order of the stages."""
+    """Return the placement of each thing, in the order of the stages."""
     blocks = _BlockPlacements(found)
     return (
         *_capabilities(found, blocks),
@@ -60,7 +61,7 @@ def placements(found: Compilation) -> tuple[Placement, ...]:
 
 
 def list_names(known: Iterable[Placement]) -> list[str]:
-    """All names of these."""
+    """Return all names of these placements."""
     return list(
         dict.fromkeys(
             word for each in known for word in (each.name, each.block_id, *each.names) if word
@@ -76,7 +77,7 @@ class _BlockPlacements:
         self._kept = {block.block_id: block for block in found.assembly.blocks}
 
     def placed(self, kind: str, name: str, block_id: str, why: str, **details: object) -> Placement:
-        """The placement of a thing in the assembly; `why` is the reason if its block is whole."""
+        """Return the placement of a thing in the assembly; `why` is the reason if its block is whole."""
         wanted, kept = self._candidates[block_id], self._kept.get(block_id)
         sizes = {"tokens": kept.tokens if kept else wanted.tokens, "priority": wanted.priority}
         if kept is None:
@@ -91,7 +92,7 @@ class _BlockPlacements:
         )
 
     def texts(self) -> Iterator[Placement]:
-        """The placements of the texts of the pack and the session."""
+        """Yield the placements of the texts of the pack and the session."""
         for block in self._candidates.values():
             if block.bucket in ("policy", "business", "session"):
                 why = "said" if block.bucket == "session" else "of_pack"
@@ -114,7 +115,7 @@ def _capabilities(found: Compilation, blocks: _BlockPlacements) -> Iterator[Plac
 
 
 def _known_capabilities(found: Compilation) -> dict[str, tuple[str, ...]]:
-    """The capabilities of the pack and the usable ones, with their other names."""
+    """Return the capabilities of the pack and the usable ones, with their other names."""
     pack, usable = found.given.pack, found.given.capabilities
     listed = [id for intent in pack.decisions.intents.values() for id in intent.capabilities]
     permitted = [id for each in pack.policy.permissions.values() for id in each.allow]
@@ -169,7 +170,7 @@ def _edges(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
                 "evidence", name, f"evidence:{number:04}", f"hops:{hops}", hops=hops
             )
         else:
-            reason = hidden_by(edge, found.query) or fault_of(edge, found.query)
+            reason = explain_hidden(edge, found.query) or fault_of(edge, found.query)
             reason = reason or ("max_edges" if edge.subject in crowded else "unreached")
             placed = Placement("evidence", name, OUT, "evidence", reason)
         names = (edge.subject, f"{edge.subject}.{edge.predicate}", edge.evidence_ref)

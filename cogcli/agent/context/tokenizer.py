@@ -30,7 +30,7 @@ class Tokenizer(NamedTuple):
 
 
 def estimate(text: str) -> int:
-    """The estimated tokens of a text."""
+    """Return the estimated tokens of a text."""
     return math.ceil(sum(_weigh(str(run.lastgroup), run.group()) for run in _RUNS.finditer(text)))
 
 

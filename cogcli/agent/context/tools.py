@@ -49,7 +49,7 @@ class Surface(NamedTuple):
 
 
 def resolve_policy(given: CompileInput, intent: IntentResult) -> PolicyResult:
-    """The policy of a request before evidence is known."""
+    """Return the policy of a request before evidence is known."""
     policy, message = given.pack.policy, given.request.message
     prohibited = {}
     for id in _listed(given, intent):
@@ -95,20 +95,20 @@ def surface_tools(given: CompileInput, intent: IntentResult, facts: Json) -> Sur
 
 
 def _listed(given: CompileInput, intent: IntentResult) -> list[str]:
-    """The capabilities of the intent; none without an intent."""
+    """Return the capabilities of the intent, or none without an intent."""
     if not intent.intent:
         return []
     return list(given.pack.decisions.intents[intent.intent].capabilities)
 
 
 def _supplied_facts(given: CompileInput, tools: Iterable[SurfacedTool]) -> set[str]:
-    """The facts that calls of these tools supply."""
+    """Return the facts that calls of these tools supply."""
     declared = given.pack.tooling.capabilities
     return {path for tool in tools for path in declared.get(tool.capability, PackTool()).facts}
 
 
 def _lacking_facts(verdict: Verdict) -> tuple[str, ...]:
-    """The facts that a rule read and that are not known."""
+    """Return the facts that a rule read and that are not known."""
     lacking = (path for path, value in verdict.reads.items() if value is None and "." in path)
     return tuple(dict.fromkeys(lacking))
 
@@ -116,7 +116,7 @@ def _lacking_facts(verdict: Verdict) -> tuple[str, ...]:
 def call_data(
     given: CompileInput, intent: IntentResult, facts: Json, mode: str, capability: str
 ) -> Json:
-    """The data of rules for a call before its arguments are known (docs/reference/pack.md#rules)."""
+    """Return the data of rules for a call before its arguments are known (docs/reference/pack.md#rules)."""
     request, run = given.request, given.run
     return {
         **facts,
@@ -143,7 +143,7 @@ def call_data(
 
 
 def mode_of(given: CompileInput, id: str) -> str:
-    """The approval mode of a capability under the pack; the highest for an unknown one."""
+    """Return the approval mode of a capability under the pack; the highest for an unknown one."""
     capability: Capability | None = given.capabilities.get(id)
     return mode_under(given.pack.tooling.capabilities, capability) if capability else "destructive"
 
@@ -162,7 +162,7 @@ def _verdict(given: CompileInput, intent: IntentResult, id: str, facts: Json) ->
 
 
 def max_mode(surface: Surface) -> str:
-    """The highest approval mode on the surface; `read_only` of an empty one."""
+    """Return the highest approval mode on the surface; `read_only` of an empty one."""
     highest = "read_only"
     for tool in surface.tools:
         highest = tool.approval_mode if is_above(tool.approval_mode, highest) else highest

@@ -22,17 +22,20 @@ class CutText(NamedTuple):
 
 
 def mark_truncated(kept: str, missing: int) -> str:
-    """The kept part of a text, with the number of missing tokens."""
+    """Return the kept part of a text, with the number of missing tokens."""
     marker = f"[truncated: {missing} tokens]"
     return f"{kept} {marker}" if kept else marker
 
 
 def cut_text(
-    text: str, most: int, size: Callable[[str], int] = len, tokenizer: Tokenizer = ESTIMATE
+    text: str, limit: int, size: Callable[[str], int] = len, tokenizer: Tokenizer = ESTIMATE
 ) -> CutText:
-    """The text, or its longest beginning that ends at a word and, with the marker, is at most `most` by `size`. Longer
-    texts must not be smaller by `size`. Empty if the marker alone does not fit."""
-    if size(text) <= most:
+    """Return the text, or its longest prefix that ends at a word and, with the marker, is at most `limit` by
+    `size`.
+
+    Longer texts must not be smaller by `size`. Empty if the marker alone does not fit.
+    """
+    if size(text) <= limit:
         return CutText(text)
     total = tokenizer.count(text)
     ends = [match.end() for match in _WORD.finditer(text)]
@@ -40,13 +43,13 @@ def cut_text(
     def marked_size(end: int) -> int:
         return size(mark_truncated(text[:end], total))
 
-    fitting = bisect_right(ends, most, key=marked_size)
+    fitting = bisect_right(ends, limit, key=marked_size)
     kept = text[: ends[fitting - 1]] if fitting else ""
     marked = mark_truncated(kept, max(1, total - tokenizer.count(kept)))
-    return CutText(marked if size(marked) <= most else "", True)
+    return CutText(marked if size(marked) <= limit else "", True)
 
 
 def first_sentence(text: str) -> str:
-    """The text up to the end of its first sentence; all of it without one."""
+    """Return the text up to the end of its first sentence, or all of it if no sentence ends."""
     end = SENTENCE_END.search(text.strip())
     return text.strip()[: end.end()] if end else text.strip()

@@ -183,7 +183,7 @@ class _StreamedBlock(NamedTuple):
     pieces: list[str]
 
     def to_payload(self) -> Json:
-        """The whole block. A call without pieces keeps the arguments that it began with."""
+        """Return the whole block. A call without pieces keeps the arguments that it began with."""
         pieces = "".join(self.pieces)
         if self.begun.type == "text":
             return {"type": "text", "text": self.begun.text + pieces}

@@ -192,7 +192,9 @@ def _tools(request: ModelRequest) -> list[Json]:
 
 
 def _format(schema: Json) -> Json:
-    """The format of a reply. It is not `strict`, which allows only a part of JSON Schema: replies are checked here."""
+    """Return the format of a reply. It is not `strict`, which allows only a part of JSON Schema: replies are
+    checked here.
+    """
     return {
         "type": "json_schema",
         "json_schema": {"name": "reply", "schema": schema, "strict": False},

@@ -48,7 +48,7 @@ class ModelRequest(NamedTuple):
     call_id: str = ""
 
     def to_payload(self) -> Json:
-        """The request as JSON."""
+        """Return the request as JSON."""
         members = self._asdict()
         return {
             **members,
@@ -84,7 +84,7 @@ class ModelReply(NamedTuple):
     request_id: str = ""
 
     def to_payload(self) -> Json:
-        """The reply as JSON; `from_payload` is its inverse."""
+        """Return the reply as JSON; `from_payload` is its inverse."""
         return {
             **self._asdict(),
             "tool_calls": list(self.tool_calls),
@@ -93,7 +93,7 @@ class ModelReply(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Json) -> ModelReply:
-        """The inverse of `to_payload`. Raise KeyError or TypeError for other JSON."""
+        """Return the inverse of `to_payload`. Raise KeyError or TypeError for other JSON."""
         calls, usage = tuple(payload["tool_calls"]), TokenUsage(**payload["usage"])
         return cls(**{**payload, "tool_calls": calls, "usage": usage})
 
@@ -129,19 +129,19 @@ class ModelError(Exception):
         self.partial = partial
 
     def to_error(self) -> RuntimeErrorBase:
-        """The error of a run that ends with this."""
+        """Return the error of a run that ends with this."""
         error = error_from_payload({"code": self.code, "message": self.message, "hint": self.hint})
         error.retry_after = self.retry_after
         return error
 
     def to_payload(self) -> Json:
-        """The error as JSON; `from_payload` is its inverse."""
+        """Return the error as JSON; `from_payload` is its inverse."""
         names = ("kind", "message", "code", "hint", "retryable", "retry_after", "partial")
         return {name: getattr(self, name) for name in names}
 
     @classmethod
     def from_payload(cls, payload: Json) -> ModelError:
-        """The inverse of `to_payload`. Raise KeyError or TypeError for other JSON."""
+        """Return the inverse of `to_payload`. Raise KeyError or TypeError for other JSON."""
         named = dict(payload)
         return cls(named.pop("kind"), named.pop("message"), **named)
 
@@ -157,12 +157,12 @@ class ModelInfo(NamedTuple):
     features: tuple[str, ...] = ()
 
     def to_payload(self) -> Json:
-        """The model in `pins.model` of `run.started`."""
+        """Return the model in `pins.model` of `run.started`."""
         return {**self._asdict(), "features": list(self.features)}
 
     @classmethod
     def from_payload(cls, payload: Json) -> ModelInfo:
-        """The inverse of `to_payload`."""
+        """Return the inverse of `to_payload`."""
         return cls(**{**payload, "features": tuple(payload.get("features", ()))})
 
 
@@ -170,23 +170,24 @@ class LanguageModel(Protocol):
     """Answers requests; safe to use from any thread."""
 
     def describe(self) -> ModelInfo:
-        """The description of the model, without a request."""
+        """Return the description of the model, without a request."""
         ...
 
     def generate(self, request: ModelRequest, cancel: Cancellation) -> ModelReply:
-        """The whole answer, in one attempt. Block at most `timeout_ms`. Raise ModelError."""
+        """Return the whole answer, in one attempt. Block at most `timeout_ms`. Raise ModelError."""
         ...
 
     def stream(
         self, request: ModelRequest, cancel: Cancellation
     ) -> Generator[Delta, None, ModelReply]:
-        """The pieces of the answer's text while they arrive; the generator returns the whole answer, as `generate`.
-        Raise ModelError; earlier pieces are not an answer then."""
+        """Return the pieces of the answer's text while they arrive; the generator returns the whole answer, as
+        `generate`. Raise ModelError; earlier pieces are not an answer then.
+        """
         ...
 
 
 def finish_stream(pieces: Generator[Delta, None, ModelReply]) -> ModelReply:
-    """The answer that a stream returns, without its pieces. Raise ModelError."""
+    """Return the answer that a stream returns, without its pieces. Raise ModelError."""
     while True:
         try:
             next(pieces)
@@ -201,14 +202,15 @@ def estimate_usage(
     text: str,
     calls: Sequence[Json],
 ) -> TokenUsage:
-    """The estimated tokens of a request and its answer."""
+    """Return the estimated tokens of a request and its answer."""
     prompt = canonical([request.messages, request.tools]).decode()
     answer = text + (canonical(list(calls)).decode() if calls else "")
     return TokenUsage(count(prompt), count(answer), True)
 
 
 def retry_wait(error: ModelError, attempt: int, seed: int) -> float | None:
-    """The seconds to wait after the failed attempt number `attempt`, from 1; None if no other attempt follows.
+    """Return the seconds to wait after the failed attempt number `attempt`, from 1, or None if no other attempt
+    follows.
 
     The wait is that of the provider, up to 30 s; else half a second, doubled each time, a quarter more or less.
     """

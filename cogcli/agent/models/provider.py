@@ -67,8 +67,9 @@ _LONGEST_ID: Final = 128
 
 
 def open_adapter(settings: ModelSettings, context: ModelContext) -> ProviderModel:
-    """The model of a provider. No request is sent, but its key must exist. Raise ServiceResolutionError `env.missing`,
-    `env.extra`."""
+    """Return the model of a provider. No request is sent, but its key must exist. Raise ServiceResolutionError
+    `env.missing`, `env.extra`.
+    """
     model = ProviderModel(APIS[settings.adapter], settings, context)
     model.key()
     return model
@@ -122,7 +123,7 @@ class ProviderModel:
             raise self._broken_off(error, "".join(pieces)) from error
 
     def _pieces(self, reply: HttpStream, fold: StreamFold) -> Iterator[str]:
-        """The pieces of the text. Raise ModelError for a stream that ends before the answer is whole."""
+        """Yield the pieces of the text. Raise ModelError for a stream that ends before the answer is whole."""
         parser, began = EventParser(), False
         for chunk in reply.chunks():
             for event in parser.feed(chunk):
@@ -144,7 +145,9 @@ class ProviderModel:
             raise model_error(kind_of(failure.error), failure.error) from failure
 
     def _broken_off(self, error: ModelError, text: str) -> ModelError:
-        """The error of a stream. After the first text a lost connection is a broken answer, which is not retried."""
+        """Return the error of a stream. After the first text a lost connection is a broken answer, which is not
+        retried.
+        """
         if text and error.kind == "unreachable":
             error = ModelError(
                 "protocol", f"the answer breaks off: {error.message}", hint=error.hint
@@ -167,7 +170,7 @@ class ProviderModel:
             raise
 
     def _finished(self, request: ModelRequest, value: object, head: HttpReply) -> ModelReply:
-        """The reply in a whole body, with secrets masked and our names of tools."""
+        """Return the reply in a whole body, with secrets masked and our names of tools."""
         found = self._api.reply(self._context.secrets.mask_known(value))
         if found is None:
             raise ModelError("protocol", "an answer of no known form")
@@ -196,8 +199,10 @@ class ProviderModel:
     def _answered(
         self, request: ModelRequest, cancel: Cancellation, *, stream: bool
     ) -> Iterator[HttpStream]:
-        """The reply to a request, with its body unread. Raise ModelError for a failure. A member that the server
-        refuses is left out of this request and of all later ones."""
+        """Send a request, and yield the reply with its body unread. Raise ModelError for a failure.
+
+        A member that the server refuses is omitted from this request and all later ones.
+        """
         seconds = min(request.timeout_ms / 1000, self._settings.timeout_s)
         deadline = time.monotonic() + seconds  # the clock of sockets, not that of records
         while True:
@@ -227,8 +232,9 @@ class ProviderModel:
         return HttpRequest("POST", url, tuple(headers.items()), sent, "private", MAX_REPLY)
 
     def key(self) -> str:
-        """The key; empty for none. Without a reference it is sent only to the provider's own address. Raise
-        ServiceResolutionError `env.missing`, `env.extra`, ModelAccessError `model.auth`."""
+        """Return the key. Empty for none. Without a reference it is sent only to the provider's own address.
+        Raise ServiceResolutionError `env.missing`, `env.extra`, ModelAccessError `model.auth`.
+        """
         ref = self._settings.auth_ref or (self._api.auth_ref if self._own else "")
         found = self._context.secrets.resolve(ref).strip() if ref else ""
         if (ref and not found) or not is_sendable(found):
@@ -241,7 +247,7 @@ class ProviderModel:
 
     @contextmanager
     def _our_errors(self, cancel: Cancellation) -> Iterator[None]:
-        """Translate errors in the body to errors of models without secrets."""
+        """Raise the body's errors as errors of models, without secrets."""
         try:
             yield
         except RuntimeErrorBase as error:
@@ -263,8 +269,9 @@ class ProviderModel:
 
 
 def _take_whole_words(pieces: Iterator[str], taken: list[str]) -> Iterator[str]:
-    """The text of pieces in whole words, so that no key is split: keys contain no space. Each piece is added to
-    `taken`."""
+    """Yield the text of pieces in whole words, so that no key is split: keys contain no space. Each piece is
+    added to `taken`.
+    """
     held: list[str] = []
     for piece in pieces:
         taken.append(piece)
@@ -279,5 +286,5 @@ def _take_whole_words(pieces: Iterator[str], taken: list[str]) -> Iterator[str]:
 
 
 def _find_last_word(text: str) -> int:
-    """The offset after the last space of a text."""
+    """Return the offset after the last space of a text."""
     return next((place for place in range(len(text), 0, -1) if text[place - 1].isspace()), 0)

@@ -112,7 +112,7 @@ class ProviderFailure(Exception):
 
 
 def sent_names(tools: Iterable[Json]) -> dict[str, str]:
-    """The unique names of tools on the wire, where at most 64 letters, digits, `_` and `-` are allowed."""
+    """Return the unique names of tools on the wire, where at most 64 letters, digits, `_` and `-` are allowed."""
     found: dict[str, str] = {}
     for tool in tools:
         bare = name = _FOREIGN.sub("_", tool["name"])[:_LONGEST_NAME]
@@ -125,7 +125,9 @@ def sent_names(tools: Iterable[Json]) -> dict[str, str]:
 
 
 def split_system(request: ModelRequest) -> tuple[str, list[dict[str, str]]]:
-    """The text of all messages of `system` and `developer`, and the other messages. Providers require one of these."""
+    """Return the text of all messages of `system` and `developer`, and the other messages. Providers require one
+    of these.
+    """
     text = "\n\n".join(each["content"] for each in request.messages if each["role"] in _SYSTEM)
     others = [dict(each) for each in request.messages if each["role"] not in _SYSTEM]
     return (text, others) if others else ("", [{"role": "user", "content": text}])
@@ -139,8 +141,9 @@ _LONG_COUNT: Final = re.compile(
 
 
 def parse_json(text: str | bytes) -> object:
-    """The value of a JSON text. A count of tokens beyond 2^53 becomes null, since a valid answer may have one. Raise
-    ModelError `protocol`."""
+    """Return the value of a JSON text. A count of tokens beyond 2^53 becomes null, since a valid answer may have
+    one. Raise ModelError `protocol`.
+    """
     try:
         return loads(text, max_bytes=MAX_REPLY)
     except JsonRefused as error:
@@ -153,7 +156,9 @@ def parse_json(text: str | bytes) -> object:
 
 
 def arguments_of(text: str) -> object:
-    """The arguments of a call from their JSON text; text that is not JSON is returned unchanged, for the critic."""
+    """Return the arguments of a call from their JSON text; text that is not JSON is returned unchanged, for the
+    critic.
+    """
     try:
         return parse_json(text) if text.strip() else {}
     except ModelError:
@@ -161,7 +166,7 @@ def arguments_of(text: str) -> object:
 
 
 def error_in(value: object) -> ReportedError | None:
-    """The error in an answer; None without one."""
+    """Return the error in an answer, or None without one."""
     error = read_record(FailedAnswer, value).error
     if isinstance(error, str):
         error = ReportedError(message=error)
@@ -169,7 +174,7 @@ def error_in(value: object) -> ReportedError | None:
 
 
 def content_text(content: str | list[ContentPart] | None) -> str:
-    """The text of a content, which may be a list of parts."""
+    """Return the text of a content, which may be a list of parts."""
     if content is None or isinstance(content, str):
         return content or ""
     return "".join(part.text for part in content)

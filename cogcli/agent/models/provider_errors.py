@@ -47,7 +47,7 @@ _NO_CREDIT: Final = "insufficient_quota"
 
 
 def status_error(reply: HttpReply) -> ModelError:
-    """The error of an HTTP status other than success."""
+    """Return the error of an HTTP status other than success."""
     status = reply.status
     kind = _OF_STATUS.get(status) or ("protocol" if status >= 500 else "bad_request")
     where = f", redirected to {reply.header('location')}" if 300 <= status < 400 else ""
@@ -62,7 +62,7 @@ def status_error(reply: HttpReply) -> ModelError:
 
 
 def _report_in(reply: HttpReply) -> ReportedError:
-    """The error in a body; a body without one is the message."""
+    """Return the error in a body; a body without one is the message."""
     found = None
     with suppress(ModelError):
         found = error_in(parse_json(reply.body))
@@ -71,13 +71,13 @@ def _report_in(reply: HttpReply) -> ReportedError:
 
 
 def kind_of(error: ReportedError) -> str:
-    """The kind of an error without a status of failure."""
+    """Return the kind of an error without a status of failure."""
     status = _OF_STATUS.get(error.code) if isinstance(error.code, int) else None
     return status or _OF_TYPE.get(error.type, "protocol")
 
 
 def model_error(kind: str, error: ReportedError, prefix: str = "") -> ModelError:
-    """The error of a model for the error that its provider reports."""
+    """Return the error of a model for the error that its provider reports."""
     message, code = error.message, error.code if isinstance(error.code, str) else ""
     if kind == "bad_request" and _TOO_LONG.search(f"{code} {message}"):
         kind = "context_too_long"
@@ -87,7 +87,7 @@ def model_error(kind: str, error: ReportedError, prefix: str = "") -> ModelError
 
 
 def refused_member(error: ModelError, body: Json, optional: Mapping[str, str]) -> str:
-    """The optional member of a body that an error names; empty for none."""
+    """Return the optional member of a body that an error names. Empty for none."""
     if error.kind != "bad_request":
         return ""
     names = (

@@ -58,7 +58,7 @@ class ScriptedUsage(Spec):
 
 
 class ScriptedError(Spec):
-    """How a call fails."""
+    """The error with which a call fails."""
 
     kind: Annotated[str, SpecLimits(choices=tuple(KINDS))]
     message: Words | None = None
@@ -67,7 +67,7 @@ class ScriptedError(Spec):
 
 
 class ScriptEntry(Spec):
-    """What is answered to a call. `when` empty: by the number of the call."""
+    """The answer to a call. An empty `when` selects the call by its number."""
 
     when: Annotated[tuple[Words, ...], SpecLimits(least=1)] = ()
     times: Annotated[int, SpecLimits(least=1, most=1000)] = 1
@@ -114,8 +114,9 @@ class Script(NamedTuple):
     by_number: tuple[ScriptEntry, ...]
 
     def entry(self, number: int, request: ModelRequest) -> ScriptEntry:
-        """The answer to call `number`, from 1: the first one whose words are all in the prompt, else the one with that
-        number. Raise ModelError."""
+        """Return the answer to call `number`, from 1: the first one whose words are all in the prompt, else the
+        one with that number. Raise ModelError.
+        """
         prompt = "\n".join(message["content"] for message in request.messages).casefold()
         for entry in self.by_words:
             if all(word.casefold() in prompt for word in entry.when):
@@ -127,12 +128,12 @@ class Script(NamedTuple):
 
 
 def open_adapter(settings: ModelSettings, context: ModelContext) -> ScriptedModel:
-    """The model of a script file. Raises ProblemsFound with every fault and its place."""
+    """Return the model of a script file. Raises ProblemsFound with every fault and its place."""
     return ScriptedModel(read_script(settings.file, settings.name), settings, context)
 
 
 def read_script(path: str, shown: str) -> Script:
-    """The script in a file. Raises ProblemsFound with every fault and its place."""
+    """Return the script in a file. Raises ProblemsFound with every fault and its place."""
     _, parsed = read_file(path, file=shown)
     report = ProblemReport(shown, parsed.places, subject="script")
     if parsed.value is not None:
@@ -146,7 +147,7 @@ def read_script(path: str, shown: str) -> Script:
 
 
 def _check_entries(raw: Json, report: ProblemReport) -> None:
-    """Report entries that answer nothing, or twice; the rest is in the shape."""
+    """Report entries that answer no call, or that answer one twice. The shape checks everything else."""
     for number, entry in enumerate(raw["replies"] if isinstance(raw.get("replies"), list) else []):
         if not isinstance(entry, dict):
             continue

@@ -37,6 +37,6 @@ class ModelContext(NamedTuple):
 
 
 def parse_model(text: str) -> tuple[str, str]:
-    """Adapter and name of `ADAPTER[:NAME]`; either may be empty."""
+    """Split `ADAPTER[:NAME]` into adapter and name. Either may be empty."""
     adapter, _, name = text.partition(":")
     return adapter, name

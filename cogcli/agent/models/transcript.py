@@ -24,13 +24,13 @@ class Exchange(NamedTuple):
     outcome: ModelReply | ModelError
 
     def to_line(self) -> bytes:
-        """The exchange as a line of a transcript file."""
+        """Return the exchange as a line of a transcript file."""
         kind = "error" if isinstance(self.outcome, ModelError) else "reply"
         return compact({"request_hash": self.request_hash, kind: self.outcome.to_payload()}) + b"\n"
 
 
 def open_adapter(settings: ModelSettings, context: ModelContext) -> TranscriptModel:
-    """The model of a transcript file. Raise ProblemsFound for a malformed file."""
+    """Return the model of a transcript file. Raise ProblemsFound for a malformed file."""
     exchanges = read_transcript(settings.file, settings.name)
     info = ModelInfo(
         "replay", settings.name, settings.context_tokens, True, ("stream", "tools", "json")
@@ -39,7 +39,7 @@ def open_adapter(settings: ModelSettings, context: ModelContext) -> TranscriptMo
 
 
 def read_transcript(path: str, shown: str) -> list[Exchange]:
-    """The exchanges of a file, one per line. Raise ProblemsFound with the place of the first fault."""
+    """Return the exchanges of a file, one per line. Raise ProblemsFound with the place of the first fault."""
     line = 0
     try:
         lines = read_regular(path, limit=_LIMIT).splitlines()

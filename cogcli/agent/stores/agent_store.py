@@ -38,8 +38,9 @@ _TRIES: Final = 3
 
 
 class Consolidated(NamedTuple):
-    """The result of storing a run. `n` is its number among the user's interactions, 0 if it does not count; `is_new`:
-    it was not stored before."""
+    """The result of storing a run. `n` is its number among the user's interactions, or 0 if it is not an
+    interaction. `is_new` is whether it was not stored before.
+    """
 
     n: int = 0
     job_ids: tuple[str, ...] = ()
@@ -68,8 +69,11 @@ class AgentStore:
         session: SessionSnapshot | None = None,
         threshold: int = THRESHOLD,
     ) -> Consolidated:
-        """Store a run once, in one transaction: an interaction with its jobs, if it counts, and its messages. Raise
-        EnvironmentRefusal `memory.busy` if other processes keep writing or changing the conversation."""
+        """Store a run in one transaction: an interaction with its jobs, if `counts`, and its messages. This is
+        idempotent.
+
+        Raise EnvironmentRefusal `memory.busy` if other processes keep writing or changing the conversation.
+        """
         for _ in range(_TRIES):
             with suppress(VersionChanged):
                 return self._consolidate(tenant_id, user_id, made, counts, session, threshold)
@@ -119,7 +123,9 @@ class AgentStore:
         user_id: str,
         counts: Callable[[PromotedMemory], bool] = lambda memory: True,
     ) -> tuple[UserProfile, list[ProfileEntry]]:
-        """The profile of a user from the promoted memory that `counts` accepts, and the proposal of each entry."""
+        """Return the profile of a user from the promoted memory that `counts` accepts, and the proposal of each
+        entry.
+        """
         with self._database.reading() as connection:
             found = read_proposals(connection, tenant_id, states=("promoted",), user_id=user_id)
             counters = read_counters(connection, tenant_id, user_id)
@@ -128,35 +134,36 @@ class AgentStore:
     def interactions(
         self, tenant_id: str, user_id: str, from_n: int = 1, to_n: int = 2**53
     ) -> list[Interaction]:
-        """The interactions of a user with these numbers, in order."""
+        """Return the interactions of a user with these numbers, in order."""
         with self._database.reading() as connection:
             return list(read_interactions(connection, tenant_id, user_id, from_n, to_n))
 
     def export(self, tenant_id: str, user_id: str) -> dict[str, list[Json]]:
-        """All rows of a user by table."""
+        """Return all rows of a user by table."""
         with self._database.reading() as connection:
             return all_rows(connection, tenant_id, user_id)
 
     def forget(self, tenant_id: str, user_id: str) -> dict[str, int]:
-        """Delete all data of a user in one transaction, from the file, its log and its copies. Return the numbers of
-        rows by table."""
+        """Delete all data of a user in one transaction, from the file, its log and its copies. Return the row
+        counts by table.
+        """
         forget_in_copies(self._database.path, tenant_id, user_id)
         return forget_in(self._database, tenant_id, user_id)
 
     # -- conversations -------------------------------------------------------------------------------------------------
 
     def session(self, tenant_id: str, user_id: str, session_id: str) -> SessionSnapshot:
-        """A conversation; an empty one if none is stored."""
+        """Return a conversation; an empty one if none is stored."""
         with self._database.reading() as connection:
             return sessions.read_session(connection, tenant_id, user_id, session_id)
 
     def messages(self, tenant_id: str, user_id: str, session_id: str) -> list[Json]:
-        """The messages of a conversation with their numbers, runs and episodes."""
+        """Return the messages of a conversation with their numbers, runs and episodes."""
         with self._database.reading() as connection:
             return sessions.read_messages(connection, tenant_id, user_id, session_id)
 
     def sessions(self, tenant_id: str | None = None, user_id: str | None = None) -> list[Json]:
-        """The conversations of a tenant, or of all, the last used first."""
+        """Return the conversations of a tenant, or of all, the last used first."""
         with self._database.reading() as connection:
             return sessions.list_sessions(connection, tenant_id, user_id)
 
@@ -173,7 +180,7 @@ class AgentStore:
     # -- jobs ----------------------------------------------------------------------------------------------------------
 
     def lease(self, *, now: str, until: str, passed: Collection[str] = ()) -> jobs.Job | None:
-        """Take the next job; None without one."""
+        """Lease the next job, or return None if there is none."""
         with self._database.writing() as connection:
             return jobs.lease(connection, now=now, until=until, passed=passed)
 
@@ -186,11 +193,14 @@ class AgentStore:
         at: str,
         transcript: Json,
     ) -> str:
-        """Store the result of a job once. Return `done`; or `lost` if another worker took it over, `forgotten` if its
-        user was forgotten, and store nothing."""
+        """Store the result of a job once, and return `done`.
+
+        Store nothing and return `lost` if another worker took the job over, or `forgotten` if its user was
+        forgotten.
+        """
         with self._database.writing() as connection:
             if not jobs.close(connection, job, "done", transcript=transcript):
-                return "lost" if jobs.is_there(connection, job) else "forgotten"
+                return "lost" if jobs.job_exists(connection, job) else "forgotten"
             for proposal in proposals:
                 id = proposal.id_for(job.tenant_id, job.user_id)
                 stored = StoredProposal(id, job.tenant_id, job.user_id, proposal)
@@ -209,10 +219,10 @@ class AgentStore:
             done = jobs.close(connection, job, state, error=error, transcript=transcript)
         return state if done else "lost"
 
-    def give_back(self, job: jobs.Job) -> None:
+    def requeue(self, job: jobs.Job) -> None:
         """Return a job to the queue."""
         with self._database.writing() as connection:
-            jobs.give_back(connection, job)
+            jobs.requeue(connection, job)
 
     def jobs(
         self,
@@ -220,13 +230,13 @@ class AgentStore:
         user_id: str | None = None,
         states: Collection[str] = jobs.STATES,
     ) -> list[jobs.Job]:
-        """The jobs in these states, the oldest first; without a tenant those of all tenants."""
+        """Return the jobs in these states, the oldest first; without a tenant those of all tenants."""
         with self._database.reading() as connection:
             return jobs.list_jobs(connection, tenant_id, user_id, states)
 
 
 def unknown_session(tenant_id: str, user_id: str, session_id: str) -> UsageError:
-    """The error for an unknown conversation."""
+    """Return the error for an unknown conversation."""
     tenant = "" if tenant_id == "local" else f" --tenant={tenant_id}"
     return UsageError(
         "session.unknown",

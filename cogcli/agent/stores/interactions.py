@@ -44,7 +44,7 @@ class Interaction(NamedTuple):
     data_class: str = "internal"
     """The highest data class that its run could read."""
     withheld: str = ""
-    """Why `query` holds a notice and a hash instead of the message; empty if it holds the message."""
+    """Why `query` holds a notice and a hash instead of the message. Empty if it holds the message."""
     n: int = 0
     """Its number among those of the user, from 1, which the store assigns."""
 
@@ -64,7 +64,7 @@ class Interaction(NamedTuple):
         return MemoryLayer(auto_promote=self.auto_promote, confidence_floor=self.confidence_floor)
 
     def to_payload(self) -> Json:
-        """The interaction as JSON."""
+        """Return the interaction as JSON."""
         return {
             **self._asdict(),
             "consent": list(self.consent),
@@ -109,7 +109,7 @@ def insert_interaction(
 
 
 def read_counters(connection: sqlite3.Connection, tenant_id: str, user_id: str) -> ProfileCounters:
-    """The counters of a user."""
+    """Return the counters of a user."""
     row = connection.execute(
         "SELECT created_at, last_updated, interaction_count, synthesis_version FROM profile WHERE tenant_id = ? AND"
         " user_id = ?",
@@ -121,7 +121,7 @@ def read_counters(connection: sqlite3.Connection, tenant_id: str, user_id: str) 
 def read_interactions(
     connection: sqlite3.Connection, tenant_id: str, user_id: str, from_n: int = 1, to_n: int = 2**53
 ) -> Iterator[Interaction]:
-    """The interactions with these numbers, in order. Raises UnreadableRow, JSONDecodeError."""
+    """Yield the interactions with these numbers, in order. Raises UnreadableRow, JSONDecodeError."""
     rows = connection.execute(
         f"SELECT {', '.join(_COLUMNS)}, rules FROM interaction WHERE tenant_id = ? AND user_id = ? AND n"  # noqa: S608
         " BETWEEN ? AND ? ORDER BY n",

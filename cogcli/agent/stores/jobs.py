@@ -50,14 +50,14 @@ class Job(NamedTuple):
     version: int
 
     def to_payload(self) -> Json:
-        """The job as JSON."""
+        """Return the job as JSON."""
         members = self._asdict()
         del members["version"]
         return members
 
 
 def job_id_of(tenant_id: str, user_id: str, kind: str, from_n: int, to_n: int) -> str:
-    """The id of a job, which is equal for equal work."""
+    """Return the id of a job, which is equal for equal work."""
     named = [tenant_id, user_id, kind, from_n, to_n]
     return f"jb_{digest_of(named).removeprefix('sha256:')[:16]}"
 
@@ -93,8 +93,10 @@ def enqueue(
 def lease(
     connection: sqlite3.Connection, *, now: str, until: str, passed: Collection[str] = ()
 ) -> Job | None:
-    """Take the oldest job without a lease and without an earlier open job of its user, except those `passed`; None
-    without one. A job whose workers died five times has failed."""
+    """Lease the oldest job that has no lease and no earlier open job of its user, or return None.
+
+    Jobs in `passed` are skipped. A job whose workers died five times has failed.
+    """
     for row in connection.execute(_OPEN, (now,)).fetchall():
         job = _job(row)
         if job.job_id in passed:
@@ -127,13 +129,13 @@ def close(
     return _update(connection, job, state=state, lease_until="", error=error, transcript=text)
 
 
-def give_back(connection: sqlite3.Connection, job: Job) -> None:
-    """End the lease of an interrupted job."""
+def requeue(connection: sqlite3.Connection, job: Job) -> None:
+    """Return an interrupted job to the queue by ending its lease."""
     _update(connection, job, state="queued", lease_until="", attempts=job.attempts - 1)
 
 
-def is_there(connection: sqlite3.Connection, job: Job) -> bool:
-    """Whether the job still exists: its user may have been forgotten."""
+def job_exists(connection: sqlite3.Connection, job: Job) -> bool:
+    """Return whether the job still exists, since its user may have been forgotten."""
     row = connection.execute(
         "SELECT 1 FROM job WHERE tenant_id = ? AND user_id = ? AND job_id = ?",
         (job.tenant_id, job.user_id, job.job_id),
@@ -147,7 +149,7 @@ def list_jobs(
     user_id: str | None = None,
     states: Collection[str] = STATES,
 ) -> list[Job]:
-    """The jobs in these states, the oldest first; without a tenant or a user those of all."""
+    """Return the jobs in these states, the oldest first; without a tenant or a user those of all."""
     rows = connection.execute(
         f"{_SELECT} WHERE (? IS NULL OR tenant_id = ?) AND (? IS NULL OR user_id = ?) AND state IN"
         f" ({', '.join('?' * len(states))}) ORDER BY created_at, to_n, kind, job_id",
@@ -157,7 +159,7 @@ def list_jobs(
 
 
 def _update(connection: sqlite3.Connection, job: Job, **values: object) -> bool:
-    """Change a job if it is still at the version that was read. Return whether it was."""
+    """Change a job if its version is still the one that was read. Return whether it was changed."""
     names = ", ".join(f"{name} = ?" for name in values)
     done = connection.execute(
         f"UPDATE job SET {names}, version = version + 1 WHERE tenant_id = ? AND user_id = ? AND job_id = ?"  # noqa: S608

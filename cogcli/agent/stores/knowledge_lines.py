@@ -30,8 +30,9 @@ _CHOICES: Final = {"trust": TRUST, "data_class": DATA_CLASSES}
 
 
 def checked_lines(data: bytes, file: str) -> Iterator[tuple[int, Json]]:
-    """The objects of a JSONL text, each with the number of its line; empty lines are skipped. Raise UsageError
-    `input.json` with the first faulty line."""
+    """Yield the objects of a JSONL text, each with the number of its line. Empty lines are skipped. Raise
+    UsageError `input.json` with the first faulty line.
+    """
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
             yield number, _checked(line, file, number)
@@ -55,7 +56,7 @@ def _checked(line: bytes, file: str, number: int) -> Json:
 
 
 def faults_of(line: Json) -> Iterator[str]:
-    """The faults of an object as a line of an import."""
+    """Yield the faults of an object as a line of an import."""
     for find in (_key_faults, _text_faults, _form_faults, _value_faults):
         yield from find(line)
 
@@ -72,7 +73,7 @@ def _text_faults(line: Json) -> Iterator[str]:
 
 
 def _form_faults(line: Json) -> Iterator[str]:
-    """Texts that are not entities, times or words of a vocabulary."""
+    """Yield a fault for each text that is not an entity, a time or a word of its vocabulary."""
     for name in ("subject", "object"):
         if line.get(name) and not all(str(line[name]).partition(":")[::2]):
             yield f"`{name}`: expected an entity `type:id`"
@@ -101,6 +102,6 @@ def _is_time(text: str) -> bool:
 
 
 def line_refusal(file: str, line: int, message: str) -> UsageError:
-    """The error for a faulty line of an import."""
+    """Return the error for a faulty line of an import."""
     hint = "nothing was imported: correct the line, and import the file again"
     return UsageError("input.json", message, file=file, line=line, column=1, hint=hint)

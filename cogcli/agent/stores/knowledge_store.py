@@ -88,14 +88,15 @@ class KnowledgeStore:
         return Snapshot(PREFIX + state, seq)
 
     def snapshot(self) -> Snapshot:
-        """The snapshot of the whole graph."""
+        """Return the snapshot of the whole graph."""
         with self._database.reading() as connection:
             seq, state = _latest(connection)
         return Snapshot(PREFIX + state, seq)
 
     def verified(self, ref: str) -> Snapshot:
-        """The snapshot of a reference. Raise EnvironmentRefusal `snapshot.mismatch` if no prefix of the graph has its
-        hash: the edges were changed, or the reference is that of another graph."""
+        """Return the snapshot of a reference. Raise EnvironmentRefusal `snapshot.mismatch` if no prefix of the
+        graph has its hash: the edges were changed, or the reference is that of another graph.
+        """
         with self._database.reading() as connection:
             known = connection.execute(
                 "SELECT seq FROM snapshot WHERE hash = ?", (ref.removeprefix(PREFIX),)
@@ -112,10 +113,13 @@ class KnowledgeStore:
         )
 
     def around(
-        self, entities: Iterable[str], *, tenant_id: str, seq: int, hops: int, most: int
+        self, entities: Iterable[str], *, tenant_id: str, seq: int, hops: int, limit: int
     ) -> list[Edge]:
-        """The edges of the prefix up to `seq` that are not retracted in it and at most so many hops from these
-        entities, at most `most` of each entity, in the order of their writing."""
+        """Return the edges within `hops` of these entities, in the order of their writing, at most `limit` per
+        entity.
+
+        Only edges of the prefix up to `seq` that are not retracted in it are included.
+        """
         found: dict[int, Edge] = {}
         seen: set[str] = set()
         frontier = list(dict.fromkeys(entities))
@@ -125,7 +129,7 @@ class KnowledgeStore:
                 edges = [
                     edge
                     for entity in frontier
-                    for edge in _read_edges(connection, entity, tenant_id, seq, most)
+                    for edge in _read_edges(connection, entity, tenant_id, seq, limit)
                 ]
                 found.update((edge.seq, edge) for edge in edges)
                 frontier = [
@@ -135,9 +139,9 @@ class KnowledgeStore:
 
 
 def _read_edges(
-    connection: sqlite3.Connection, entity: str, tenant_id: str, seq: int, most: int
+    connection: sqlite3.Connection, entity: str, tenant_id: str, seq: int, limit: int
 ) -> Iterator[Edge]:
-    rows = connection.execute(_AROUND, (seq, tenant_id, entity, seq, most))
+    rows = connection.execute(_AROUND, (seq, tenant_id, entity, seq, limit))
     for number, *row in rows:
         members = dict(zip(_COLUMNS, row, strict=True))
         value, _ = members.pop("value_json"), members.pop("retracts")
@@ -155,7 +159,7 @@ def _value_from(text: object) -> object:
 
 
 def _latest(connection: sqlite3.Connection) -> tuple[int, str]:
-    """The number of the last edge, and the hash of all edges."""
+    """Return the number of the last edge, and the hash of all edges."""
     found = connection.execute(
         "SELECT seq, hash FROM snapshot ORDER BY seq DESC LIMIT 1"
     ).fetchone()

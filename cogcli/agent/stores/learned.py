@@ -45,7 +45,9 @@ def proposals_from(
     confidence: float,
     at: str,
 ) -> list[MemoryProposal]:
-    """The proposals for statements from these interactions. The user consents if each of them has the consent."""
+    """Return the proposals for statements from these interactions. The user consents if each of them has the
+    consent.
+    """
     candidates = [each.to_candidate(user_id) for each in statements]
     refs = tuple(each.evidence_ref for each in interactions[-_MOST_REFS:])
     consent = all(CLASS in each.consent for each in interactions)
@@ -61,7 +63,7 @@ def proposals_from(
 
 
 def is_of_profile(stored: StoredProposal) -> bool:
-    """Whether a proposal is about the profile of its own user."""
+    """Return whether a proposal is about the profile of its own user."""
     made = stored.proposal
     return (made.memory_class, made.tier, made.entity) == (CLASS, TIER, entity_of(stored.user_id))
 
@@ -69,7 +71,7 @@ def is_of_profile(stored: StoredProposal) -> bool:
 def fold_learned(
     user_id: str, promoted: Iterable[StoredProposal], counters: ProfileCounters
 ) -> tuple[UserProfile, list[ProfileEntry]]:
-    """The profile from promoted proposals and counters, and the origin of each entry."""
+    """Return the profile from promoted proposals and counters, and the origin of each entry."""
     rows = sorted(
         filter(is_of_profile, promoted), key=lambda each: (each.decided_at, each.proposal_id)
     )
@@ -94,14 +96,14 @@ def fold_learned(
 
 
 def _statement(stored: StoredProposal) -> Statement | None:
-    """The bounded statement of a proposal; None if it is not about a profile."""
+    """Return the bounded statement of a proposal, or None if it is not about a profile."""
     notes: list[Note] = []
     found = statement_from(stored.proposal.predicate, stored.proposal.value)
     return clean(found, found.field, notes) if found else None
 
 
 def _members(profile: UserProfile) -> Iterable[tuple[str, str, object]]:
-    """Field, name and value of each entry of a profile."""
+    """Yield the field, name and value of each entry of a profile."""
     for field in MOST:
         held = getattr(profile, field)
         if field in NAMED:
@@ -113,7 +115,7 @@ def _members(profile: UserProfile) -> Iterable[tuple[str, str, object]]:
 
 
 def _key(statement: Statement) -> tuple[str, str]:
-    """The key by which a statement replaces an earlier one: its name, or in a list its text."""
+    """Return the key by which a statement replaces an earlier one: its name, or in a list its text."""
     by_name = statement.field in NAMED or statement.field == STYLE
     text = statement.name if by_name else str(statement.value)
     return statement.field, text.strip().casefold()

@@ -75,7 +75,7 @@ class StoredProposal(NamedTuple):
         return str(self.contradiction["verdict"])
 
     def to_payload(self) -> Json:
-        """The proposal as JSON (docs/reference/pack.md#proposals)."""
+        """Return the proposal as JSON (docs/reference/pack.md#proposals)."""
         made = self.proposal
         return {
             "proposal_id": self.proposal_id,
@@ -92,7 +92,7 @@ class StoredProposal(NamedTuple):
         }
 
     def to_memory(self, rank: float = 0.0) -> PromotedMemory:
-        """The proposal as memory."""
+        """Return the proposal as memory."""
         made = self.proposal
         return PromotedMemory(
             self.proposal_id, made.tier, made.memory_class, made.entity, made.predicate, made.value, self.decided_at,
@@ -101,7 +101,7 @@ class StoredProposal(NamedTuple):
 
 
 def row_from(stored: StoredProposal) -> tuple[object, ...]:
-    """The values of COLUMNS."""
+    """Return the values of COLUMNS."""
     made = stored.proposal
     return (
         stored.proposal_id, stored.tenant_id, stored.user_id, made.memory_class, made.tier, made.entity,
@@ -112,7 +112,7 @@ def row_from(stored: StoredProposal) -> tuple[object, ...]:
 
 
 def stored_from(row: tuple[Any, ...]) -> StoredProposal:
-    """The proposal in the values of COLUMNS. Raise UnreadableRow or JSONDecodeError for an altered row."""
+    """Return the proposal in the values of COLUMNS. Raise UnreadableRow or JSONDecodeError for an altered row."""
     members = dict(zip(COLUMNS, row, strict=True))
     _require_readable(members)
     names = ("tier", "entity", "predicate", "confidence", "run_id", "at", "data_class")
@@ -158,7 +158,7 @@ def _require_readable(members: Json) -> None:
 
 
 def index_text_from(proposal: MemoryProposal) -> str:
-    """The text in the index of a memory."""
+    """Return the text in the index of a memory."""
     text = " ".join((proposal.entity, proposal.predicate, *_iterate_texts(proposal.value)))
     return text.replace("_", " ").casefold()
 

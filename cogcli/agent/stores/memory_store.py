@@ -122,9 +122,11 @@ class MemoryStore:
         user_id: str = "",
         consent: Collection[str] = (),
     ) -> Decision:
-        """Promote a proposal by hand, despite contradictions. If it is promoted already, nothing changes. Raise
-        EnvironmentRefusal `memory.consent` if its user consented to its class neither when it was made nor now;
-        UsageError `memory.unknown`."""
+        """Promote a proposal by a person's decision, despite contradictions. A promoted one does not change.
+
+        Raise UsageError `memory.unknown`. Raise EnvironmentRefusal `memory.consent` if its user consented to its
+        class neither when it was made nor now.
+        """
         with self._database.writing() as connection:
             stored = _require(connection, tenant_id, id, user_id)
             if stored.state == "promoted":
@@ -139,8 +141,7 @@ class MemoryStore:
     def reject(
         self, tenant_id: str, id: str, *, by: str, at: str, reason: str = "", user_id: str = ""
     ) -> Decision:
-        """Reject a proposal, also a promoted one, which is then no longer recalled. Raise UsageError
-        `memory.unknown`."""
+        """Reject a proposal. A promoted one is then no longer recalled. Raise UsageError `memory.unknown`."""
         with self._database.writing() as connection:
             stored = _require(connection, tenant_id, id, user_id)
             if stored.state in _REJECTED:
@@ -150,15 +151,16 @@ class MemoryStore:
     def proposals(
         self, tenant_id: str, *, states: Collection[str], user_id: str | None = None
     ) -> list[StoredProposal]:
-        """The proposals in these states, the oldest first."""
+        """Return the proposals in these states, the oldest first."""
         with self._database.reading() as connection:
             return read_proposals(connection, tenant_id, states=states, user_id=user_id)
 
     def explain(
         self, tenant_id: str, id: str, *, user_id: str = ""
     ) -> tuple[Decision, tuple[str, ...]]:
-        """A proposal in any state, the promoted memory that contradicts it now, and the runs that made it. Raise
-        UsageError `memory.unknown`."""
+        """Return a proposal in any state, the promoted memory that contradicts it now, and the runs that made it.
+        Raise UsageError `memory.unknown`.
+        """
         with self._database.reading() as connection:
             stored = _require(connection, tenant_id, id, user_id)
             runs = connection.execute(
@@ -169,10 +171,13 @@ class MemoryStore:
             )
 
     def recall(
-        self, tenant_id: str, user: User, query: str, layer: MemoryLayer, *, now: str, most: int
+        self, tenant_id: str, user: User, query: str, layer: MemoryLayer, *, now: str, limit: int
     ) -> list[PromotedMemory]:
-        """Promoted memory of a user that shares a word with the query, the nearest first: at most `most` memories that
-        may be recalled, and at most `most` that may not, whose values are None."""
+        """Return promoted memory of a user that shares a word with the query, the nearest first.
+
+        The list has at most `limit` memories that may be recalled, and at most `limit` that may not, whose values
+        are None.
+        """
         words = " OR ".join(
             f'"{word}"' for word in dict.fromkeys(re.findall(r"\w+", query.casefold()))
         )
@@ -184,20 +189,20 @@ class MemoryStore:
                 memory = stored_from(tuple(row)).to_memory(rank)
                 is_out = bool(fault_of(memory, layer, user, tenant_id, now))
                 counts[is_out] += 1
-                if counts[is_out] <= most:
+                if counts[is_out] <= limit:
                     found.append(memory._replace(value=None) if is_out else memory)
-                if counts[False] == most:
+                if counts[False] == limit:
                     break
         return found
 
 
 def tenant_flag(tenant_id: str) -> str:
-    """The flag of a tenant in a suggested command; empty for the default one."""
+    """Return the flag of a tenant in a suggested command. Empty for the default one."""
     return "" if tenant_id == "local" else f" {quote(f'--tenant={tenant_id}')}"
 
 
 def _outcome(kept: StoredProposal, made: MemoryProposal) -> str:
-    """The outcome of a proposal that one run made."""
+    """Return the outcome of a proposal that one run made."""
     if made.is_too_large:
         return "too_large"
     if kept.state in _REJECTED:
@@ -234,7 +239,7 @@ def _require(
 
 
 def _others(connection: sqlite3.Connection, stored: StoredProposal) -> tuple[StoredProposal, ...]:
-    """The promoted memory with another value of the same predicate."""
+    """Return the promoted memory with another value of the same predicate."""
     made = stored.proposal
     rows = connection.execute(
         f"{_SELECT} AND user_id = ? AND entity = ? AND predicate = ? AND state = 'promoted' AND value <> ?"
@@ -251,7 +256,7 @@ def _others(connection: sqlite3.Connection, stored: StoredProposal) -> tuple[Sto
 
 
 def _compared(connection: sqlite3.Connection, stored: StoredProposal) -> StoredProposal:
-    """The proposal with its contradictions now, which a correction supersedes."""
+    """Return the proposal with its contradictions now, which a correction supersedes."""
     existing = [other.proposal_id for other in _others(connection, stored)]
     correction = stored.proposal.memory_class == "correction"
     verdict = ("supersedes" if correction else "conflicts") if existing else "none"
@@ -265,7 +270,7 @@ def read_proposals(
     states: Collection[str],
     user_id: str | None = None,
 ) -> list[StoredProposal]:
-    """The proposals in these states, the oldest first."""
+    """Return the proposals in these states, the oldest first."""
     marks = ", ".join("?" * len(states))
     rows = connection.execute(
         f"{_SELECT} AND (? IS NULL OR user_id = ?) AND state IN ({marks}) ORDER BY at, proposal_id",
@@ -302,7 +307,7 @@ def _repeat(
     proposal: MemoryProposal,
     layer: MemoryLayer,
 ) -> StoredProposal:
-    """A proposal that another run repeats, with the new evidence. A rejected one becomes `rejected_before`."""
+    """Return a proposal that another run repeats, with the new evidence. A rejected one becomes `rejected_before`."""
     if earlier.state in _REJECTED:
         return _write(connection, earlier._replace(state="rejected_before"))
     stored = earlier._replace(proposal=earlier.proposal.repeated_by(proposal))

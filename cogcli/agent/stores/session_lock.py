@@ -20,11 +20,11 @@ _PAUSE: Final = 0.05
 
 @contextmanager
 def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> Iterator[None]:
-    """Hold the lock of a conversation against this process and others. The name of the file is a hash, and the file
-    is removed afterwards.
+    """Hold the lock of a conversation against this process and others. The lock file's name is a hash; it is
+    removed afterwards.
 
-    Raise EnvironmentRefusal `session.busy` if another run holds it for more than ten seconds, `env.disk` if no lock is
-    possible.
+    Raise EnvironmentRefusal `session.busy` if another run holds the lock for more than ten seconds, or `env.disk`
+    if no lock is possible.
     """
     name = digest_of([tenant_id, user_id, session_id]).removeprefix("sha256:")[:32]
     path = store.with_name(f"{store.name}.session-{name}")
@@ -51,7 +51,7 @@ def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> 
 
 
 def _locked(path: Path) -> int:
-    """A handle that holds the lock; -1 if another process holds it. Raise OSError."""
+    """Return a handle that holds the lock, or -1 if another process holds it. Raise OSError."""
     handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
         lock(handle, wait=False)

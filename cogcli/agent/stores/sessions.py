@@ -51,7 +51,7 @@ class SessionSnapshot(NamedTuple):
     """The version of the stored row; 0 without one."""
 
     def to_payload(self) -> Json:
-        """The conversation as JSON; `from_payload` is its inverse."""
+        """Return the conversation as JSON; `from_payload` is its inverse."""
         return {
             **self._asdict(),
             "schema_version": VERSION,
@@ -61,7 +61,7 @@ class SessionSnapshot(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Json) -> SessionSnapshot:
-        """The inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
+        """Return the inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
         members = {name: payload[name] for name in cls._fields if name in payload}
         reasoning = _reasoning_from(
             {name: payload.get(name) for name in ("schema_version", "reasoning")}
@@ -69,7 +69,9 @@ class SessionSnapshot(NamedTuple):
         return cls(**{**members, "messages": tuple(payload["messages"]), "reasoning": reasoning})
 
     def rebased_on(self, current: SessionSnapshot) -> SessionSnapshot:
-        """The messages of this run after the ones that are stored now. A forgotten conversation is not restored."""
+        """Return the messages of this run after the ones that are stored now. A forgotten conversation is not
+        restored.
+        """
         fresh = current.messages + self.messages[self.kept :]
         made = self._replace(messages=fresh, kept=current.kept, version=current.version)
         return (
@@ -80,7 +82,7 @@ class SessionSnapshot(NamedTuple):
 def read_session(
     connection: sqlite3.Connection, tenant_id: str, user_id: str, session_id: str
 ) -> SessionSnapshot:
-    """A conversation; an empty one if none is stored. Raise UnreadableRow, JSONDecodeError."""
+    """Return a conversation; an empty one if none is stored. Raise UnreadableRow, JSONDecodeError."""
     key = (tenant_id, user_id, session_id)
     row = connection.execute(
         f"SELECT mode, reasoning, last_run_failed, summary, version FROM session WHERE {_OF_SESSION}",  # noqa: S608
@@ -104,7 +106,7 @@ def read_session(
 def read_messages(
     connection: sqlite3.Connection, tenant_id: str, user_id: str, session_id: str
 ) -> list[Json]:
-    """The messages of a conversation with their numbers, runs and episodes."""
+    """Return the messages of a conversation with their numbers, runs and episodes."""
     rows = connection.execute(
         f"SELECT n, run_id, episode_id, body FROM message WHERE {_OF_SESSION} ORDER BY n",  # noqa: S608
         (tenant_id, user_id, session_id),
@@ -153,7 +155,7 @@ def write_session(
 def list_sessions(
     connection: sqlite3.Connection, tenant_id: str | None = None, user_id: str | None = None
 ) -> list[Json]:
-    """The conversations of one tenant and user, or of all, the last used first."""
+    """Return the conversations of one tenant and user, or of all, the last used first."""
     rows = connection.execute(_LIST, (tenant_id, tenant_id, user_id, user_id))
     names = (
         "session_id",
@@ -180,7 +182,7 @@ def delete_session(
 
 
 def _reasoning_from(stored: Json) -> ReasoningContext:
-    """The reasoning of a stored conversation. Raise UnreadableState, NewerState."""
+    """Return the reasoning of a stored conversation. Raise UnreadableState, NewerState."""
     state = {**stored, "execution": {"query": ""}, "user_profile": None}
     return AgentState.from_payload(state).reasoning
 

@@ -34,7 +34,7 @@ _PROPOSALS: Final = "FROM proposal WHERE tenant_id = ? AND (user_id = ? OR entit
 
 
 def all_rows(connection: sqlite3.Connection, tenant_id: str, user_id: str) -> dict[str, list[Json]]:
-    """All rows of a user by table, their JSON as values."""
+    """Return all rows of a user by table, their JSON as values."""
     who = (tenant_id, user_id)
     found = {}
     for table in _TABLES:
@@ -94,7 +94,9 @@ def forget_in(database: Database, tenant_id: str, user_id: str) -> dict[str, int
 
 
 def forget_in_copies(path: Path, tenant_id: str, user_id: str) -> list[str]:
-    """Delete a user from the copies of a file that upgrades left, and return their names. Remove unfinished copies."""
+    """Delete a user from the copies of the file that upgrades created, and return their names. Remove unfinished
+    copies.
+    """
     names = []
     for copy in sorted(path.parent.glob(f"{path.name}.v*")):
         if re.fullmatch(r".*\.part(-\w+)?", copy.name):

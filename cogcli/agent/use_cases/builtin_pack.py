@@ -27,7 +27,7 @@ _ROLE: Final = "assistant"
 
 
 def find_skill(settings: Settings, message: str, given: Json = NOTHING) -> SkillAnswer:
-    """The skill for a message, with the inputs that are missing from `given`; else the nearest skills."""
+    """Return the skill for a message, with the inputs that are missing from `given`; else the nearest skills."""
     return answer_for(
         message,
         given,
@@ -38,8 +38,9 @@ def find_skill(settings: Settings, message: str, given: Json = NOTHING) -> Skill
 
 
 def read_only_tools(catalog: Catalog, options: SelectionOptions) -> dict[str, Capability]:
-    """The contracts of the runnable skills of a catalog that reach only `read_only` capabilities, by `skill:ID`. Faults
-    of other skills are ignored."""
+    """Return the contracts of the runnable skills of a catalog that reach only `read_only` capabilities, by
+    `skill:ID`. Faults of other skills are ignored.
+    """
     needs = MissingNeeds(catalog, options)
     callable_here = {
         name: each for name, each in catalog.by_name.items() if not needs.capability(each.id)
@@ -57,8 +58,9 @@ def read_only_tools(catalog: Catalog, options: SelectionOptions) -> dict[str, Ca
 def read_only_pack(
     settings: Settings, options: SelectionOptions, message: str, budget: Mapping[str, int]
 ) -> Json:
-    """The pack as its file would declare it. Any message matches its only intent, whose tools are the nearest ones to
-    the message that fit."""
+    """Return the pack as its file would declare it. Any message matches its only intent, whose tools are the
+    nearest ones to the message that fit.
+    """
     tools = read_only_tools(open_registry(settings).trusted_layers().everything(), options)
     names = list(_with_room([tools[id] for id in rank(message, tools)], budget))
     return {
@@ -83,8 +85,9 @@ def read_only_pack(
 
 
 def _with_room(tools: Iterable[Capability], budget: Mapping[str, int]) -> Iterable[str]:
-    """The first of these tools, up to half of a context and the cap of the bucket: tools never shrink, and the context
-    needs room for other blocks."""
+    """Return the first of these tools, up to half of a context and the cap of the bucket: tools never shrink, and
+    the context needs room for other blocks.
+    """
     limits = {**dict(flatten(DEFAULTS)), **budget}
     room = limits["tokens.context"] // 2
     room = min(room, limits.get("buckets.tool", room))

@@ -127,7 +127,7 @@ def request_from(raw: Json) -> AgentRequest:
 
 
 def _user(raw: Json) -> User:
-    """The user of a request. Raise UsageError."""
+    """Return the user of a request. Raise UsageError."""
     known = {"user_id": str, "role": str, "consent": list}
     for name, value in raw.items():
         if name not in known or not isinstance(value, known[name]):
@@ -144,8 +144,9 @@ def _user(raw: Json) -> User:
 
 
 def compile_request(settings: Settings, found: FoundPack, request: AgentRequest) -> CompiledContext:
-    """The context of a request under a pack, with the values of the stores now, or without stores for the pack of an
-    untrusted project."""
+    """Return the context of a request under a pack, with the values of the stores now, or without stores for the
+    pack of an untrusted project.
+    """
     pack, now = found.pack, settings.clock.now()
     run = RunContext(
         "run_0",
@@ -188,22 +189,25 @@ def fetch(
     *,
     memory: bool = True,
 ) -> Fetched:
-    """Fetch the edges around the entities of the request, and with `memory` the user's memory that shares words with
-    it. A missing store is not created; it counts as empty."""
+    """Fetch the edges around the request's entities and, with `memory`, the user's memory that shares words with
+    the request.
+
+    A missing store is not created, and is read as empty.
+    """
     edges: list[Edge] = []
     snapshot = Snapshot(PREFIX, 0)
     if has_store(settings, KNOWLEDGE):
         with open_knowledge(settings) as graph:
             limits, snapshot = pack.knowledge, graph.snapshot()
-            most, hops = limits.max_edges, limits.max_hops
+            limit, hops = limits.max_edges, limits.max_hops
             edges = graph.around(
-                entities, tenant_id=pack.tenant, seq=snapshot.seq, hops=hops, most=most
+                entities, tenant_id=pack.tenant, seq=snapshot.seq, hops=hops, limit=limit
             )
     memories: list[PromotedMemory] = []
     if memory and has_store(settings, MEMORY):
-        user, now, most = request.user, settings.clock.now(), FETCHED * pack.memory.top_k
+        user, now, limit = request.user, settings.clock.now(), FETCHED * pack.memory.top_k
         with open_memory(settings) as store:
             memories = store.recall(
-                pack.tenant, user, request.message, pack.memory, now=now, most=most
+                pack.tenant, user, request.message, pack.memory, now=now, limit=limit
             )
     return Fetched(tuple(edges), tuple(memories), snapshot.ref)

@@ -66,7 +66,7 @@ def _untrusted(settings: Settings) -> Iterator[DoctorCheck]:
 
 
 def _ask(model: LanguageModel) -> DoctorCheck:
-    """Whether the model answers one short request."""
+    """Return whether the model answers one short request."""
     try:
         reply = model.generate(_QUESTION, Cancellation())
     except ModelError as error:

@@ -100,8 +100,9 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
 def _reach(
     settings: Settings, given: GivenInvocation
 ) -> tuple[Catalog, SelectionOptions, Invocation, list[Problem]]:
-    """The closure of the pack, the selection of bindings, the invocation with the values of the stores, and warnings.
-    Raise ProblemsFound before a store is opened."""
+    """Return the closure of the pack, the selection of bindings, the invocation with the values of the stores,
+    and warnings. Raise ProblemsFound before a store is opened.
+    """
     request = given.request
     policy = request.policy or PolicyRequest()
     selection = SelectionOptions.of(request.options, settings.environ)
@@ -133,13 +134,14 @@ def _reach(
 
 
 def _has_memory(given: GivenInvocation, catalog: Catalog) -> bool:
-    """Whether a run uses the stores. The pack of an untrusted project has none."""
+    """Return whether a run uses the stores. The pack of an untrusted project has none."""
     return given.memory and not catalog.distrust
 
 
 def dry_run(settings: Settings, given: GivenInvocation) -> Json:
-    """The first context, the plan of the template planner, and with a model its first prompt. No call is made and
-    no file is written."""
+    """Return the first context, the plan of the template planner, and with a model its first prompt. No call is
+    made and no file is written.
+    """
     catalog, _, invocation, _ = _reach(settings, given)
     now = settings.clock.now()
     context = compile_context(invocation.compile_input(1, "run_0", "trace_0", now))

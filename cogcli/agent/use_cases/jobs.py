@@ -47,7 +47,7 @@ class WorkedJob(NamedTuple):
     proposal_ids: tuple[str, ...] = ()
 
     def to_payload(self) -> Json:
-        """The outcome as JSON."""
+        """Return the outcome as JSON."""
         return {
             **{
                 name: getattr(self.job, name) for name in ("job_id", "tenant_id", "user_id", "kind")
@@ -61,7 +61,7 @@ class WorkedJob(NamedTuple):
 
 
 class _NotLearned(Exception):
-    """The model gave no usable reply; with the transcript."""
+    """Raised with the transcript if the model gave no usable reply."""
 
     def __init__(self, error: str, transcript: Json) -> None:
         super().__init__(error)
@@ -75,8 +75,11 @@ def work_jobs(
     limit: int | None = None,
     grace_s: float | None = None,
 ) -> list[WorkedJob]:
-    """Work on jobs, the oldest first, within these limits; without a model by folding. Other jobs stay in the queue.
-    Raise the errors of `Database`."""
+    """Do jobs within these limits, the oldest first. Without a model, learn by folding. Other jobs stay in the
+    queue.
+
+    Raise the errors of `Database`.
+    """
     if not has_store(settings, MEMORY):
         return []
     deadline = None if grace_s is None else time.monotonic() + grace_s
@@ -96,8 +99,11 @@ def work_jobs(
 def work_after_answer(
     settings: Settings, model: str = "", *, limit: int | None = None
 ) -> list[WorkedJob]:
-    """Work on jobs after the answer of a command, for at most `synthesis_grace_s`, with the named or the configured
-    model. It raises nothing, since the exit code is decided: another command tries failed jobs again."""
+    """Do jobs after the answer of a command, with the named or the configured model, for at most
+    `synthesis_grace_s`.
+
+    Never raises, since the exit code is decided already. A later command retries failed jobs.
+    """
     with suppress(CogcliError):
         grace = settings.value("agent.synthesis_grace_s")
         if grace and any(job["state"] != "failed" for job in list_jobs(settings)):
@@ -106,14 +112,16 @@ def work_after_answer(
 
 
 def run_jobs(settings: Settings, model: str, *, limit: int | None = None) -> list[WorkedJob]:
-    """Work on jobs with the named or the configured model. Raise the errors of `model_of` and `Database`."""
+    """Do jobs with the named or the configured model. Raise the errors of `model_of` and `Database`."""
     return work_jobs(settings, model_of(settings, model), limit=limit)
 
 
 def list_jobs(
     settings: Settings, tenant: str | None = None, user: str | None = None, *, all: bool = False
 ) -> list[Json]:
-    """The waiting and failed jobs, the oldest first; with `all` also the done ones. Raise the errors of `Database`."""
+    """Return the waiting and failed jobs, the oldest first; with `all` also the done ones. Raise the errors of
+    `Database`.
+    """
     if not has_store(settings, MEMORY):
         return []
     states = STATES if all else tuple(state for state in STATES if state != "done")
@@ -135,11 +143,11 @@ class _Worker:
 
     @property
     def is_late(self) -> bool:
-        """Whether no time is left."""
+        """Whether no time remains."""
         return self._deadline is not None and time.monotonic() >= self._deadline
 
     def work(self, job: Job) -> WorkedJob:
-        """Do a job. An interrupted job goes back to the queue."""
+        """Do a job. If it is interrupted, return it to the queue."""
         is_closed = False
         try:
             made = self._work(job)
@@ -147,7 +155,7 @@ class _Worker:
             return made
         finally:
             if not is_closed:
-                self._store.give_back(job)
+                self._store.requeue(job)
 
     def _work(self, job: Job) -> WorkedJob:
         profile, _ = self._store.profile(job.tenant_id, job.user_id)
@@ -176,12 +184,12 @@ class _Worker:
         return WorkedJob(job, outcome, proposal_ids=tuple(ids))
 
     def _interactions(self, job: Job, from_n: int) -> list[Interaction]:
-        """The interactions of a job's user that a model may read, from this number on."""
+        """Return the interactions of a job's user that a model may read, from this number on."""
         found = self._store.interactions(job.tenant_id, job.user_id, from_n, job.to_n)
         return [each for each in found if each.may_be_learned_from]
 
     def _learn(self, job: Job, profile: UserProfile, of: list[Interaction]) -> tuple[Learned, Json]:
-        """The statements of a job about its user, and the transcript. Raise _NotLearned."""
+        """Return the statements of a job about its user, and the transcript. Raise _NotLearned."""
         if self._model is None:
             if job.kind == "synthesize":
                 from_n = max(1, job.to_n - _RECENT + 1)
@@ -206,7 +214,7 @@ class _Worker:
         profile: UserProfile,
         messages: tuple[dict[str, str], ...],
     ) -> tuple[Learned, Json]:
-        """The statements of a model after one request."""
+        """Return the statements of a model after one request."""
         left = _MODEL_SECONDS
         if self._deadline is not None:
             left = max(0.001, min(left, self._deadline - time.monotonic()))
@@ -243,12 +251,12 @@ class _Worker:
 
 
 def _interaction_payload(made: Interaction) -> Json:
-    """An interaction for learning."""
+    """Return an interaction for learning."""
     return {**made.to_payload(), "code": made.failure_code}
 
 
 def _sum_of(used: Json, usage: TokenUsage) -> Json:
-    """The tokens of all attempts of a job, with one more answer."""
+    """Return the tokens of all attempts of a job, with one more answer."""
     return TokenUsage(
         used["tokens_in"] + usage.tokens_in,
         used["tokens_out"] + usage.tokens_out,
@@ -257,6 +265,6 @@ def _sum_of(used: Json, usage: TokenUsage) -> Json:
 
 
 def _later(now: str, seconds: int) -> str:
-    """A timestamp so many seconds later, in the same form."""
+    """Return the timestamp `seconds` later, in the same form."""
     time = datetime.fromisoformat(now) + timedelta(seconds=seconds)
     return time.isoformat(timespec="microseconds").replace("+00:00", "Z")

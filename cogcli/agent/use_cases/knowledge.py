@@ -52,25 +52,28 @@ def import_lines(
 def edges_around(
     settings: Settings, entity: str, *, tenant: str, hops: int, at: str = ""
 ) -> tuple[list[Edge], Snapshot]:
-    """The edges at most so many hops from an entity, in the order of their writing, and their snapshot: the latest, or
-    a given one. Raise UsageError, EnvironmentRefusal `snapshot.mismatch`."""
+    """Return the edges within `hops` of an entity, in the order of their writing, and the snapshot, by default
+    the latest.
+
+    Raise UsageError, EnvironmentRefusal `snapshot.mismatch`.
+    """
     if not all(entity.partition(":")[::2]):
         raise UsageError("usage.value", f"found `{entity[:60]}`, expected an entity `type:id`")
     with open_knowledge(settings) as store:
         snapshot = store.verified(at) if at else store.snapshot()
         edges = store.around(
-            [entity], tenant_id=tenant, seq=snapshot.seq, hops=hops, most=MOST_EDGES
+            [entity], tenant_id=tenant, seq=snapshot.seq, hops=hops, limit=MOST_EDGES
         )
     return edges, snapshot
 
 
 def snapshot_of(settings: Settings) -> Snapshot:
-    """The snapshot of the graph now."""
+    """Return the snapshot of the graph now."""
     with open_knowledge(settings) as store:
         return store.snapshot()
 
 
 def edge_payload(edge: Edge) -> Json:
-    """An edge as JSON, without empty members."""
+    """Return an edge as JSON, without empty members."""
     members = edge._asdict()
     return {name: value for name, value in members.items() if value not in ("", None)}

@@ -39,8 +39,9 @@ class ChosenModel(NamedTuple):
 
 
 def chosen_model(settings: Settings, flag: str | None = "") -> ChosenModel:
-    """The model of the flag, the variable or the configuration, in this order. It is not opened. Raise UsageError
-    `usage.value` and EnvironmentRefusal `config.key`."""
+    """Return the model of the flag, the variable or the configuration, in this order. It is not opened. Raise
+    UsageError `usage.value` and EnvironmentRefusal `config.key`.
+    """
     chosen = _configured(settings)
     given, origin = (
         (flag, "--model") if flag else (system_text.variable(settings.environ, VARIABLE), VARIABLE)
@@ -53,8 +54,9 @@ def chosen_model(settings: Settings, flag: str | None = "") -> ChosenModel:
 
 
 def _configured(settings: Settings) -> ChosenModel:
-    """The model of the table that applies. Its file is relative to the file of the table. Raise the errors of
-    `Settings.value`."""
+    """Return the model of the table that applies. Its file is relative to the file of the table. Raise the errors
+    of `Settings.value`.
+    """
     prefix, proxy = f"{WHOLE_TABLE}.", settings.value("use_env_proxy")
     file = settings.file_with(WHOLE_TABLE)
     if file is None:
@@ -70,7 +72,7 @@ def _configured(settings: Settings) -> ChosenModel:
 
 
 def _named(settings: Settings, configured: ModelSettings, text: str, origin: str) -> ModelSettings:
-    """The model that a text names, with the configured settings of its adapter."""
+    """Return the model that a text names, with the configured settings of its adapter."""
     adapter, name = parse_model(text)
     if adapter not in MODELS and adapter != TEMPLATE:
         message = f"{origin}: found `{text[:60]}`, expected ADAPTER[:NAME]"
@@ -85,7 +87,7 @@ def _named(settings: Settings, configured: ModelSettings, text: str, origin: str
 
 
 def _adapter_hint(adapter: str, name: str) -> str:
-    """The hint for an unknown adapter: the nearest ones, else all."""
+    """Return the hint for an unknown adapter: the nearest ones, else all."""
     near = did_you_mean(adapter.strip().lower(), (*MODELS, TEMPLATE))
     meant = [
         each if each == TEMPLATE else f"{each}:{name}" for each in near if name or each == TEMPLATE
@@ -95,7 +97,7 @@ def _adapter_hint(adapter: str, name: str) -> str:
 
 
 def _nameless(chosen: ChosenModel) -> CogcliError:
-    """The error for an adapter without the name of a model."""
+    """Return the error for an adapter without the name of a model."""
     adapter = chosen.settings.adapter
     text = f"the adapter `{adapter}` needs the name of {'a file' if MODELS[adapter].reads_file else 'a model'}"
     if chosen.origin in ("--model", VARIABLE):

@@ -59,8 +59,9 @@ def scope_of(
     consent: Collection[str],
     pack: str | None,
 ) -> MemoryScope:
-    """The scope of flags. With a pack the tenant is that of the pack. Raise UsageError; with a pack the errors of
-    `find_pack`, and ServiceResolutionError `service.untrusted` for the pack of an untrusted project."""
+    """Return the scope of flags. With a pack the tenant is that of the pack. Raise UsageError; with a pack the
+    errors of `find_pack`, and ServiceResolutionError `service.untrusted` for the pack of an untrusted project.
+    """
     if user is not None and not is_user_id(user):
         raise UsageError("usage.value", f"`--user`: found `{user[:60]}`", expected=USER_ID_WORDS)
     named = MemoryScope(tenant or "local", user or "", tuple(consent))
@@ -79,7 +80,7 @@ def scope_of(
 def list_proposals(
     settings: Settings, scope: MemoryScope, states: Collection[str] = ("promoted",)
 ) -> list[Json]:
-    """The payloads of the proposals in these states, the oldest first."""
+    """Return the payloads of the proposals in these states, the oldest first."""
     with open_memory(settings) as store:
         found = store.proposals(scope.tenant_id, states=states, user_id=scope.user_id or None)
     return [payload_of(stored) for stored in found]
@@ -88,7 +89,10 @@ def list_proposals(
 def decide(
     settings: Settings, scope: MemoryScope, id: str, state: str, *, by: str, reason: str = ""
 ) -> Decision:
-    """Promote or reject by hand. Raise UsageError `memory.unknown`, EnvironmentRefusal `memory.consent`."""
+    """Promote or reject a proposal by a person's decision.
+
+    Raise UsageError `memory.unknown`, EnvironmentRefusal `memory.consent`.
+    """
     who = require_text(by, "the name of the person who decides", "give another one with --by")
     if not is_plain_name(who) or len(who) > _MOST_BY or who.casefold() == CODE:
         text = f"at most {_MOST_BY} characters, no space around them, all visible, and not `{CODE}`"
@@ -107,11 +111,14 @@ def decide(
 def recall_memories(
     settings: Settings, scope: MemoryScope, query: str
 ) -> tuple[list[Json], list[Json]]:
-    """The payloads of the memories that a request with these words would recall, the nearest first; and the omitted
-    ones, as `{memory_id, reason}`."""
-    now, most = settings.clock.now(), FETCHED * scope.layer.top_k
+    """Return the payloads of the memories that a request with these words would recall, the nearest first; and
+    the omitted ones, as `{memory_id, reason}`.
+    """
+    now, limit = settings.clock.now(), FETCHED * scope.layer.top_k
     with open_memory(settings) as store:
-        fetched = store.recall(scope.tenant_id, scope.user, query, scope.layer, now=now, most=most)
+        fetched = store.recall(
+            scope.tenant_id, scope.user, query, scope.layer, now=now, limit=limit
+        )
         found = recall(fetched, scope.layer, scope.user, tenant_id=scope.tenant_id, now=now)
         rows = [
             store.explain(scope.tenant_id, memory.memory_id)[0].stored for memory in found.memories
@@ -144,7 +151,7 @@ def why(settings: Settings, scope: MemoryScope, id: str) -> Json:
 
 
 def payload_of(stored: StoredProposal) -> Json:
-    """A proposal with its user, and the decision about it."""
+    """Return a proposal with its user, and the decision about it."""
     return {
         **stored.to_payload(),
         "tenant_id": stored.tenant_id,
@@ -157,7 +164,7 @@ def payload_of(stored: StoredProposal) -> Json:
 
 
 def _waits_for(decision: Decision, layer: MemoryLayer) -> list[str]:
-    """Why a pack does not promote a waiting proposal."""
+    """Return why a pack does not promote a waiting proposal."""
     if decision.stored.state != "proposed":
         return []
     verdict = "conflicts" if decision.existing else "none"
@@ -165,7 +172,7 @@ def _waits_for(decision: Decision, layer: MemoryLayer) -> list[str]:
 
 
 def _not_recalled(stored: StoredProposal, scope: MemoryScope, now: str) -> str:
-    """Why a request of the scope's user does not recall it; empty if it does."""
+    """Return why a request of the scope's user does not recall it. Empty if it does."""
     if stored.state != "promoted":
         return stored.state
     user = scope.user if scope.user_id else scope.user._replace(user_id=stored.user_id)

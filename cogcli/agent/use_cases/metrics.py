@@ -34,7 +34,7 @@ class MetricsQuery(NamedTuple):
     """Whether an unreadable run of an agent is an error even if it was not named."""
 
     def fits(self, run: MeasuredRun) -> bool:
-        """Whether the run used the selected pack and intent."""
+        """Return whether the run used the selected pack and intent."""
         of_pack = (
             f"{run.pack_ref}#".startswith((f"{self.pack}@", f"{self.pack}#")) if self.pack else True
         )
@@ -54,7 +54,7 @@ class MeasuredRuns(NamedTuple):
         return [each for each in self.targets if each.status == "missed"]
 
     def to_payload(self) -> Json:
-        """The metrics as JSON."""
+        """Return the metrics as JSON."""
         return {
             "runs": len(self.runs),
             "measures": [each.to_payload() for each in self.measures],
@@ -65,10 +65,11 @@ class MeasuredRuns(NamedTuple):
 def collect(
     settings: Settings, query: MetricsQuery, warn: Callable[[CogcliError], None]
 ) -> MeasuredRuns:
-    """Measure the runs that pass the query. `warn` takes the errors of unreadable episodes that were not named.
+    """Measure the runs that match the query. `warn` receives the errors of unreadable episodes that were not
+    named.
 
-    Raise UsageError for a named episode that is not an agent's; EnvironmentRefusal `episode.unreadable` for a named
-    one, and in a strict query.
+    Raise UsageError for a named episode that is not an agent's. Raise EnvironmentRefusal `episode.unreadable` for
+    a named episode, or for any in a strict query.
     """
     packs: dict[str, Pack] = {}
     runs = list(_fitting_runs(settings, query, packs, warn))
@@ -108,7 +109,7 @@ class _EpisodeCandidate(NamedTuple):
 
 
 def _candidates(settings: Settings, query: MetricsQuery) -> Iterator[_EpisodeCandidate]:
-    """The named episodes, else those that may be an agent's."""
+    """Yield the named episodes, else those that may be an agent's."""
     if query.names:
         named = dict.fromkeys(episodes.find(settings, name) for name in query.names)
         yield from (_EpisodeCandidate(directory, True) for directory in named)
@@ -119,7 +120,7 @@ def _candidates(settings: Settings, query: MetricsQuery) -> Iterator[_EpisodeCan
 
 
 def _measured(directory: Path, since: str | None, packs: dict[str, Pack]) -> MeasuredRun | None:
-    """Measure one run; None if it began before `since`. `packs` caches packs by the digest of their specs."""
+    """Measure one run, or return None if it began before `since`. `packs` caches packs by the digest of their specs."""
     log = read_agent_log(directory)
     if since is not None and log.started.timestamp < since:
         return None

@@ -20,7 +20,7 @@ from cogcli.specs.catalog import Catalog
 def model_access(
     settings: Settings, named: str, mode: str, on_response: OnResponse | None = None
 ) -> ModelAccess | None:
-    """The model of a new run; None if templates plan. Raise the errors of `language_model.model_of`."""
+    """Return the model of a new run, or None if templates plan. Raise the errors of `language_model.model_of`."""
     chosen, secrets = chosen_model(settings, named), LearnedSecrets()
     model = open_chosen(settings, chosen, learn=secrets.add)
     if model is None:
@@ -44,7 +44,7 @@ def require_trust(catalog: Catalog) -> None:
 def recorded_model(
     settings: Settings | None, started: Event, on_response: OnResponse | None = None
 ) -> ModelAccess:
-    """The recorded model of a run to continue with. It is opened once, and never without settings."""
+    """Return the recorded model of a run to continue with. It is opened once, and never without settings."""
     start = start_of(started)
     pinned, agent = start.pins.model, start.agent
     if pinned is None or agent is None or agent.mode is None or agent.timeout_s is None:

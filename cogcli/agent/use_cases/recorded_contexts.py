@@ -32,8 +32,10 @@ class TurnContext(NamedTuple):
     context: CompiledContext
 
     def explained(self, word: str | None = None) -> Json:
-        """Stages, blocks and placements with their reasons; only those that `word` names, if it is given. Raise
-        UsageError for a word that names none."""
+        """Return stages, blocks and placements with their reasons, or only those that `word` names.
+
+        Raise UsageError for a word that names none.
+        """
         found, payload = self.context.compilation, self.context.payload
         known = placements(found)
         return {
@@ -54,7 +56,7 @@ class TurnContext(NamedTuple):
 
 
 def turn_context(settings: Settings, word: str, turn: int | None = None) -> TurnContext:
-    """The context of a turn: of `EP` the last one, or `turn`; of `EP#2` the second.
+    """Return the context of a turn: of `EP` the last one, or `turn`; of `EP#2` the second.
 
     Raise UsageError for an episode that is not an agent's, and for an unknown turn; EnvironmentRefusal
     `episode.unreadable` for an unreadable one, or one whose log gives other contexts.
@@ -80,7 +82,7 @@ def turn_context(settings: Settings, word: str, turn: int | None = None) -> Turn
 
 
 def _recompiled(log: AgentLog) -> list[RecompiledTurn]:
-    """The contexts of the turns. Raise EnvironmentRefusal `episode.unreadable`."""
+    """Return the contexts of the turns. Raise EnvironmentRefusal `episode.unreadable`."""
     catalog = log.read_catalog()
     with log.refusing():
         return list(recompile(recorded_invocation(log.started, catalog), log.events))
@@ -112,7 +114,7 @@ def _episode_and_turn(word: str, turn: int | None) -> tuple[str, int | None]:
 
 
 def _named(known: tuple[Placement, ...], word: str, tenant: str) -> list[Placement]:
-    """The placements that a word names. Raise UsageError with similar words."""
+    """Return the placements that a word names. Raise UsageError with similar words."""
     found = [each for each in known if each.answers_to(word)]
     if not found:
         text = f"this turn knew of nothing named `{word[:60]}`"
@@ -125,7 +127,7 @@ def _named(known: tuple[Placement, ...], word: str, tenant: str) -> list[Placeme
 
 
 def _in_stores(word: str, tenant: str) -> tuple[str, ...]:
-    """The command that looks up a memory or an entity in the stores now."""
+    """Return the command that looks up a memory or an entity in the stores now."""
     if _MEMORY_ID.fullmatch(word):
         return (f"cogcli memory ls --why {word} --tenant {quote(tenant)}",)
     if _ENTITY.fullmatch(word):

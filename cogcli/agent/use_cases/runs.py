@@ -33,8 +33,9 @@ def agent_of(
     catalog: Catalog,
     on_response: OnResponse | None = None,
 ) -> AgentRun:
-    """An agent's run from its log. Nothing is stored without settings, or for the pack of an untrusted project.
-    `on_response` takes growing responses."""
+    """Return an agent's run from its log. Nothing is stored without settings, or for the pack of an untrusted
+    project. `on_response` takes growing responses.
+    """
     invocation = recorded_invocation(started, catalog)
     store_settings = None if catalog.distrust else settings
     stores = stores_of(store_settings, invocation) if store_settings else None
@@ -55,7 +56,7 @@ def _pinned_model(
     catalog: Catalog,
     on_response: OnResponse | None,
 ) -> ModelAccess | None:
-    """The model that the run was begun with; None for a run that templates plan."""
+    """Return the model that the run was begun with, or None for a run that templates plan."""
     pinned = start_of(started).pins.model
     if pinned is None or pinned.adapter == NO_MODEL:
         return None
@@ -65,13 +66,13 @@ def _pinned_model(
 
 
 def stores_of(settings: Settings, invocation: Invocation) -> Stores:
-    """The functions that store the turns and the end of a run in the memory of the project."""
+    """Return the functions that store the turns and the end of a run in the memory of the project."""
     writer = _StoreWriter(settings, invocation)
     return Stores(writer.remember, writer.finish)
 
 
 class _Turn(NamedTuple):
-    """What a turn leaves to the store."""
+    """The data of a turn that are still to be stored."""
 
     content: Json
     run_id: str
@@ -79,11 +80,11 @@ class _Turn(NamedTuple):
 
 
 class _StoreWriter:
-    """Writes turns and the end of one run to the memory, in this order.
+    """Writes the turns and the end of one run to the memory, in this order.
 
-    A turn that cannot be stored is tried again with each further one and at the end, and no later part is stored
-    before it: the error of the last write says that the store lacks a part of the run, no error that it has all of it.
-    Storing a part again changes nothing.
+    A turn that cannot be stored is retried with each later turn and at the end, and nothing later is stored
+    before it. If the last write returns an error, the store lacks a part of the run, otherwise it has all of it.
+    Storing is idempotent.
     """
 
     def __init__(self, settings: Settings, invocation: Invocation) -> None:
@@ -92,7 +93,7 @@ class _StoreWriter:
         self._unstored: list[_Turn] = []
 
     def remember(self, content: Json, run_id: str, at: str) -> CogcliError | None:
-        """Store a turn. The error if the store cannot be written; the log has the turn."""
+        """Store a turn. Return the error if the store cannot be written; the log has the turn."""
         self._unstored.append(_Turn(content, run_id, at))
         try:
             self._store_turns()
@@ -101,7 +102,7 @@ class _StoreWriter:
         return None
 
     def finish(self, ended: EndedRun) -> CogcliError | None:
-        """Store the end of the run. The error if the store cannot be written; the log has all of it."""
+        """Store the end of the run. Return the error if the store cannot be written; the log has all of it."""
         try:
             self._store_turns()
             _store_end(self._settings, self._invocation, ended)
@@ -169,7 +170,7 @@ def _store_end(settings: Settings, invocation: Invocation, ended: EndedRun) -> N
 
 
 def _continued(stored: Json | None, ended: EndedRun) -> SessionSnapshot | None:
-    """The conversation with the messages of the run."""
+    """Return the conversation with the messages of the run."""
     if stored is None:
         return None
     session = SessionSnapshot.from_payload(stored)

@@ -19,9 +19,12 @@ from cogcli.stores import MEMORY
 def open_session(
     settings: Settings, tenant: str, user: str, session_id: str
 ) -> Iterator[SessionSnapshot]:
-    """The stored conversation for one run that continues it, under its lock. `consolidate` stores the new messages.
-    Raise UsageError for an invalid id; EnvironmentRefusal `session.busy` if another run is alive for ten seconds; the
-    errors of `Database`."""
+    """Lock a conversation for one run that continues it, and yield what is stored. `consolidate` stores the new
+    messages.
+
+    Raise UsageError for an invalid id, EnvironmentRefusal `session.busy` if another run holds the lock for ten
+    seconds, and the errors of `Database`.
+    """
     with hold_session(settings, tenant, user, session_id):
         with open_agent_store(settings) as store:
             snapshot = store.session(tenant, user, session_id)
@@ -40,7 +43,9 @@ def hold_session(
 def list_sessions(
     settings: Settings, tenant: str | None = None, user: str | None = None
 ) -> list[Json]:
-    """The conversations of one tenant and user, or of all, the last used first. Raise the errors of `Database`."""
+    """Return the conversations of one tenant and user, or of all, the last used first. Raise the errors of
+    `Database`.
+    """
     if not has_store(settings, MEMORY):
         return []
     with open_agent_store(settings) as store:
@@ -48,8 +53,9 @@ def list_sessions(
 
 
 def session_payload(settings: Settings, tenant: str, user: str, session_id: str) -> Json:
-    """A conversation as JSON, each message with its number and episode. Raise UsageError `session.unknown`; the errors
-    of `Database`."""
+    """Return a conversation as JSON, each message with its number and episode. Raise UsageError
+    `session.unknown`; the errors of `Database`.
+    """
     _require_store(settings, tenant, user, session_id)
     with open_agent_store(settings) as store:
         found = store.session(tenant, user, session_id)

@@ -60,9 +60,11 @@ def consolidate(
     counts: bool = True,
     session: SessionSnapshot | None = None,
 ) -> Consolidated:
-    """Store an ended run once and in one transaction, also if it was resumed: as an interaction of its user with its
-    jobs, unless it does not count (`read_only`), and its new messages after those of the snapshot of `open_session`.
-    Raise the errors of `Database`."""
+    """Store an ended run in one transaction. This is idempotent, also for a resumed run.
+
+    The run becomes an interaction of its user with its jobs, unless `counts` is false (`read_only`). Its new
+    messages follow those of the snapshot of `open_session`. Raise the errors of `Database`.
+    """
     threshold = settings.value("agent.synthesis_threshold")
     with open_agent_store(settings) as store:
         return store.consolidate(
@@ -73,8 +75,9 @@ def consolidate(
 def profile_of(
     settings: Settings, tenant: str, user: User, layer: MemoryLayer
 ) -> UserProfile | None:
-    """The profile for a request of its user, from memory that the user consents to and the pack recalls; None for an
-    unknown user. A missing store is not created. Raise the errors of `Database`."""
+    """Return the profile for a request of its user, from memory that the user consents to and the pack recalls,
+    or None for an unknown user. A missing store is not created. Raise the errors of `Database`.
+    """
     if not has_store(settings, MEMORY):
         return None
     with open_agent_store(settings) as store:
@@ -86,8 +89,9 @@ def profile_of(
 
 
 def profile_payload(settings: Settings, tenant: str, user: str) -> Json:
-    """The profile of a user as JSON, with its `entries`: each member with its proposal, evidence, episodes and
-    decision. Raise the errors of `_require_user`."""
+    """Return the profile of a user as JSON, with its `entries`: each member with its proposal, evidence, episodes
+    and decision. Raise the errors of `_require_user`.
+    """
     _require_user(settings, tenant, user)
     if not has_store(settings, MEMORY):
         return {**UserProfile(user).to_payload(), "tenant_id": tenant, "entries": []}
@@ -99,7 +103,9 @@ def profile_payload(settings: Settings, tenant: str, user: str) -> Json:
 
 
 def export_payload(settings: Settings, tenant: str, user: str) -> Json:
-    """All data of a user: the profile, and the rows of each table. Raise UsageError; the errors of `Database`."""
+    """Return all data of a user: the profile, and the rows of each table. Raise UsageError; the errors of
+    `Database`.
+    """
     profile = profile_payload(settings, tenant, user)
     tables: dict[str, list[Json]] = {}
     if has_store(settings, MEMORY):
@@ -121,7 +127,7 @@ def forget(settings: Settings, tenant: str, user: str) -> Json:
 
 
 def _entry_payload(entry: ProfileEntry, episodes: dict[str, str]) -> Json:
-    """An entry with its proposal; the episode names a stored run."""
+    """Return an entry with its proposal; the episode names a stored run."""
     stored, refs = entry.stored, entry.stored.proposal.evidence_refs
     heads = (ref.partition("/")[0] for ref in refs)
     return {

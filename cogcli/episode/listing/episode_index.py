@@ -69,7 +69,7 @@ FIRST: Final[IndexPosition] = (2, "")
 
 
 def place_of(episode_id: str) -> IndexPosition:
-    """The place of an episode; the greatest is the newest."""
+    """Return the place of an episode; the greatest is the newest."""
     return (1 if is_own_id(episode_id) else 0, episode_id)
 
 
@@ -89,14 +89,14 @@ class Index:
     """The index of one runs directory. One instance belongs to one thread; close it."""
 
     def __init__(self, runs_dir: Path, owner: bytes | None = None) -> None:
-        """`owner`: the user's key."""
+        """Prepare the index of a runs directory. `owner` is the user's key."""
         self._runs_dir = runs_dir
         self._owner = owner or b""
         self._database: sqlite3.Connection | None = None
         self._kept: dict[str, tuple[object, ...]] = {}
 
     def open(self) -> bool:
-        """Whether the index exists and can be read."""
+        """Return whether the index exists and can be read."""
         # Both must be regular files: a link would lead out of the runs directory.
         if _is_file(self._runs_dir / FILE) and _is_file(self._runs_dir / _JOURNAL) is not False:
             self._connect()
@@ -136,16 +136,16 @@ class Index:
             self._database.execute("PRAGMA synchronous=OFF")
 
     def all_ids(self) -> set[str]:
-        """The ids of all episodes that have a row. Raises IndexLost."""
+        """Return the ids of all episodes that have a row. Raises IndexLost."""
         return {id for (id,) in self._query("SELECT id FROM episode")}
 
     def ids(self, beginning: str, skip: int, limit: int) -> list[str]:
-        """The ids with this prefix, in order. Raise IndexLost."""
+        """Return the ids with this prefix, in order. Raise IndexLost."""
         values = {"beginning": beginning, "size": len(beginning), "skip": skip, "limit": limit}
         return [id for (id,) in self._query(_BEGINNING, values)]
 
     def is_whole(self, at: str) -> bool:
-        """Whether the directory is unchanged since every episode had its row. Raise IndexLost."""
+        """Return whether the directory is unchanged since every episode had its row. Raise IndexLost."""
         rows = self._query("SELECT at, episodes FROM whole") if at else []
         return bool(rows) and rows[0] == (at, self._count())
 
@@ -154,7 +154,7 @@ class Index:
         return count
 
     def rows(self, wanted: EpisodeFilter) -> Iterator[IndexedRow]:
-        """The rows that may pass the filter, newest first, a page at a time. Raise IndexLost."""
+        """Yield the rows that may pass the filter, newest first, a page at a time. Raise IndexLost."""
         tag = orjson.dumps(wanted.tags[0][1]).decode()[1:-1] if wanted.tags else None
         values = {
             "skill": wanted.skill, "trace": wanted.trace_id, "short": wanted.short_trace, "since": wanted.since,
@@ -180,7 +180,7 @@ class Index:
             raise IndexLost from error
 
     def keep(self, seen: IndexedRow, before: IndexedRow | None) -> None:
-        """Keep a row until `write`, unless it is unchanged."""
+        """Add a row to those that `write` stores, unless it is unchanged."""
         if seen == before:
             return
         try:
@@ -245,7 +245,7 @@ class Index:
 
 
 def _is_file(path: Path) -> bool | None:
-    """Whether this is a regular file; None if it does not exist."""
+    """Return whether this is a regular file, or None if it does not exist."""
     try:
         return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError as error:
@@ -253,13 +253,13 @@ def _is_file(path: Path) -> bool | None:
 
 
 def _row_mac(values: Sequence[object], owner: bytes) -> int:
-    """The MAC of a row: 7 bytes, which SQLite holds as a number."""
+    """Return the MAC of a row: 7 bytes, which SQLite holds as a number."""
     mac = blake2b(orjson.dumps(values), key=owner, digest_size=7, person=_PERSON)
     return int.from_bytes(mac.digest(), "big")
 
 
 def _encoded(seen: IndexedRow, owner: bytes) -> tuple[object, ...]:
-    """The row of an episode. Raises ValueError or TypeError for values that no row takes."""
+    """Return the row of an episode. Raises ValueError or TypeError for values that no row takes."""
     row = seen.row
     facts: tuple[object, ...] = (1, *[None] * 14)
     if row is not None:

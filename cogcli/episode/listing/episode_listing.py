@@ -51,7 +51,7 @@ def list_rows(
     *,
     worth: int = WORTH,
 ) -> Iterator[EpisodeRow]:
-    """The rows that pass the filter. `names` lists the episodes, newest first; `owner` is the user's key."""
+    """Yield the rows that pass the filter. `names` lists the episodes, newest first; `owner` is the user's key."""
     with closing(_EpisodeScan(runs_dir, wanted, names, owner)) as scan:
         yield from scan.rows(worth)
 
@@ -59,7 +59,7 @@ def list_rows(
 def find_indexed_ids(
     runs_dir: Path, beginning: str, *, skip: int = 0, limit: int = -1
 ) -> list[str] | None:
-    """The ids with this prefix, newest first; None unless the index is known to have every episode."""
+    """Return the ids with this prefix, newest first, or None unless the index is known to have every episode."""
     with closing(Index(runs_dir)) as index, suppress(IndexLost):
         if index.open() and index.is_whole(_stamp(runs_dir)):
             return index.ids(beginning, skip, limit)
@@ -122,7 +122,7 @@ class _EpisodeScan:
             self._new, self._gone = _changes(self._runs_dir, ids)
 
     def _candidates(self) -> Iterator[tuple[IndexedRow, bool]]:
-        """The candidates, newest first, and whether each is new to the index. Raise IndexLost."""
+        """Yield the candidates, newest first, and whether each is new to the index. Raise IndexLost."""
         new = self._new
         for candidate in self._index.rows(self._wanted) if self._indexed else ():
             while new and place_of(new[-1]) > place_of(candidate.id):
@@ -135,7 +135,9 @@ class _EpisodeScan:
             yield IndexedRow(new.pop(), None, ""), True
 
     def _current(self, candidate: IndexedRow, is_new: bool) -> EpisodeRow | None:
-        """The current row of an episode; None if it was removed, cannot be read or does not pass the filter."""
+        """Return the current row of an episode, or None if it was removed, cannot be read or does not pass the
+        filter.
+        """
         directory = self._runs_dir / candidate.id
         if candidate.row is not None and candidate.row.sealed:
             if not self._wanted.fits(candidate.row):
@@ -174,7 +176,9 @@ class _EpisodeScan:
 
 
 def _changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str]]:
-    """The new names, the newest last, and the removed ones. Raise IndexLost if the directory cannot be listed."""
+    """Return the new names, the newest last, and the removed ones. Raise IndexLost if the directory cannot be
+    listed.
+    """
     present: set[str] = set()
     new = []
     try:
@@ -190,8 +194,9 @@ def _changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str]]:
 
 
 def _mark(directory: Path) -> str:
-    """The inodes and times of a sealed episode and its files, without blobs. The text differs as soon as a file is
-    replaced, written or removed."""
+    """Return the inodes and times of a sealed episode and its files, without blobs. The text differs as soon as a
+    file is replaced, written or removed.
+    """
     try:
         found = os.lstat(directory)
     except OSError:
@@ -213,7 +218,9 @@ def _mark_of(directory: Path, name: str) -> str:
 
 
 def _stamp(runs_dir: Path) -> str:
-    """The state of the runs directory; empty if it does not exist, or while a change may leave its times unchanged."""
+    """Return the state of the runs directory. Empty if it does not exist, or while a change may leave its times
+    unchanged.
+    """
     try:
         found = os.stat(runs_dir)
     except OSError:

@@ -53,10 +53,10 @@ _ENDS: Final = 256 * 1024
 
 
 class EpisodeRow(NamedTuple):
-    """An episode in a list. `status` is the status that its log records: an outcome word, `running` or `interrupted`.
-    `sealed`: it has a manifest.
+    """An episode in a list. `status` is the status that its log records: an outcome word, `running` or
+    `interrupted`. `sealed` is whether it has a manifest.
 
-    `duration_ms` is that of the summary. Without one it is the active time from the first event to the last.
+    `duration_ms` is the summary's. Without a summary it is the active time from the first event to the last.
     """
 
     id: str
@@ -83,7 +83,7 @@ class EpisodeRow(NamedTuple):
     last_at: str | None = None
     """The time of the last event, with `heartbeat_ms`."""
     fault: str = ""
-    """The first file that disagrees with the log or with the manifest, and how; empty if all files agree."""
+    """The first file that disagrees with the log or with the manifest, and how. Empty if all files agree."""
 
     @property
     def shown_status(self) -> str:
@@ -93,7 +93,7 @@ class EpisodeRow(NamedTuple):
         return "unsealed" if self.fault == UNSEALED else "altered"
 
     def is_stalled(self, now: str) -> bool:
-        """Whether its process is alive, and three signs of life are missing."""
+        """Return whether its process is alive, and three signs of life are missing."""
         if self.status != "running" or self.heartbeat_ms is None or self.last_at is None:
             return False
         return (milliseconds_between(self.last_at, now) or 0) > _MISSING * self.heartbeat_ms
@@ -121,7 +121,7 @@ class EpisodeFilter(NamedTuple):
         return self.trace_id is not None and _SHORT_TRACE.fullmatch(self.trace_id) is not None
 
     def fits(self, row: EpisodeRow) -> bool:
-        """Whether an episode passes all filters."""
+        """Return whether an episode passes all filters."""
         return (
             (self.skill is None or row.skill == self.skill)
             and (not self.outcomes or row.shown_status in self.outcomes)
@@ -142,7 +142,7 @@ class EpisodeFilter(NamedTuple):
 
 
 def tag_text(value: object) -> str:
-    """A tag's value as filters compare it: text unchanged, any other value of another tool as JSON."""
+    """Return a tag's value as filters compare it: text unchanged, any other value of another tool as JSON."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
@@ -168,7 +168,7 @@ def read_row(directory: Path, owner: bytes | None = None, *, thorough: bool = Tr
 
 
 def _sealed_row(folder: Folder, log: LogScan, fault: str) -> EpisodeRow:
-    """The row of a sealed episode of ours: from its summary if that agrees with the log, else from the log."""
+    """Return the row of a sealed episode of ours: from its summary if that agrees with the log, else from the log."""
     summary = _from_summary(folder)
     if summary is not None and not fault:
         fault = _summary_fault(summary, log)
@@ -181,7 +181,7 @@ def _sealed_row(folder: Folder, log: LogScan, fault: str) -> EpisodeRow:
 
 
 def _without_log(folder: Folder, names: Collection[str]) -> EpisodeRow:
-    """The row of a directory without a log. The log is missing if the id is ours or there is a manifest."""
+    """Return the row of a directory without a log. The log is missing if the id is ours or there is a manifest."""
     if STATE not in names:
         return _from_log(folder)
     row = _from_state(folder)
@@ -190,7 +190,7 @@ def _without_log(folder: Folder, names: Collection[str]) -> EpisodeRow:
 
 
 def _summary_fault(summary: EpisodeRow, log: LogScan) -> str:
-    """How a summary differs from the log; empty if it does not."""
+    """Describe how a summary differs from the log. Empty if it does not."""
     end = find_end(log)
     if end is None:
         return f"{SUMMARY} exists, and the log has no end"
@@ -210,7 +210,9 @@ def _summary_fault(summary: EpisodeRow, log: LogScan) -> str:
 
 
 def _from_summary(folder: Folder) -> EpisodeRow | None:
-    """The row of our summary; None without one. A log of another tool is folded, whatever its summary contains."""
+    """Return the row of our summary, or None without one. A log of another tool is folded, whatever its summary
+    contains.
+    """
     try:
         summary = read_record(Summary, parse(folder.read(SUMMARY, limit=_SUMMARY_LIMIT)))
     except (FileRefused, JsonRefused):
@@ -258,7 +260,7 @@ def _from_log(folder: Folder) -> EpisodeRow:
 
 
 def _active_ms(folder: Folder, begun: Event, last: list[Event], *, resumed: bool) -> int | None:
-    """The active time of a run so far. The whole log of a resumed run is read for it."""
+    """Return the active time of a run so far. The whole log of a resumed run is read for it."""
     if not last or not resumed:
         return milliseconds_between(begun.timestamp, last[0].timestamp) if last else None
     active_time = ActiveTime()
@@ -268,7 +270,7 @@ def _active_ms(folder: Folder, begun: Event, last: list[Event], *, resumed: bool
 
 
 def _from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
-    """The row of another tool's log. All of it is folded, since the members may be in any line."""
+    """Return the row of another tool's log. All of it is folded, since the members may be in any line."""
     from cogcli.episode.projection import Projection
 
     projection = Projection()
@@ -307,7 +309,7 @@ def _from_state(folder: Folder) -> EpisodeRow:
 
 
 def _first_row(folder: Folder, episode_id: str | None, status: str) -> EpisodeRow:
-    """The row of a folder before the members of its files. `episode_id` is the episode that its files name."""
+    """Return the row of a folder before the members of its files. `episode_id` is the episode that its files name."""
     name = folder.path.name
     return EpisodeRow(
         id=name,
@@ -326,7 +328,9 @@ def _first_row(folder: Folder, episode_id: str | None, status: str) -> EpisodeRo
 
 
 def _add_agent(row: EpisodeRow, begun: Event, last: list[Event]) -> EpisodeRow:
-    """The row of an unsealed agent's run, with its decision as the summary will have it and its last sign of life."""
+    """Return the row of an unsealed agent's run, with its decision as the summary will have it and its last sign
+    of life.
+    """
     start = read_record(RecordedStart, begun.payload)
     policy = start.policy or RecordedPolicy()
     row = row._replace(
@@ -344,7 +348,7 @@ def _add_agent(row: EpisodeRow, begun: Event, last: list[Event]) -> EpisodeRow:
 
 
 def _decision_status(status: str, last: list[Event]) -> str | None:
-    """The status of the decision that the last events record, or that they wait for."""
+    """Return the status of the decision that the last events record, or that they wait for."""
     for event in last:
         if event.event_type == DecisionRecorded.event.name:
             return read_record(DecisionRecorded, event.payload).status or None
@@ -366,7 +370,7 @@ def _outcome(word: object) -> str:
 
 
 def _status(folder: Folder, root: tuple[str | None, ...], last: list[Event]) -> str:
-    """The status by the last events, the newest end first. An empty `root` stands for any run."""
+    """Return the status according to the last events, newest first. An empty `root` means any run."""
     for event in last:
         if event.phase == "terminate" and (not root or event.run_id in root):
             return _outcome(read_record(SharedEnd, event.payload).status)
@@ -376,15 +380,18 @@ def _status(folder: Folder, root: tuple[str | None, ...], last: list[Event]) -> 
 
 
 def _is_pause(last: Event) -> bool:
-    """Whether a log with this last event is that of a run that waits: its `state.json` is not a snapshot."""
+    """Return whether this last event pauses a waiting run, so that its `state.json` is not a snapshot."""
     if not row_of(last.event_type).projected:
         return False
     return not read_record(StateProjected, last.payload).snapshot
 
 
 class _Ends(NamedTuple):
-    """The ends of a log: its first event, the last ones with the newest first, and whether any event resumes the run.
-    Unreadable lines are skipped."""
+    """The ends of a log: its first event, its last events with the newest first, and whether any event resumes
+    the run.
+
+    Unreadable lines are skipped.
+    """
 
     first: list[Event]
     last: list[Event]

@@ -42,7 +42,8 @@ VOUCHED: Final = ("own", "signed", "anchored")
 
 
 def verify(directory: Path, trusted: Trusted = NO_TRUST) -> list[Finding]:
-    """All findings in an episode: of its files, the log in order, the documents, then checkpoints and signature.
+    """Return all findings in an episode: of its files, the log in order, the documents, then checkpoints and
+    signature.
 
     Raise EnvironmentRefusal `episode.unreadable` if there is no log.
     """
@@ -61,7 +62,7 @@ def verify(directory: Path, trusted: Trusted = NO_TRUST) -> list[Finding]:
 
 
 def level_of(findings: Iterable[Finding]) -> str:
-    """The level of an episode by its findings, a key of `LEVELS`."""
+    """Return the level of an episode by its findings, a key of `LEVELS`."""
     codes = set()
     for finding in findings:
         if finding.severity == "error":
@@ -103,7 +104,7 @@ def _verified(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
 
 
 def _capped(findings: Iterator[Finding]) -> list[Finding]:
-    """The findings, at most `MOST` of one code."""
+    """Return the findings, at most `MOST` of one code."""
     seen: Counter[str] = Counter()
     listed: list[Finding] = []
     for finding in findings:
@@ -121,7 +122,7 @@ def _capped(findings: Iterator[Finding]) -> list[Finding]:
 
 
 def _head_finding(head: str, find_at: int, lines: int, last: str) -> Finding:
-    """The finding about a hash kept elsewhere, which line `found_at` has; 0 for no line."""
+    """Return the finding about a hash kept elsewhere, which line `found_at` has; 0 for no line."""
     if not find_at:
         return Finding(
             "head.other", "error", EVENTS, lines, f"the log ends with {last}, never was it {head}"

@@ -59,7 +59,7 @@ class DocumentCheck:
         self._expected: dict[str, bytes] = {}
 
     def check(self) -> Iterator[Finding]:
-        """The findings about the documents."""
+        """Yield the findings about the documents."""
         if self._log.readable:
             yield from self._state()
             yield from self._decision()
@@ -70,7 +70,9 @@ class DocumentCheck:
             yield self._unsealed()
 
     def _unsealed(self) -> Finding:
-        """The finding about a missing manifest: an error if the run has ended and no process is about to write it."""
+        """Return the finding about a missing manifest: an error if the run has ended and no process is about to
+        write it.
+        """
         if not self._ended:
             return Finding("episode.unsealed", "info", MANIFEST, 0, "the run has not ended")
         if self._folder.is_locked(EVENTS):
@@ -116,14 +118,14 @@ class DocumentCheck:
             yield _differs(name, data, expected)
 
     def _snapshot(self, held: int) -> Finding:
-        """The finding about a `state.json` that was written while the run was alive."""
+        """Return the finding about a `state.json` that was written while the run was alive."""
         later = self._log.lines.count - held - 1
         since = f"; {later} came later" if later else ""
         message = f"a snapshot: it holds the first {held} events{since}"
         return Finding("state.snapshot", "info", STATE, 0, message)
 
     def _is_alive(self) -> bool:
-        """Whether a process writes the episode while it is read."""
+        """Return whether a process writes the episode while it is read."""
         return not self._sealed and self._folder.is_locked(EVENTS)
 
     def _decision(self) -> Iterator[Finding]:
@@ -152,7 +154,7 @@ class DocumentCheck:
                 yield _differs(name, data, expected)
 
     def _early_documents(self) -> Iterator[Finding]:
-        """Documents of the end of a run that has not ended."""
+        """Yield documents of the end of a run that has not ended."""
         if self._files.get(LEARN):
             yield error_finding("learn.early", LEARN, 1, "the run has not ended")
         for name in (SUMMARY, MANIFEST):
@@ -201,7 +203,7 @@ class DocumentCheck:
             yield from self._whole(data, manifest)
 
     def _other_episode(self, manifest: Json) -> str:
-        """The episode that a manifest copied from elsewhere names."""
+        """Return the episode that a manifest copied from elsewhere names."""
         named, ended = manifest.get("episode_id"), self._ended
         return named if ended and type(named) is str and named != ended.episode_id else ""
 
@@ -227,7 +229,7 @@ class DocumentCheck:
             yield error_finding("file.extra", name, 0, "the manifest does not name it")
 
     def _altered(self, manifest: Json, entries: dict[str, Json]) -> Iterator[Finding]:
-        """The altered files that only the manifest vouches for."""
+        """Yield the altered files that only the manifest vouches for."""
         for name, item in entries.items():
             if name in self._expected or name.startswith(f"{BLOBS}/") or name not in self._files:
                 continue
@@ -259,7 +261,7 @@ class DocumentCheck:
             return "", 0
 
     def _entry(self, name: str) -> Json:
-        """The expected entry of a file: derived from the log if possible, else from the file on disk."""
+        """Return the expected entry of a file: derived from the log if possible, else from the file on disk."""
         if name in self._expected:
             expected = self._expected[name]
             return entry(name, sha256(expected).hexdigest(), len(expected))
@@ -285,7 +287,7 @@ class DocumentCheck:
 
 
 def _is_file_entry(item: object) -> bool:
-    """Whether a manifest's entry names a file that an episode may have, other than the manifest itself."""
+    """Return whether a manifest's entry names a file that an episode may have, other than the manifest itself."""
     if type(item) is not dict or type(item.get("name")) is not str:
         return False
     folder, _, blob = item["name"].rpartition("/")
@@ -297,7 +299,7 @@ def _is_file_entry(item: object) -> bool:
 
 
 def named_content(item: Json) -> str:
-    """Size and hash of a file, from its entry in a manifest."""
+    """Return size and hash of a file, from its entry in a manifest."""
     size, sha256 = item.get("size_bytes"), item.get("sha256")
     return describe_content(
         f"{sha256:.80}" if type(sha256) is str else "", size if type(size) is int else None
@@ -315,7 +317,7 @@ def _differs(
 
 
 def _content(data: bytes, number: int) -> str:
-    """Size, hash and one line of a document."""
+    """Return size, hash and one line of a document."""
     lines = data.split(b"\n")
     text = lines[number - 1].decode("utf-8", "replace").strip() if number <= len(lines) else ""
     shown = f"line {number}: {text[:_SHOWN]}" if text else f"line {number} does not exist"
@@ -323,7 +325,7 @@ def _content(data: bytes, number: int) -> str:
 
 
 def _first_difference(found: bytes, expected: bytes) -> int:
-    """The line, from 1, on which two documents begin to differ."""
+    """Return the line, from 1, on which two documents begin to differ."""
     for number, (a, b) in enumerate(
         zip(found.split(b"\n"), expected.split(b"\n"), strict=False), 1
     ):

@@ -46,7 +46,7 @@ class FilesSeen:
         self.findings.append(error_finding(code, name, 0, message, expected=expected, found=found))
 
     def _is_plain(self, name: str, found: os.stat_result) -> bool:
-        """Whether it is a regular file with one name. If not, a finding gives the reason."""
+        """Return whether it is a regular file with one name. If not, a finding gives the reason."""
         if not stat.S_ISREG(found.st_mode):
             kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
             self._refuse("file.kind", name, f"is {kind}")
@@ -58,11 +58,11 @@ class FilesSeen:
         return True
 
     def is_refused(self, name: str) -> bool:
-        """Whether a finding refuses this name or a folder around it."""
+        """Return whether a finding refuses this name or a folder around it."""
         return any(name == other or name.startswith(f"{other}/") for other in self._refused)
 
     def blobs(self) -> Iterator[str]:
-        """The digests of the existing blobs."""
+        """Yield the digests of the existing blobs."""
         for name in self.files:
             folder, _, blob = name.rpartition("/")
             if folder == BLOBS and is_blob_name(blob):
@@ -98,7 +98,7 @@ class EpisodeFiles(FilesSeen):
                     self._check_content(kept, name, path, found.st_size)
 
     def _take(self, name: str, found: os.stat_result) -> bool:
-        """Whether it is a regular file. A file with a second name is refused, but still compared."""
+        """Return whether it is a regular file. A file with a second name is refused, but still compared."""
         if self._is_plain(name, found) or stat.S_ISREG(found.st_mode):
             self.files[name] = found.st_size
         return name in self.files
@@ -120,7 +120,7 @@ class EpisodeFiles(FilesSeen):
 
 
 def _temporary_reason(folder: Folder, name: str) -> str:
-    """Why a temporary file exists; empty for another file."""
+    """Return why a temporary file exists. Empty for another file."""
     if name.startswith(TEMPORARY):
         return "left behind by a writer that was killed"
     if name == BALLAST and not folder.holds(MANIFEST):

@@ -34,7 +34,7 @@ from cogcli.episode.layout import (
     kind_of,
 )
 from cogcli.episode.log_lines import first_line, is_unchained, parse_line
-from cogcli.episode.manifest import SCHEMA, NamedFile, is_inside, manifest_files, unlike
+from cogcli.episode.manifest import SCHEMA, NamedFile, describe_change, is_inside, manifest_files
 from cogcli.episode.verify.files import ForeignFiles
 
 _REQUIRED: Final = ("version", "state_schema_version", "episode", "goal", "plan", "outcomes")
@@ -42,7 +42,8 @@ _NAMED: Final = 5
 
 
 def is_foreign(folder: Folder) -> bool:
-    """Whether an episode is another tool's, by its first line, or by its manifest if that line is unreadable.
+    """Return whether an episode is another tool's, by its first line, or by its manifest if that line is
+    unreadable.
 
     Raise FileRefused if there is no log.
     """
@@ -55,13 +56,15 @@ def is_foreign(folder: Folder) -> bool:
 def foreign_findings(
     folder: Folder, inventory: ForeignFiles, episode_id: object, evidence: Event | None
 ) -> Iterator[Finding]:
-    """The findings about the manifest and its files, then about `state.json`."""
+    """Yield the findings about the manifest and its files, then about `state.json`."""
     yield Finding(
         "chain.unchained", "info", EVENTS, 1, "another tool's log: its lines are not chained"
     )
     for digest in inventory.blobs():
         name = f"{BLOBS}/{digest[7:]}"
-        if inventory.files[name] <= MAX_BLOB and unlike(folder, NamedFile(name, digest[7:], None)):
+        if inventory.files[name] <= MAX_BLOB and describe_change(
+            folder, NamedFile(name, digest[7:], None)
+        ):
             yield error_finding("blob.altered", name, 0, "its content is not what its name says")
     if MANIFEST in inventory.files:
         yield from _manifest(folder, inventory, episode_id)
@@ -73,7 +76,7 @@ def foreign_findings(
 
 
 def _document(folder: Folder, name: str) -> Json | Finding:
-    """The object of a document, or the finding that it is not one."""
+    """Return the object of a document, or the finding that it is not one."""
     code = f"{kind_of(name)}.syntax"
     try:
         value = read_document(folder, name)
@@ -106,7 +109,7 @@ def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: object) -> It
 
 
 def _unhashed(inventory: ForeignFiles, listed: dict[str, NamedFile]) -> Iterator[Finding]:
-    """The files whose hash the manifest does not give."""
+    """Yield the files whose hash the manifest does not give."""
     bare = [name for name, file in listed.items() if not file.sha256 and name in inventory.files]
     if EVENTS not in listed:
         bare.insert(0, EVENTS)
@@ -126,7 +129,7 @@ def _compared(
                 yield error_finding("file.missing", name, 0, "the manifest names it")
             continue
         try:
-            why = unlike(folder, file)
+            why = describe_change(folder, file)
         except FileRefused as error:
             yield error_finding("file.unreadable", name, 0, error.message)
             continue
@@ -160,7 +163,7 @@ def _state(
 
 
 def _links(links: Json, inventory: ForeignFiles) -> Iterator[Finding]:
-    """Links that lead out of the episode, or to a file that does not exist."""
+    """Yield links that lead out of the episode, or to a file that does not exist."""
     for key, value in links.items():
         if type(value) is not str or "/" in value or not is_inside(value):
             message = f"link `{key:.40}` is not a file of the episode: {value!r:.80}"

@@ -48,7 +48,7 @@ class LineCheck:
         """Keys and types of sound lines."""
 
     def check(self, number: int, raw: bytes, line: Json) -> Iterator[Finding]:
-        """The findings about one line."""
+        """Yield the findings about one line."""
         if not self.count:
             self.chained = not is_unchained(line)
             self.episode, self._trace = line.get("episode_id"), line.get("trace_id")
@@ -77,7 +77,7 @@ class LineCheck:
         self.head = f"sha256:{sha256(raw).hexdigest()}"
 
     def end(self) -> Iterator[Finding]:
-        """The finding about the last line: no later one shows whether it or the line before was altered."""
+        """Yield the finding about the last line: no later one shows whether it or the line before was altered."""
         if self.count > 1 and self._broken_at == self.count:
             yield _error(
                 "chain.broken", self.count, f"its `prev` is not the hash of line {self.count - 1}"
@@ -100,7 +100,7 @@ class LineCheck:
             yield "event.key", "`metrics` holds more than started_at, completed_at and duration_ms"
 
     def _shape(self, line: Json) -> Faults:
-        """The problems of keys and types. A shape that was sound once is not checked again."""
+        """Return the problems of keys and types. A shape that was sound once is not checked again."""
         shape = (*line, *map(type, line.values()))
         if shape not in self._sound:
             found = list(_key_problems(line))
@@ -135,7 +135,7 @@ class LineCheck:
             )
 
     def _identity(self, number: int, line: Json) -> Iterator[Finding]:
-        """A repeated id, or a cause that is not an earlier event."""
+        """Yield a finding for a repeated id, or for a cause that is not an earlier event."""
         event_id, cause = line.get("id"), line.get("caused_by")
         if type(event_id) is str:
             if event_id in self.ids:
@@ -145,7 +145,7 @@ class LineCheck:
             yield _error("cause.unknown", number, f"caused_by `{cause:.60}` names no earlier event")
 
     def _membership(self, number: int, line: Json) -> Iterator[Finding]:
-        """Another episode or another trace than that of the lines before."""
+        """Yield a finding if the line names another episode or trace than the lines before."""
         episode, trace = line.get("episode_id"), line.get("trace_id")
         if not self.chained:
             # Other tools need not repeat the members of an earlier line.

@@ -52,8 +52,11 @@ class LogReading:
     def __init__(
         self, folder: Folder, kept: set[str], head: str | None, places: Collection[int] = ()
     ) -> None:
-        """`kept`: the digests of the existing blobs; `head`: a hash that was kept elsewhere; `places`: the numbers of
-        events after which the hash of the chain is needed."""
+        """Prepare the pass. `kept` are the digests of the existing blobs, and `head` is a hash that was kept
+        elsewhere.
+
+        `places` are the event counts at which the hash of the chain is needed.
+        """
         self._folder = folder
         self._kept = kept
         self._head = head
@@ -88,7 +91,7 @@ class LogReading:
         return {"events": self.lines.count, "head": self.lines.head}
 
     def findings(self) -> Iterator[Finding]:
-        """The findings about the log."""
+        """Yield the findings about the log."""
         for finding in self._findings():
             self.intact = self.intact and finding.severity != "error"
             yield finding
@@ -124,7 +127,7 @@ class LogReading:
         yield from self._tail(lines)
 
     def _take_head(self, number: int) -> None:
-        """Note the hash of the chain where it is needed."""
+        """Store the hash of the chain if it is needed at this line."""
         if number == 1 and self.lines.chained and type(self.lines.episode) is str:
             self.heads[0] = first_link(self.lines.episode)
         if number in self._places:
@@ -196,7 +199,7 @@ class LogReading:
                 yield error_finding("blob.missing", EVENTS, number, message)
 
     def _tail(self, lines: Lines) -> Iterator[Finding]:
-        """The findings about the bytes after the last readable line."""
+        """Yield the findings about the bytes after the last readable line."""
         sealed = self._folder.holds(MANIFEST)
         if lines.refused and (sealed or not lines.torn):
             self.readable = not (lines.refused.ended or lines.too_long)
@@ -212,7 +215,7 @@ class LogReading:
 
 
 def _last_projections(folder: Folder) -> list[int]:
-    """The numbers of the last two lines that are projection evidence."""
+    """Return the numbers of the last two lines that are projection evidence."""
     found: list[int] = []
     for number, raw in Lines(folder.chunks(EVENTS)):
         if _MARK in raw:
@@ -223,6 +226,6 @@ def _last_projections(folder: Folder) -> list[int]:
 
 
 def _shorten(value: bytes) -> str:
-    """The JSON of a value, cut to the length of a line."""
+    """Return the JSON of a value, cut to the length of a line."""
     text = value.decode()
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"

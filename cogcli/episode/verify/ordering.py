@@ -47,7 +47,7 @@ class OrderingCheck:
         self._unknown_types: set[str] = set()
 
     def check(self, number: int, event: Event) -> Iterator[Finding]:
-        """The findings about one event, after the events before it."""
+        """Yield the findings about one event, after the events before it."""
         for code, message in (*self._order(event), *self._step(event), *self._payload(event)):
             yield error_finding(code, EVENTS, number, message)
         kind = event.event_type
@@ -78,7 +78,7 @@ class OrderingCheck:
             yield from self._plan(event)
 
     def _after_end(self, event: Event, run: _Run) -> Faults:
-        """An event that must not follow the end of its run, or of the root run."""
+        """Return an event that must not follow the end of its run, or of the root run."""
         may_follow = event.phase in _AFTER_END
         if not run.alive and not (event.run_id == self._root and may_follow):
             yield "run.after-end", f"{event.event_type} after the run has terminated"

@@ -47,7 +47,7 @@ class Vouching:
         """The numbers of events after which the hash of the chain is wanted."""
 
     def findings(self, log: LogReading, *, foreign: bool) -> Iterator[Finding]:
-        """Findings about checkpoints, then about the signature; `foreign`: of another tool's log."""
+        """Yield findings about checkpoints, then about the signature; `foreign`: of another tool's log."""
         if not foreign:
             yield from self._check_own(log)
         found = self._check_signature(log, foreign=foreign)
@@ -75,14 +75,14 @@ class Vouching:
             yield from _check_coverage(vouched, count, sealed=bool(sealed))
 
     def _manifest_digest(self) -> str:
-        """The hash of the manifest; empty without one."""
+        """Return the hash of the manifest. Empty if there is none."""
         try:
             return digest(self._folder.read(MANIFEST, limit=_LIMIT))
         except FileRefused:
             return ""
 
     def _check_signature(self, log: LogReading, *, foreign: bool) -> Finding:
-        """The finding about the signature of the manifest, or of the checkpoint of a run that has not ended."""
+        """Return the finding about the signature of the manifest, or of the checkpoint of a run that has not ended."""
         trusted = self._trusted.key
         manifest = read_object(self._folder, MANIFEST)
         signature = manifest.get("signature")
@@ -106,7 +106,7 @@ class Vouching:
         return self._check_signer(signature["key_id"], unsigned_ranges(manifest))
 
     def _check_unsigned(self, log: LogReading) -> Finding:
-        """The finding for an episode whose manifest is missing or not signed."""
+        """Return the finding for an episode whose manifest is missing or not signed."""
         if self._signed and not self._folder.holds(MANIFEST):
             return self._check_signed_checkpoint(log)
         if self._trusted.key:
@@ -114,7 +114,7 @@ class Vouching:
         return _info("signature.none", MANIFEST, "not signed: no other user can check who wrote it")
 
     def _check_signer(self, key: str, unsigned: list[list[int]] | None) -> Finding:
-        """The finding for a manifest with an intact signature of this key."""
+        """Return the finding for a manifest with an intact signature of this key."""
         trusted = self._trusted.key
         if trusted is not None and trusted != key:
             message = f"was signed by {key}, not by the key given"
@@ -130,7 +130,7 @@ class Vouching:
         return _info("signature.valid", MANIFEST, f"signed by {whose}, {key}")
 
     def _check_signed_checkpoint(self, log: LogReading) -> Finding:
-        """The finding about the signed checkpoint of a run that has not ended."""
+        """Return the finding about the signed checkpoint of a run that has not ended."""
         vouched = compare(self._signed, log.lines.episode, log.heads)
         signature = self._signed[-1].signature or {}
         key = signature.get("key_id")
@@ -144,7 +144,7 @@ class Vouching:
 
 
 def _is_signed_by(record: Checkpoint, keys: Collection[str]) -> bool:
-    """Whether one of these public keys signed a record. Raises ServiceResolutionError `env.extra`."""
+    """Return whether one of these public keys signed a record. Raises ServiceResolutionError `env.extra`."""
     signature = record.signature
     if signature is None or not signing.is_signature(signature) or signature["key_id"] not in keys:
         return False
@@ -163,7 +163,7 @@ def _check_coverage(vouched: Vouched, count: int, *, sealed: bool) -> Iterator[F
 
 
 def _ranges_text(ranges: Sequence[EventRange]) -> str:
-    """`events 5 to 9 and event 12`, by `seq`."""
+    """Return text such as `events 5 to 9 and event 12`, by `seq`."""
     words = [
         f"event {first}" if first == last else f"events {first} to {last}"
         for first, last in ranges[:_MOST_SHOWN]

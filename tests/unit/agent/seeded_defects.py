@@ -122,7 +122,7 @@ DEFECTS = (
         "test_inv_09",
         "outputs of any size",
         "agent/bounds.py",
-        "    short, cut = shortened(plain(value, what, notes), most)",
+        "    short, cut = shortened(plain(value, what, notes), limit)",
         "    short, cut = plain(value, what, notes), False",
     ),
     Defect(

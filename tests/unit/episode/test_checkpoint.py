@@ -151,7 +151,7 @@ def test_what_was_in_the_log_before_stays_unvouched(folder: Folder) -> None:
         True,
     )
     assert not after.allows(5)
-    writer.give(9)
+    writer.renew_permissions(9)
     writer.announce(10, head(10), head(11))
     assert vouched(folder, 12).allows(5)
 

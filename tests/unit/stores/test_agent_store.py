@@ -283,7 +283,7 @@ def test_a_job_that_is_given_back_was_not_tried_and_one_that_was_passed_waits(
 ) -> None:
     store.consolidate("t", "u", interaction())
     job = lease(store)
-    store.give_back(job)
+    store.requeue(job)
     assert lease(store).attempts == 1
     assert store.lease(now="3000", until="3001", passed=[job.job_id]) is None
 

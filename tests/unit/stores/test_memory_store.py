@@ -56,7 +56,7 @@ def _propose(store: MemoryStore, user: str = "cust_7", **members: Any) -> Stored
 def _recalled(store: MemoryStore, query: str = "contact email", user: str = "cust_7") -> list[Any]:
     consents = User(user, consent=PROPOSAL_CLASSES)
     return [
-        memory.value for memory in store.recall("acme", consents, query, LAYER, now=LATER, most=8)
+        memory.value for memory in store.recall("acme", consents, query, LAYER, now=LATER, limit=8)
     ]
 
 
@@ -282,14 +282,14 @@ def test_what_may_not_be_recalled_takes_no_place_and_gives_no_value(store: Memor
         _propose_promoted(store, f"old {number}", "preference")
     wanted = _propose_promoted(store, "other words after words", "evidence_link")
     asked = User("cust_7", consent=("evidence_link",))
-    found = store.recall("acme", asked, "contact", LAYER, now=LATER, most=2)
+    found = store.recall("acme", asked, "contact", LAYER, now=LATER, limit=2)
     assert [memory.value for memory in found] == [None, None, wanted]
     expiring = MemoryLayer(ttl_s={"durable": 60})
     more = [_propose_promoted(store, f"words {number}", "evidence_link") for number in range(3)]
-    few = store.recall("acme", asked, "words", LAYER, now=LATER, most=2)
+    few = store.recall("acme", asked, "words", LAYER, now=LATER, limit=2)
     assert len(few) == 2
     assert {memory.value for memory in few} < {wanted, *more}
-    late = store.recall("acme", asked, "contact", expiring, now=LATER, most=2)
+    late = store.recall("acme", asked, "contact", expiring, now=LATER, limit=2)
     assert [memory.value for memory in late] == [None, None]
 
 
