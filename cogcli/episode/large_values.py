@@ -63,12 +63,12 @@ def _member(key: str, value: object, limit: int, put: Put) -> object:
     if key in _VALUES:
         return refer(value, put)
     text = orjson.dumps(value)
-    if len(text) <= SMALL and MARK not in text:
-        return value
+    if len(text) <= SMALL:
+        return refer(value, put, limit=limit) if MARK in text else value
     short: object
-    if len(text) > SMALL and type(value) is dict:
+    if type(value) is dict:
         short = {name: _member(name, member, limit, put) for name, member in value.items()}
-    elif len(text) > SMALL and type(value) is list:
+    elif type(value) is list:
         short = [_member(key, member, limit, put) for member in value]
     else:
         return refer(value, put, limit=limit)

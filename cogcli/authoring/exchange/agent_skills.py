@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from cogcli.app.needs import MissingNeeds
@@ -53,6 +53,7 @@ from cogcli.specs.layers import (
     builtin_root,
     distinct,
 )
+from cogcli.specs.layout import FoundFile
 from cogcli.specs.python_imports import FailedImport, failed_imports
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import CANDIDATE, Explanation, SelectionOptions, explain_selection
@@ -154,15 +155,7 @@ class _Proposal:
         for folder in (runtime, registry):
             settings.inside(folder or runtime)
         tool = require_folder(runtime, "RUNTIME")
-        beside = os.path.join(os.path.dirname(tool), BESIDE)
-        if registry is None and not _holds_skills(tool) and os.path.isdir(beside):
-            registry = beside
-        specs = require_folder(registry, "REGISTRY") if registry is not None else tool
-        self.roots = list(dict.fromkeys((specs, tool)))
-        for root in self.roots:
-            if not has_specs(root):
-                hint = "name the tool's folder, which has bindings/ and services/, then that of its registry"
-                raise UsageError("usage.value", f"`{root}` holds no specs", hint=hint)
+        self.roots = _find_roots(tool, registry)
         own = os.path.join(self.home, HOST_FOLDER)
         self.host = own if os.path.isdir(own) else os.path.join(tool, HOST_FOLDER)
         self.links = [path for root in self.roots for path in find_outward_links(root)]
@@ -205,10 +198,7 @@ class _Proposal:
 
     def setup(self) -> Setup:
         """Return the setup."""
-        found = check(
-            _without_modules(self.read)._replace(lenient=frozenset()), options=self.options
-        )
-        mine = [problem for problem in found if self._is_theirs(problem.file)]
+        mine = self._list_problems()
         contradictions = [problem for problem in mine if self._is_contradiction(problem)]
         left = list(self._refused(mine, contradictions))
         python = list(self._python())
@@ -216,14 +206,10 @@ class _Proposal:
         left += [remark for _, remark in python]
         self.catalog = _without_bindings(self.catalog, broken)
         choices, variables = self._choices()
-        skills = sorted(
-            skill.id for skill in self.catalog.skills.values() if self._is_theirs(skill.file)
-        )
+        skills = [skill for skill in self.catalog.skills.values() if self._is_theirs(skill.file)]
         needs = self._needs(choices, variables)
-        for skill in map(self.catalog.skills.__getitem__, skills):
-            if needs.skill(skill.id) and skill.file not in broken:
-                reason = "; ".join(self._describe_lacking_calls(skill, needs))
-                left.append(Remark(skill.file, 1, f"skill `{skill.id}` cannot run", reason))
+        left += self._unusable_skills(skills, needs, broken)
+        usable = [skill.id for skill in skills if not needs.skill(skill.id)]
         files = self._files(contradictions, choices)
         return Setup(
             files=files,
@@ -233,10 +219,25 @@ class _Proposal:
             commands=("cogcli config trust", "cogcli validate", "cogcli skills ls --usable"),
             left=tuple(sorted(set(left))),
             skills=len(skills) + self._count_unreadable(),
-            usable=sum(not needs.skill(id) for id in skills),
-            own=sum(not needs.skill(id) and self._is_own(id, choices) for id in skills),
+            usable=len(usable),
+            own=sum(self._is_own(id, choices) for id in usable),
             builtin=self.builtin,
         )
+
+    def _list_problems(self) -> list[Problem]:
+        """Return the problems of these folders, if no contradiction is allowed in them."""
+        strict = _without_modules(self.read)._replace(lenient=frozenset())
+        found = check(strict, options=self.options)
+        return [problem for problem in found if self._is_theirs(problem.file)]
+
+    def _unusable_skills(
+        self, skills: Iterable[Skill], needs: MissingNeeds, broken: Collection[str]
+    ) -> Iterator[Remark]:
+        """Yield the skills that cannot run, with the reason, but for those whose file is broken."""
+        for skill in skills:
+            if needs.skill(skill.id) and skill.file not in broken:
+                reason = "; ".join(self._describe_lacking_calls(skill, needs))
+                yield Remark(skill.file, 1, f"skill `{skill.id}` cannot run", reason)
 
     def _count_unreadable(self) -> int:
         """Return the number of skills whose files cannot be read."""
@@ -354,22 +355,25 @@ class _Proposal:
     def _describe_lacking_calls(self, skill: Skill, needs: MissingNeeds) -> Iterator[str]:
         """Yield the calls that keep a skill from running, each with the reason."""
         for target in list_targets(skill):
-            nested = target.startswith(NESTED)
-            lacking = (
-                needs.skill(target.removeprefix(NESTED)) if nested else needs.capability(target)
-            )
-            gone = () if nested else self.read.bindings_of.get(target, ())
-            files = {
-                f"`{id}` in {self.read.bindings[id].file}"
-                for id in gone
-                if id not in self.catalog.bindings
-            }
-            if lacking and files:
+            nested, name = target.startswith(NESTED), target.removeprefix(NESTED)
+            lacking = needs.skill(name) if nested else needs.capability(target)
+            if not lacking:
+                continue
+            files = set() if nested else self._refused_bindings(target)
+            if files:
                 yield f"`{target}`: none of its bindings can be used ({', '.join(sorted(files))})"
-            elif nested and lacking and target.removeprefix(NESTED) in self.catalog.skills:
+            elif nested and name in self.catalog.skills:
                 yield f"`{target}` cannot run"  # its own remark reports this, or `doctor` if it is shipped
-            elif lacking:
+            else:
                 yield f"`{target}`: {lacking[0].text}"
+
+    def _refused_bindings(self, capability: str) -> set[str]:
+        """Return the bindings of a capability that were read and cannot be used, with their files."""
+        return {
+            f"`{id}` in {self.read.bindings[id].file}"
+            for id in self.read.bindings_of.get(capability, ())
+            if id not in self.catalog.bindings
+        }
 
     # -- what to choose ---------------------------------------------------------------------------------------------
 
@@ -536,22 +540,24 @@ class _Proposal:
         names = [_toml(self._from_home(root)) for root in dict.fromkeys(roots)]
         lines = [f"registry = [{', '.join(names)}]"] if names else []
         for root in self.roots:
-            inside = root.rstrip(os.sep) + os.sep
-            found = [
-                p
-                for p in contradictions
-                if os.path.join(self.settings.base, p.file).startswith(inside)
-            ]
-            if found and os.path.realpath(root) != here:
-                place, count = visible(f"{found[0].file}:{found[0].line}"), len(found)
-                what = f"{count} contradiction{'s' if count > 1 else ''}, the first in {place}"
-                lines += [
-                    "",
-                    f"# {what}",
-                    f"[roots.{_toml(self._from_home(root))}]",
-                    'contracts = "lenient"',
-                ]
+            if os.path.realpath(root) != here:
+                lines += self._lenient_lines(root, contradictions)
         return "\n".join(lines) + "\n"
+
+    def _lenient_lines(self, root: str, contradictions: list[Problem]) -> list[str]:
+        """Return the lines that allow the contradictions of a root; empty if it has none."""
+        inside, base = root.rstrip(os.sep) + os.sep, self.settings.base
+        found = [p for p in contradictions if os.path.join(base, p.file).startswith(inside)]
+        if not found:
+            return []
+        place, count = visible(f"{found[0].file}:{found[0].line}"), len(found)
+        what = f"{count} contradiction{'s' if count > 1 else ''}, the first in {place}"
+        return [
+            "",
+            f"# {what}",
+            f"[roots.{_toml(self._from_home(root))}]",
+            'contracts = "lenient"',
+        ]
 
     def _from_home(self, root: str) -> str:
         try:
@@ -561,23 +567,22 @@ class _Proposal:
 
     def _host_files(self) -> dict[str, str]:
         """Return the host overrides of the tool's folder unchanged, for the project."""
-        layers = [layer for layer in self.layers if layer.host]
-        places = [layout_of(layer) for layer in layers]
-        found = [each for place in places for each in place.single_files()]
-        found += [
-            each
-            for place in places
-            for kind in ("binding", "capability")
-            for each in place.all(kind)
-        ]
         texts: dict[str, str] = {}
-        for each in found:
+        for each in self._list_host_files():
             name = os.path.relpath(each.path, self.host).replace(os.sep, "/")
             try:
                 texts[f"{HOST_FOLDER}/{name}"] = read_regular(each.path, limit=_MOST_BYTES).decode()
             except (FileRefused, UnicodeDecodeError):
                 continue  # reported as a problem
         return texts
+
+    def _list_host_files(self) -> Iterator[FoundFile]:
+        places = [layout_of(layer) for layer in self.layers if layer.host]
+        for place in places:
+            yield from place.single_files()
+        for place in places:
+            yield from place.all("binding")
+            yield from place.all("capability")
 
     def _active_now(self) -> Json:
         """Return the current choices of the host; empty if their file cannot be read."""
@@ -589,6 +594,22 @@ class _Proposal:
         except (FileRefused, JsonRefused):
             return {}
         return chosen if isinstance(chosen, dict) else {}
+
+
+def _find_roots(tool: str, registry: str | None) -> list[str]:
+    """Return the folder of the registry and that of the tool, which may be the same. Without a
+    registry it is the folder next to a tool that has no skills. Raise UsageError `usage.value` for a
+    folder without specs."""
+    beside = os.path.join(os.path.dirname(tool), BESIDE)
+    if registry is None and not _holds_skills(tool) and os.path.isdir(beside):
+        registry = beside
+    specs = require_folder(registry, "REGISTRY") if registry is not None else tool
+    roots = list(dict.fromkeys((specs, tool)))
+    for root in roots:
+        if not has_specs(root):
+            hint = "name the tool's folder, which has bindings/ and services/, then that of its registry"
+            raise UsageError("usage.value", f"`{root}` holds no specs", hint=hint)
+    return roots
 
 
 def _certain_failures(found: list[FailedImport]) -> list[FailedImport]:

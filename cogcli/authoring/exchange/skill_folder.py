@@ -80,13 +80,7 @@ def read_folder(path: str) -> SkillFolder:
 
 def _parse_document(document: bytes, file: str) -> tuple[Json, str]:
     lines = document.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
-    fences = [
-        n for n, line in enumerate(lines) if _FENCE.fullmatch(line.decode("utf-8", "replace"))
-    ]
-    if not fences or fences[0] != 0 or len(fences) < 2:
-        message = "a SKILL.md begins with a head between two lines of `---`"
-        raise _broken(file, message, "write name and description there")
-    end = fences[1]
+    end = _find_end_of_head(lines, file)
     head = parse(
         b"\n".join([b"#", *lines[1:end]]), file=file, limits=Limits(MOST_HEAD, MAX_DEPTH, MAX_NODES)
     )
@@ -103,6 +97,17 @@ def _parse_document(document: bytes, file: str) -> tuple[Json, str]:
     if not body:
         raise _broken(file, "there is nothing below the head", "write what is to be done")
     return head.value or {}, body
+
+
+def _find_end_of_head(lines: list[bytes], file: str) -> int:
+    """Return the index of the second line of `---`. Raise ProblemsFound if the first is not line one."""
+    fences = [
+        n for n, line in enumerate(lines) if _FENCE.fullmatch(line.decode("utf-8", "replace"))
+    ]
+    if len(fences) < 2 or fences[0] != 0:
+        message = "a SKILL.md begins with a head between two lines of `---`"
+        raise _broken(file, message, "write name and description there")
+    return fences[1]
 
 
 def _text(head: Json, key: str, file: str, most: int) -> str:

@@ -201,10 +201,7 @@ def base_url_of(
         raise UsageError(
             "usage.flag", message, hint="give it: --base-url URL", next=(again(_EXAMPLE),)
         )
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        host = ""  # the check of the service reports it
+    host = _host_of(url)
     refusal = literal_refusal(host, "public")
     private = bool(refusal) and not literal_refusal(host, "private")
     if refusal and not (private and given):
@@ -212,6 +209,14 @@ def base_url_of(
         message = f"the service cannot be at {one_line(url, 200)}: {host} {refusal}"
         raise UsageError("usage.value", message, hint=hint, next=(again(url),) if private else ())
     return url, private
+
+
+def _host_of(url: str) -> str:
+    """Return the host of an address; empty for a malformed one, which the check of the service reports."""
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
 
 
 def document_file(document: ApiDocument, root: str, service_id: str) -> tuple[str, list[NewFile]]:

@@ -118,13 +118,17 @@ class _OperationSpecBuilder:
             self._input("body", "body", body.schema, required=body.required)
             return
         for name, schema in inside.properties.items():
-            marks, required = read_record(PropertyMarks, schema), name in inside.required
-            if marks.readOnly:
-                continue
-            if marks.deprecated and not required:
-                self.notes.append(f"`body.{name}` is left out: it is deprecated")
-                continue
-            self._input(f"body.{name}", name, schema, required=required)
+            self._property(name, schema, required=name in inside.required)
+
+    def _property(self, name: str, schema: object, *, required: bool) -> None:
+        """Make the input of a property of the body, unless the service sets it or gives it up."""
+        marks = read_record(PropertyMarks, schema)
+        if marks.readOnly:
+            return
+        if marks.deprecated and not required:
+            self.notes.append(f"`body.{name}` is left out: it is deprecated")
+            return
+        self._input(f"body.{name}", name, schema, required=required)
 
     def _input(self, key: str, name: str, schema: object, *, required: bool) -> None:
         if not _is_writable(name):

@@ -204,4 +204,5 @@ def _put(body: object, path: list[str], value: object) -> object:
         items += [None] * (int(head) + 1 - len(items))
         items[int(head)] = _put(items[int(head)], rest, value)
         return items
-    return {**object_of(body), head: _put(object_of(body).get(head), rest, value)}
+    members = object_of(body)
+    return {**members, head: _put(members.get(head), rest, value)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.base.json_pointer import find_at, parse_reference
+from cogcli.base.jsonvalue import inner_values
 from cogcli.base.schema.candidates import TYPES, types_of
 from cogcli.base.schema.limits import faults
 from cogcli.base.schema.lookup import with_definitions
@@ -67,16 +68,16 @@ def _constraints(schema: object) -> Json:
     """Return the assertions of a schema except its type and annotations."""
     if not isinstance(schema, dict):
         return {} if schema else {"not": {}}
-
-    def bare(part: Json) -> Json:
-        return {key: value for key, value in part.items() if key not in _ANNOTATIONS}
-
-    whole = rewrite(schema, bare)
+    whole = rewrite(schema, _without_annotations)
     own = {key: value for key, value in whole.items() if key not in ("type", "$defs", "format")}
     if isinstance(whole.get("type"), list) and len(types_of(whole)) > 1:
         own["type"] = whole["type"]
     used = _used_definitions(own, whole.get("$defs") or {})
     return {**own, "$defs": used} if used else own
+
+
+def _without_annotations(schema: Json) -> Json:
+    return {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
 
 
 def _used_definitions(part: object, definitions: Json) -> Json:
@@ -92,9 +93,7 @@ def _used_definitions(part: object, definitions: Json) -> Json:
             if name in definitions and name not in found:
                 found.add(name)
                 pending.append(definitions[name])
-        pending += (
-            value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        )
+        pending += inner_values(value)
     return {name: schema for name, schema in definitions.items() if name in found}
 
 
