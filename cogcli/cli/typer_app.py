@@ -203,7 +203,7 @@ class _Level:
         return wrong_words.unknown_command(self._command_line(ctx), args)
 
     def _command_line(self, ctx: Context) -> CommandLine:
-        """Return the command line with the known flags, for the search of a correction."""
+        """Return the command line and its known flags, for suggesting a correction."""
         parser: Parser = ctx.obj
         known = self.flags_of(ctx)
         return CommandLine(parser.argv, self.words, parser.words_only, known, parse)

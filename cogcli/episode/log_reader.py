@@ -140,10 +140,9 @@ def no_blob(digest: str) -> None:
 def event_of(
     value: Json, line: bytes = b"", reader: BlobReader | None = None, rules: int = FIRST
 ) -> Event:
-    """Return the event of a parsed line of a log that follows `rules`: members of a wrong type left out, blobs
-    resolved.
+    """Return the event of a parsed line of a log that follows `rules`, without members of a wrong type.
 
-    Without `line`, the text that was parsed, and a reader, references to blobs stay.
+    Blob references are resolved only if both `line`, the text that was parsed, and `reader` are given.
     """
     event = from_json(value)
     # A log has few kinds of lines, so most types were checked before.

@@ -93,6 +93,9 @@ def test_a_run_that_waits_is_closed(desk: Project, request_name: str) -> None:
     assert ends_with_its_decision(desk)
 
 
+BUDGET = "budget: {turns: 6, replans: 2, tokens: {context: 6000}}"
+
+
 def interrupted(desk: Project, *command: str, name: str, times: int = 2) -> int:
     """Let a command run until its slow call has begun, then signal it."""
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
@@ -115,6 +118,8 @@ def interrupted(desk: Project, *command: str, name: str, times: int = 2) -> int:
 )
 def test_a_signal_during_a_call_aborts(desk: Project, name: str, times: int, code: int) -> None:
     slow(desk, "lookup_order")
+    # No heartbeat is due, so one in the log was caused by the signal.
+    edit(desk, BUDGET, BUDGET.replace("turns: 6", "heartbeat_ms: 3600000, turns: 6"))
     assert (
         interrupted(desk, "agent", "invoke", "requests/allowed.json", name=name, times=times)
         == code
@@ -177,8 +182,8 @@ def test_an_effect_in_doubt_when_time_is_gone_is_decided_and_nothing_is_called(
     desk: Project, answer: tuple[str, ...], code: int, status: tuple[str, str]
 ) -> None:
     # On a busy machine two commands need a second until the call has left.
-    slow(desk, "refund", seconds=10)
-    desk.run(*SMALL, "--budget", "wall_clock_ms=4000").assert_exit(5)
+    slow(desk, "refund", seconds=20)
+    desk.run(*SMALL, "--budget", "wall_clock_ms=6000").assert_exit(5)
     cut: Result = desk.run(*YES, "--json").assert_exit(5)
     assert cut.json["error"]["code"] == "effect.in-doubt"
     assert said(desk) == ("pending_approval", "effect.in-doubt")
@@ -190,8 +195,7 @@ def test_an_effect_in_doubt_when_time_is_gone_is_decided_and_nothing_is_called(
 
 def test_signs_of_life_while_a_call_is_waited_for(desk: Project) -> None:
     slow(desk, "lookup_order")
-    budget = "budget: {turns: 6, replans: 2, tokens: {context: 6000}}"
-    edit(desk, budget, budget.replace("turns: 6", "heartbeat_ms: 50, turns: 6"))
+    edit(desk, BUDGET, BUDGET.replace("turns: 6", "heartbeat_ms: 50, turns: 6"))
     quiet = {
         "stdin": subprocess.DEVNULL,
         "stdout": subprocess.DEVNULL,

@@ -50,7 +50,7 @@ class Fail(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """The verdict on a plan: ok, replan or reject, and all fails."""
+    """The verdict on a plan (ok, replan or reject) and every check that failed."""
 
     fails: tuple[Fail, ...]
 

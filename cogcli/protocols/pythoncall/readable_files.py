@@ -74,7 +74,7 @@ class Reads(NamedTuple):
         )
 
     def allow(self, access: HostAccess) -> HostAccess:
-        """Return the access of a function, with these files."""
+        """Return a copy of `access` that also permits these files."""
         return access._replace(roots=self.roots, typed=self.typed, is_online=self.is_online)
 
     def to_payload(self) -> list[Any]:

@@ -154,6 +154,7 @@ class _PlainStep:
     __slots__ = (
         "_call",
         "_input",
+        "_input_json",
         "_intent",
         "_path",
         "_path_json",
@@ -169,7 +170,7 @@ class _PlainStep:
         self._planned = planned
         self._call = call
         self._path = run.path(planned.step.id)
-        self._path_json = self._reads_json = b""
+        self._path_json = self._input_json = self._reads_json = b""
         self._reads: dict[str, None] = {}
         self._input: dict[str, Any] = {}
         self._intent = ""
@@ -190,12 +191,13 @@ class _PlainStep:
         self._input, violations = fit_values(call.target.inputs, values)
         if violations:
             return False
+        self._input_json = orjson.dumps(self._input)
         self._path_json = orjson.dumps(self._path)
         self._reads_json = orjson.dumps([*self._reads])
         members = {
             b"step_id": self._path_json,
             b"idempotency_key": orjson.dumps(f"{run.state.run_id}:{self._path}"),
-            b"input": orjson.dumps(self._input),
+            b"input": self._input_json,
             b"reads": self._reads_json,
         }
         targets = [rule.target.text for rule in self._planned.rules]
@@ -273,14 +275,12 @@ class _PlainStep:
         if call.lines.secrets_version is not call.secrets:
             return False
         attempt = attempt_from_answer(call.member, answer).json
-        given = orjson.dumps(self._input)
-        text = excerpt(given)
-        intent = orjson.dumps(self._intent)
+        text = excerpt(self._input_json)
         try:
             members = {
                 b"step_id": self._path_json,
                 b"action_id": orjson.dumps(action_of(self._intent)),
-                b"caused_by": intent,
+                b"caused_by": orjson.dumps(self._intent),
                 b"input_excerpt": orjson.dumps(text),
                 b"attempts": orjson.dumps([attempt]),
                 b"output": orjson.dumps(answer.output),
@@ -291,10 +291,10 @@ class _PlainStep:
                 b"completed_at": orjson.dumps(times.completed_at),
                 b"duration_ms": b"%d" % times.duration_ms,
             }
-        except TypeError:  # no JSON: the general path says so
+        except TypeError:  # not JSON, which the general path reports
             return False
         # The intent was judged. A truncated excerpt may end within a value that was not masked whole.
-        truncated = text if len(text) < len(given) else ""
+        truncated = text if len(text) < len(self._input_json) else ""
         judged = (truncated, answer.record, answer.output, *(write.value for write in writes))
         return self._append(call.end, members, judged) is not None
 

@@ -345,7 +345,7 @@ def test_without_a_score_there_is_no_recommendation(
 )
 def test_filling_an_empty_value_never_lowers_completeness(output: Any) -> None:
     before: Any = score_output(dict(output))["score"]
-    filled = {key: value or "x" for key, value in output.items()}
+    filled = {key: value if str(value or "").strip() else "x" for key, value in output.items()}
     assert before <= score_output(filled)["score"] == 1.0  # type: ignore[operator]
 
 
