@@ -38,6 +38,14 @@ from cogcli.state.reducer import ReusedResult, apply
 if TYPE_CHECKING:
     from cogcli.declarations.event_line import EventLine, PlacedLine
     from cogcli.run.engine.plain_call import PlainCall
+    from cogcli.run.engine.plan import PlannedStep
+    from cogcli.run.engine.step_recorder import ClockReading
+    from cogcli.run.engine.write_order import WriteOrder
+
+    SpawnStep = Callable[
+        ["Run", PlannedStep, WriteOrder, PlainCall | None, ClockReading | None], Spawn
+    ]
+    """The function `run.engine.step.spawn_step`."""
 
 
 class Fallback(NamedTuple):
@@ -291,7 +299,7 @@ class Run:
         state: ExecutionState,
         prefix: str,
         depth: int,
-        spawn_step: Callable[[Run, PlannedStep, WriteOrder], Spawn],
+        spawn_step: SpawnStep,
         enclosing_tools: tuple[str, ...] = (),
     ) -> None:
         self.engine = engine

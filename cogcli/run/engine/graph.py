@@ -15,11 +15,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
+from cogcli.base.calls import Answer
+from cogcli.base.errors import RuntimeErrorBase
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.outcome import RELEASING, Ending
+from cogcli.run.engine.plain_step import PlainStep, plain_call
 from cogcli.run.engine.plan import StepPlan
 from cogcli.run.engine.step_recorder import StepRecord
-from cogcli.run.engine.tasks import Cancel, Effects, Next, Task, Wake
+from cogcli.run.engine.tasks import (
+    Cancel,
+    Cancelled,
+    Effects,
+    Next,
+    Outstanding,
+    QuickCall,
+    Spawn,
+    Task,
+    Wake,
+)
 from cogcli.run.engine.write_order import WriteOrder
 
 
@@ -86,17 +99,37 @@ class GraphDriver:
                 yield from self._halt()
             wants_slot = self._wants_slot()
             while wants_slot and self._run.engine.loop.slot_free:
-                index = self._ready.pop()
-                planned = self._run.plan.steps[index]
-                self._tasks[index] = yield self._run.spawn_step(
-                    self._run, planned, self._blackboard
-                )
+                yield from self._start(self._ready.pop())
                 wants_slot = self._wants_slot()
             if not self._tasks and not wants_slot:
                 return
             task: Task | None = yield Next(slot=wants_slot)
             if task is not None:
                 yield from self._handle_end(task)
+
+    def _start(self, index: int) -> Effects:
+        """Start a step as a task, or run it to its end if its only call is quick."""
+        run = self._run
+        planned = run.plan.steps[index]
+        call = plain_call(run, planned)
+        if call is None or not call.speed.is_quick or run.effective_limit(planned) is not None:
+            self._tasks[index] = yield run.spawn_step(run, planned, self._blackboard, call, None)
+            return
+        step = PlainStep(run, planned, call)
+        if not step.begin():
+            started = step.started
+            self._tasks[index] = yield run.spawn_step(run, planned, self._blackboard, None, started)
+            return
+        try:
+            answer: Answer | Outstanding = yield QuickCall(step.live_call())
+        except (RuntimeErrorBase, Cancelled) as error:
+            yield from self._handle_ending(index, step.fail(error))
+            return
+        if isinstance(answer, Outstanding):
+            waiting = step.wait_for(answer.effect)
+            self._tasks[index] = yield Spawn(waiting, index, at_once=True)
+            return
+        yield from self._handle_ending(index, step.end(answer))
 
     def wait(self, *, until: float) -> Effects:
         """Wait for running steps to end until a monotonic time or a second signal. No new step starts."""
@@ -139,7 +172,9 @@ class GraphDriver:
         del self._tasks[index]
         if task.error is not None:
             raise task.error
-        ending: Ending = task.result
+        yield from self._handle_ending(index, task.result)
+
+    def _handle_ending(self, index: int, ending: Ending) -> Effects:
         self.endings[index] = ending
         if ending.status == "done" or ending.reason in RELEASING:
             self._ready.release(index)

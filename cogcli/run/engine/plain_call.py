@@ -9,6 +9,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.event_line import EventLine
 from cogcli.run.engine.plan import StepTarget
 from cogcli.run.engine.ports import LineSink
+from cogcli.run.engine.tasks import CallSpeed
 
 FIRST: Final = False
 """Stands for the call of a capability that one step of the run has made."""
@@ -26,4 +27,5 @@ class PlainCall(NamedTuple):
     member: Member
     intent: EventLine
     end: EventLine
+    speed: CallSpeed
     usage: dict[str, int]

@@ -30,13 +30,12 @@ from cogcli.run.engine.call import (
 )
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.ending import end_early, ending_from_event
-from cogcli.run.engine.invocation import drop_absent
 from cogcli.run.engine.outcome import Ending
 from cogcli.run.engine.plain_call import FIRST, PlainCall
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.ports import LineSink
 from cogcli.run.engine.step_recorder import ClockReading, StepRecord, StepTimes, action_of, excerpt
-from cogcli.run.engine.tasks import Cancelled, Effects
+from cogcli.run.engine.tasks import BegunCall, Cancelled, Effects, WorkerCall
 from cogcli.specs.fields import fit_values
 from cogcli.state.execution import TraceStep
 from cogcli.state.inputs import Scope
@@ -103,6 +102,7 @@ def _build_call(run: Run, planned: PlannedStep, lines: LineSink) -> PlainCall | 
         member,
         intent_line,
         end_line,
+        run.engine.find_call_speed(target.capability.id),
         record.usage,
     )
 
@@ -121,37 +121,21 @@ def run_plain_step(
     call: PlainCall,
     run_general_path: Callable[[ClockReading], Effects],
 ) -> Effects:
-    """Run a plain step and return its Ending. Raises only what the sink raises, and bugs.
+    """Run a plain step as a task and return its Ending. Raises only what the sink raises, and bugs.
 
     If the step proves unusual, continue with `run_general_path`, which receives the time when the step started.
     """
-    step = _PlainStep(run, planned, call)
-    if not step.begin():
+    step = PlainStep(run, planned, call)
+    if not (run.engine.loop.take_slot() and step.begin()):
         return (yield from run_general_path(step.started))
-    attempt = step.build_attempt()
-    try:
-        answer: Answer = yield build_live_call(run.engine, attempt)
-    except RuntimeErrorBase as error:
-        if attempt.cancel.unsent_reason:
-            error.left = False
-        record = step.record()
-        note_failure(record, call.member, error)
-        return end_early(record, chain_error(call.capability, error, error, 1))
-    except Cancelled as error:
-        return end_early(step.record(), error)
-    try:
-        writes = writes_of(planned.rules, answer.output, run.state)
-    except RuntimeErrorBase as error:
-        record = step.record(answer)
-        record.append_answer(answer.output)
-        return end_early(record, error)
-    return step.end(answer, writes)
+    return (yield from step.wait_for(step.live_call()))
 
 
-class _PlainStep:
+class PlainStep:
     """The state of one plain step while it runs."""
 
     __slots__ = (
+        "_attempt",
         "_call",
         "_input",
         "_input_json",
@@ -174,19 +158,19 @@ class _PlainStep:
         self._reads: dict[str, None] = {}
         self._input: dict[str, Any] = {}
         self._intent = ""
+        self._attempt: Attempt
         self.started = ClockReading.now(run.engine.clock)
 
     def begin(self) -> bool:
-        """Take a worker slot and append the intent. Return False, without an event, if the step must take the general
-        path.
-        """
+        """Append the intent. Return False, without an event, if the step must take the general path."""
         run, call = self._run, self._call
-        if not run.engine.loop.take_slot() or run.engine.stopping:
+        if run.engine.stopping:
             return False
         try:
-            given = self._planned.input(Scope(run.state), self._reads)
-            values = drop_absent(run, self._planned, call.target, given)
+            values = self._planned.input(Scope(run.state), self._reads)
         except RuntimeErrorBase:
+            return False
+        if None in values.values():  # it may be left out
             return False
         self._input, violations = fit_values(call.target.inputs, values)
         if violations:
@@ -210,10 +194,10 @@ class _PlainStep:
         self._intent = placed.id
         return True
 
-    def build_attempt(self) -> Attempt:
-        """Return the attempt that the recorded intent announces."""
+    def live_call(self) -> WorkerCall:
+        """Return the effect that makes the call which the recorded intent announces."""
         run, call = self._run, self._call
-        return Attempt(
+        attempt = self._attempt = Attempt(
             capability_id=call.capability.id,
             member=call.member,
             input=deep_copy(self._input),
@@ -226,6 +210,25 @@ class _PlainStep:
             cancel=Cancellation(),
             traceparent=f"00-{trace_of(run.state.trace_id)}-{span_of(self._intent, 1)}-01",
         )
+        return build_live_call(run.engine, attempt)
+
+    def wait_for(self, effect: WorkerCall | BegunCall) -> Effects:
+        """Wait for the call in the task of the step, and return the ending."""
+        try:
+            answer: Answer = yield effect
+        except (RuntimeErrorBase, Cancelled) as error:
+            return self.fail(error)
+        return self.end(answer)
+
+    def fail(self, error: RuntimeErrorBase | Cancelled) -> Ending:
+        """Append the closing event of a step whose call failed or was cancelled, and return the ending."""
+        if isinstance(error, Cancelled):
+            return end_early(self.record(), error)
+        if self._attempt.cancel.unsent_reason:
+            error.left = False
+        record, call = self.record(), self._call
+        note_failure(record, call.member, error)
+        return end_early(record, chain_error(call.capability, error, error, 1))
 
     def record(self, answer: Answer | None = None) -> StepRecord:
         """Return the record that this step would have on the general path, after its intent or after `answer`."""
@@ -240,9 +243,15 @@ class _PlainStep:
             record.count_call(answer.usage)
         return record
 
-    def end(self, answer: Answer, writes: list[Write]) -> Ending:
-        """Append the closing event, apply the writes, and return the ending."""
+    def end(self, answer: Answer) -> Ending:
+        """Append the closing event of a step whose call was answered, apply the writes, and return the ending."""
         run, engine = self._run, self._run.engine
+        try:
+            writes = writes_of(self._planned.rules, answer.output, run.state)
+        except RuntimeErrorBase as error:
+            record = self.record(answer)
+            record.append_answer(answer.output)
+            return end_early(record, error)
         times = StepTimes.until_now(self.started, engine.clock)
         if self._is_unusual(answer) or not self._append_end(answer, writes, times):
             ended = self.record(answer).finish(

@@ -9,7 +9,8 @@ from cogcli.run.engine.context import Run
 from cogcli.run.engine.control_flow import StepProduct, run_controlled
 from cogcli.run.engine.ending import end_early, ending_from_event
 from cogcli.run.engine.outcome import Degraded, Ending
-from cogcli.run.engine.plain_step import plain_call, run_plain_step
+from cogcli.run.engine.plain_call import PlainCall
+from cogcli.run.engine.plain_step import run_plain_step
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.step_recorder import ClockReading, StepRecord
 from cogcli.run.engine.tasks import Cancelled, Effects, Park, Spawn
@@ -20,13 +21,20 @@ from cogcli.state.inputs import Scope, resolve_input
 from cogcli.state.outputs import OutputRule, require_applicable, writes_of
 
 
-def spawn_step(run: Run, planned: PlannedStep, blackboard: WriteOrder) -> Spawn:
+def spawn_step(
+    run: Run,
+    planned: PlannedStep,
+    blackboard: WriteOrder,
+    call: PlainCall | None,
+    started: ClockReading | None = None,
+) -> Spawn:
     """Return the effect that starts a step as a task whose result is the Ending. The task raises only what the
     sink raises, and bugs.
+
+    With `call` it starts as a plain step. `started` is the time of its start, by default now.
     """
-    call = plain_call(run, planned)
     if call is None:
-        steps = _run_any_step(run, planned, blackboard)
+        steps = _run_any_step(run, planned, blackboard, started)
         return run.spawn(steps, label=planned.position, limit=_find_limit(run, planned))
     steps = run_plain_step(
         run, planned, call, lambda started: _run_any_step(run, planned, blackboard, started)

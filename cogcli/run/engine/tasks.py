@@ -3,9 +3,9 @@
 1. A task yields an effect and is resumed with its result. Only the work of a `WorkerCall` may run outside the
    coordinator thread.
 2. The only outstanding call runs on the coordinator's own thread. So does a call of a kind that recently ended at
-   once. The thread that waits for the run watches it. If the call exceeds its deadline, or a quick call becomes slow,
-   the baton passes to a new coordinator thread. When the call returns, the old coordinator finds that it lost the
-   baton, puts its result in the inbox, and ends.
+   once; a task may make it by a `QuickCall`, without a child. The thread that waits for the run watches it. If the
+   call exceeds its deadline, or a quick call becomes slow, the baton passes to a new coordinator thread. When the call
+   returns, the old coordinator finds that it lost the baton, puts its result in the inbox, and ends.
 3. Other calls run in daemon threads. A call that exceeds its deadline is abandoned: its slot is freed, and its later
    result is dropped.
 4. A task's deadline also limits its children: they are cancelled first, then its error is raised in it.
@@ -87,6 +87,27 @@ class WorkerCall(NamedTuple):
     """Whether `work` is known to end at once, so that a thread for it would cost more."""
 
 
+class QuickCall(NamedTuple):
+    """Make a quick call at once. The result is that of its work, or an `Outstanding` if the task must not wait for it.
+
+    The call needs no slot. The task passes an `Outstanding` on to a child, which then waits for the call.
+    """
+
+    call: WorkerCall
+
+
+class Outstanding(NamedTuple):
+    """A call for which a child has to wait: the effect is a `WorkerCall` if it has not begun, else a `BegunCall`."""
+
+    effect: WorkerCall | BegunCall
+
+
+class BegunCall(NamedTuple):
+    """Wait for a call that the parent began. The task gets a slot at once, since the call is already running."""
+
+    token: object
+
+
 class CallSpeed:
     """Tracks whether the calls of one capability end quickly in this run."""
 
@@ -117,12 +138,16 @@ class Sleep(NamedTuple):
 
 
 class Spawn(NamedTuple):
-    """Start a child task. The result is the Task, already run up to its first wait."""
+    """Start a child task. The result is the Task, already run up to its first wait.
+
+    With `at_once` it runs before any other task, so that it cannot be cancelled before its first wait.
+    """
 
     steps: Effects
     label: Any = None
     deadline: float | None = None
     timeout_error: Callable[[], Exception] | None = None
+    at_once: bool = False
 
 
 class Next(NamedTuple):
@@ -232,6 +257,8 @@ class Loop:
         self._baton = threading.Lock()
         self._epoch = 0
         self._inline_until: float | None = None
+        self._quick: Task | None = None
+        """The task whose `QuickCall` runs on the coordinator's thread, if the call there is one."""
         self._signals: list[tuple[str, float]] = []
         self._interrupted = False
 
@@ -246,12 +273,12 @@ class Loop:
         if self._memory is not None:
             memory_limit.share_arena()
         if self._live:
-            threads.start(self._coordinate, self._epoch, name="coordinator")
+            threads.start(self._coordinate, name="coordinator")
             while not self._finished.wait(_WATCH_SECONDS):
                 self._watch()
                 self._watch_snapshots()
         else:
-            self._coordinate(self._epoch)
+            self._coordinate()
         self._pool.close()
         error = self._crash or self._root.error
         if error is not None:
@@ -312,16 +339,17 @@ class Loop:
 
     # -- the coordinator ----------------------------------------------------------------------------------------------
 
-    def _coordinate(self, epoch: int) -> None:
+    def _coordinate(self) -> None:
         try:
-            self._drive(epoch)
+            self._take_over_quick_call()
+            self._drive()
         except _BatonLost:
             return
         except BaseException as error:
             self._crash = error
         self._finished.set()
 
-    def _drive(self, epoch: int) -> None:
+    def _drive(self) -> None:
         while True:
             self._watch_memory()
             while self._runnable:
@@ -339,10 +367,10 @@ class Loop:
                 continue
             if self._waiting and self._is_inline(*self._waiting[0]):
                 # Each completion is handled to its end before the next, as over a log.
-                if self._in_flight and not self._inbox.empty():
+                if not self._inbox.empty():
                     self._receive()
                 else:
-                    self._call_inline(*self._waiting.popleft(), epoch)
+                    self._call_inline(*self._waiting.popleft())
                 continue
             while self._waiting:
                 self._call_in_pool(*self._waiting.popleft())
@@ -397,7 +425,10 @@ class Loop:
         task.children[child] = None
         if child.deadline is not None:
             self._timed[child] = child.deadline
-        self._runnable.append((child, None, None))
+        if spawn.at_once:
+            self._resume(child, None, None)
+        else:
+            self._runnable.append((child, None, None))
         self._runnable.append((task, child, None))
 
     def _on_next(self, task: Task, effect: Next) -> None:
@@ -509,20 +540,67 @@ class Loop:
         is_alone = len(self._waiting) == 1 and not self._in_flight
         return is_alone and not self._has_other_timers(task)
 
-    def _call_inline(self, task: Task, call: WorkerCall, epoch: int) -> None:
+    def _call_inline(self, task: Task, call: WorkerCall) -> None:
         token = self._register(task, call)
         until = min([call.deadline, *self._timed.values()])
         if call.is_quick:
             until = min(until, time.monotonic() + _QUICK_LIMIT)
+        result, error = self._memory_shortage() or self._perform_inline(call, until, token)
+        self._complete(token, result, error)
+
+    def _perform_inline(
+        self, call: WorkerCall, until: float, token: object, task: Task | None = None
+    ) -> tuple[Any, BaseException | None]:
+        """Return the result of a call on this thread. Raise _BatonLost if another thread took the baton after `until`.
+
+        `task` is the task that made a `QuickCall`.
+        """
+        epoch = self._epoch
         with self._baton:
             self._inline_until = until
-        result, error = self._memory_shortage() or _perform(call.work)
+            self._quick = task
+        result, error = _perform(call.work)
         with self._baton:
             if self._epoch != epoch:
                 self._inbox.put((token, result, error))
                 raise _BatonLost
             self._inline_until = None
-        self._complete(token, result, error)
+        return result, error
+
+    def _on_quick_call(self, task: Task, effect: QuickCall) -> None:
+        call = effect.call
+        until = min(call.deadline, time.monotonic() + _QUICK_LIMIT)
+        if self._has_other_work(until):
+            self._runnable.append((task, Outstanding(call), None))
+            return
+        token = self._register(task, call)
+        result, error = self._perform_inline(call, until, token, task)
+        del self._in_flight[token]
+        task.call = None
+        self._runnable.append((task, result, error))
+
+    def _has_other_work(self, until: float) -> bool:
+        """Return whether the coordinator must do something else before a quick call begins or, at the latest, ends."""
+        if self._snapshot_due:
+            self._take_snapshot()
+        if self._memory is not None or not self._inbox.empty():
+            return True
+        return bool(self._timed) and min(self._timed.values()) < until
+
+    def _take_over_quick_call(self) -> None:
+        """Resume the task whose quick call became slow. The thread that began the call still runs it."""
+        with self._baton:
+            task, self._quick = self._quick, None
+        if task is not None:
+            self._runnable.append((task, Outstanding(BegunCall(task.call)), None))
+
+    def _on_begun_call(self, task: Task, effect: BegunCall) -> None:
+        parent, call = self._in_flight[effect.token]
+        parent.call = None
+        self._in_flight[effect.token] = (task, call)
+        task.call, task.wait = effect.token, call
+        task.has_slot = True
+        self._free -= 1
 
     def _call_in_pool(self, task: Task, call: WorkerCall) -> None:
         token = self._register(task, call)
@@ -702,7 +780,7 @@ class Loop:
             if until is None or not (time.monotonic() > until or self.grace_over):
                 return
             try:
-                threads.start(self._coordinate, self._epoch + 1, name="coordinator")
+                threads.start(self._coordinate, name="coordinator")
             except threads.NoThread:
                 return  # the next watch tries again
             self._epoch += 1
@@ -733,6 +811,8 @@ _HANDLERS: Final[dict[type, Callable[[Loop, Task, Any], None]]] = {
     Sleep: Loop._on_sleep,
     WorkerCall: Loop._on_call,
     Turn: Loop._on_call,
+    QuickCall: Loop._on_quick_call,
+    BegunCall: Loop._on_begun_call,
     Park: Loop._on_park,
     Wake: Loop._on_wake,
     Cancel: Loop._on_cancel,
