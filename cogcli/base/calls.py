@@ -109,11 +109,12 @@ class Cancellation:
     Any thread may set it. It is set once.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, held_back: str = "") -> None:
+        """`held_back` is the reason why the request has not been sent yet, as for `hold_back`."""
         self._lock = threading.Lock()
         self._set = False
         self._callbacks: dict[object, Callable[[], None]] = {}
-        self._reason = ""
+        self._reason = held_back
         self.unsent_reason = ""
         """Why the request was not sent, if the call was cancelled between `hold_back` and `release`."""
 

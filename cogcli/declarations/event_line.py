@@ -1,4 +1,4 @@
-"""Encodes the constant members of an event once, as a line with placeholders for the other members.
+"""Encodes the constant members of an event once, as a line with holes for the other members.
 
 The constants come from an event that was built like any other, so that no member is spelled here
 (docs/adr/0028-plain-steps.md).
@@ -11,22 +11,29 @@ from typing import Final, NamedTuple
 
 import orjson
 
+from cogcli.base.errors import InternalError
 from cogcli.declarations.envelope import Event, to_json
 
 _MARK: Final = "\x1f"
 """No id, path or text of a spec has this character."""
 _HOLE: Final = re.compile(rb'"\\u001f([a-z_]+)\\u001f"')
-_ENVELOPE: Final = ("seq", "id", "timestamp", "prev")
+_FIRST: Final = ("seq", "id", "timestamp")
+_LAST: Final = "prev"
 _ENVELOPE_SIZE: Final = 160
 """The most bytes that the JSON of these four has."""
 
 
 class EventLine(NamedTuple):
-    """The line of an event without its checksum, as a bytes format with named placeholders."""
+    """The line of an event without its checksum, as a bytes format with a `%b` for each hole.
+
+    The first holes are those of `seq`, `id` and `timestamp`, the last is that of `prev`.
+    """
 
     format: bytes
+    members: tuple[str, ...]
+    """The members in the other holes, in order."""
     size: int
-    """The most bytes of a line, without what fills the holes of the payload."""
+    """The most bytes of a line, without what fills the holes of the members."""
 
 
 class PlacedLine(NamedTuple):
@@ -40,15 +47,19 @@ class PlacedLine(NamedTuple):
 
 
 def hole(name: str) -> str:
-    """Return the placeholder text for a member that differs from line to line."""
+    """Return the text that marks the place of a member which differs from line to line."""
     return f"{_MARK}{name}{_MARK}"
 
 
 def line_of(event: Event) -> EventLine:
-    """Return the line of an event with placeholders for `seq`, `id`, `timestamp` and `prev`.
+    """Return the line of an event with holes for `seq`, `id`, `timestamp` and `prev`.
 
-    Placeholders that the event already contains are kept.
+    Holes that the event already contains are kept.
     """
-    placed = event._replace(**{name: hole(name) for name in _ENVELOPE})  # type: ignore[arg-type]
+    placed = event._replace(**{name: hole(name) for name in (*_FIRST, _LAST)})  # type: ignore[arg-type]
     text = orjson.dumps(to_json(placed)).replace(b"%", b"%%")
-    return EventLine(_HOLE.sub(rb"%(\1)b", text), len(text) + _ENVELOPE_SIZE)
+    names = tuple(name.decode() for name in _HOLE.findall(text))
+    if names[: len(_FIRST)] != _FIRST or names[-1] != _LAST:
+        raise InternalError("internal", f"the envelope of an event has another order: {names}")
+    members = names[len(_FIRST) : -1]
+    return EventLine(_HOLE.sub(b"%b", text), members, len(text) + _ENVELOPE_SIZE)

@@ -252,10 +252,9 @@ class Journal:
         return self._redactor.version
 
     def append_line(
-        self, line: EventLine, members: dict[bytes, bytes], values: tuple[object, ...]
+        self, line: EventLine, members: tuple[bytes, ...], values: tuple[object, ...]
     ) -> PlacedLine | None:
-        """Append an event of a step, given its line and the JSON that fills the holes. The envelope's values are
-        added to `members`.
+        """Append an event of a step, given its line and the JSON of the members that the line has holes for.
 
         `values` are those that may contain a secret. Return None and append nothing if the event needs `append`:
         a value has to be masked or may be a blob, an earlier write failed, every event is synced, or the clock
@@ -265,7 +264,7 @@ class Journal:
             return None
         if not self._redactor.is_clean(values):
             return None
-        filled = b"".join(members.values())
+        filled = b"".join(members)
         if line.size + len(filled) > SMALL or MARK in filled:
             return None
         timestamp = self._clock.now()
@@ -273,14 +272,15 @@ class Journal:
             self._unused_reading = timestamp
             return None
         identifier = f"ev_{self._ids.ulid()}"
-        members[b"seq"] = b"%d" % self._sequence
-        members[b"id"] = b'"%b"' % identifier.encode()
-        members[b"timestamp"] = b'"%b"' % timestamp.encode()
-        members[b"prev"] = b'"%b"' % self._head.encode()
-        text = line.format % members
-        whole = line_with_sum(text)
+        text = line.format % (
+            b"%d" % self._sequence,
+            b'"%b"' % identifier.encode(),
+            b'"%b"' % timestamp.encode(),
+            *members,
+            b'"%b"' % self._head.encode(),
+        )
         is_announced = self._announces_each or not self._sequence % _CHECKPOINT_EVERY
-        self._commit(whole, timestamp, is_announced=is_announced)
+        self._commit(line_with_sum(text), timestamp, is_announced=is_announced)
         return PlacedLine(identifier, timestamp, text)
 
     def _is_last(self, draft: Draft) -> bool:

@@ -19,6 +19,8 @@ from cogcli.episode.blobs import MARK, MAX_BLOB, SPILL, Get, Put, is_reference, 
 
 SMALL: Final = 4096
 """Bytes of JSON up to which a value of a step stays in place."""
+_SHORT: Final = SMALL // 8
+"""A text of fewer characters never has more bytes of JSON than `SMALL`."""
 IN_FULL: Final = 1024 * 1024
 """Bytes of JSON up to which an output is in full in `state.json`."""
 _VALUES: Final = frozenset(
@@ -62,6 +64,8 @@ def _member(key: str, value: object, limit: int, put: Put) -> object:
     """Return a member of a payload with its large values replaced by references to blobs, at any depth."""
     if key in _VALUES:
         return refer(value, put)
+    if type(value) is str and len(value) < _SHORT:
+        return value
     text = orjson.dumps(value)
     if len(text) <= SMALL:
         return refer(value, put, limit=limit) if MARK in text else value

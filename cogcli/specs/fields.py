@@ -80,8 +80,11 @@ def _find_schema_violations(schema: object, value: object, place: str) -> Iterat
 
 def has_type(value: Any, wanted: str) -> bool:
     """Return whether a JSON value has a declared type. A boolean is not a number, 3.0 is an integer, 1e300 is not."""
-    if wanted == "any":
+    exact = type(value)
+    if wanted == "any" or exact is _EXACT_TYPES.get(wanted):
         return True
+    if wanted == "integer" and exact is int:
+        return bool(-MAX_INTEGER <= value <= MAX_INTEGER)
     kind = kind_of(value)
     if wanted == "integer":
         return (
@@ -90,6 +93,8 @@ def has_type(value: Any, wanted: str) -> bool:
     return kind == _KIND_OF_TYPE[wanted]
 
 
+_EXACT_TYPES: Final = {"string": str, "boolean": bool, "array": list, "object": dict}
+"""The types of most values, which are compared first."""
 _KIND_OF_TYPE: Final = {
     "string": "text",
     "number": "number",

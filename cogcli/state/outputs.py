@@ -90,16 +90,22 @@ _LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
 
 def require_applicable(state: ExecutionState, writes: list[Write]) -> None:
     """Raise OutputMappingError unless all writes can be applied in order. The state is not changed."""
-    places = {(write.target.namespace, *write.target.path) for write in writes}
-    within = (place[:end] in places for place in places for end in range(2, len(place)))
-    # One write affects the next only if a target occurs twice, or is inside another one.
-    ground = _build_scratch(state, writes) if len(places) < len(writes) or any(within) else None
+    ground = _build_scratch(state, writes) if _affect_each_other(writes) else None
     for write in writes:
         present = find_present_kind(ground or state, write.target)
         require_mergeable(write.strategy, write.target.text, present, kind_of(write.value))
         _require_slot_type(write)
         if ground is not None:
             write_value(ground, write.target, write.strategy, deep_copy(write.value))
+
+
+def _affect_each_other(writes: list[Write]) -> bool:
+    """Return whether a target occurs twice, or is inside another one."""
+    if len(writes) < 2:
+        return False
+    places = {(write.target.namespace, *write.target.path) for write in writes}
+    within = (place[:end] in places for place in places for end in range(2, len(place)))
+    return len(places) < len(writes) or any(within)
 
 
 def _build_scratch(state: ExecutionState, writes: list[Write]) -> ExecutionState:

@@ -292,7 +292,7 @@ def _try_once(
         if not doubts.is_open(record.run_id, record.path):
             yield from _acquire_slot(run)  # the probe has released the slot
     has_effect = capability.effect == "effect"
-    cancel = Cancellation()
+    cancel = Cancellation(NOT_BEGUN)
     call = _build_worker_call(record, capability, member, number, values, cancel)
     shield(has_effect or StepPath(record.path).in_probe)
     try:
@@ -353,9 +353,10 @@ def _build_worker_call(
 
 
 def build_live_call(engine: Engine, attempt: Attempt) -> WorkerCall:
-    """Return the effect that makes an attempt. Every live call goes through this function."""
+    """Return the effect that makes an attempt, which holds back its request until then. Every live call goes through
+    this function.
+    """
     cancel, speed = attempt.cancel, engine.find_call_speed(attempt.capability_id)
-    cancel.hold_back(NOT_BEGUN)
 
     def perform() -> Answer:
         cancel.release()

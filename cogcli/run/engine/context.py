@@ -227,7 +227,7 @@ class Engine:
         return self._plans[skill_id]
 
     def append_line(
-        self, lines: LineSink, run_id: str, line: EventLine, members: dict[bytes, bytes], values: tuple[object, ...]
+        self, lines: LineSink, run_id: str, line: EventLine, members: tuple[bytes, ...], values: tuple[object, ...]
     ) -> PlacedLine | None:  # fmt: skip
         """Append an event of a plain step as `append` does. Return None if the event must take the general path."""
         if self._service_changes:
@@ -314,8 +314,11 @@ class Run:
         """An effect of this run, or of a run below it, that may have happened and is undecided."""
         self.effect_left = False
         """Whether a call that must not be repeated may have happened in this run or below it."""
-        self.plain_calls: dict[tuple[str, str], PlainCall | Literal[False] | None] = {}
-        """What `run.engine.plain_step` keeps between the steps of this run."""
+        allows_plain_steps = not plan.writes_after and engine.options.step_timeout is None
+        self.plain_calls: dict[tuple[str, str], PlainCall | Literal[False] | None] | None = (
+            {} if allows_plain_steps else None
+        )
+        """What `run.engine.plain_step` keeps between the steps of this run. None if all take the general path."""
 
     @property
     def is_lenient(self) -> bool:

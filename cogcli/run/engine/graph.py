@@ -112,7 +112,7 @@ class GraphDriver:
         run = self._run
         planned = run.plan.steps[index]
         call = plain_call(run, planned)
-        if call is None or not call.speed.is_quick or run.effective_limit(planned) is not None:
+        if call is None or not call.speed.is_quick:
             self._tasks[index] = yield run.spawn_step(run, planned, self._blackboard, call, None)
             return
         step = PlainStep(run, planned, call)
@@ -129,7 +129,14 @@ class GraphDriver:
             waiting = step.wait_for(answer.effect)
             self._tasks[index] = yield Spawn(waiting, index, at_once=True)
             return
-        yield from self._handle_ending(index, step.end(answer))
+        ending = step.end(answer)
+        if ending.status != "done":
+            yield from self._handle_ending(index, ending)
+            return
+        self.endings[index] = (
+            ending  # a run with plain steps has no order of writes that it could change
+        )
+        self._ready.release(index)
 
     def wait(self, *, until: float) -> Effects:
         """Wait for running steps to end until a monotonic time or a second signal. No new step starts."""

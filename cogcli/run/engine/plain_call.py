@@ -23,9 +23,15 @@ class PlainCall(NamedTuple):
     """The version of the secrets for which the constants of the lines were judged."""
     target: StepTarget
     capability: Capability
+    capability_id: str
+    effect: str
     chain: BindingChain
     member: Member
+    limit: float
+    """Seconds after which the call is given up."""
     intent: EventLine
     end: EventLine
-    speed: CallSpeed
+    attempts_json: bytes
+    """The `attempts` of a step whose answer says nothing about its attempt."""
     usage: dict[str, int]
+    speed: CallSpeed

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.base.calls import Answer, Attempt, Cancellation
+from cogcli.base.calls import NOT_BEGUN, Answer, Attempt, Cancellation, Member
 from cogcli.base.canonical import span_of, trace_of
 from cogcli.base.errors import InternalError, RuntimeErrorBase
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.declarations.envelope import Draft
-from cogcli.declarations.event_line import EventLine, PlacedLine, hole
+from cogcli.declarations.event_line import EventLine, hole
 from cogcli.run.engine.call import (
     attempt_from_answer,
     build_live_call,
@@ -43,24 +43,27 @@ from cogcli.state.outputs import writes_of
 from cogcli.state.reducer import Write, begin_step, end_step
 
 _DONE: Final = Ending("done")
-_INTENT_HOLES: Final = ("step_id", "idempotency_key", "input", "reads")
-_END_HOLES: Final = (
+_INTENT_MEMBERS: Final = ("step_id", "step_id", "idempotency_key", "input", "reads")
+_END_MEMBERS: Final = (
+    "step_id", "caused_by",
     "step_id", "action_id", "input_excerpt", "attempts", "output", "writes", "reads", "latency_ms",
+    "started_at", "completed_at", "duration_ms",
 )  # fmt: skip
+"""The members that differ from step to step, in their order in the line: of the envelope, the payload, the metrics."""
 
 
 def plain_call(run: Run, planned: PlannedStep) -> PlainCall | None:
     """Return the shared constants if the step may run as a plain step, or None if it takes the general path."""
-    lines = run.engine.lines
-    if lines is None or not planned.is_plain or run.plan.writes_after:
+    calls, lines, target = run.plain_calls, run.engine.lines, planned.target
+    if calls is None or lines is None or target is None or not planned.is_plain:
         return None
-    key = (planned.step.uses, planned.kind)
-    if key not in run.plain_calls:
-        run.plain_calls[key] = FIRST  # most runs call a capability once
+    key = (target.uses, planned.kind)
+    if key not in calls:
+        calls[key] = FIRST  # most runs call a capability once
         return None
-    call = run.plain_calls[key]
+    call = calls[key]
     if call is FIRST or (call and call.secrets is not lines.secrets_version):
-        call = run.plain_calls[key] = _build_call(run, planned, lines)
+        call = calls[key] = _build_call(run, planned, lines)
     return call
 
 
@@ -89,30 +92,41 @@ def _build_call(run: Run, planned: PlannedStep, lines: LineSink) -> PlainCall | 
     times = StepTimes("", "", 0)
     end = record.closing_draft("done", output={}, times=times)
     end = end._replace(metrics={name: hole(name) for name in times._fields})
-    intent_line = lines.line_of(_with_holes(intent, _INTENT_HOLES))
-    end_line = lines.line_of(_with_holes(end, _END_HOLES))
+    intent_line = _line_with_holes(lines, intent, _INTENT_MEMBERS)
+    end_line = _line_with_holes(lines, end, _END_MEMBERS)
     if intent_line is None or end_line is None:
         return None
     return PlainCall(
-        lines,
-        secrets,
-        target,
-        target.capability,
-        chain,
-        member,
-        intent_line,
-        end_line,
-        run.engine.find_call_speed(target.capability.id),
-        record.usage,
+        lines=lines,
+        secrets=secrets,
+        target=target,
+        capability=target.capability,
+        capability_id=target.capability.id,
+        effect=target.capability.effect,
+        chain=chain,
+        member=member,
+        limit=member.limit,
+        intent=intent_line,
+        end=end_line,
+        attempts_json=_attempts_json(member, Answer({})),
+        usage=record.usage,
+        speed=run.engine.find_call_speed(target.capability.id),
     )
 
 
-def _with_holes(draft: Draft, names: tuple[str, ...]) -> Draft:
-    """Replace these members of the draft's payload with holes. Raise InternalError if the payload lacks one of them."""
-    payload = draft.payload | {name: hole(name) for name in names}
-    if payload.keys() != draft.payload.keys():
-        raise InternalError("internal", f"{draft.event_type} has not all of {', '.join(names)}")
-    return draft._replace(payload=payload)
+def _line_with_holes(lines: LineSink, draft: Draft, members: tuple[str, ...]) -> EventLine | None:
+    """Return the line of a draft with holes for these members. Raise InternalError if their order differs."""
+    payload = {
+        name: hole(name) if name in members else value for name, value in draft.payload.items()
+    }
+    line = lines.line_of(draft._replace(payload=payload))
+    if line is not None and line.members != members:
+        raise InternalError("internal", f"{draft.event_type} has other members: {line.members}")
+    return line
+
+
+def _attempts_json(member: Member, answer: Answer) -> bytes:
+    return orjson.dumps([attempt_from_answer(member, answer).json])
 
 
 def run_plain_step(
@@ -126,7 +140,8 @@ def run_plain_step(
     If the step proves unusual, continue with `run_general_path`, which receives the time when the step started.
     """
     step = PlainStep(run, planned, call)
-    if not (run.engine.loop.take_slot() and step.begin()):
+    loop = run.engine.loop
+    if loop.signal is not None or not loop.take_slot() or not step.begin():
         return (yield from run_general_path(step.started))
     return (yield from step.wait_for(step.live_call()))
 
@@ -137,6 +152,7 @@ class PlainStep:
     __slots__ = (
         "_attempt",
         "_call",
+        "_idempotency_key",
         "_input",
         "_input_json",
         "_intent",
@@ -154,6 +170,7 @@ class PlainStep:
         self._planned = planned
         self._call = call
         self._path = run.path(planned.step.id)
+        self._idempotency_key = f"{run.state.run_id}:{self._path}"
         self._path_json = self._input_json = self._reads_json = b""
         self._reads: dict[str, None] = {}
         self._input: dict[str, Any] = {}
@@ -164,8 +181,6 @@ class PlainStep:
     def begin(self) -> bool:
         """Append the intent. Return False, without an event, if the step must take the general path."""
         run, call = self._run, self._call
-        if run.engine.stopping:
-            return False
         try:
             values = self._planned.input(Scope(run.state), self._reads)
         except RuntimeErrorBase:
@@ -178,15 +193,16 @@ class PlainStep:
         self._input_json = orjson.dumps(self._input)
         self._path_json = orjson.dumps(self._path)
         self._reads_json = orjson.dumps([*self._reads])
-        members = {
-            b"step_id": self._path_json,
-            b"idempotency_key": orjson.dumps(f"{run.state.run_id}:{self._path}"),
-            b"input": self._input_json,
-            b"reads": self._reads_json,
-        }
+        members = (
+            self._path_json,
+            self._path_json,
+            orjson.dumps(self._idempotency_key),
+            self._input_json,
+            self._reads_json,
+        )
         targets = [rule.target.text for rule in self._planned.rules]
         judged = (self._path, self._input, *self._reads, *targets)
-        placed = self._append(call.intent, members, judged)
+        placed = run.engine.append_line(call.lines, run.state.run_id, call.intent, members, judged)
         if placed is None:
             return False
         begin_step(run.state, self._path)
@@ -198,16 +214,16 @@ class PlainStep:
         """Return the effect that makes the call which the recorded intent announces."""
         run, call = self._run, self._call
         attempt = self._attempt = Attempt(
-            capability_id=call.capability.id,
+            capability_id=call.capability_id,
             member=call.member,
             input=deep_copy(self._input),
-            effect=call.capability.effect,
-            idempotency_key=f"{run.state.run_id}:{self._path}",
+            effect=call.effect,
+            idempotency_key=self._idempotency_key,
             run_id=run.state.run_id,
             step_id=self._path,
             number=1,
-            deadline=time.monotonic() + call.member.limit,
-            cancel=Cancellation(),
+            deadline=time.monotonic() + call.limit,
+            cancel=Cancellation(NOT_BEGUN),
             traceparent=f"00-{trace_of(run.state.trace_id)}-{span_of(self._intent, 1)}-01",
         )
         return build_live_call(run.engine, attempt)
@@ -261,7 +277,7 @@ class PlainStep:
         state = run.state
         entry = TraceStep(
             step_id=self._path,
-            capability_id=self._call.capability.id,
+            capability_id=self._call.capability_id,
             status="done",
             started_at=times.started_at,
             ended_at=times.completed_at,
@@ -283,32 +299,29 @@ class PlainStep:
         call = self._call
         if call.lines.secrets_version is not call.secrets:
             return False
-        attempt = attempt_from_answer(call.member, answer).json
         text = excerpt(self._input_json)
+        intent_json = orjson.dumps(self._intent)
         try:
-            members = {
-                b"step_id": self._path_json,
-                b"action_id": orjson.dumps(action_of(self._intent)),
-                b"caused_by": orjson.dumps(self._intent),
-                b"input_excerpt": orjson.dumps(text),
-                b"attempts": orjson.dumps([attempt]),
-                b"output": orjson.dumps(answer.output),
-                b"writes": orjson.dumps([write.to_written().json for write in writes]),
-                b"reads": self._reads_json,
-                b"latency_ms": b"%d" % times.duration_ms,
-                b"started_at": orjson.dumps(times.started_at),
-                b"completed_at": orjson.dumps(times.completed_at),
-                b"duration_ms": b"%d" % times.duration_ms,
-            }
+            members = (
+                self._path_json,
+                intent_json,
+                self._path_json,
+                orjson.dumps(action_of(self._intent)),
+                orjson.dumps(text),
+                _attempts_json(call.member, answer) if answer.record else call.attempts_json,
+                orjson.dumps(answer.output),
+                orjson.dumps([write.to_written().json for write in writes]),
+                self._reads_json,
+                b"%d" % times.duration_ms,
+                orjson.dumps(times.started_at),
+                orjson.dumps(times.completed_at),
+                b"%d" % times.duration_ms,
+            )
         except TypeError:  # not JSON, which the general path reports
             return False
         # The intent was judged. A truncated excerpt may end within a value that was not masked whole.
         truncated = text if len(text) < len(self._input_json) else ""
         judged = (truncated, answer.record, answer.output, *(write.value for write in writes))
-        return self._append(call.end, members, judged) is not None
-
-    def _append(
-        self, line: EventLine, members: dict[bytes, bytes], judged: tuple[object, ...]
-    ) -> PlacedLine | None:
-        engine = self._run.engine
-        return engine.append_line(self._call.lines, self._run.state.run_id, line, members, judged)
+        run = self._run
+        placed = run.engine.append_line(call.lines, run.state.run_id, call.end, members, judged)
+        return placed is not None

@@ -54,7 +54,7 @@ class PlannedStep(NamedTuple):
     declares."""
     rules: tuple[outputs.OutputRule, ...]
     is_plain: bool = False
-    """Whether all it does is one call without effect: no condition, loop, choice of a target, retry or gate."""
+    """Whether all it does is one call without effect: no condition, loop, choice of a target, retry, gate or limit."""
 
     @property
     def capability(self) -> Capability | None:
@@ -181,7 +181,8 @@ def _build_planned_step(
         produces=produces,
         expressions=found,
         rules=rules,
-        is_plain=not (found or targets or config.retry or _have_unusual_targets(rules))
+        is_plain=not (found or targets or config.retry or config.timeout_seconds is not None)
+        and not _have_unusual_targets(rules)
         and _is_harmless(first),
     )
 

@@ -49,7 +49,7 @@ class LineSink(Protocol):
         ...
 
     def append_line(
-        self, line: EventLine, members: dict[bytes, bytes], values: tuple[object, ...]
+        self, line: EventLine, members: tuple[bytes, ...], values: tuple[object, ...]
     ) -> PlacedLine | None:
         """Append an event, given its line and the JSON that fills the holes. `values` are those that may contain
         a secret.

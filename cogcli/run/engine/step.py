@@ -39,8 +39,8 @@ def spawn_step(
     steps = run_plain_step(
         run, planned, call, lambda started: _run_any_step(run, planned, blackboard, started)
     )
-    # Without a limit of its own it needs none: the limit of its only call is never longer.
-    return run.spawn(steps, label=planned.position, limit=run.effective_limit(planned))
+    # It has no limit of its own, and needs none: the limit of its only call is never longer.
+    return Spawn(steps, planned.position)
 
 
 def _find_limit(run: Run, planned: PlannedStep) -> float | None:

@@ -1,0 +1,234 @@
+"""A quick call is made by the task itself, and handed to a child as soon as anything else has to happen."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.runner import ScriptedRunner
+from fakes.runs import RUN_ID, engine_for, request
+from fakes.specs import capability, skill, step
+
+from cogcli.base.calls import Answer
+from cogcli.base.errors import TransportError
+from cogcli.base.redact import Redactor
+from cogcli.base.system import FakeIds, SystemClock
+from cogcli.episode.store import Store
+from cogcli.episode.verify.check import verify
+from cogcli.run.engine.context import Engine
+from cogcli.run.engine.run import FinishedRun, execute
+from cogcli.run.engine.tasks import (
+    BegunCall,
+    Cancel,
+    Cancelled,
+    Effects,
+    Loop,
+    Next,
+    Outstanding,
+    QuickCall,
+    Sleep,
+    Spawn,
+    WorkerCall,
+)
+
+SLOW = 60.0
+
+
+def late() -> Exception:
+    return TimeoutError("late")
+
+
+def quick(work: Callable[[], Any], limit: float = SLOW, abandoned: Any = None) -> QuickCall:
+    return QuickCall(WorkerCall(work, time.monotonic() + limit, late, abandoned, is_quick=True))
+
+
+def waiting_for(effect: WorkerCall | BegunCall) -> Effects:
+    return (yield effect)
+
+
+def test_the_task_gets_the_result_on_its_own_thread() -> None:
+    def root() -> Effects:
+        return (yield quick(threading.current_thread))
+
+    assert Loop(1).run(Spawn(root())).name == "coordinator"
+
+
+def test_the_task_gets_the_error() -> None:
+    def root() -> Effects:
+        with pytest.raises(ZeroDivisionError):
+            yield quick(lambda: 1 / 0)
+        return "went on"
+
+    assert Loop(1).run(Spawn(root())) == "went on"
+
+
+def test_a_call_that_becomes_slow_is_waited_for_by_a_child_with_a_slot() -> None:
+    loop, release = Loop(1), threading.Event()
+
+    def root() -> Effects:
+        outstanding = yield quick(lambda: release.wait(SLOW))
+        assert type(outstanding) is Outstanding
+        assert type(outstanding.effect) is BegunCall
+        yield Spawn(waiting_for(outstanding.effect), at_once=True)
+        taken = loop.slot_free
+        release.set()
+        child = yield Next()
+        return taken, child.result, loop.slot_free
+
+    assert loop.run(Spawn(root())) == (False, True, True)
+
+
+@pytest.mark.parametrize("how", ["deadline", "cancel"])
+def test_a_slow_call_is_given_up_like_any_other(how: str) -> None:
+    release, abandoned = threading.Event(), threading.Event()
+
+    def root() -> Effects:
+        limit = 0.1 if how == "deadline" else SLOW
+        outstanding = yield quick(lambda: release.wait(SLOW), limit, abandoned.set)
+        child = yield Spawn(waiting_for(outstanding.effect), at_once=True)
+        if how == "cancel":
+            yield Cancel(child)
+        ended = yield Next()
+        return type(ended.error)
+
+    error = Loop(1).run(Spawn(root()))
+    release.set()
+    assert error is (TimeoutError if how == "deadline" else Cancelled)
+    assert abandoned.is_set()
+
+
+def test_a_task_that_is_cancelled_before_it_passed_the_call_on_gives_it_up() -> None:
+    release, abandoned = threading.Event(), threading.Event()
+
+    def caller() -> Effects:
+        yield quick(lambda: release.wait(SLOW), SLOW, abandoned.set)
+        yield Sleep(time.monotonic() + SLOW)
+
+    def root() -> Effects:
+        task = yield Spawn(caller())
+        yield Sleep(time.monotonic() + 0.001)
+        yield Cancel(task)
+        return type((yield Next()).error)
+
+    error = Loop(1).run(Spawn(root()))
+    release.set()
+    assert error is Cancelled
+    assert abandoned.is_set()
+
+
+def test_a_call_does_not_begin_before_a_result_that_has_come() -> None:
+    loop, begun = Loop(2), []
+
+    def root() -> Effects:
+        yield Spawn(waiting_for(WorkerCall(lambda: "first", time.monotonic() + SLOW, late)))
+        other = threading.Event()
+        yield Spawn(waiting_for(WorkerCall(other.wait, time.monotonic() + SLOW, late)))
+        yield Sleep(time.monotonic() + 0.2)
+        loop.interrupt("SIGINT")
+        outstanding = yield quick(lambda: begun.append("second"))
+        assert type(outstanding.effect) is WorkerCall
+        other.set()
+        return list(begun)
+
+    assert loop.run(Spawn(root())) == []
+
+
+def test_a_call_does_not_begin_when_a_limit_is_near() -> None:
+    def root() -> Effects:
+        outstanding = yield quick(lambda: None)
+        return type(outstanding.effect)
+
+    steps = Spawn(root(), deadline=time.monotonic() + 0.001, timeout_error=late)
+    assert Loop(1).run(steps) is WorkerCall
+
+
+A = capability("c.a", "x", "y")
+STEPS = [step(f"s{n}", "c.a", {"x": n}, output={"y": f"vars.y{n}"}) for n in range(300)]
+
+
+def run_many(
+    folder: Path, called: Callable[[Engine, int], Any], **options: Any
+) -> tuple[FinishedRun, int]:
+    """Run 300 steps whose calls are quick. Return how the run ended, and the number of calls."""
+
+    def answer(values: dict[str, Any]) -> Any:
+        called(engine, len(runner.attempts))
+        return Answer({"y": values["x"]})
+
+    runner = ScriptedRunner({"c.a": answer})
+    main = skill(*STEPS)
+    journal = Store(str(folder)).create(
+        "ep_0000000000000000000000000A",
+        trace_id="0" * 31 + "1",
+        clock=SystemClock(),
+        ids=FakeIds(0),
+        redactor=Redactor(()),
+        durability="none",
+    )
+    engine = engine_for(
+        runner, [A], [main], sink=journal, lines=journal, fast=False, max_workers=1, **options
+    )
+    finished = execute(engine, engine.plan_of(main.id), request({}), RUN_ID)
+    journal.close()
+    errors = {each.code for each in verify(journal.directory) if each.severity == "error"}
+    assert errors == {"episode.unsealed"}
+    return finished, len(runner.attempts)
+
+
+def test_a_signal_between_quick_steps_ends_the_run(tmp_path: Path) -> None:
+    def called(engine: Engine, count: int) -> None:
+        if count == 50:
+            engine.loop.interrupt("SIGINT")
+
+    finished, calls = run_many(tmp_path, called)
+    assert (finished.outcome.status, calls) == ("aborted", 50)
+
+
+def test_the_time_limit_of_a_run_ends_quick_steps(tmp_path: Path) -> None:
+    def called(engine: Engine, count: int) -> None:
+        if count == 50:
+            time.sleep(0.5)
+
+    finished, calls = run_many(tmp_path, called, timeout=0.4)
+    assert finished.outcome.error is not None
+    assert finished.outcome.error.code == "run.timeout"
+    assert calls <= 50
+
+
+def test_a_run_goes_on_after_a_quick_call_that_became_slow(tmp_path: Path) -> None:
+    def called(engine: Engine, count: int) -> None:
+        if count in (20, 60, 61):
+            time.sleep(0.15)
+
+    finished, calls = run_many(tmp_path, called)
+    assert (finished.outcome.status, calls) == ("ok", 300)
+    assert finished.state.vars == {f"y{n}": n for n in range(300)}
+
+
+def test_a_signal_reaches_a_run_whose_quick_call_hangs(tmp_path: Path) -> None:
+    release = threading.Event()
+
+    def called(engine: Engine, count: int) -> None:
+        if count == 60:
+            engine.loop.interrupt("SIGINT")
+            threading.Timer(0.1, engine.loop.interrupt, ["SIGINT"]).start()
+            release.wait(SLOW)
+
+    finished, calls = run_many(tmp_path, called)
+    release.set()
+    assert (finished.outcome.status, calls) == ("aborted", 60)
+    assert finished.state.step_results["s59"].status == "skipped"
+
+
+def test_a_failure_of_a_quick_step_skips_what_depends_on_it(tmp_path: Path) -> None:
+    def called(engine: Engine, count: int) -> None:
+        if count == 60:
+            raise TransportError("call.transport", "gone", left=True)
+
+    finished, calls = run_many(tmp_path, called)
+    assert finished.outcome.status == "error"
+    assert calls == 60
