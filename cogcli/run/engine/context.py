@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cogcli.declarations.event_line import EventLine, PlacedLine
     from cogcli.run.engine.plain_call import PlainCall
     from cogcli.run.engine.plan import PlannedStep
-    from cogcli.run.engine.step_recorder import ClockReading
+    from cogcli.run.engine.step_times import ClockReading
     from cogcli.run.engine.write_order import WriteOrder
 
     SpawnStep = Callable[

@@ -34,7 +34,8 @@ from cogcli.run.engine.outcome import Ending
 from cogcli.run.engine.plain_call import FIRST, PlainCall
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.ports import LineSink
-from cogcli.run.engine.step_recorder import ClockReading, StepRecord, StepTimes, action_of, excerpt
+from cogcli.run.engine.step_recorder import StepRecord, action_of, excerpt
+from cogcli.run.engine.step_times import ClockReading, StepTimes
 from cogcli.run.engine.tasks import BegunCall, Cancelled, Effects, WorkerCall
 from cogcli.specs.fields import fit_values
 from cogcli.state.execution import TraceStep

@@ -12,7 +12,8 @@ from cogcli.run.engine.outcome import Degraded, Ending
 from cogcli.run.engine.plain_call import PlainCall
 from cogcli.run.engine.plain_step import run_plain_step
 from cogcli.run.engine.plan import PlannedStep
-from cogcli.run.engine.step_recorder import ClockReading, StepRecord
+from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.run.engine.step_times import ClockReading
 from cogcli.run.engine.tasks import Cancelled, Effects, Park, Spawn
 from cogcli.run.engine.write_order import WriteOrder
 from cogcli.specs.fields import fit_values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 import orjson
 
@@ -12,7 +12,6 @@ from cogcli.base.calls import BindingChain, Member
 from cogcli.base.canonical import span_of, trace_of
 from cogcli.base.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.base.step_path import StepPath
-from cogcli.base.system import Clock
 from cogcli.declarations.call_records import AttemptMade, FallbackUse, StepError, Usage, WrittenFile
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Draft, Event, draft_of
@@ -27,6 +26,7 @@ from cogcli.declarations.field import ABSENT
 from cogcli.run.engine.context import Fallback, Run
 from cogcli.run.engine.outcome import status_of
 from cogcli.run.engine.plan import PlannedStep
+from cogcli.run.engine.step_times import ClockReading, StepTimes
 from cogcli.run.engine.tasks import Cancelled, Effects, Sleep
 from cogcli.state.reducer import Write
 
@@ -38,32 +38,6 @@ _TOKENS_OUT: Final = ("output_tokens", "completion_tokens")
 def no_usage() -> dict[str, int]:
     """Return the usage of a step without calls."""
     return {"llm_calls": 0, "tool_calls": 0, "tokens_in": 0, "tokens_out": 0}
-
-
-class ClockReading(NamedTuple):
-    """Both clocks at one moment: the time for records, and monotonic seconds."""
-
-    timestamp: str
-    seconds: float
-
-    @classmethod
-    def now(cls, clock: Clock) -> ClockReading:
-        """Read both clocks once."""
-        return cls(clock.now(), clock.monotonic())
-
-
-class StepTimes(NamedTuple):
-    """The times of an ended step, with the names that the `metrics` of its closing event use."""
-
-    started_at: str
-    completed_at: str
-    duration_ms: int
-
-    @classmethod
-    def until_now(cls, started: ClockReading, clock: Clock) -> StepTimes:
-        """Return the times of a step that ends now."""
-        took = max(0, round((clock.monotonic() - started.seconds) * 1000))
-        return cls(started.timestamp, clock.now(), took)
 
 
 class IntentMembers(TypedDict, total=False):

@@ -1,0 +1,33 @@
+"""The times of one step, read from both clocks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cogcli.base.system import Clock
+
+
+class ClockReading(NamedTuple):
+    """Both clocks at one moment: the time for records, and monotonic seconds."""
+
+    timestamp: str
+    seconds: float
+
+    @classmethod
+    def now(cls, clock: Clock) -> ClockReading:
+        """Read both clocks once."""
+        return cls(clock.now(), clock.monotonic())
+
+
+class StepTimes(NamedTuple):
+    """The times of an ended step, with the names that the `metrics` of its closing event use."""
+
+    started_at: str
+    completed_at: str
+    duration_ms: int
+
+    @classmethod
+    def until_now(cls, started: ClockReading, clock: Clock) -> StepTimes:
+        """Return the times of a step that ends now."""
+        took = max(0, round((clock.monotonic() - started.seconds) * 1000))
+        return cls(started.timestamp, clock.now(), took)
