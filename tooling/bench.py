@@ -168,7 +168,7 @@ def steps(folder: Path) -> Iterator[Figure]:
                 run_us(folder / f"{shape}-{count}-{n}", count, shape) for n in range(rounds)
             )
             costs[shape, count] = cost
-            goal = {("linear", 1000): 100.0, ("fan-out", 1000): 150.0}.get((shape, count))
+            goal = {("linear", 1000): 50.0, ("fan-out", 1000): 60.0}.get((shape, count))
             yield Figure(f"{shape}, {count} steps, per step", cost, "us", goal)
     yield from steps_with_secrets(folder, costs["linear", 1000])
     yield Figure("linear 1000 over the bare loop", costs["linear", 1000] / bare, "x", 5)
@@ -176,7 +176,7 @@ def steps(folder: Path) -> Iterator[Figure]:
         "fan-out 10000 over 1000, whole run",
         costs["fan-out", 10_000] * 10 / costs["fan-out", 1000],
         "x",
-        12,
+        11,
     )
 
 
