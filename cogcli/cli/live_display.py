@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from threading import RLock
-from typing import Any
+from typing import Any, NamedTuple
 
 from cogcli.base.terminal_text import cells, pad, shorten_middle, truncate, visible, visible_block
 from cogcli.cli.display import Display
@@ -22,6 +22,14 @@ from cogcli.report.tree import loop_text, skip_reason
 _ENDED = ("done", "failed", "skipped", "vetoed")
 
 
+class _LongestWords(NamedTuple):
+    """The widths, in cells, of the longest name and the longest target of this many `steps`."""
+
+    steps: int
+    name: int
+    uses: int
+
+
 class StepLines(Display):
     """A display that writes a head line, and a line per root step when it ends. It needs no cursor
     control.
@@ -35,6 +43,7 @@ class StepLines(Display):
         """Held while rows are written: a signal is handled in another thread than events."""
         self._requesting: set[str] = set()
         self._has_head = False
+        self._longest = _LongestWords(0, 0, 0)
 
     def recall(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -50,7 +59,14 @@ class StepLines(Display):
         if not self._has_head and root.steps:
             self._has_head = True
             self.screen.notify_line(self.head(root))
-        self._write_rows(_ENDED)
+        self._write_rows(_ENDED, self._steps_of(root, event))
+
+    def _steps_of(self, root: RunHistory, event: Event) -> Collection[StepHistory]:
+        """Return the steps that an event may have ended: its own, or all if it is not an event of a step."""
+        if event.step_id is None:
+            return root.own
+        step = root.steps.get(event.step_id) if event.run_id == root.id else None
+        return () if step is None or root.owner(step) else (step,)
 
     def _apply(self, event: Event) -> None:
         """Update the history, and note a step that requests an approval."""
@@ -66,11 +82,15 @@ class StepLines(Display):
             if step.id in asking and step.status not in _ENDED:
                 self.screen.notify_line(self.row(root, step, asks=True))  # type: ignore[arg-type]
 
-    def _write_rows(self, statuses: Collection[str]) -> None:
-        """Write the lines of the steps with these statuses, unless already written."""
+    def _write_rows(
+        self, statuses: Collection[str], steps: Collection[StepHistory] | None = None
+    ) -> None:
+        """Write the lines of these steps, by default of all, that have one of the statuses, unless already written."""
         root = self.fold.root
         with self._writing:
-            for step in root.own if root else ():
+            if steps is None:
+                steps = root.own if root else ()
+            for step in steps:
                 if step.status in statuses and step.id not in self._written:
                     self._written.add(step.id)
                     self.screen.notify_line(self.row(root, step))  # type: ignore[arg-type]
@@ -100,6 +120,15 @@ class StepLines(Display):
         fits = cells(note) <= room or room >= _MIN_NOTE
         return [*line, (truncate(f"{time}{note if fits else ''}".rstrip(), width - used), "")]
 
+    def _longest_words(self, root: RunHistory) -> _LongestWords:
+        """Return the widths of the longest name and target. They are measured again when steps are added."""
+        steps = root.own
+        if self._longest.steps != len(steps):
+            names = max(cells(visible(each.name)) for each in steps)
+            uses = max(cells(visible(each.uses)) for each in steps)
+            self._longest = _LongestWords(len(steps), names, uses)
+        return self._longest
+
     def _row_start(
         self, root: RunHistory, step: StepHistory, status: str, width: int
     ) -> StyledLine:
@@ -107,10 +136,13 @@ class StepLines(Display):
         glyphs = self.screen.err.glyphs
         statuses = (*_ENDED, "running", "pending", "waits")
         sign = max(cells(glyphs.sign(each)) for each in statuses)
-        longest_name = max(cells(visible(each.name)) for each in root.own)
-        longest_uses = max(cells(visible(each.uses)) for each in root.own)
-        name = min(longest_name, max(8, width - sign - 14))
-        uses = min(longest_uses, width - sign - name - 16) if width >= _NARROW else 0
+        longest = self._longest_words(root)
+        name = min(max(longest.name, cells(visible(step.name))), max(8, width - sign - 14))
+        uses = (
+            min(max(longest.uses, cells(visible(step.uses))), width - sign - name - 16)
+            if width >= _NARROW
+            else 0
+        )
         line: StyledLine = [
             (f"  {pad(glyphs.sign(status), sign)} ", style_of(status)),
             (pad(shorten_middle(visible(step.name), name), name), ""),

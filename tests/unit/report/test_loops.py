@@ -165,6 +165,20 @@ def test_an_event_costs_the_same_in_a_loop_of_any_size(display: Any) -> None:
     assert of_size(2000) < 11 * of_size(200)
 
 
+def test_an_event_costs_the_same_in_a_run_of_any_length() -> None:
+    def of_size(size: int) -> int:
+        records = [{"id": f"s{n}", "uses": "demo.text", "depends_on": []} for n in range(size)]
+        log = begun()[:1] + [event(0, "plan.created", "plan", {"step_records": records})]
+        log += [
+            act(n, f"s{n}", status, uses="demo.text")
+            for n in range(size)
+            for status in ("running", "done")
+        ]
+        return calls(StepLines(screen()), log)
+
+    assert of_size(1000) < 11 * of_size(100)
+
+
 def test_a_display_has_one_row_for_a_loop_and_a_few_of_what_runs() -> None:
     made = AnimatedSteps(screen())
     log = items("done", "done", "failed", total=40)
