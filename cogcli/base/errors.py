@@ -372,12 +372,13 @@ FAILURES: tuple[FailureRow, ...] = (
         UsageError,
         "usage.flag usage.value usage.command input.file input.json input.size input.empty input.encoding"
         " episode.unknown episode.unknown-approval episode.ambiguous episode.sealed step.unknown output.exists"
-        " registry.missing rerun.effects memory.unknown session.unknown",
+        " registry.missing rerun.effects memory.unknown session.unknown batch.unknown batch.changed",
         USAGE,
     ),
     FailureRow("command line", PathAbsent, "path.absent", NO),
     FailureRow("command line", CogcliError, "metrics.missed", NO),
     FailureRow("command line", CogcliError, "replay.differs", NO),
+    FailureRow("batch", CogcliError, "batch.worker-died", NO),
     FailureRow(
         "environment",
         EnvironmentRefusal,
@@ -386,7 +387,8 @@ FAILURES: tuple[FailureRow, ...] = (
         " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none project.link registry.size"
         " config.key specs.invalid service.leftover binding.fallback export.failed trust.size resume.untrusted"
         " pack.unknown pack.mismatch pack.unpinned"
-        " memory.damaged memory.busy memory.consent snapshot.mismatch session.busy check.nothing",
+        " memory.damaged memory.busy memory.consent snapshot.mismatch session.busy check.nothing"
+        " batch.busy batch.collision batch.damaged batch.foreign batch.input-changed batch.rows",
         ENVIRONMENT,
     ),
 )

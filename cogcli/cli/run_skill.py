@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import NamedTuple
 
 from cogcli.app.registry import open_registry, untrusted_warning
 from cogcli.app.run_skill import options_of, run_given, with_pack
@@ -29,6 +30,8 @@ from cogcli.cli.progress import EventStream, MaskedJson
 from cogcli.cli.run_flags import RunFlags, TraceFlags
 from cogcli.cli.streams import Screen
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.options import RunOptions
+from cogcli.declarations.value_types import Json
 from cogcli.run.given_inputs import GivenRun
 from cogcli.run.prepare import PreparedRun, RunRequest
 from cogcli.run.results import Control, RunResult
@@ -74,6 +77,18 @@ def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> Give
 
     Raise SkillNotFoundError for a path instead of an id, and the errors of the settings.
     """
+    require_skill_id(context, skill_id)
+    read = read_inputs(context, flags)
+    request = read_options_of(context, skill_id, flags, read.frame)
+    return GivenRun(
+        RunRequest(skill_id, read.inputs, request.options, read.origins),
+        [*request.problems, *read.problems],
+        read.doubtful,
+    )
+
+
+def require_skill_id(context: CommandContext, skill_id: str) -> None:
+    """Raise SkillNotFoundError for a path instead of an id."""
     if "/" in skill_id or skill_id.endswith((".yaml", ".yml")):
         raise SkillNotFoundError(
             "skill.not-found",
@@ -81,16 +96,27 @@ def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> Give
             hint=suggestion_hint(_skill_ids_in_file(context.settings, skill_id))
             or "an id is domain.slug; see cogcli skills ls",
         )
+
+
+class GivenOptions(NamedTuple):
+    """The options of a command line, with the problems of reading them."""
+
+    options: RunOptions
+    problems: list[CogcliError]
+
+
+def read_options_of(
+    context: CommandContext, skill_id: str, flags: RunFlags, frame: Json
+) -> GivenOptions:
+    """Return the options of a run of a skill. Raise the errors of the settings."""
     problems: list[CogcliError] = []
     given = read_options(flags, problems)
-    read = read_inputs(context, flags)
-    options = options_of(context.settings, {**given, "frame": read.frame})
+    options = options_of(context.settings, {**given, "frame": frame})
     try:
         options = with_pack(context.settings, options, skill_id)
     except UsageError as error:
         problems.append(error)
-    request = RunRequest(skill_id, read.inputs, options, read.origins)
-    return GivenRun(request, [*problems, *read.problems], read.doubtful)
+    return GivenOptions(options, problems)
 
 
 def _skill_ids_in_file(settings: Settings, path: str) -> list[str]:

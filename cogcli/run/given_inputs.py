@@ -13,7 +13,13 @@ from cogcli.base.problems import Problem, ProblemsFound, suggestion
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.value_types import Json
-from cogcli.run.prepare import PreparedRun, RunRequest, prepare, skill_of
+from cogcli.run.prepare import (
+    PreparedRun,
+    RunRequest,
+    prepare,
+    prepare_for_inputs,
+    skill_of,
+)
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.sample_inputs import sample_words
 
@@ -73,6 +79,26 @@ def _prepare_given(
         if not problems:
             raise
         raise_together(problems, error, doubtful=given.doubtful)
+        raise
+    raise_together(problems)
+    return prepared
+
+
+def prepare_given_for_inputs(
+    catalog: Catalog, given: GivenRun, environ: Mapping[str, str]
+) -> PreparedRun:
+    """Return a prepared run without inputs, as `prepare_for_inputs` does. Raise its problems together with those
+    of `given`.
+    """
+    request = given.request
+    skill_of(catalog, request.skill_id)
+    problems = [*given.problems, *_unknown_capabilities(request, catalog)]
+    try:
+        prepared = prepare_for_inputs(catalog, request, environ)
+    except CogcliError as error:
+        if not problems:
+            raise
+        raise_together(problems, error)
         raise
     raise_together(problems)
     return prepared

@@ -18,7 +18,7 @@ from cogcli.base.canonical import compact
 from cogcli.base.errors import CogcliError
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.options import options_from_log
+from cogcli.declarations.options import RunOptions, options_from_log
 from cogcli.declarations.run_start import start_of
 from cogcli.declarations.value_types import Json
 from cogcli.episode.journal import Journal
@@ -72,6 +72,14 @@ Watch = Callable[[PreparedRun, Control], AbstractContextManager[Callable[[Event]
 """A context manager around a run: returns the listener of its events, and may cancel the run."""
 
 
+class RunIdentity(NamedTuple):
+    """The identity of a run that its caller determines: a line of a batch."""
+
+    run_id: str
+    open_journal: Callable[[Redactor], Journal]
+    """Returns the empty log of the run, which its caller has claimed."""
+
+
 class InterceptedRunner(NamedTuple):
     """A capability runner that passes each attempt to an interceptor."""
 
@@ -111,24 +119,21 @@ def launch(
     taken_over: Mapping[str, ReusedResult] | None = None,
     effects: Mapping[str, Any] | None = None,
     intercept: Intercept | None = None,
+    identity: RunIdentity | None = None,
 ) -> RunResult:
     """Run a prepared run to its end as a new sealed episode, and return its result.
 
     On rerun, the steps in `taken_over` are not run, and `effects` are the earlier run's, for `run.started`. All
-    attempts go through `intercept`. Raise EnvironmentRefusal if the log cannot be written; the written part stays
-    readable.
+    attempts go through `intercept`. Without an `identity` the run gets new ids. Raise EnvironmentRefusal if the log
+    cannot be written; the written part stays readable.
     """
     control, intercept = control or Control(), intercept or environment.intercept
-    options, ids, redactor = prepared.request.options, environment.ids, Redactor()
-    journal = Store(
-        environment.runs_dir, sign=environment.signer(), owner=environment.owner()
-    ).create(
-        f"ep_{ids.ulid()}",
-        trace_id=options.trace_id or ids.trace_id(),
-        clock=environment.clock,
-        ids=ids,
-        redactor=redactor,
-        durability=options.durability,
+    options, redactor = prepared.request.options, Redactor()
+    ids = environment.ids
+    journal = (
+        identity.open_journal(redactor)
+        if identity is not None
+        else _create_journal(environment, options, redactor)
     )
     try:
         environment, typed = _allow_typed_files(environment, prepared)
@@ -165,9 +170,8 @@ def launch(
         agent = prepared.agent
         if agent is not None and agent.secrets is not None:
             agent.secrets.connect(redactor.add)
-        finished = run_engine(
-            engine, prepared.skill.id, first, ids.run_id(), journal, control, agent
-        )
+        run_id = identity.run_id if identity is not None else ids.run_id()
+        finished = run_engine(engine, prepared.skill.id, first, run_id, journal, control, agent)
         result = finish_run(finished, journal, control, prepared.catalog)
         return export_trace(result._replace(leftovers=tuple(runner.leftovers)), environment.export)
     except BaseException as error:
@@ -177,6 +181,22 @@ def launch(
         return pause_in_doubt(journal, waiting, error, control)
     finally:
         journal.close()
+
+
+def _create_journal(
+    environment: RunEnvironment, options: RunOptions, redactor: Redactor
+) -> Journal:
+    """Return the log of a new episode with ids of its own. Raise EnvironmentRefusal `env.runs-dir`."""
+    ids = environment.ids
+    store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
+    return store.create(
+        f"ep_{ids.ulid()}",
+        trace_id=options.trace_id or ids.trace_id(),
+        clock=environment.clock,
+        ids=ids,
+        redactor=redactor,
+        durability=options.durability,
+    )
 
 
 def _allow_typed_files(

@@ -164,6 +164,27 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
     )
 
 
+def prepare_for_inputs(
+    catalog: Catalog, request: RunRequest, environ: Mapping[str, str]
+) -> PreparedRun:
+    """Return a prepared run whose inputs `prepare_again` sets, once or many times. Raise ProblemsFound."""
+    frame, wrong = check_frame(request.frame)
+    return prepare_without_inputs(catalog, request, environ, wrong)._replace(frame=frame)
+
+
+def prepare_again(prepared: PreparedRun, request: RunRequest) -> PreparedRun:
+    """Return a prepared run of the same skill and closure with the inputs of another request.
+
+    Its options may differ in tags only: the closure is not checked again. Raise ProblemsFound with every problem of
+    the inputs.
+    """
+    inputs, wrong = check_inputs(prepared.skill.inputs, request.inputs)
+    if wrong:
+        raise ProblemsFound(wrong)
+    policy = call_policy(prepared.catalog, request.policy, request.skill_id, inputs)
+    return prepared._replace(request=request, inputs=inputs, policy=policy)
+
+
 def _add_host_hint(problem: Problem, skill: Skill | None, inputs: Mapping[str, object]) -> Problem:
     """Return the problem with a hint that names the host the step would call, if the inputs determine it."""
     given: object = inputs

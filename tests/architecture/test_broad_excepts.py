@@ -15,7 +15,9 @@ EDGES = {
     "the top of the command": {"cli/main.py": 2},
     "a server that answers whatever happens": {"app/serving/stdio_transport.py": 1, "app/serving/handlers.py": 1},
     "the last resort of the engine": {"run/engine/run.py": 1, "run/engine/nested.py": 1},
-    "a thread that hands over what happened in it": {"app/serving/run_pool.py": 1, "run/engine/tasks.py": 3},
+    "a thread that hands over what happened in it": {
+        "app/serving/run_pool.py": 1, "run/engine/tasks.py": 3, "scale/in_process.py": 1,
+    },
     "a callback of whoever gave a call up, a display": {"base/calls.py": 1, "cli/live_run.py": 1},
     "functions, workers, servers and libraries of others": {
         "base/http.py": 1, "base/wall/confined_main.py": 1,

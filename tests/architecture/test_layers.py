@@ -27,6 +27,7 @@ FLOORS = {
     "run": 8,
     "stores": 8,
     "app": 9,
+    "scale": 10,
     "agent/context": 10,
     "agent/models": 10,
     "agent": 11,
@@ -38,7 +39,7 @@ FLOORS = {
     "cli": 16,
 }
 """By room, or by a folder in it that has a floor of its own."""
-WINGS = ("agent", "authoring")
+WINGS = ("agent", "authoring", "scale")
 PURE = ("declarations", "state", "policy", "agent/context", "report", "agent")
 """Of a room, the files that lie in no folder with a floor of its own."""
 IMPURE = {

@@ -35,7 +35,15 @@ pytestmark = pytest.mark.sampled(5)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-HOW_TO = ("ci", "inspect", "host-overrides", "probe-effects", "compare-options", "read-logs")
+HOW_TO = (
+    "ci",
+    "run-a-batch",
+    "inspect",
+    "host-overrides",
+    "probe-effects",
+    "compare-options",
+    "read-logs",
+)
 """Those that begin in an empty directory."""
 WITH_OUTPUTS = ("probe-effects", "compare-options", "read-logs")
 """Those that show what their own commands print."""

@@ -1,0 +1,87 @@
+"""The documents of a batch: its header, how a shard was last run, and the summary of its results
+(docs/reference/batch.md#files).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Count, Json, Number
+
+
+class BatchInput(Record):
+    """The input of a batch."""
+
+    path: str
+    """The real path of the file; `-` for stdin."""
+    sha256: str
+    """The hash of its lines as JSON."""
+    bytes: int
+    lines: int
+
+
+class BatchHeader(Record):
+    """`batch.json`: what identifies a batch, and when it began."""
+
+    schema_version: Literal["batch/1"]
+    batch_id: str
+    created_ms: int
+    name: str
+    generation: int
+    skill: str
+    specs: str
+    """The digest of the specs that the skill can reach."""
+    options: Json
+    """The options of a run that change results, and those of the batch."""
+    input: BatchInput
+    invalid: Literal["stop", "record"]
+    retry: Json | None = None
+    """The result file whose failed lines run again."""
+    pins: Json
+    mac: str
+
+
+class ShardCommand(Record):
+    """How a shard was last run, for `resume` and for the message about a busy batch."""
+
+    pid: int
+    host: str
+    output: str
+    """The real path of the output; `-` for stdout."""
+    order: Literal["input", "done"]
+    jobs: int
+    keep: str
+
+
+class LatencySummary(Record):
+    """Milliseconds of the lines: quantiles from buckets of 2 %, and the buckets themselves."""
+
+    p50: Number | None
+    p90: Number | None
+    p99: Number | None
+    max: Number | None
+    buckets: dict[str, Count]
+
+
+class BatchSummary(Record):
+    """`OUT.summary.json`: the results of a batch or of one of its shards."""
+
+    schema_version: Literal["cogcli.batch/1"]
+    batch_id: str
+    skill: str
+    shard: str
+    lines: Count
+    by_status: Json
+    by_code: Json
+    ms: LatencySummary
+    calls: Count
+    retries: Count
+    tokens: Count
+    cost: Number | None = None
+    rate: Number | None
+    executor: str
+    workers: Count
+    pins: Json
+    ledger_head: str
+    archives: list[str]

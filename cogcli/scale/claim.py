@@ -1,0 +1,174 @@
+"""The claim of a line's episode: the only way to run a line (docs/reference/batch.md#claim).
+
+1. The folder of the episode may exist already: of a killed process, or of one that is alive.
+2. Creating the log and locking it are two steps, so the log is read after it is locked.
+3. A log without a committed event means that nothing happened. The run starts there, as in a new folder.
+4. A folder that was removed between opening and locking is made again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import ExitStack, suppress
+from enum import Enum
+from pathlib import Path
+from stat import S_ISREG
+from typing import Final, NamedTuple, Unpack
+
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.file_lock import lock
+from cogcli.declarations.value_types import Json
+from cogcli.episode.folder import TEMPORARY, Folder, read_at
+from cogcli.episode.journal import End, Journal, JournalPorts
+from cogcli.episode.layout import BALLAST, BLOBS, CHECKPOINT, EVENTS, LEARN, MANIFEST
+from cogcli.episode.log_lines import FIRST, first_link
+
+_TRIES: Final = 10
+_WAIT: Final = 0.01
+"""Readers hold the lock for a moment, to see whether a run is alive."""
+_OPEN: Final = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
+
+
+class ClaimState(Enum):
+    """What exists under the id of a claimed episode."""
+
+    FREE = "free"
+    BEGUN = "begun"
+    SEALED = "sealed"
+    BUSY = "busy"
+
+
+class Claim(NamedTuple):
+    """The result of a claim. Only a free one holds the locked, empty log."""
+
+    state: ClaimState
+    folder: Folder | None = None
+    log: int = -1
+
+    def open_journal(self, trace_id: str, **ports: Unpack[JournalPorts]) -> Journal:
+        """Return the journal of a free claim, which then owns folder and log. Raise EnvironmentRefusal."""
+        if self.folder is None:
+            raise ValueError("the claim is not free")
+        name = self.folder.path.name
+        end = End(0, first_link(name), "", 0, "", "", FIRST)
+        try:
+            return Journal(
+                self.folder, episode_id=name, trace_id=trace_id, resumed=(self.log, end), **ports
+            )
+        except OSError as error:
+            self.release()
+            raise _refused(self.folder.path, error) from error
+
+    def release(self) -> None:
+        """Give up the lock of a free claim."""
+        if self.folder is not None:
+            os.close(self.log)
+            self.folder.close()
+
+
+def claim(runs_dir: Path, episode_id: str) -> Claim:
+    """Claim an episode. Raise EnvironmentRefusal `env.runs-dir`."""
+    try:
+        while (found := _claim_once(runs_dir, episode_id)) is None:
+            pass
+    except OSError as error:
+        raise _refused(runs_dir / episode_id, error) from error
+    return found
+
+
+def _claim_once(runs_dir: Path, episode_id: str) -> Claim | None:
+    """Return the claim, or None if the folder was removed in the meantime. Raise OSError."""
+    with Folder.open(runs_dir, make=True) as runs:
+        try:
+            folder = runs.make(episode_id)
+        except FileExistsError:
+            try:
+                folder = runs.sub(episode_id)
+            except FileNotFoundError:
+                return None
+    with ExitStack() as opened:
+        opened.callback(folder.close)
+        if folder.holds(MANIFEST):
+            return Claim(ClaimState.SEALED)
+        try:
+            fd = folder.descriptor(EVENTS, _OPEN)
+        except FileNotFoundError:  # the folder was removed
+            return None
+        opened.callback(os.close, fd)
+        state = _lock_log(folder, fd)
+        if state is not ClaimState.FREE:
+            return Claim(state) if state else None
+        _empty(folder, fd)
+        opened.pop_all()
+        return Claim(ClaimState.FREE, folder, fd)
+
+
+def _lock_log(folder: Folder, fd: int) -> ClaimState | None:
+    """Lock a log, then return what it holds. None if the log was removed. Raise OSError."""
+    if not _take_lock(fd):
+        return ClaimState.BUSY
+    found = os.fstat(fd)
+    if not S_ISREG(found.st_mode):
+        raise OSError(f"{EVENTS} is not a regular file")
+    if not found.st_nlink:
+        return None
+    if folder.holds(MANIFEST):
+        return ClaimState.SEALED
+    return ClaimState.BEGUN if _has_committed_event(fd) else ClaimState.FREE
+
+
+def _take_lock(fd: int) -> bool:
+    """Lock a log without waiting for a run. Return whether it is locked now."""
+    for left in reversed(range(_TRIES)):
+        try:
+            lock(fd, wait=False)
+        except BlockingIOError:
+            if left:
+                time.sleep(_WAIT)
+        else:
+            return True
+    return False
+
+
+def _has_committed_event(fd: int) -> bool:
+    offset = 0
+    while chunk := read_at(fd, 1 << 16, offset):
+        if b"\n" in chunk:
+            return True
+        offset += len(chunk)
+    return False
+
+
+def _empty(folder: Folder, log: int) -> None:
+    """Remove what a process left that was killed before its first event. Raise OSError."""
+    os.ftruncate(log, 0)
+    folder.remove_files(TEMPORARY)
+    for name in (BALLAST, CHECKPOINT):
+        with suppress(FileNotFoundError):
+            folder.unlink(name)
+    with suppress(FileNotFoundError), folder.sub(BLOBS) as blobs:
+        blobs.remove_files()
+    if not folder.holds(LEARN):
+        os.close(folder.create(LEARN, os.O_WRONLY))
+
+
+def _refused(path: Path, error: OSError) -> EnvironmentRefusal:
+    text = f"no episode can be made at `{path}`: {error.strerror or error}"
+    return EnvironmentRefusal("env.runs-dir", text, hint="name another directory with --runs-dir")
+
+
+def collision_error(directory: Path, expected: Json, found: Json) -> EnvironmentRefusal:
+    """Return the error for an episode that another line, try or input has under the same id."""
+    return EnvironmentRefusal(
+        "batch.collision",
+        f"`{directory.name}` exists and is the run of something else",
+        expected=_describe(expected),
+        found=_describe(found),
+        hint="run the batch under another --batch-name",
+    )
+
+
+def _describe(tags: Json) -> str:
+    names = ("batch", "line", "try", "input")
+    return ", ".join(f"{name} {tags.get(name)!s:.40}" for name in names)

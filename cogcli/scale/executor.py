@@ -1,0 +1,71 @@
+"""Executors: where the lines of a batch run. One conformance suite holds for each (`tests/scale/executors.py`)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from cogcli.base.errors import CogcliError
+from cogcli.scale.identity import LineTask
+from cogcli.scale.line_result import LineResult
+
+
+class LineEnded(NamedTuple):
+    """The end of a submitted line."""
+
+    task: LineTask
+    result: LineResult
+
+
+class LineBusy(NamedTuple):
+    """A submitted line whose episode another process holds. It may be submitted again later."""
+
+    task: LineTask
+
+
+class LineLost(NamedTuple):
+    """A submitted line whose worker died. What it did is in its episode; submit it again to claim that."""
+
+    task: LineTask
+
+
+class BatchStopped(NamedTuple):
+    """An error that concerns the whole batch. No further line should be submitted."""
+
+    task: LineTask
+    error: CogcliError
+
+
+Completion = LineEnded | LineBusy | LineLost | BatchStopped
+
+
+class Executor(Protocol):
+    """Runs lines. All methods are called on one thread."""
+
+    name: str
+    workers: int
+
+    @property
+    def free(self) -> int:
+        """How many more lines it takes now."""
+        ...
+
+    @property
+    def running(self) -> int:
+        """How many submitted lines have no completion yet."""
+        ...
+
+    def submit(self, task: LineTask) -> None:
+        """Take a line. Call it only while `free` is above 0."""
+        ...
+
+    def completed(self, seconds: float) -> list[Completion]:
+        """Return the completions since the last call. Without any, wait for the first, at most so long."""
+        ...
+
+    def cancel(self) -> list[LineTask]:
+        """Take back and return the submitted lines that no worker has begun."""
+        ...
+
+    def close(self) -> None:
+        """End all workers now. Lines that run are left as they are, to be resumed: none is aborted."""
+        ...

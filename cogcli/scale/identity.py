@@ -1,0 +1,76 @@
+"""The ids of a batch and of the runs of its lines. They follow from what runs, so that the same command finds its
+batch, and a line its episode (docs/reference/batch.md#ids).
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from cogcli.base.canonical import canonical
+from cogcli.base.system import encode_ulid
+from cogcli.declarations.value_types import Json
+
+MOST_LINES: Final = (1 << 40) - 1
+_BATCH_ID: Final = re.compile(r"ba_[0-7][0-9A-HJKMNP-TV-Z]{25}")
+
+
+def is_batch_id(text: str) -> bool:
+    """Return whether a text is the id of a batch."""
+    return _BATCH_ID.fullmatch(text) is not None
+
+
+def batch_id_of(identifying: Json) -> str:
+    """Return the id of the batch that these values identify: skill, specs, options, input, name, generation."""
+    digest = sha256(canonical(identifying)).digest()
+    return f"ba_{encode_ulid(int.from_bytes(digest[:6]), int.from_bytes(digest[6:16]))}"
+
+
+def line_hash(data: bytes) -> str:
+    """Return the first 16 hex digits of the hash of a line."""
+    return sha256(data).hexdigest()[:16]
+
+
+class LineTask(NamedTuple):
+    """One line to run: its number from 1, which try it is, and its bytes."""
+
+    line: int
+    attempt: int
+    data: bytes
+    retry_of: str = ""
+    """The episode that this try repeats. Empty for a first try."""
+
+
+class BatchKey(NamedTuple):
+    """The part of a batch from which the ids of its episodes follow."""
+
+    id: str
+    created_ms: int
+
+    def _digest(self, purpose: bytes, task: LineTask) -> bytes:
+        numbers = b"%b\0%b\0%d\0%d\0" % (purpose, self.id.encode(), task.line, task.attempt)
+        return sha256(numbers + task.data).digest()
+
+    def episode_id(self, task: LineTask) -> str:
+        """Return the id of the line's episode. Ids of a batch sort by line."""
+        low = int.from_bytes(self._digest(b"episode", task)[:5])
+        return f"ep_{encode_ulid(self.created_ms, task.line << 40 | low)}"
+
+    def run_id(self, task: LineTask) -> str:
+        """Return the id of the line's run. The idempotency keys of its calls follow from it."""
+        return f"run_{self._digest(b'run', task)[:8].hex()}"
+
+    def trace_id(self, task: LineTask) -> str:
+        """Return the trace id of the line's run."""
+        return self._digest(b"trace", task)[:16].hex()
+
+    def tags(self, task: LineTask) -> dict[str, str]:
+        """Return the tags that the first event of the line's run records."""
+        tags = {
+            "batch": self.id,
+            "line": str(task.line),
+            "try": str(task.attempt),
+            "input": line_hash(task.data),
+        }
+        return {**tags, "retry_of": task.retry_of} if task.retry_of else tags

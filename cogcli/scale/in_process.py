@@ -1,0 +1,91 @@
+"""The executor that runs lines in this process, one at a time, on a thread of its own.
+
+The thread of the batch stays free for signals and for the display.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from cogcli.base import threads
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.scale.executor import Completion
+from cogcli.scale.identity import LineTask
+
+_WINDOW: Final = 2
+"""Lines that are submitted at a time, so that the thread never waits for the next one."""
+RunLine = Callable[[LineTask], Completion]
+
+
+class InProcessExecutor:
+    """Runs lines through `run_line`, on one thread."""
+
+    name = "local"
+    workers = 1
+
+    def __init__(self, run_line: RunLine) -> None:
+        """Start the thread. Raise EnvironmentRefusal `env.threads`."""
+        self._run_line = run_line
+        self._tasks: SimpleQueue[LineTask | None] = SimpleQueue()
+        self._ends: SimpleQueue[Completion | BaseException] = SimpleQueue()
+        self._closed = False
+        self.running = 0
+        try:
+            threads.start(self._work, name="batch")
+        except threads.NoThread as error:
+            text = "the system gave no thread for the lines of the batch"
+            raise EnvironmentRefusal("env.threads", text) from error
+
+    @property
+    def free(self) -> int:
+        """How many more lines it takes now."""
+        return 0 if self._closed else _WINDOW - self.running
+
+    def submit(self, task: LineTask) -> None:
+        """Take a line."""
+        self.running += 1
+        self._tasks.put(task)
+
+    def completed(self, seconds: float) -> list[Completion]:
+        """Return the completions since the last call, or wait for the first. Raise an error of the thread."""
+        found: list[Completion] = []
+        with suppress(Empty):
+            found.append(self._next(self._ends.get(timeout=seconds)))
+            while True:
+                found.append(self._next(self._ends.get_nowait()))
+        return found
+
+    def _next(self, end: Completion | BaseException) -> Completion:
+        if isinstance(end, BaseException):
+            raise end
+        self.running -= 1
+        return end
+
+    def cancel(self) -> list[LineTask]:
+        """Take back the submitted lines that the thread has not begun."""
+        found: list[LineTask] = []
+        with suppress(Empty):
+            while True:
+                task = self._tasks.get_nowait()
+                if task is not None:
+                    found.append(task)
+        self.running -= len(found)
+        return found
+
+    def close(self) -> None:
+        """Let the thread end after its present line. A line that still runs when the process ends is interrupted."""
+        self._closed = True
+        self.cancel()
+        self._tasks.put(None)
+
+    def _work(self) -> None:
+        """Run the submitted lines until the executor is closed."""
+        while (task := self._tasks.get()) is not None:
+            try:
+                self._ends.put(self._run_line(task))
+            except BaseException as error:
+                self._ends.put(error)
+                return

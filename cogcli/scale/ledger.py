@@ -1,0 +1,225 @@
+"""The ledger of a batch: one line for each ended line of the input, the truth of the batch
+(docs/reference/batch.md#ledger).
+
+1. One process writes it, which holds its lock. Each entry is one write of a whole line.
+2. Each entry contains the hash of the line before it, and a checksum of itself.
+3. A torn last line is cut. Any other damage refuses the ledger.
+4. The first final entry of a try counts. A later one may only follow a `pending` entry.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from typing import Final, NamedTuple
+
+import orjson
+
+from cogcli.base.canonical import digest
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.file_lock import lock
+from cogcli.base.files import FileRefused
+from cogcli.declarations.checksum import line_with_sum
+from cogcli.declarations.value_types import Json
+from cogcli.episode.folder import Folder, disk_refusal, fdatasync, read_at, write_all
+from cogcli.episode.log_lines import Lines
+from cogcli.scale.identity import MOST_LINES
+
+ENDED: Final = "ended"
+FOLDER: Final = "folder"
+"""The value of `at` for an episode in a directory of its own."""
+_CHUNK: Final = 1 << 20
+_SYNC_EVERY: Final = 1000
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "line": (int,),
+    "try": (int,),
+    "h": (str,),
+    "ep": (str, type(None)),
+    "status": (str,),
+    "exit_code": (int,),
+    "ms": (int, float),
+    "tokens": (int,),
+}
+
+
+class LedgerEntry(NamedTuple):
+    """The end of one try of a line."""
+
+    line: int
+    attempt: int
+    input_hash: str
+    episode: str | None
+    """None if nothing ran: the line is no valid input."""
+    status: str
+    exit_code: int
+    milliseconds: float
+    tokens: int = 0
+    code: str = ""
+    """The code of the error. Empty for a line that ended well."""
+    calls: int = 0
+    retries: int = 0
+    error: Json | None = None
+    """The error of a line whose episode is not sealed, from which its result is made again."""
+
+    @property
+    def is_final(self) -> bool:
+        """Whether no later entry of this try may follow."""
+        return self.status != "pending"
+
+    def to_payload(self) -> Json:
+        """Return the entry without `prev`."""
+        payload: Json = {
+            "kind": ENDED, "line": self.line, "try": self.attempt, "h": self.input_hash, "ep": self.episode,
+            "status": self.status, "exit_code": self.exit_code, "ms": self.milliseconds, "tokens": self.tokens,
+            "cost": None, "at": FOLDER,
+        }  # fmt: skip
+        optional = {"code": self.code, "calls": self.calls, "retries": self.retries}
+        payload |= {name: value for name, value in optional.items() if value}
+        return payload if self.error is None else {**payload, "error": self.error}
+
+
+def parse_entry(json: Json) -> LedgerEntry | None:
+    """Return the entry in an object of a ledger. None if a member is missing or has another type."""
+    if any(type(json.get(name)) not in types for name, types in _TYPES.items()):
+        return None
+    if not (1 <= json["line"] <= MOST_LINES and 1 <= json["try"] <= MOST_LINES):
+        return None
+    calls, retries, error = json.get("calls", 0), json.get("retries", 0), json.get("error")
+    if type(calls) is not int or type(retries) is not int or type(error) not in (dict, type(None)):
+        return None
+    return LedgerEntry(
+        json["line"], json["try"], json["h"], json["ep"], json["status"], json["exit_code"],
+        json["ms"], json["tokens"], str(json.get("code", "")), calls, retries, error,
+    )  # fmt: skip
+
+
+def first_head(batch_id: str, part: str) -> str:
+    """Return the `prev` of the first entry of a ledger; `part` names its shard."""
+    return digest(f"cogcli/ledger/1:{batch_id}:{part}".encode())
+
+
+class LedgerReading:
+    """Reads the entries of a ledger in order. Once iterated: `head` is the hash of the last line, `size` the bytes
+    of whole lines, and `fault` says why reading stopped; empty at the end of the file or before a torn line.
+    """
+
+    def __init__(self, chunks: Iterable[bytes], batch_id: str, part: str) -> None:
+        self._chunks = chunks
+        self.head = first_head(batch_id, part)
+        self.size = 0
+        self.count = 0
+        self.fault = ""
+
+    def __iter__(self) -> Iterator[LedgerEntry]:
+        lines = Lines(self._chunks)
+        for number, raw, json in lines.objects(sound=True):
+            entry = parse_entry(json)
+            if entry is None or json.get("prev") != self.head:
+                wrong = "is no entry" if entry is None else "does not follow the line before it"
+                self.fault = f"line {number} {wrong}: one of them was altered"
+                return
+            self.head = digest(raw)
+            self.size += len(raw) + 1
+            self.count = number
+            yield entry
+        if lines.refused and not lines.torn:
+            self.fault = f"line {lines.refused.number}: {lines.refused.why}"
+
+
+class Ledger:
+    """The open ledger of one part of a batch. Only this process appends to it."""
+
+    def __init__(self, folder: Folder, name: str, batch_id: str, part: str) -> None:
+        """Open or create the ledger and lock it. Raise BlockingIOError if another process holds it.
+
+        Raise EnvironmentRefusal `env.disk` or `batch.damaged`.
+        """
+        self._folder = folder
+        self._name = name
+        self._unsynced = 0
+        try:
+            self._fd = folder.descriptor(name, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        except OSError as error:
+            raise disk_refusal(folder.path / name, error) from error
+        with ExitStack() as opened:
+            opened.callback(os.close, self._fd)
+            lock(self._fd, wait=False)
+            opened.pop_all()
+        self._reading = LedgerReading(self._read_chunks(), batch_id, part)
+
+    def entries(self) -> Iterator[LedgerEntry]:
+        """Yield all entries, then cut a torn last line. Call it once, before the first `append`.
+
+        Raise EnvironmentRefusal `batch.damaged`.
+        """
+        yield from self._reading
+        if self._reading.fault:
+            raise damaged_ledger_error(self._folder, self._name, self._reading.fault)
+        try:
+            os.ftruncate(self._fd, self._reading.size)
+        except OSError as error:
+            raise disk_refusal(self._folder.path / self._name, error) from error
+
+    def _read_chunks(self) -> Iterator[bytes]:
+        offset = 0
+        while chunk := read_at(self._fd, _CHUNK, offset):
+            offset += len(chunk)
+            yield chunk
+
+    @property
+    def head(self) -> str:
+        """The hash of the last line."""
+        return self._reading.head
+
+    def append(self, entry: LedgerEntry) -> None:
+        """Write one entry. Raise EnvironmentRefusal `env.disk`."""
+        text = orjson.dumps({**entry.to_payload(), "prev": self._reading.head})
+        line = line_with_sum(text)
+        try:
+            write_all(self._fd, line)
+            self._unsynced += 1
+            if self._unsynced >= _SYNC_EVERY:
+                self._sync()
+        except OSError as error:
+            raise disk_refusal(self._folder.path / self._name, error) from error
+        self._reading.head = digest(memoryview(line)[:-1])
+
+    def _sync(self) -> None:
+        fdatasync(self._fd)
+        self._unsynced = 0
+
+    def close(self) -> None:
+        """Sync and release the ledger. May be called twice. Raise EnvironmentRefusal `env.disk`."""
+        if self._fd < 0:
+            return
+        try:
+            self._sync()
+        except OSError as error:
+            raise disk_refusal(self._folder.path / self._name, error) from error
+        finally:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def read_ledger(folder: Folder, name: str, batch_id: str, part: str) -> LedgerReading:
+    """Return the reading of a ledger that this process does not write."""
+
+    def chunks() -> Iterator[bytes]:
+        try:
+            yield from folder.chunks(name)
+        except FileRefused as error:
+            if error.reason != "missing":
+                raise damaged_ledger_error(folder, name, error.message) from error
+
+    return LedgerReading(chunks(), batch_id, part)
+
+
+def damaged_ledger_error(folder: Folder, name: str, fault: str) -> EnvironmentRefusal:
+    """Return the error for a ledger that was altered or damaged."""
+    return EnvironmentRefusal(
+        "batch.damaged",
+        f"`{folder.path.name}`: {name}: {fault}",
+        hint="the episodes of its lines are whole: run the batch under another --batch-name",
+        next=(f"cogcli verify {folder.path.name}",),
+    )

@@ -1,0 +1,313 @@
+"""The output of a batch: a row for each line, in the order of the input or as lines end
+(docs/reference/batch.md#output).
+
+1. Rows go to `OUT.part`, which is renamed at the end. After a kill it is cut to its last whole row and continued.
+2. A row is written after its ledger entry. A missing row is made again from the episode.
+3. In input order, a row behind a slow line waits in a file without a name; memory has its place there, 8 bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from array import array
+from collections.abc import Iterator
+from typing import BinaryIO, Final, Protocol
+
+import orjson
+
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.files import FileRefused, open_regular
+from cogcli.episode.folder import disk_refusal
+from cogcli.scale.batch_folder import Shard
+
+PART: Final = ".part"
+_COMPACT: Final = 65_536
+"""Places at the front of the queue after which it is shortened."""
+_LARGEST: Final = 1 << 46
+_BUFFER: Final = 1 << 16
+
+
+class RowWriter(Protocol):
+    """What receives rows in the order of the output."""
+
+    def write(self, row: bytes) -> None:
+        """Write one row. Raise EnvironmentRefusal `env.disk`."""
+        ...
+
+
+class LineSet:
+    """A set of line numbers, one bit each."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+        self.count = 0
+
+    def add(self, line: int) -> bool:
+        """Add a line. Return whether it is new."""
+        place, bit = line >> 3, 1 << (line & 7)
+        if place >= len(self._bits):
+            self._bits.extend(bytes(place + 1 + place // 8 - len(self._bits)))
+        if self._bits[place] & bit:
+            return False
+        self._bits[place] |= bit
+        self.count += 1
+        return True
+
+    def discard(self, line: int) -> None:
+        """Remove a line, if the set has it."""
+        if line in self:
+            self._bits[line >> 3] &= ~(1 << (line & 7)) & 0xFF
+            self.count -= 1
+
+    def __contains__(self, line: int) -> bool:
+        place = line >> 3
+        return place < len(self._bits) and bool(self._bits[place] & 1 << (line & 7))
+
+
+class PartFile:
+    """`OUT.part`: whole rows, the last of which a killed process may have left unfinished."""
+
+    def __init__(self, path: str) -> None:
+        """Open or create the file, and cut an unfinished last row. Raise EnvironmentRefusal `env.disk`."""
+        self.path = path
+        self.written = LineSet()
+        """The lines whose rows the file had when it was opened."""
+        self.pending: set[int] = set()
+        """Those of them that waited."""
+        self._amended: dict[int, bytes] = {}
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+        try:
+            handle = os.open(path, flags, 0o600)
+            self._file: BinaryIO = os.fdopen(handle, "r+b", buffering=_BUFFER)
+            self._file.seek(self._find_end())
+            self._file.truncate()
+        except OSError as error:
+            raise disk_refusal(path, error) from error
+
+    def _find_end(self) -> int:
+        """Read the rows, and return the offset after the last whole one."""
+        end = 0
+        for row in self._file:
+            line = line_of_row(row)
+            if line is None:
+                break
+            self.written.add(line)
+            if b'"status":"pending"' in row:
+                self.pending.add(line)
+            end += len(row)
+        return end
+
+    def amend(self, line: int, row: bytes) -> None:
+        """Replace the row of a line that waited, when the file is finished."""
+        self._amended[line] = row
+
+    def write(self, row: bytes) -> None:
+        """Append one row. Raise EnvironmentRefusal `env.disk`."""
+        try:
+            self._file.write(row)
+        except OSError as error:
+            raise disk_refusal(self.path, error) from error
+
+    def flush(self) -> None:
+        """Hand all rows to the system. Raise EnvironmentRefusal `env.disk`."""
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise disk_refusal(self.path, error) from error
+
+    def finish(self, output: str) -> None:
+        """Sync the file and give it the name of the output. Raise EnvironmentRefusal `env.disk`."""
+        try:
+            self._apply_amendments()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            os.replace(self.path, output)
+        except OSError as error:
+            raise disk_refusal(output, error) from error
+
+    def _apply_amendments(self) -> None:
+        """Write the file anew with the amended rows. Raise OSError."""
+        if not self._amended:
+            return
+        temporary = f"{self.path}.tmp"
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            self._file.seek(0)
+            for row in self._file:
+                file.write(self._amended.get(line_of_row(row) or 0, row))
+        self._file.close()
+        os.replace(temporary, self.path)
+        self._file = open(self.path, "r+b")  # noqa: SIM115  # closed by `finish`
+
+    def close(self) -> None:
+        """Close the file, and leave it for the next process. Raise EnvironmentRefusal `env.disk`."""
+        try:
+            self._file.close()
+        except OSError as error:
+            raise disk_refusal(self.path, error) from error
+
+
+def line_of_row(row: bytes) -> int | None:
+    """Return the line that a whole row of an output is for; None for anything else."""
+    if not row.endswith(b"\n"):
+        return None
+    try:
+        value = orjson.loads(row)
+    except ValueError:
+        return None
+    line = value.get("line") if isinstance(value, dict) else None
+    return line if type(line) is int and line > 0 else None
+
+
+def read_rows(path: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the rows of a result file with their lines. Raise EnvironmentRefusal `batch.rows`."""
+    try:
+        file = open_regular(os.path.realpath(path), limit=_LARGEST)
+    except FileRefused as error:
+        raise rows_error(path, error.message) from error
+    with file:
+        for number, row in enumerate(file, 1):
+            whole = row if row.endswith(b"\n") else row + b"\n"
+            line = line_of_row(whole)
+            if line is None:
+                raise rows_error(path, "is no result of a batch", number)
+            yield line, whole
+
+
+def rows_error(path: str, why: str, number: int = 0) -> EnvironmentRefusal:
+    """Return the error for a file that is not the output of a batch."""
+    place = f"{path}:{number}" if number else path
+    hint = "name the file that a batch wrote with -o"
+    return EnvironmentRefusal("batch.rows", f"`{place}` {why}", hint=hint, file=path, line=number)
+
+
+class UnorderedRows:
+    """Writes each row at once."""
+
+    def __init__(self, writer: RowWriter) -> None:
+        self._writer = writer
+
+    def add(self, line: int, row: bytes) -> None:
+        """Write the row of a line. Raise EnvironmentRefusal `env.disk`."""
+        self._writer.write(row)
+
+    def skip(self, line: int) -> None:
+        """Note that the output has the row of a line."""
+
+    def may_send(self, line: int) -> bool:
+        """Return whether a line may run now."""
+        return True
+
+    def close(self) -> None:
+        """Drop rows that wait."""
+
+
+class OrderedRows:
+    """Writes rows in the order of the input. `shard` has the lines that get a row."""
+
+    def __init__(self, writer: RowWriter, shard: Shard, folder: str, most_ahead: int) -> None:
+        self._writer = writer
+        self._step = shard.parts
+        self._first = shard.place + 1
+        self._folder = folder
+        self._most_ahead = most_ahead
+        self._next = 0
+        """The number of rows written, or skipped."""
+        self._places = array("q")
+        """By row from `_base` on: 1 + the offset of a waiting row, -1 for a skipped one, 0 for a missing one."""
+        self._base = 0
+        self._waiting: BinaryIO | None = None
+        self._count = 0
+
+    def _index(self, line: int) -> int:
+        return (line - self._first) // self._step
+
+    def add(self, line: int, row: bytes) -> None:
+        """Write the row of a line, or keep it until its turn. Raise EnvironmentRefusal `env.disk`."""
+        index = self._index(line)
+        if index == self._next:
+            self._writer.write(row)
+            self._advance()
+        elif index > self._next:
+            self._set_place(index, self._keep(row) + 1)
+            self._count += 1
+
+    def skip(self, line: int) -> None:
+        """Note that the output has the row of a line."""
+        index = self._index(line)
+        if index == self._next:
+            self._advance()
+        elif index > self._next:
+            self._set_place(index, -1)
+
+    def may_send(self, line: int) -> bool:
+        """Return whether a line may run now: at most so many lines after the first unfinished one."""
+        return self._index(line) - self._next < self._most_ahead
+
+    def _keep(self, row: bytes) -> int:
+        """Store a row, and return its offset."""
+        try:
+            if self._waiting is None:
+                self._waiting = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115  # closed by `close`
+            offset = self._waiting.seek(0, os.SEEK_END)
+            self._waiting.write(row)
+        except OSError as error:
+            raise disk_refusal(self._folder, error) from error
+        return offset
+
+    def _set_place(self, index: int, place: int) -> None:
+        missing = index - self._base + 1 - len(self._places)
+        if missing > 0:
+            self._places.frombytes(bytes(8 * missing))
+        self._places[index - self._base] = place
+
+    def _advance(self) -> None:
+        """Write the waiting rows that follow the row just written."""
+        self._next += 1
+        while (place := self._place(self._next)) != 0:
+            if place > 0:
+                self._writer.write(self._read(place - 1))
+                self._count -= 1
+            self._next += 1
+        if self._next - self._base > _COMPACT or self._next - self._base >= len(self._places):
+            del self._places[: self._next - self._base]
+            self._base = self._next
+        if not self._count:
+            self.close()
+
+    def _place(self, index: int) -> int:
+        place = index - self._base
+        return self._places[place] if place < len(self._places) else 0
+
+    def _read(self, offset: int) -> bytes:
+        if self._waiting is None:
+            raise ValueError("no row waits")
+        self._waiting.seek(offset)
+        return self._waiting.readline()
+
+    def close(self) -> None:
+        """Drop rows that wait. The next process makes them again from their episodes."""
+        if self._waiting is not None:
+            self._waiting.close()
+            self._waiting = None
+
+
+class ContinuedRows:
+    """Writes the rows that a part file lacks. A row that waited is amended; any other row that it has stays."""
+
+    def __init__(self, part: PartFile, rows: OrderedRows | UnorderedRows) -> None:
+        self._part = part
+        self._rows = rows
+
+    def add(self, line: int, row: bytes) -> None:
+        """Write the row of a line. Raise EnvironmentRefusal `env.disk`."""
+        if line not in self._part.written:
+            self._rows.add(line, row)
+        elif line in self._part.pending:
+            self._part.amend(line, row)
+
+    def may_send(self, line: int) -> bool:
+        """Return whether a line may run now."""
+        return self._rows.may_send(line)

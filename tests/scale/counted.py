@@ -1,0 +1,89 @@
+"""A project whose skill has an effect outside of the tool: a line in a file. It may kill its process around it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+SOURCE = """
+import os
+import signal
+import time
+
+def count(text: str) -> dict[str, object]:
+    word, _, rest = text.partition(":")
+    if word == "fail":
+        raise ValueError(rest)
+    if word == "sleep":
+        time.sleep(float(rest))
+    die("die-before", text)
+    with open("effects", "a") as file:
+        file.write(text + "\\n")
+    die("die-after", text)
+    return {"text": text.upper()}
+
+def die(flag: str, text: str) -> None:
+    try:
+        with open(flag) as file:
+            wanted = file.read().split()
+    except FileNotFoundError:
+        return
+    if text in wanted:
+        with open(flag, "w") as file:
+            file.write(" ".join(each for each in wanted if each != text))
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+CAPABILITY = """
+id: demo.count
+version: "1.0.0"
+description: Counts a text.
+inputs: {text: {type: string, required: true}}
+outputs: {text: {type: string, required: true}}
+properties: {side_effects: true, idempotent: IDEMPOTENT}
+"""
+STEPS = "- {id: count, uses: demo.count, input: {text: inputs.text}, output: {text: outputs.text}}"
+RUN = ("run", "demo.counted", "--batch", "in.jsonl", "-o", "out.jsonl")
+
+
+def make_counted(project: Any, *, idempotent: bool = False) -> Any:
+    """Give a project the skill `demo.counted`."""
+    project.services(SOURCE)
+    project.capability("demo.count", "count")
+    text = CAPABILITY.replace("IDEMPOTENT", str(idempotent).lower())
+    project.write("capabilities/demo.count.yaml", text)
+    project.skill(
+        "demo.counted", STEPS, inputs="{text: {type: string, required: true}}",
+        outputs="{text: {type: string}}",
+    )  # fmt: skip
+    return project
+
+
+def write_lines(project: Any, texts: Iterable[str], name: str = "in.jsonl") -> Path:
+    """Write an input with a line for each text."""
+    file: Path = project.write(name, "".join(json.dumps({"text": each}) + "\n" for each in texts))
+    return file
+
+
+def effects(project: Any) -> list[str]:
+    """The effects so far, sorted."""
+    file = project.root / "effects"
+    return sorted(file.read_text().split()) if file.exists() else []
+
+
+def rows(project: Any, name: str = "out.jsonl") -> list[dict[str, Any]]:
+    """The rows of a result file."""
+    return [json.loads(line) for line in (project.root / name).read_text().splitlines()]
+
+
+def outcomes(project: Any, name: str = "out.jsonl") -> list[tuple[int, str]]:
+    """Line and status of each row of a result file."""
+    return [(row["line"], row["status"]) for row in rows(project, name)]
+
+
+def batch_folder(project: Any) -> Path:
+    """The folder of the only batch."""
+    (found,) = (project.root / ".cogcli/episodes/.batches").glob("ba_*")
+    path: Path = found
+    return path
