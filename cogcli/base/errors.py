@@ -379,6 +379,7 @@ FAILURES: tuple[FailureRow, ...] = (
     FailureRow("command line", CogcliError, "metrics.missed", NO),
     FailureRow("command line", CogcliError, "replay.differs", NO),
     FailureRow("batch", CogcliError, "batch.worker-died", NO),
+    FailureRow("batch", CogcliError, "batch.executor-lost", TRANSIENT),
     FailureRow(
         "environment",
         EnvironmentRefusal,
@@ -388,7 +389,7 @@ FAILURES: tuple[FailureRow, ...] = (
         " config.key specs.invalid service.leftover binding.fallback export.failed trust.size resume.untrusted"
         " pack.unknown pack.mismatch pack.unpinned"
         " memory.damaged memory.busy memory.consent snapshot.mismatch session.busy check.nothing"
-        " batch.busy batch.collision batch.damaged batch.foreign batch.input-changed batch.rows",
+        " batch.busy batch.collision batch.damaged batch.foreign batch.input-changed batch.rows batch.worker-differs",
         ENVIRONMENT,
     ),
 )

@@ -33,6 +33,9 @@ class BatchFlags(Flags):
         INPUT,
         default="stop",
     )
+    jobs: str | None = text(
+        "--jobs", "N|auto", "worker processes; 1: run the lines in this one", EXECUTION, default="1"
+    )
     max_failures: str | None = text(
         "--max-failures", "N|P%", "stop sending after more failed lines than this", EXECUTION
     )

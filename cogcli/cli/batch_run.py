@@ -29,6 +29,7 @@ from cogcli.scale.pacing import FailureLimit
 from cogcli.scale.totals import Totals
 
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
+_MOST_JOBS: Final = 256
 _LINE_EVERY: Final = 10.0
 _REDRAW_EVERY: Final = 0.25
 _RATE_OF: Final = 60.0
@@ -78,6 +79,7 @@ def read_request(context: CommandContext, batch: BatchFlags) -> BatchRequest:
         input=str(batch.batch),
         output=output,
         name=batch.batch_name or "",
+        jobs=_parse_jobs(batch.jobs),
         order=batch.order or "input",
         invalid=batch.invalid or "stop",
         max_failures=_parse_limit(batch.max_failures),
@@ -95,6 +97,24 @@ def _output_path(context: CommandContext, path: str) -> str:
     if not os.path.isdir(folder):
         raise wrong_value(f"`-o {path}`: its directory does not exist", "make it first")
     return os.path.join(folder, name)
+
+
+def _parse_jobs(text: str | None) -> int:
+    if text in (None, "1"):
+        return 1
+    if text == "auto":
+        return _usable_processors()
+    if not (str(text).isascii() and str(text).isdigit() and 1 <= int(str(text)[:6]) <= _MOST_JOBS):
+        expected = f"a number from 1 to {_MOST_JOBS}, or auto"
+        raise wrong_value(f"`--jobs`: found `{str(text)[:60]}`, expected {expected}")
+    return int(str(text))
+
+
+def _usable_processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return min(len(os.sched_getaffinity(0)), _MOST_JOBS)
+    return min(os.cpu_count() or 1, _MOST_JOBS)
 
 
 def _parse_limit(text: str | None) -> FailureLimit | None:

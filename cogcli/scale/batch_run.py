@@ -47,6 +47,7 @@ from cogcli.scale.input_lines import (
 from cogcli.scale.ledger import Ledger, LedgerEntry
 from cogcli.scale.line_result import LineResult, result_from_entry, result_from_episode, row_of
 from cogcli.scale.line_runner import LineRunner
+from cogcli.scale.local_workers import LocalWorkers
 from cogcli.scale.output import (
     PART,
     ContinuedRows,
@@ -352,10 +353,26 @@ class _BatchRun:
         return NO if was_limited else self._totals.exit_code
 
     def _open_executor(self) -> Executor:
+        if self._request.jobs > 1:
+            return LocalWorkers(self._first_frame(), self._settings.environ, self._request.jobs)
         runner = LineRunner(
             self._settings.copy_for_run(), self._batch.prepared, self._key, self._request.in_doubt
         )
         return InProcessExecutor(runner.run)
+
+    def _first_frame(self) -> Json:
+        """Return what a worker needs to find the same skill with the same settings."""
+        given = self._batch.prepared.request
+        return {
+            "flags": dict(self._settings.flags),
+            "base": self._settings.base,
+            "batch": self._key.id,
+            "created_ms": self._key.created_ms,
+            "skill": given.skill_id,
+            "options": given.options.json,
+            "specs": self._header.specs,
+            "in_doubt": self._request.in_doubt,
+        }
 
     def _tasks(self) -> Iterator[LineTask]:
         """Yield the lines of the shard without a final result."""

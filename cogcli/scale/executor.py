@@ -1,4 +1,4 @@
-"""Executors: where the lines of a batch run. One conformance suite holds for each (`tests/scale/executors.py`)."""
+"""Executors: where the lines of a batch run. One conformance suite holds for each (`tests/scale/test_executors.py`)."""
 
 from __future__ import annotations
 

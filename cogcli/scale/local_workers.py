@@ -1,0 +1,211 @@
+"""The executor with worker processes on this machine, a line at a time each.
+
+1. A worker whose pipe ends has died. Its line is lost, and another worker takes its place.
+2. A worker that dies before it was ready means that none can be started: the batch stops.
+3. `close` kills the workers: their lines are left as they are, to be resumed.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from cogcli.base.errors import CogcliError
+from cogcli.base.search_path import NAME as SEARCH_PATH
+from cogcli.base.search_path import absolute_entries
+from cogcli.declarations.value_types import Json
+from cogcli.scale.executor import BatchStopped, Completion, LineLost
+from cogcli.scale.frames import (
+    FrameBuffer,
+    completion_from_frame,
+    error_from_frame,
+    task_to_frame,
+    write_frame,
+)
+from cogcli.scale.identity import LineTask
+
+PROGRAM: Final = ("-P", "-X", "utf8", "-m", "cogcli.scale.worker")
+_CHUNK: Final = 1 << 16
+_ENDING_SECONDS: Final = 10.0
+_READY: Final = "ready"
+
+
+class BatchWorker:
+    """One worker process, and the line that it runs."""
+
+    def __init__(self, first: Json, environ: Mapping[str, str]) -> None:
+        """Start the process. Raise OSError."""
+        environment = dict(environ)
+        if SEARCH_PATH in environment:
+            environment[SEARCH_PATH] = absolute_entries(environment[SEARCH_PATH])
+        self._process = subprocess.Popen(  # noqa: S603  # our own program
+            [sys.executable, *PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+        )
+        assert self._process.stdin is not None  # noqa: S101  # for the type: both are pipes
+        assert self._process.stdout is not None  # noqa: S101
+        self._sink = self._process.stdin.fileno()
+        self.source = self._process.stdout.fileno()
+        self._buffer = FrameBuffer()
+        self.task: LineTask | None = None
+        self.is_ready = False
+        with suppress(BrokenPipeError):  # its end is seen at the other pipe
+            write_frame(self._sink, first)
+
+    def send(self, task: LineTask) -> None:
+        """Hand a line to the worker."""
+        self.task = task
+        with suppress(BrokenPipeError):
+            write_frame(self._sink, task_to_frame(task))
+
+    def read(self) -> list[Json] | None:
+        """Return the frames that arrived; None if the worker is gone, or wrote anything else."""
+        data = os.read(self.source, _CHUNK)
+        if not data:
+            return None
+        self._buffer.feed(data)
+        try:
+            return list(self._buffer.frames())
+        except ValueError:
+            return None
+
+    def kill(self) -> None:
+        """End the process now."""
+        self._process.kill()
+        self._close()
+
+    def end(self) -> None:
+        """Let an idle process end by itself; kill it if it does not."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(_ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._close()
+
+    def _close(self) -> None:
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+
+
+class LocalWorkers:
+    """Runs lines in worker processes. `first` is the frame that each of them begins with."""
+
+    name = "local"
+
+    def __init__(self, first: Json, environ: Mapping[str, str], workers: int) -> None:
+        """Start the workers. Raise CogcliError `batch.executor-lost`."""
+        self.workers = workers
+        self._first = first
+        self._environ = environ
+        self._selector = selectors.DefaultSelector()
+        self._workers: list[BatchWorker] = []
+        try:
+            for _ in range(workers):
+                self._start()
+        except OSError as error:
+            self.close()
+            raise _lost_error(f"no worker can be started: {error.strerror or error}") from error
+
+    def _start(self) -> None:
+        worker = BatchWorker(self._first, self._environ)
+        self._workers.append(worker)
+        self._selector.register(worker.source, selectors.EVENT_READ, worker)
+
+    @property
+    def free(self) -> int:
+        """How many more lines it takes now."""
+        return sum(worker.task is None for worker in self._workers)
+
+    @property
+    def running(self) -> int:
+        """How many submitted lines have no completion yet."""
+        return sum(worker.task is not None for worker in self._workers)
+
+    def submit(self, task: LineTask) -> None:
+        """Take a line."""
+        idle = [worker for worker in self._workers if worker.task is None]
+        ready = [worker for worker in idle if worker.is_ready]
+        (ready or idle)[0].send(task)
+
+    def completed(self, seconds: float) -> list[Completion]:
+        """Return the completions since the last call, or wait for the first. Raise CogcliError for an error that a
+        worker had before its first line, or if a worker cannot be replaced.
+        """
+        found: list[Completion] = []
+        end = time.monotonic() + seconds
+        while not found and (left := end - time.monotonic()) > 0:
+            for key, _ in self._selector.select(left):
+                found += self._read(key.data)
+        return found
+
+    def _read(self, worker: BatchWorker) -> list[Completion]:
+        frames = worker.read()
+        if frames is None:
+            return self._replace(worker)
+        found: list[Completion] = []
+        for frame in frames:
+            task = worker.task
+            if frame.get("kind") == _READY:
+                worker.is_ready = True
+            elif task is None or not worker.is_ready:
+                raise error_from_frame(frame)
+            else:
+                worker.task = None
+                found.append(_completion(frame, task))
+        return found
+
+    def _replace(self, worker: BatchWorker) -> list[Completion]:
+        """Start another worker in the place of a dead one, and return its lost line."""
+        self._remove(worker)
+        worker.kill()
+        if not worker.is_ready:
+            raise _lost_error("a worker process ended before its first line")
+        try:
+            self._start()
+        except OSError as error:
+            raise _lost_error(f"no worker can be started: {error.strerror or error}") from error
+        return [] if worker.task is None else [LineLost(worker.task)]
+
+    def _remove(self, worker: BatchWorker) -> None:
+        self._selector.unregister(worker.source)
+        self._workers.remove(worker)
+
+    def cancel(self) -> list[LineTask]:
+        """Return no line: each submitted line has begun."""
+        return []
+
+    def close(self) -> None:
+        """End all workers now."""
+        for worker in list(self._workers):
+            self._remove(worker)
+            if worker.task is None:
+                worker.end()
+            else:
+                worker.kill()
+        self._selector.close()
+
+
+def _completion(frame: Json, task: LineTask) -> Completion:
+    """Return the completion in a frame of a worker. A frame that is none stops the batch."""
+    try:
+        return completion_from_frame(frame, task)
+    except (ValueError, KeyError, TypeError) as error:
+        return BatchStopped(task, _lost_error(f"a worker answered with no result: {error}"))
+
+
+def _lost_error(message: str) -> CogcliError:
+    hint = "the same command continues the batch"
+    return CogcliError("batch.executor-lost", message, hint=hint)

@@ -1,0 +1,98 @@
+"""A worker process of a batch: `python -P -m cogcli.scale.worker`. It reads lines from its standard input and writes
+their completions, as frames. It ends when its input does, after the line that it runs.
+
+1. It decides about trust, permissions and specs by itself, from the same settings as the command that started it. The
+   command sends flags, options and lines, never specs, secrets or trust.
+2. Ctrl-C reaches the whole process group. The batch decides what happens then, so a worker ignores it.
+3. Frames use descriptors of their own: what functions print to stdout is dropped.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+
+from cogcli.app.registry import open_registry
+from cogcli.app.settings import Settings
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import CogcliError, EnvironmentRefusal, InternalError
+from cogcli.declarations.options import RunOptions
+from cogcli.declarations.value_types import Json
+from cogcli.run.prepare import RunRequest, prepare_for_inputs
+from cogcli.scale.frames import (
+    completion_to_frame,
+    error_to_frame,
+    read_frames,
+    task_from_frame,
+    write_frame,
+)
+from cogcli.scale.identity import BatchKey
+from cogcli.scale.line_runner import LineRunner
+from cogcli.specs.spec_snapshot import document_of
+
+READY = "ready"
+
+
+def main() -> int:
+    """Run lines until the input ends. Return the exit code of the process."""
+    signal.signal(signal.SIGINT, _ignore)
+    source, sink = _take_streams()
+    frames = read_frames(source)
+    try:
+        try:
+            _serve(frames, sink)
+        except CogcliError as error:
+            write_frame(sink, error_to_frame(error))
+        except Exception as error:
+            bug = InternalError("internal", f"a worker failed: {type(error).__name__}: {error}")
+            write_frame(sink, error_to_frame(bug))
+    except OSError:  # the batch is gone
+        return 1
+    return 0
+
+
+def _ignore(number: int, frame: object) -> None:
+    """Ignore a signal. Unlike SIG_IGN, programs that functions start do not inherit this."""
+
+
+def _take_streams() -> tuple[int, int]:
+    """Return descriptors of the pipes, and put the null device in their place."""
+    source, sink = os.dup(0), os.dup(1)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.close(null)
+    return source, sink
+
+
+def _serve(frames: Iterator[Json], sink: int) -> None:
+    """Run the lines of the frames. Raise CogcliError for an error that concerns the whole batch."""
+    first = next(frames, None)
+    if first is None:
+        return
+    runner = _open_runner(first)
+    write_frame(sink, {"kind": READY})
+    for frame in frames:
+        write_frame(sink, completion_to_frame(runner.run(task_from_frame(frame))))
+
+
+def _open_runner(first: Json) -> LineRunner:
+    """Return the runner of the batch that the first frame describes. Raise CogcliError."""
+    settings = Settings(first["flags"], os.environ, base=first["base"])
+    request = RunRequest(first["skill"], {}, RunOptions(**first["options"]))
+    catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
+    if digest_of(document_of(catalog)) != first["specs"]:
+        raise EnvironmentRefusal(
+            "batch.worker-differs",
+            "a worker reads other specs than the batch: they were changed",
+            hint="run the command again: changed specs are another batch",
+        )
+    prepared = prepare_for_inputs(catalog, request, settings.environ)
+    key = BatchKey(first["batch"], first["created_ms"])
+    return LineRunner(settings, prepared, key, first["in_doubt"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""What holds for every executor: each submitted line has one completion, and a closed one leaves no process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from counted import effects
+from support.waiting import PATIENCE
+
+from cogcli.app.registry import open_registry
+from cogcli.app.settings import Settings
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.scale.executor import (
+    BatchStopped,
+    Completion,
+    Executor,
+    LineBusy,
+    LineEnded,
+    LineLost,
+)
+from cogcli.scale.identity import LineTask
+from cogcli.scale.in_process import InProcessExecutor
+from cogcli.scale.line_result import unsealed_result
+from cogcli.scale.local_workers import LocalWorkers
+from cogcli.specs.spec_snapshot import document_of
+
+pytestmark = pytest.mark.slow
+
+
+def run_line(task: LineTask) -> Completion:
+    """Stands for the runner of a batch: what a line says happens."""
+    word = task.data.decode()
+    if "busy" in word:
+        return LineBusy(task)
+    if "stop" in word:
+        return BatchStopped(task, EnvironmentRefusal("env.disk", "the disk is full"))
+    if "bug" in word:
+        raise ZeroDivisionError
+    return LineEnded(task, unsealed_result(task, None, "ok", 0, None))
+
+
+@pytest.fixture(params=["in process", "workers"])
+def executor(request: Any, counting: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Executor]:
+    """Each executor, ready for lines of the counting skill."""
+    monkeypatch.chdir(counting.root)
+    if request.param == "in process":
+        made: Executor = InProcessExecutor(run_line)
+    else:
+        made = LocalWorkers(first_frame(counting), counting.env, 2)
+    yield made
+    made.close()
+
+
+def first_frame(project: Any) -> dict[str, Any]:
+    settings = Settings({}, project.env, base=str(project.root))
+    catalog = open_registry(settings).reach("demo.counted", pack="")
+    return {
+        "flags": {"runs_dir": str(project.root / "runs")}, "base": str(project.root), "created_ms": 1,
+        "batch": "ba_" + "0" * 26, "skill": "demo.counted", "options": {}, "in_doubt": "",
+        "specs": digest_of(document_of(catalog)),
+    }  # fmt: skip
+
+
+def run_all(executor: Executor, tasks: list[LineTask]) -> list[Completion]:
+    left = list(tasks)
+    found: list[Completion] = []
+    while left:
+        while left and executor.free > 0:
+            executor.submit(left.pop(0))
+        found += take(executor, 1)
+    return [*found, *take(executor, len(tasks) - len(found))]
+
+
+def take(executor: Executor, count: int) -> list[Completion]:
+    """At least so many completions."""
+    found: list[Completion] = []
+    while len(found) < count:
+        done = executor.completed(PATIENCE)
+        assert done, "no completion in time"
+        found += done
+    return found
+
+
+def test_each_line_completes_once_and_names_its_task(executor: Executor) -> None:
+    tasks = [LineTask(line, 1, b'{"text": "t%d"}' % line) for line in range(1, 7)]
+    found = run_all(executor, tasks)
+    assert sorted(each.task for each in found) == tasks
+    assert all(isinstance(each, LineEnded) and each.result.entry.status == "ok" for each in found)
+    assert executor.running == 0
+    assert executor.completed(0.01) == []
+    assert executor.free > 0
+    assert executor.cancel() == []
+
+
+def test_what_has_not_begun_can_be_taken_back(executor: Executor) -> None:
+    tasks = [LineTask(line, 1, b'{"text": "t%d"}' % line) for line in range(1, 3)]
+    for task in tasks:
+        executor.submit(task)
+    back = executor.cancel()
+    found = take(executor, len(tasks) - len(back))
+    assert sorted([*(each.task for each in found), *back]) == tasks
+    assert executor.running == 0
+
+
+def with_runner(make: Callable[[], Executor], text: bytes) -> list[Completion]:
+    made = make()
+    try:
+        return run_all(made, [LineTask(1, 1, text)])
+    finally:
+        made.close()
+
+
+def test_a_busy_line_and_an_error_of_the_batch_are_completions() -> None:
+    (busy,) = with_runner(lambda: InProcessExecutor(run_line), b"busy")
+    assert isinstance(busy, LineBusy)
+    (stopped,) = with_runner(lambda: InProcessExecutor(run_line), b"stop")
+    assert isinstance(stopped, BatchStopped)
+    assert stopped.error.code == "env.disk"
+    with pytest.raises(ZeroDivisionError):
+        with_runner(lambda: InProcessExecutor(run_line), b"bug")
+
+
+def test_a_killed_worker_loses_its_line_only(
+    counting: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(counting.root)
+    workers = LocalWorkers(first_frame(counting), counting.env, 1)
+    try:
+        counting.write("die-before", "x")
+        (lost,) = run_all(workers, [LineTask(1, 1, b'{"text": "x"}')])
+        assert isinstance(lost, LineLost)
+        (ended,) = run_all(workers, [LineTask(2, 1, b'{"text": "y"}')])
+        assert isinstance(ended, LineEnded)
+    finally:
+        workers.close()
+    assert effects(counting) == ["y"]
