@@ -359,6 +359,6 @@ def _learn_secrets(redactor: Redactor, prepared: PreparedRun, specs: CallSpecs) 
     for header in headers.values():
         with suppress(CogcliError):
             secrets.expand(header)
-    if auth := service.settings.get("auth_ref"):
+    if auth := service.auth_ref:
         with suppress(CogcliError):
             secrets.resolve(auth)

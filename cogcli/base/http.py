@@ -21,7 +21,7 @@ import ssl
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import httpcore
 import httpx
@@ -51,6 +51,13 @@ from cogcli.base.errors import (
     ServiceResolutionError,
     TransportError,
 )
+
+if TYPE_CHECKING:
+    import httpx2
+
+    AsyncRequest = httpx2.Request
+    """A request of the MCP library's client."""
+    AsyncResponse = httpx2.Response
 
 MAX_BODY: Final = 10 * 1024 * 1024
 _IDLE_SECONDS: Final = 4.0
@@ -440,8 +447,8 @@ def async_client(
     *,
     environ: Mapping[str, str] | None = None,
     proxy: str = "",
-    unanswered: Callable[[Any, Exception], bool] = lambda request, error: False,
-) -> Any:
+    unanswered: Callable[[AsyncRequest, Exception], bool] = lambda request, error: False,
+) -> httpx2.AsyncClient:
     """Return an `httpx2.AsyncClient` under the same rules: judged addresses, no redirects, no
     cookies, no environment.
 
@@ -461,7 +468,7 @@ def async_client(
     from http.cookiejar import CookieJar, DefaultCookiePolicy
 
     class Transport(httpx2.AsyncHTTPTransport):
-        async def handle_async_request(self, request: Any) -> Any:
+        async def handle_async_request(self, request: AsyncRequest) -> AsyncResponse:
             try:
                 return await super().handle_async_request(request)
             except (httpx2.TransportError, RuntimeErrorBase) as error:
@@ -484,7 +491,7 @@ def async_client(
     )
 
 
-def cap_body(response: Any, limit: int, too_long: Callable[[], None]) -> None:
+def cap_body(response: AsyncResponse, limit: int, too_long: Callable[[], None]) -> None:
     """Limit an `httpx2` response body to `limit` bytes.
 
     Reading more calls `too_long` and raises the library's own error.
@@ -504,12 +511,12 @@ def cap_body(response: Any, limit: int, too_long: Callable[[], None]) -> None:
 
 
 def pass_body(
-    response: Any, through: Callable[[AsyncIterable[bytes]], AsyncIterator[bytes]]
+    response: AsyncResponse, through: Callable[[AsyncIterable[bytes]], AsyncIterator[bytes]]
 ) -> None:
     """Replace the unread body of an `httpx2` response by the chunks that `through` yields."""
     import httpx2
 
-    stream = response.stream
+    stream = cast(httpx2.AsyncByteStream, response.stream)
 
     class Passed(httpx2.AsyncByteStream):
         def __aiter__(self) -> AsyncIterator[bytes]:
@@ -521,7 +528,7 @@ def pass_body(
     response.stream = Passed()
 
 
-async def read_body(response: Any) -> bytes:
+async def read_body(response: AsyncResponse) -> bytes:
     """Return the body of an `httpx2` response; empty if it cannot be read.
 
     The next read raises the error.

@@ -127,6 +127,12 @@ class Service(Spec):
     allow_hosts: tuple[str, ...] = place(default=())
     """The public hosts that calls reach although it is not trusted."""
 
+    @property
+    def auth_ref(self) -> str | None:
+        """Return where the secret of its calls is; None if it declares none."""
+        ref: str | None = self.settings.get("auth_ref")
+        return ref
+
     @classmethod
     def of(cls, json: Json, **places: object) -> Self:
         """Return the service of a checked mapping. `places` contains the members that no file has."""

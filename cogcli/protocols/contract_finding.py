@@ -4,18 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import Severity, suggestion
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 
 SERVICE: Final = "service"
 DOCUMENT: Final = "document"
 BINDING: Final = "binding"
-UNDESCRIBED: Final[dict[str, Any]] = {}
+UNDESCRIBED: Final[Json] = {}
 """The schema of a reply that the document does not describe. It is compared by identity, since a
 document may contain `{}`."""
 
@@ -54,7 +55,7 @@ class OperationInput(NamedTuple):
 
     label: str
     required: bool
-    schema: Any
+    schema: object
     deprecated: bool = False
     as_text: bool = False
 
@@ -86,9 +87,9 @@ class OperationContract(NamedTuple):
 
     title: str
     taken: dict[str, OperationInput]
-    reply: tuple[Any, ...] | None
+    reply: tuple[object, ...] | None
     deprecated: bool = False
-    described: tuple[Any, ...] = ()
+    described: tuple[object, ...] = ()
 
 
 class ContractJudges(NamedTuple):

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from cogcli.base.problems import suggest_path
+from cogcli.base.problems import Severity, suggest_path
 from cogcli.base.schema.bundle import SchemaBundler
 from cogcli.base.schema.candidates import TYPES, types_of
 from cogcli.base.schema.containment import disjoint
@@ -101,7 +101,7 @@ def _request_findings(
 
 
 def _response_findings(
-    binding: Binding, capability: Capability, wire: OperationContract, reply: tuple[Any, ...]
+    binding: Binding, capability: Capability, wire: OperationContract, reply: tuple[object, ...]
 ) -> Iterator[ContractFinding]:
     for name, source in binding.response.items():
         field = capability.outputs.get(name)
@@ -119,7 +119,7 @@ def _response_findings(
 
 def _path_findings(
     name: str, source: str, segments: list[str], field: FieldSpec, wire: OperationContract,
-    reply: tuple[Any, ...],
+    reply: tuple[object, ...],
 ) -> Iterator[ContractFinding]:  # fmt: skip
     """Yield the findings about the path of one output in a reply."""
     path = ("response", name)
@@ -134,12 +134,11 @@ def _path_findings(
     elif named:
         yield from _output_findings(name, source, named, len(named) < len(steps), field, wire)
     else:
-        severity: Any = "W" if found else "E"
+        severity: Severity = "W" if found else "E"
         said = "is not described in" if found else "is not in"
         message = f"`{source}` {said} the reply of {wire.title}"
-        yield ContractFinding(
-            "wire.response", severity, path, message, _nearby_members_hint(reply, segments)
-        )
+        hint = _nearby_members_hint(reply, segments)
+        yield ContractFinding("wire.response", severity, path, message, hint)
 
 
 def _output_findings(
@@ -155,10 +154,11 @@ def _output_findings(
     path = ("response", name)
     narrow = any_of([step.schema for step in steps])
     types = types_of(narrow)
-    absent = partly or any(step.maybe for step in steps)
     null = "null" in types and types != _EVERY
-    if field.needs_value and (absent or null):
-        said = "may be absent" if absent else "may be null"
+    said = "may be null" if null else ""
+    if partly or any(step.maybe for step in steps):
+        said = "may be absent"
+    if field.needs_value and said:
         message = f"`{source}` {said} in the reply of {wire.title}, output `{name}` is required"
         hint = "make the output optional, or give it a default"
         yield ContractFinding("wire.optional", "W", path, message, hint)
@@ -169,7 +169,7 @@ def _output_findings(
         yield ContractFinding("wire.type", found.severity, path, f"`{source}` {found.said}")
 
 
-def _nearby_members_hint(reply: tuple[Any, ...], segments: list[str]) -> str:
+def _nearby_members_hint(reply: tuple[object, ...], segments: list[str]) -> str:
     """Return a hint with the members at the place where a path leaves the described reply."""
     for schema in reply:
         for length in range(len(segments)):
@@ -188,13 +188,13 @@ class RequestType(NamedTuple):
     """The type of a value that a request sends. `maybe`: the value may be absent, without an
     optional input."""
 
-    schema: Any
+    schema: object
     maybe: bool = False
     source: str = ""
     """The name of the input, if the value is a whole input."""
 
 
-def request_schema(value: Any, inputs: Fields) -> RequestType | None:
+def request_schema(value: object, inputs: Fields) -> RequestType | None:
     """Return the type of a request value; None for a faulty template, which the binding's shape
     check reports."""
     if isinstance(value, str):
@@ -222,9 +222,8 @@ def _text(text: str, inputs: Fields) -> RequestType | None:
     own = [slot for slot in slots if not slot.of_service]
     if any(slot.path[0] not in inputs for slot in own):
         return None
-    if len(parts) == len(own) == 1 and own[0].whole:
-        return _input_at(own[0].path, inputs)
-    return RequestType({"type": "string"})
+    is_whole_input = len(parts) == len(own) == 1 and own[0].whole
+    return _input_at(own[0].path, inputs) if is_whole_input else RequestType({"type": "string"})
 
 
 def _input_at(path: tuple[str, ...], inputs: Fields) -> RequestType | None:
@@ -257,7 +256,7 @@ def _object(value: Json, inputs: Fields) -> RequestType | None:
     return RequestType(bundle.whole(shape))
 
 
-def _list(value: list[Any], inputs: Fields) -> RequestType | None:
+def _list(value: list[object], inputs: Fields) -> RequestType | None:
     """Return the type of a list. Absent items are dropped, so that only its least and greatest
     length are known."""
     bundle = Bundle()
@@ -274,7 +273,7 @@ def _list(value: list[Any], inputs: Fields) -> RequestType | None:
     return RequestType(bundle.whole(shape))
 
 
-def schema_of(field: FieldSpec) -> Any:
+def schema_of(field: FieldSpec) -> Json:
     """Return the schema of the values that fit a field. It admits null only for the type `any`."""
     bundle = Bundle()
     return bundle.whole(_part(field, bundle))

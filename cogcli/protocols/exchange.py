@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import orjson
@@ -23,6 +23,10 @@ class ReceivedRequest(NamedTuple):
     query: str
     headers: Mapping[str, str]
     body: bytes
+
+    def header(self, name: str) -> str:
+        """Return the value of a header, empty without one. The name is in lower case."""
+        return self.headers.get(name, "")
 
 
 class ServerReply(NamedTuple):
@@ -62,7 +66,7 @@ def reply_in_turn(
 
 
 def json_reply(
-    value: Any, status: int = 200, headers: Mapping[str, str] | None = None
+    value: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> ServerReply:
     """Return a value as a JSON reply."""
     given = {"Content-Type": "application/json", **(headers or {})}
@@ -92,10 +96,10 @@ class RecordedMessage(Record):
 
     media_type: str
     headers: list[str]
-    body: Any = None
+    body: object = None
 
 
-def exchange_from_record(record: Mapping[str, Any]) -> ObservedExchange | None:
+def exchange_from_record(record: Mapping[str, object]) -> ObservedExchange | None:
     """Return the exchange in the record of an attempt; None if no request was made."""
     attempt = read_record(AttemptMade, record)
     if not attempt.url:
@@ -113,7 +117,7 @@ def exchange_from_record(record: Mapping[str, Any]) -> ObservedExchange | None:
     )
 
 
-def _bytes(body: Any) -> bytes:
+def _bytes(body: object) -> bytes:
     if body is None:
         return b""
     return body.encode() if isinstance(body, str) else orjson.dumps(body)

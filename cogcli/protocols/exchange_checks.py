@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.redact import Redactor
 from cogcli.base.schema.validator import errors
@@ -69,7 +69,7 @@ Judge = Callable[[ObservedExchange], list[Check]]
 """A function that returns the checks of one exchange."""
 
 
-def schema_check(name: str, schema: Any, value: Any) -> Check:
+def schema_check(name: str, schema: object, value: object) -> Check:
     """Return the check of a value against its schema, with the place of the first breach."""
     wrong = errors(schema, value)
     if not wrong:
@@ -80,7 +80,7 @@ def schema_check(name: str, schema: Any, value: Any) -> Check:
     return Check(name, False, said, find_in_json(value, place))
 
 
-def find_in_json(value: Any, place: str) -> Frame | None:
+def find_in_json(value: object, place: str) -> Frame | None:
     """Return the place of a slash path in a displayed JSON value; None for a missing path."""
     parts = place.split("/") if place else []
     value = Redactor().mask(value)
@@ -100,7 +100,7 @@ def find_in_json(value: Any, place: str) -> Frame | None:
 _MARK: Final = "\x00here\x00"
 
 
-def _with_mark_at(value: Any, parts: list[str]) -> tuple[Any, Any]:
+def _with_mark_at(value: object, parts: list[str]) -> tuple[object, object]:
     """Return the value with a mark at a path, and the value that was there."""
     if not parts:
         return _MARK, value

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from cogcli.base.calls import Cancellation, ServiceNotice
 from cogcli.declarations.binding_spec import Binding
@@ -134,8 +134,8 @@ class CallMeta(NamedTuple):
     usage: Mapping[str, int] | None = None
     model: str | None = None
     finish_reason: str | None = None
-    request: Mapping[str, Any] | None = None
-    reply: Mapping[str, Any] | None = None
+    request: Mapping[str, object] | None = None
+    reply: Mapping[str, object] | None = None
     proxy: str = ""
     """The proxy of the request, without user info; empty without `use_env_proxy`."""
     printed: str = ""
@@ -159,7 +159,7 @@ class CallMeta(NamedTuple):
 class InvocationResponse(NamedTuple):
     """The result of an attempt: the JSON value that `response.*` paths read, and the record."""
 
-    body: Any
+    body: object
     meta: CallMeta = CallMeta()
 
 

@@ -36,27 +36,27 @@ class RuleCall(NamedTuple):
     """The address of the service; None for the address of the server."""
     protocol: str = "openapi"
     operation: str = "op"
-    request: Mapping[str, Any] = {"a": "input.a"}
-    response: Mapping[str, Any] = {"r": "response"}
-    metadata: Mapping[str, Any] = {}
-    service: Mapping[str, Any] = {}
-    service_metadata: Mapping[str, Any] = {}
+    request: Mapping[str, object] = {"a": "input.a"}
+    response: Mapping[str, object] = {"r": "response"}
+    metadata: Mapping[str, object] = {}
+    service: Mapping[str, object] = {}
+    service_metadata: Mapping[str, object] = {}
     network: str = "private"
     trusted: bool = True
     """Whether the service's layer is trusted."""
     effect: str = "none"
-    input: Mapping[str, Any] = {"a": 1}
-    capability: Mapping[str, Any] = {}
-    config: Mapping[str, Any] = {}
+    input: Mapping[str, object] = {"a": 1}
+    capability: Mapping[str, object] = {}
+    config: Mapping[str, object] = {}
     environ: Mapping[str, str] = {}
     files: Mapping[str, str] = {}
     """The files of the layer, by name."""
     options: Mapping[str, Any] = {}
-    step: Mapping[str, Any] = {}
+    step: Mapping[str, object] = {}
     """Members that replace those of the only step."""
-    nested: Mapping[str, Any] | None = None
+    nested: Mapping[str, object] | None = None
     """The config of the step that nests a skill with the call; None if the call is not nested."""
-    outputs: Mapping[str, Any] | None = None
+    outputs: Mapping[str, object] | None = None
     """The declared outputs of the skill, instead of the capability's."""
     without: tuple[str, ...] = ()
     """Kinds of specs to leave out: `bindings`, `services`."""
@@ -73,7 +73,7 @@ class RuleRun(Protocol):
     @property
     def error(self) -> CogcliError | None: ...
     @property
-    def outputs(self) -> dict[str, Any]: ...
+    def outputs(self) -> Mapping[str, Any]: ...
     @property
     def seconds_given(self) -> list[float]: ...
     @property
@@ -100,9 +100,9 @@ class RuleCase(NamedTuple):
     error: str | tuple[str, ...] = ""
     left: bool | None = None
     says: str = ""
-    outputs: Any = ANYTHING
-    sent: Callable[[Sequence[ReceivedRequest]], Any] = len
-    wanted: Any = ANYTHING
+    outputs: object = ANYTHING
+    sent: Callable[[Sequence[ReceivedRequest]], object] = len
+    wanted: object = ANYTHING
     within: float = 0.0
     hidden: str = ""
     fault: Callable[[RuleRun], str] = lambda ran: ""

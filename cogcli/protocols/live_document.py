@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import orjson
 
@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 _JSON: Final = "application/json"
 
 
+class NamedDocument(Protocol):
+    """A parsed document of any protocol."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+
 class DocumentKind(NamedTuple):
     """The functions for documents of one protocol.
 
@@ -40,7 +47,7 @@ class DocumentKind(NamedTuple):
     `fetch` downloads the published one."""
 
     noun: str
-    parse: Callable[[Json], Any]
+    parse: Callable[[Json], NamedDocument]
     changes: Callable[[Any, Any], tuple[ContractChange, ...]]
     fetch: Callable[[DocumentRequest], Json]
     judge: Callable[[Binding, Service], Judge | None]
@@ -107,11 +114,11 @@ class DocumentRequest:
         """Close its connections."""
         self._http.close()
 
-    def failure_of(self, name: str, reply: HttpReply, value: Any) -> RuntimeErrorBase | None:
+    def failure_of(self, name: str, reply: HttpReply, value: object) -> RuntimeErrorBase | None:
         """Return the error for the HTTP status of a reply. None for success."""
         return error_from_reply(name, reply, value, self.secrets, self._http.now)
 
-    def exchange(self, method: str, url: str, value: Any) -> HttpReply:
+    def exchange(self, method: str, url: str, value: object) -> HttpReply:
         """Send a request with this JSON value as its body, None for no body, and return the reply."""
         media = _JSON if value is not None else ""
         ours = headers.default_headers(

@@ -5,7 +5,7 @@ A count that is not a whole number from 0 to 2^53 is refused, with a notice in t
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.jsonvalue import MAX_INTEGER, kind_of
 from cogcli.base.terminal_text import visible
@@ -53,7 +53,7 @@ class ModelUsage(NamedTuple):
         )
 
 
-def usage_of(body: Any, usage: Json | None = None) -> ModelUsage:
+def usage_of(body: object, usage: Json | None = None) -> ModelUsage:
     """Return the usage of a reply. It never raises: the service writes these members in any form.
 
     `usage` is a usage object from outside the body; if it has a valid count, that of the body is

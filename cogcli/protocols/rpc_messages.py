@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -13,8 +11,8 @@ class RpcCall(Record):
     """A call or, without an id, a notification."""
 
     method: str | None = None
-    params: Any = NOTHING
-    id: Any = None
+    params: object = NOTHING
+    id: object = None
 
     @property
     def is_notification(self) -> bool:
@@ -38,11 +36,11 @@ class RpcAnswer(Record):
     """An answer, with a result or an error."""
 
     jsonrpc: str
-    id: Any = None
-    result: Any = None
+    id: object = None
+    result: object = None
     error: RpcError | None = None
 
 
-def read_answer(value: Any) -> RpcAnswer:
+def read_answer(value: object) -> RpcAnswer:
     """The answer in a JSON value; an empty one for a value that is no object."""
     return read_record(RpcAnswer, value)

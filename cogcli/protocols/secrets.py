@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from shlex import quote
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from cogcli.base.errors import RuntimeErrorBase, ServiceResolutionError
 from cogcli.base.redact import Redactor
@@ -52,14 +52,16 @@ class Secrets:
         masked = self._known.mask_text(text)
         return data if masked is text else masked.encode("latin-1")
 
-    def mask_value(self, value: Any) -> Any:
+    def mask_value(self, value: _Value) -> _Value:
         """Return a JSON value with the secrets resolved so far masked, and every value under a key
         that names a secret."""
-        return self._known.mask(value)
+        masked: _Value = self._known.mask(value)
+        return masked
 
-    def mask_known(self, value: Any) -> Any:
+    def mask_known(self, value: _Value) -> _Value:
         """Return a JSON value with the secrets resolved so far masked, under any keys."""
-        return self._known.mask_known(value)
+        masked: _Value = self._known.mask_known(value)
+        return masked
 
     def check_quietly(self, check: Callable[[_Value], _Result], value: _Value) -> _Result:
         """Return the result of a check of a foreign value. Raise the errors of the check.
@@ -69,7 +71,7 @@ class Secrets:
         try:
             return check(value)
         except RuntimeErrorBase:
-            masked: _Value = self._known.mask_known(value)
+            masked = self.mask_known(value)
             if masked is value:
                 raise
         return check(masked)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.errors import RequestMappingError
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.terminal_text import visible
+from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
     from cogcli.protocols.pythoncall.readable_files import Reads
@@ -36,7 +37,7 @@ class FileText(str):
     """The sent text of a file. `about` replaces it in the record: path, size, hash, form."""
 
     __slots__ = ("about",)
-    about: dict[str, Any]
+    about: Json
 
 
 def read_file(path: str, form: str, reads: Reads | None) -> str:
@@ -74,19 +75,22 @@ def _detect_media(data: bytes) -> tuple[str, str]:
     return next(((media, name) for _, _, media, name in fits), ("application/octet-stream", ""))
 
 
-def sent_value(value: Any) -> Any:
+def sent_value(value: object) -> object:
     """Return a payload as it is sent."""
     return _replace_files(value, str)
 
 
-def recorded_value(value: Any) -> Any:
+def recorded_value(value: object) -> object:
     """Return a payload as it is recorded: a file becomes its path, size and hash."""
     return _replace_files(value, lambda file: dict(file.about))
 
 
-def _replace_files(value: Any, replace: Callable[[FileText], Any]) -> Any:
-    if isinstance(value, FileText):
-        return replace(value)
-    if isinstance(value, dict):
-        return {key: _replace_files(item, replace) for key, item in value.items()}
-    return [_replace_files(item, replace) for item in value] if isinstance(value, list) else value
+def _replace_files(value: object, replace: Callable[[FileText], object]) -> object:
+    match value:
+        case FileText():
+            return replace(value)
+        case dict():
+            return {key: _replace_files(item, replace) for key, item in value.items()}
+        case list():
+            return [_replace_files(item, replace) for item in value]
+    return value

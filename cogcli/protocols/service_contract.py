@@ -182,13 +182,19 @@ def source_bytes(service: Service, described_by: str) -> bytes | None:
         from cogcli.specs.lock import MAX_BYTES, NAME
 
         return _bytes(os.path.join(service.root, NAME), MAX_BYTES)
-    if described_by == SOURCE and "server" in service.settings:
-        modules = {module for module, _ in TABLES.get(service.settings["server"], {}).values()}
-        return b"\0".join(_module_bytes(MODULES + module, "") or b"" for module in sorted(modules))
     if described_by == SOURCE:
+        return _code_bytes(service)
+    return _document_bytes(service) if described_by == DOCUMENT else None
+
+
+def _code_bytes(service: Service) -> bytes | None:
+    if "server" not in service.settings:
         return _module_bytes(service.module or "", service.root)
-    if described_by != DOCUMENT:
-        return None
+    modules = {module for module, _ in TABLES.get(service.settings["server"], {}).values()}
+    return b"\0".join(_module_bytes(MODULES + module, "") or b"" for module in sorted(modules))
+
+
+def _document_bytes(service: Service) -> bytes | None:
     from cogcli.base.api_documents import loader
 
     try:

@@ -3,12 +3,13 @@ result is unknown."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
-from cogcli.base.jsonvalue import preview
+from cogcli.base.jsonvalue import Json, object_of, preview
 from cogcli.base.problems import Severity
+from cogcli.base.schema import keywords
 from cogcli.base.schema.candidates import TYPES, types_of
 from cogcli.base.schema.containment import UNKNOWN, Cover, covers, disjoint
 from cogcli.base.schema.lookup import schema_at
@@ -31,7 +32,7 @@ class Misfit(NamedTuple):
     said: str
 
 
-def find_misfit(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
+def find_misfit(wide: object, narrow: object, *, who: str) -> Misfit | None:
     """Return the mismatch if some value of `narrow` does not fit `wide`, the schema of `who`; None
     if all fit."""
     cover = covers(wide, narrow)
@@ -45,26 +46,28 @@ def find_misfit(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
     return Misfit("E", f"gives {describe_schema(narrow)}, {who} expects {describe_schema(wide)}")
 
 
-def find_misfit_as_text(wide: Any, narrow: Any, *, who: str) -> Misfit | None:
+def find_misfit_as_text(wide: object, narrow: object, *, who: str) -> Misfit | None:
     """Return the mismatch of values in a path, a query or a header: numbers become text, lists are
     repeated."""
-    given = types_of(narrow) - {"null"}
-    if given and given <= {"object"}:
+    given, taken = types_of(narrow) - {"null"}, types_of(wide)
+    if given == {"object"}:
         return Misfit("E", f"gives {describe_schema(narrow)}, which cannot be written there")
-    taken = types_of(wide)
-    if "array" in taken and "array" not in given and not taken & given:
+    if "array" in taken - given and not taken & given:
         items = schema_at(wide, ("0",))
         return find_misfit_as_text(items.schema, narrow, who=who) if items else None
     if given <= _SCALAR_TEXT and taken == {"string"}:
-        ready = normalize(wide)
-        plain = ready is not None and ready.schema == {"type": "string"}
-        return None if plain else _possible_misfit(UNKNOWN, narrow, wide, who)
+        return None if _is_any_text(wide) else _possible_misfit(UNKNOWN, narrow, wide, who)
     if given == {"string"} and "string" not in taken and taken & _SCALAR_TEXT:
         return _find_text_misfit(wide, narrow, who)
     return find_misfit(wide, _without_null(narrow), who=who)
 
 
-def _find_text_misfit(wide: Any, narrow: Any, who: str) -> Misfit | None:
+def _is_any_text(schema: object) -> bool:
+    ready = normalize(schema)
+    return ready is not None and ready.schema == {"type": "string"}
+
+
+def _find_text_misfit(wide: object, narrow: object, who: str) -> Misfit | None:
     """Return the mismatch of a text that is read as a number or a boolean."""
     read = _parse_fixed_text(narrow)
     if read is None:
@@ -72,22 +75,22 @@ def _find_text_misfit(wide: Any, narrow: Any, who: str) -> Misfit | None:
     return find_misfit(wide, {"const": read}, who=who)
 
 
-def _without_null(narrow: Any) -> Any:
+def _without_null(narrow: object) -> object:
     """Return a schema without null; unchanged if it does not restrict the type."""
     types = types_of(narrow)
     return drop_null(narrow) if "null" in types and types != _EVERY else narrow
 
 
-def _parse_fixed_text(narrow: Any) -> Any:
+def _parse_fixed_text(narrow: object) -> object:
     """Return the number or boolean that a constant text is read as, None for any other schema."""
-    text = narrow.get("const") if isinstance(narrow, dict) else None
+    text = keywords.text(object_of(narrow), "const")
     try:
-        return orjson.loads(text) if isinstance(text, str) else None
+        return None if text is None else orjson.loads(text)
     except ValueError:
         return text
 
 
-def drop_null(schema: Any) -> Any:
+def drop_null(schema: object) -> object:
     """Return a schema without null."""
     types = sorted(types_of(schema) - {"null"})
     if not isinstance(schema, dict):
@@ -95,13 +98,22 @@ def drop_null(schema: Any) -> Any:
     if "type" in schema and "enum" not in schema:
         return {**schema, "type": types[0] if len(types) == 1 else types}
     inner = {key: value for key, value in schema.items() if key != "$defs"}
-    others = [each for each in inner.get("anyOf", ()) if each != {"type": "null"}]
-    if inner.keys() <= _OPTIONAL and len(others) == 1 and isinstance(others[0], dict):
-        return {**others[0], **({"$defs": schema["$defs"]} if "$defs" in schema else {})}
-    return {"type": types, "allOf": [inner], "$defs": schema.get("$defs", {})}
+    definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
+    optional = _optional_schema(inner)
+    if optional is not None:
+        return {**optional, **definitions}
+    return {"type": types, "allOf": [inner], "$defs": {}, **definitions}
 
 
-def _possible_misfit(cover: Cover, narrow: Any, wide: Any, who: str) -> Misfit:
+def _optional_schema(schema: Json) -> Json | None:
+    """Return the schema of an optional value, written as one schema or null; None for any other."""
+    others = [each for each in keywords.items(schema, "anyOf") if each != {"type": "null"}]
+    if schema.keys() <= _OPTIONAL and len(others) == 1:
+        return others[0] if isinstance(others[0], dict) else None
+    return None
+
+
+def _possible_misfit(cover: Cover, narrow: object, wide: object, who: str) -> Misfit:
     ready = normalize(narrow)
     every_value_fits = ready is not None and ready.schema in (True, {})
     if cover.verdict == "no" and not every_value_fits:
@@ -113,7 +125,7 @@ def _possible_misfit(cover: Cover, narrow: Any, wide: Any, who: str) -> Misfit:
     return Misfit("W", f"{text}: whether it fits is not known")
 
 
-def _misfit_place(wide: Any, value: Any) -> str:
+def _misfit_place(wide: object, value: object) -> str:
     """Return the place of the first breach inside a value, for a message; empty for the value
     itself."""
     for place, text in errors(wide, value) if isinstance(value, dict | list) else ():
@@ -121,16 +133,19 @@ def _misfit_place(wide: Any, value: Any) -> str:
     return ""
 
 
-def describe_schema(schema: Any) -> str:
+def describe_schema(schema: object) -> str:
     """Return a schema as a short phrase: its types, or its choices."""
-    if isinstance(schema, dict) and "const" in schema:
-        return preview(schema["const"])
-    if isinstance(schema, dict) and isinstance(schema.get("enum"), list):
-        choices = ", ".join(map(preview, schema["enum"][:5]))
-        return f"one of {choices}{', …' if len(schema['enum']) > 5 else ''}"
+    own = object_of(schema)
+    if "const" in own:
+        return preview(own["const"])
+    if isinstance(own.get("enum"), list):
+        choices = ", ".join(map(preview, own["enum"][:5]))
+        return f"one of {choices}{', …' if len(own['enum']) > 5 else ''}"
     types = types_of(schema)
-    if types == _EVERY:
-        return "anything"
+    return "anything" if types == _EVERY else _describe_types(schema, types)
+
+
+def _describe_types(schema: object, types: frozenset[str]) -> str:
     types -= {"integer"} if "number" in types else set()
     named = [name for name in TYPES if name in types]
     ready = normalize(schema)

@@ -163,7 +163,7 @@ def secrets_of(service: Service) -> Iterator[str]:
 
 def _find_auth_variable(service: Service) -> Iterator[str]:
     """Yield the environment variable that `auth_ref` names, if it names one."""
-    auth = service.settings.get("auth_ref")
+    auth = service.auth_ref
     if auth and not auth.startswith(("file:", "keyring:")):
         yield auth.removeprefix("env:")
 
@@ -360,7 +360,7 @@ _BREACHES: Final = {
 
 def _uses_secrets(binding: Binding | None, service: Service) -> bool:
     """Return whether a service or its binding's headers use an environment variable or a secret."""
-    return "auth_ref" in service.settings or any(True for _ in variables_of(binding, service))
+    return service.auth_ref is not None or any(True for _ in variables_of(binding, service))
 
 
 _STUB_CHECKS: Final = (

@@ -50,7 +50,7 @@ def _headers(
         **binding.metadata.headers,
     }
     configured = {name.lower(): value for name, value in declared.items()}
-    auth = service.settings.get("auth_ref")
+    auth = service.auth_ref
     for name, value in seen.headers.items():
         if name in _OURS or (name == "authorization" and auth):
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from cogcli.base.errors import (
     OverloadedError,
@@ -40,7 +40,7 @@ class Masking(Protocol):
 def error_from_reply(
     request: str,
     reply: HttpReply,
-    body: Any,
+    body: object,
     secrets: Masking,
     now: str,
     *,
@@ -77,7 +77,7 @@ def error_from_reply(
     return RejectedError("call.rejected", text, hint=_credentials_hint(service), left=True)
 
 
-def _explanation(reply: HttpReply, body: Any, secrets: Masking) -> str:
+def _explanation(reply: HttpReply, body: object, secrets: Masking) -> str:
     """Return a colon and the text of an error reply, or an empty string if the reply has no text."""
     words = _sentence(body) or reply.fault or reply.body.decode("utf-8", "replace")
     words = quote(words, secrets)
@@ -88,7 +88,7 @@ def _credentials_hint(service: Service | None) -> str:
     """Return a hint that names the rejected credentials as the service file does."""
     if service is None:
         return "the service does not accept the credentials"
-    ref, names = service.settings.get("auth_ref"), list(dict.fromkeys(variables_of(None, service)))
+    ref, names = service.auth_ref, list(dict.fromkeys(variables_of(None, service)))
     if ref is None and not names:
         return f"the service wants credentials: write auth_ref in {service.file or 'its file'}"
     given = [f"`auth_ref: {ref}`"] if ref else []
@@ -124,7 +124,7 @@ def quote(text: str, secrets: Masking) -> str:
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"
 
 
-def _sentence(body: Any) -> str:
+def _sentence(body: object) -> str:
     """Return the message for people in a JSON error; empty if its form is unknown."""
     for _ in range(3):
         if not isinstance(body, dict):

@@ -90,7 +90,7 @@ def credentials(service: Service, secrets: Secrets, header: str = AUTHORIZATION)
 
     It is empty without `auth_ref`. Raise ServiceResolutionError `service.untrusted`, `env.missing`
     or `env.extra`."""
-    ref = service.settings.get("auth_ref")
+    ref = service.auth_ref
     if ref is None:
         return {}
     if not service.trusted:
@@ -117,7 +117,7 @@ def _origin(request: InvocationRequest, source: str, name: str) -> str:
     """Return a hint with the source of a header's value, as the spec files name it."""
     service, binding = request.service, request.binding
     if source == "auth_ref":
-        return f"look at what auth_ref `{service.settings['auth_ref']}` in {service.file} gives"
+        return f"look at what auth_ref `{service.auth_ref}` in {service.file} gives"
     if source == "parameter":
         return f"look at the value of request key `{name}` or `header.{name}`"
     if not source:

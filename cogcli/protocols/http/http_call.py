@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from cogcli.base.errors import RequestMappingError, RuntimeErrorBase
 from cogcli.base.http import Http, HttpRequest, proxy_for, proxy_without_user
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.headers import Headers
 from cogcli.protocols.http.reply_body import media_type
 from cogcli.protocols.invoker import CallLimits, CallMeta, InvocationRequest, InvokerContext
@@ -23,9 +24,9 @@ class OutgoingRequest(NamedTuple):
     url: str
     headers: Headers
     body: bytes
-    value: Any
+    value: object
 
-    def to_payload(self) -> dict[str, Any]:
+    def to_payload(self) -> Json:
         """Return the request in an attempt's record: `{media_type, headers, body}`, with only the
         names of headers."""
         names = sorted({name.lower() for name, _ in self.headers})

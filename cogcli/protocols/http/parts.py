@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
+from cogcli.base.api_documents.openapi import Body, OpenApiOperation, Parameter
 from cogcli.base.errors import RequestMappingError
 from cogcli.base.jsonvalue import kind_of
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.url import (
     encode,
+    items_of,
     json_bytes,
     names_in,
     path_of,
@@ -33,7 +34,7 @@ class HttpParts(NamedTuple):
     path_values: dict[str, str]
     query: list[tuple[str, str]]
     headers: dict[str, str]
-    body: Any = None
+    body: object = None
     has_body: bool = False
     content_type: str = JSON
 
@@ -51,22 +52,24 @@ def parts_without_document(operation: str, method: str | None, payload: Json) ->
     if path is None:
         raise unsendable_value_error(f"operation `{operation}` is not a path")
     method = method or "POST"
-    values = {}
-    for name in names_in(path):
-        value = payload.get(name)
-        if value is None:
-            text = f"`{operation}` needs a value for `{{{name}}}` and was given none"
-            raise RequestMappingError("request.missing", text, left=False)
-        if isinstance(value, list | dict):
-            raise unsendable_value_error(
-                f"path value `{name}` is {kind_of(value)}, expected text, a number or a boolean"
-            )
-        values[name] = path_value(value, name)
+    values = {name: _given_path_value(operation, name, payload) for name in names_in(path)}
     rest = {key: value for key, value in payload.items() if key not in values}
     if method not in _IN_QUERY:
         return HttpParts(method, path, values, [], {}, rest, True)
     query = [pair for key, value in rest.items() for pair in _pairs(key, value, explode=True)]
     return HttpParts(method, path, values, query, {})
+
+
+def _given_path_value(operation: str, name: str, payload: Json) -> str:
+    value = payload.get(name)
+    if value is None:
+        text = f"`{operation}` needs a value for `{{{name}}}` and was given none"
+        raise RequestMappingError("request.missing", text, left=False)
+    if isinstance(value, list | dict):
+        raise unsendable_value_error(
+            f"path value `{name}` is {kind_of(value)}, expected text, a number or a boolean"
+        )
+    return path_value(value, name)
 
 
 def parts_by_document(operation: OpenApiOperation, payload: Json) -> HttpParts:
@@ -77,7 +80,7 @@ def parts_by_document(operation: OpenApiOperation, payload: Json) -> HttpParts:
     parts = HttpParts(operation.method, operation.path, {}, [], {})
     body: Json = {}
     given: set[tuple[str, str]] = set()
-    whole: list[Any] = []
+    whole: list[object] = []
     for key, value in payload.items():
         kind, name = locations[key]
         if kind == "whole":
@@ -91,13 +94,14 @@ def parts_by_document(operation: OpenApiOperation, payload: Json) -> HttpParts:
     declared = operation.body
     if declared is None or not (whole or body or declared.required):
         return parts
+    return _add_body(parts, operation.title, declared, whole[0] if whole else body)
+
+
+def _add_body(parts: HttpParts, title: str, declared: Body, value: object) -> HttpParts:
     if declared.refused:
-        raise unsendable_value_error(
-            f"the body of `{operation.title}` cannot be sent: {declared.refused}"
-        )
-    return parts._replace(
-        body=whole[0] if whole else body, has_body=True, content_type=declared.media_type or JSON
-    )
+        raise unsendable_value_error(f"the body of `{title}` cannot be sent: {declared.refused}")
+    media_type = declared.media_type or JSON
+    return parts._replace(body=value, has_body=True, content_type=media_type)
 
 
 def _require_given(operation: OpenApiOperation, given: set[tuple[str, str]]) -> None:
@@ -107,7 +111,7 @@ def _require_given(operation: OpenApiOperation, given: set[tuple[str, str]]) -> 
             raise RequestMappingError("request.missing", text, left=False)
 
 
-def _put(parts: HttpParts, parameter: Parameter, value: Any) -> None:
+def _put(parts: HttpParts, parameter: Parameter, value: object) -> None:
     name = parameter.name
     if parameter.refused:
         raise unsendable_value_error(f"`{name}` cannot be sent: {parameter.refused}")
@@ -116,17 +120,14 @@ def _put(parts: HttpParts, parameter: Parameter, value: Any) -> None:
     elif parameter.place == "query":
         parts.query.extend(_pairs(name, value, explode=parameter.explode))
     else:
-        items = value if isinstance(value, list) else [value]
-        parts.headers[name] = ",".join(scalar(item, name) for item in items)
+        parts.headers[name] = ",".join(scalar(item, name) for item in items_of(value))
 
 
-def _pairs(name: str, value: Any, *, explode: bool) -> list[tuple[str, str]]:
+def _pairs(name: str, value: object, *, explode: bool) -> list[tuple[str, str]]:
     """Return a query value as pairs. A list is repeated, or joined by commas; null gives none."""
     if value is None:
         return []
-    if not isinstance(value, list):
-        return [(name, encode(value, name))]
-    items = [encode(item, name) for item in value]
-    return (
-        [(name, item) for item in items] if explode else [(name, ",".join(items))] if items else []
-    )
+    items = [encode(item, name) for item in items_of(value)]
+    if items and not explode:
+        items = [",".join(items)]
+    return [(name, item) for item in items]

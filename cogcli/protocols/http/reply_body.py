@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.errors import ResponseMappingError
 from cogcli.base.jsonvalue import deep_copy
@@ -38,12 +38,12 @@ def is_json(media: str) -> bool:
     return media in ("", "application/json", "application/json-rpc") or media.endswith("+json")
 
 
-def parse_reply(data: bytes, cap: int) -> Any:
+def parse_reply(data: bytes, cap: int) -> object:
     """Return the JSON value of a reply of at most `cap` bytes. Raise JsonRefused."""
     return loads(data, max_bytes=cap, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
 
 
-def reply_record(reply: HttpReply, value: Any, secrets: Secrets, *, is_value: bool) -> Json:
+def reply_record(reply: HttpReply, value: object, secrets: Secrets, *, is_value: bool) -> Json:
     """Return a reply for an attempt's record: its JSON value, else its text, else its bytes in
     base64.
 
@@ -60,7 +60,7 @@ def _text_or_base64(data: bytes) -> dict[str, str]:
         return {"body_base64": base64.b64encode(data).decode()}
 
 
-def read_json(reply: HttpReply, cap: int) -> tuple[Any, str]:
+def read_json(reply: HttpReply, cap: int) -> tuple[object, str]:
     """Return the JSON value of a reply and an empty text, or None and the reason."""
     media = media_type(reply)
     if not reply.body:
@@ -73,7 +73,7 @@ def read_json(reply: HttpReply, cap: int) -> tuple[Any, str]:
         return None, f"a body that is not JSON ({error})"
 
 
-def json_body(reply: HttpReply, cap: int) -> Any:
+def json_body(reply: HttpReply, cap: int) -> object:
     """Return the value of a JSON reply, `{}` for an empty one. Raise ResponseMappingError
     `response.not-json`."""
     if not reply.body:
@@ -104,7 +104,7 @@ def raw_body(reply: HttpReply) -> Json:
     return {**_text_or_base64(reply.body), "content_type": reply.header("content-type")}
 
 
-def add_content_json(body: Any, response: Json, masked: Callable[[str], str]) -> Any:
+def add_content_json(body: object, response: Json, masked: Callable[[str], str]) -> object:
     """Return a body with `content_json` next to each `choices[i].message.content` whose JSON the
     response mapping reads.
 
@@ -142,7 +142,7 @@ def content_indices(response: Json) -> list[int]:
 class ChatReply(Record):
     """A reply of a language model."""
 
-    choices: list[Any]
+    choices: list[object]
 
 
 class ChatChoice(Record):
@@ -151,7 +151,7 @@ class ChatChoice(Record):
     message: Json | None = None
 
 
-def message_of(body: Any, index: int) -> Json | None:
+def message_of(body: object, index: int) -> Json | None:
     """Return the message of a choice in a body, None without one."""
     choices = read_record(ChatReply, body).choices
     return read_record(ChatChoice, choices[index]).message if index < len(choices) else None

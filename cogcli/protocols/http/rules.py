@@ -38,7 +38,7 @@ def address_case(case: Callable[..., RuleCase], call: RuleCall) -> RuleCase:
 def secret_case(case: Callable[..., RuleCase], call: RuleCall) -> RuleCase:
     """Return the case of a token from `auth_ref`."""
     call = call._replace(service={"auth_ref": "BENCH_KEY"}, environ={"BENCH_KEY": SECRET})
-    sent = lambda seen: seen[0].headers.get("authorization")  # noqa: E731
+    sent = lambda seen: seen[0].header("authorization")  # noqa: E731
     return case(call=call, sent=sent, wanted=f"Bearer {SECRET}", hidden=SECRET)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
@@ -37,18 +37,22 @@ def url_of(
     return f"{parts.scheme}://{parts.netloc}{whole}{f'?{query_text}' if query_text else ''}"
 
 
-def path_value(value: Any, name: str) -> str:
+def path_value(value: object, name: str) -> str:
     """Return one encoded path value. Raise RequestMappingError for an empty one or only dots, which
     name another path."""
-    items = value if isinstance(value, list) else [value]
-    text = ",".join(encode(item, name) for item in items)
+    text = ",".join(encode(item, name) for item in items_of(value))
     if not text or unquote(text) in _DOTS:
         shown = f"`{value}`" if text else "empty"
         raise unsendable_value_error(f"path value `{name}` is {shown}, which would be another path")
     return text
 
 
-def encode(value: Any, name: str) -> str:
+def items_of(value: object) -> list[object]:
+    """Return the items of a list; any other value as the only item."""
+    return value if isinstance(value, list) else [value]
+
+
+def encode(value: object, name: str) -> str:
     """Return one scalar, percent-encoded whole, including slashes."""
     try:
         return quote(scalar(value, name), safe="")
@@ -56,15 +60,18 @@ def encode(value: Any, name: str) -> str:
         raise unsendable_value_error(f"`{name}` holds a lone surrogate") from error
 
 
-def scalar(value: Any, name: str) -> str:
+def scalar(value: object, name: str) -> str:
     """Return a scalar as text for paths, queries and headers. Raise RequestMappingError
     `request.value`."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return str(value) if isinstance(value, int) else json_bytes(value, name).decode()
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return json_bytes(value, name).decode()
     raise unsendable_value_error(
         f"`{name}` is {kind_of(value)}, expected text, a number or a boolean"
     )
@@ -75,7 +82,7 @@ def unsendable_value_error(text: str) -> RequestMappingError:
     return RequestMappingError("request.value", text, left=False)
 
 
-def json_bytes(value: Any, name: str) -> bytes:
+def json_bytes(value: object, name: str) -> bytes:
     """Return a JSON value as bytes. Raise RequestMappingError `request.value` for a value that JSON
     cannot hold."""
     try:

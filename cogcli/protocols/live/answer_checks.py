@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.errors import ResponseMappingError
-from cogcli.base.jsonvalue import equal, preview
+from cogcli.base.jsonvalue import equal, inner_values, list_of, preview, walk_values
 from cogcli.base.refs import MISSING
 from cogcli.declarations.binding_spec import BindingCheck
 from cogcli.declarations.value_types import Json
@@ -24,7 +24,7 @@ def check_answer(checks: Sequence[BindingCheck], output: Json, given: Json) -> N
         expected = compile_template(check.value, ("checks", number, "value"))(given)
         found = _values_at(output, check.path.split("."))
         if check.op == "one_of":
-            options = expected if isinstance(expected, list) else []
+            options = list_of(expected)
             wrong = None if expected is MISSING else _first_outside(found, options)
             said = "is none of those given"
         else:
@@ -39,40 +39,33 @@ def check_answer(checks: Sequence[BindingCheck], output: Json, given: Json) -> N
             raise error
 
 
-def _first_outside(found: Iterator[Any], options: list[Any]) -> Any:
+def _first_outside(found: Iterator[object], options: list[object]) -> object:
     return next(
         (each for each in found if not any(equal(each, option) for option in options)), None
     )
 
 
-def _values_at(value: Any, path: list[str]) -> Iterator[Any]:
+def _values_at(value: object, path: list[str]) -> Iterator[object]:
     """Yield the values at a path; `*` means every element or member. Absent and null ones are left
     out."""
     if not path:
         if value is not None:
             yield value
     elif path[0] == _EACH:
-        for item in (
-            value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        ):
+        for item in inner_values(value):
             yield from _values_at(item, path[1:])
     elif isinstance(value, dict) and path[0] in value:
         yield from _values_at(value[path[0]], path[1:])
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     """Yield every text in a value, and numbers as text."""
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
-    elif value is not MISSING and value is not None:
-        yield value if isinstance(value, str) else str(value)
+    for part in walk_values(value):
+        if part is not MISSING and part is not None and not isinstance(part, dict | list):
+            yield str(part)
 
 
-def _occurs_in(found: Any, texts: list[str]) -> bool:
+def _occurs_in(found: object, texts: list[str]) -> bool:
     """Whether a text occurs in one of these, ignoring blanks and case. An empty text always does."""
     return isinstance(found, str) and any(_normalize_text(found) in text for text in texts)
 

@@ -30,7 +30,7 @@ Template = Callable[[Json], Any]
 """A function that returns the value for an input, or MISSING if an optional input is absent."""
 TemplatePath = tuple[str | int, ...]
 """The place of a template in the binding's file, for error messages."""
-ReadFile = Callable[[str, str], Any]
+ReadFile = Callable[[str, str], object]
 """A function that returns the content of the file at a path in a form of `as`. It raises
 RuntimeErrorBase."""
 BEFORE: Final = "<data>\n"
@@ -52,7 +52,7 @@ NO_SURROUNDINGS: Final = TemplateContext()
 
 
 def compile_template(
-    request: Any, at: TemplatePath = ("request",), around: TemplateContext = NO_SURROUNDINGS
+    request: object, at: TemplatePath = ("request",), around: TemplateContext = NO_SURROUNDINGS
 ) -> Template:
     """Compile a written request to a template. `at` is its place in the binding.
 
@@ -83,7 +83,7 @@ def _compile_object(request: Json, at: TemplatePath, around: TemplateContext) ->
     }
 
 
-def as_data(value: Any) -> Any:
+def as_data(value: object) -> object:
     """Return a value as text that a language model reads as data: its JSON between two marker
     lines.
 
@@ -117,7 +117,7 @@ def _is_in_path(at: TemplatePath, around: TemplateContext) -> bool:
     return len(at) > 1 and at[1] in around.path_keys
 
 
-def _typed_value(path: tuple[str, ...], given: Json, at: TemplatePath) -> Any:
+def _typed_value(path: tuple[str, ...], given: Json, at: TemplatePath) -> object:
     """Return the typed value. A missing input drops its key; a path that ends inside an input is an
     error."""
     head = path[0]
@@ -129,7 +129,7 @@ def _typed_value(path: tuple[str, ...], given: Json, at: TemplatePath) -> Any:
     return deep_copy(value)
 
 
-def _value_at(value: Any, path: tuple[str, ...]) -> Any:
+def _value_at(value: object, path: tuple[str, ...]) -> object:
     """Return the value at a path, or MISSING. `*` returns a list of the values of each element; a
     text represents itself."""
     if EACH not in path:
@@ -177,7 +177,7 @@ def _variable(slot: TemplateSlot, at: TemplatePath, around: TemplateContext) -> 
     return value
 
 
-def _file(path: Any, form: str, at: TemplatePath, around: TemplateContext) -> Any:
+def _file(path: object, form: str, at: TemplatePath, around: TemplateContext) -> object:
     if path is MISSING:
         return MISSING
     try:

@@ -8,7 +8,7 @@ import re
 from collections import deque
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.canonical import compact
 from cogcli.base.errors import ResponseMappingError
@@ -35,7 +35,7 @@ secret."""
 
 
 def map_response(
-    response: Json, body: Any, outputs: Fields, variables: Mapping[str, str] = NOTHING
+    response: Json, body: object, outputs: Fields, variables: Mapping[str, str] = NOTHING
 ) -> Json:
     """Return the outputs in a body, checked and with defaults, sharing nothing with `body`.
 
@@ -65,7 +65,7 @@ def map_response(
     return kept
 
 
-def _value(source: Any, body: Any, variables: Mapping[str, str]) -> Any:
+def _value(source: object, body: object, variables: Mapping[str, str]) -> object:
     if not isinstance(source, str):
         return deep_copy(source)
     if not _PATH.fullmatch(source):
@@ -74,7 +74,7 @@ def _value(source: Any, body: Any, variables: Mapping[str, str]) -> Any:
     return value if value is MISSING else deep_copy(value)
 
 
-def _missing_output_error(name: str, source: str, body: Any) -> ResponseMappingError:
+def _missing_output_error(name: str, source: str, body: object) -> ResponseMappingError:
     """Return the error of an output without a value: the part of its path that exists, and the
     value there."""
     *_, last = source.split(".")
@@ -85,8 +85,11 @@ def _missing_output_error(name: str, source: str, body: Any) -> ResponseMappingE
             last = segment
             break
         reached, value = f"{reached}.{segment}", below
-    keys = tuple(sorted(value)[:10]) if isinstance(value, dict) else ()
-    present = ", ".join(keys) if isinstance(value, dict) else kind_of(value)
+    keys: tuple[str, ...] = ()
+    present = kind_of(value)
+    if isinstance(value, dict):
+        keys = tuple(sorted(value)[:10])
+        present = ", ".join(keys)
     meant = _similar_path(body, reached, value, source)
     error = ResponseMappingError(
         "response.missing",
@@ -121,7 +124,7 @@ _LOOKED_AT: Final = 200
 """The most members of a reply among which a name is searched."""
 
 
-def _similar_path(body: Any, reached: str, value: Any, source: str) -> str:
+def _similar_path(body: object, reached: str, value: object, source: str) -> str:
     """Return a similar path with a value, for `source`, which has `value` at `reached` and ends
     there; empty for none.
 
@@ -138,7 +141,7 @@ def _similar_path(body: Any, reached: str, value: Any, source: str) -> str:
     return elsewhere or (f"{reached}.{near[0]}" if near else "")
 
 
-def _find_name(body: Any, name: str) -> str:
+def _find_name(body: object, name: str) -> str:
     """Return the path of the first member with this name, the nearest to the root; empty without
     one."""
     waiting = deque([("response", body)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.calls import (
     NOT_BEGUN,
@@ -156,7 +156,7 @@ class LiveRunner:
         return Answer(output, meta.usage, meta.to_payload())
 
     def _map_body(
-        self, body: Any, attempt: Attempt, binding: Binding, request: InvocationRequest
+        self, body: object, attempt: Attempt, binding: Binding, request: InvocationRequest
     ) -> Json:
         """Return the checked outputs in a reply.
 
@@ -171,7 +171,7 @@ class LiveRunner:
         return self._map_checked(masked, attempt, binding, request)
 
     def _map_checked(
-        self, body: Any, attempt: Attempt, binding: Binding, request: InvocationRequest
+        self, body: object, attempt: Attempt, binding: Binding, request: InvocationRequest
     ) -> Json:
         outputs = self._catalog.capabilities[attempt.capability_id].outputs
         output = response_mapping.map_response(

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from cogcli.base.problems import suggestion
 from cogcli.declarations.service_spec import Service
+from cogcli.protocols.mcp.grammar import McpServer
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.id_grammar import PLACEHOLDER
 from cogcli.specs.service import TABLES
@@ -18,7 +19,7 @@ from cogcli.specs.service import TABLES
 def check_service(context: CheckContext, service: Service) -> None:
     """Report an unknown shipped server, and a program that cannot be started."""
     report, subject = context.report(service.file, service.at), f"service `{service.id}`"
-    server = service.settings.get("server")
+    server = McpServer.of(service.settings).server
     if server is not None and server not in TABLES:
         hint = suggestion(server, TABLES) or f"there is {', '.join(TABLES)}"
         report.need(
@@ -42,8 +43,9 @@ class ProgramFault(NamedTuple):
 def find_program_fault(service: Service, environ: Mapping[str, str]) -> ProgramFault | None:
     """Return why the program of a service cannot be started; None if it can, if there is none, or
     if it is unknown."""
-    command, directory = service.settings.get("command"), service.settings.get("cwd") or ""
-    search = (service.settings.get("env") or {}).get("PATH") or environ.get("PATH", os.defpath)
+    server = McpServer.of(service.settings)
+    command, directory = server.command, server.cwd or ""
+    search = server.env.get("PATH") or environ.get("PATH", os.defpath)
     if not command or PLACEHOLDER.search(search):
         return None
     place = os.path.join(service.root, directory)

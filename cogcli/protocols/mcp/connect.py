@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from cogcli.base.addresses import literal_refusal
@@ -18,6 +18,7 @@ from cogcli.declarations.service_spec import Service
 from cogcli.protocols.http import headers
 from cogcli.protocols.invoker import InvokerContext, inherited_variables
 from cogcli.protocols.mcp.errors import Refusals
+from cogcli.protocols.mcp.grammar import McpServer
 from cogcli.protocols.mcp.process import Program
 from cogcli.protocols.mcp.session import McpTransport
 from cogcli.protocols.mcp.stdio import Stdio
@@ -70,13 +71,13 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
         address = _address(service, context)
         return lambda: StreamableHttp(address)
 
-    settings = service.settings
-    own = {name: context.secrets.expand(text) for name, text in (settings.get("env") or {}).items()}
+    server = McpServer.of(service.settings)
+    own = {name: context.secrets.expand(text) for name, text in server.env.items()}
     directory = _directory(service)
     if SEARCH_PATH in own:
         own[SEARCH_PATH] = resolve_entries(own[SEARCH_PATH], directory)
     environ = {**inherited_variables(context.environ), **own}
-    command, args = settings["command"], tuple(settings.get("args") or ())
+    command, args = server.command or "", server.args
     if context.bytecode_dir:
         environ[_BYTECODE] = context.bytecode_dir
         if _PYTHON.fullmatch(os.path.basename(command)):
@@ -107,18 +108,16 @@ def _address(service: Service, context: InvokerContext) -> McpEndpoint:
     return McpEndpoint(url, network, own, environ, proxy, refusals)
 
 
-def identity(service: Service) -> Any:
+def identity(service: Service) -> object:
     """Return the key of a server's pins: its URL, or its command line and directory. It does not
     depend on the service's id."""
-    settings = service.settings
-    if "url" in settings:
-        return {"url": settings["url"]}
-    args = list(settings.get("args") or ())
-    return {"command": settings["command"], "args": args, "cwd": _directory(service)}
+    server = McpServer.of(service.settings)
+    if server.url is not None:
+        return {"url": server.url}
+    return {"command": server.command, "args": list(server.args), "cwd": _directory(service)}
 
 
 def _directory(service: Service) -> str:
     """Return the working directory of a server: its layer's root, or `cwd` below it."""
-    return os.path.abspath(
-        os.path.join(service.root or os.curdir, service.settings.get("cwd") or "")
-    )
+    below = McpServer.of(service.settings).cwd or ""
+    return os.path.abspath(os.path.join(service.root or os.curdir, below))

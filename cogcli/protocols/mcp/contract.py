@@ -4,8 +4,8 @@ docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.json_pointer import DocumentFault
@@ -61,25 +61,30 @@ def mcp_findings(
         hint = f"cogcli services refresh {service.id} --accept"
         yield ContractFinding("wire.unpinned", "W", ("service",), message, hint)
         return
-    tool = tools.get(binding.operation)
-    if tool is None:
-        message = (
-            f"no tool `{binding.operation}` among those that service `{service.id}` is locked to"
-        )
-        refresh = f"cogcli services refresh {service.id}"
-        hint = suggestion(binding.operation, tools) or f"{list_known(sorted(tools))}; {refresh}"
-        yield ContractFinding("wire.operation", "E", ("operation",), message, hint)
+    if binding.operation in tools:
+        yield from _tool_findings(binding, tools[binding.operation])
         return
+    message = f"no tool `{binding.operation}` among those that service `{service.id}` is locked to"
+    refresh = f"cogcli services refresh {service.id}"
+    hint = suggestion(binding.operation, tools) or f"{list_known(sorted(tools))}; {refresh}"
+    yield ContractFinding("wire.operation", "E", ("operation",), message, hint)
+
+
+def _tool_findings(
+    binding: Binding, tool: Mapping[str, object]
+) -> Iterator[ContractFinding | OperationContract]:
     taken: dict[str, OperationInput] = {}
     title = f"tool `{binding.operation}`"
     parts = {key: key for key in binding.request}
     schemas = (tool.get("inputSchema"), tool.get("outputSchema"))
     described = tuple(each if isinstance(each, dict | bool) else True for each in schemas)
     yield from object_findings(described[0], parts, taken, title, "wire.parameter")
-    yield OperationContract(title, taken, (_reply(mode, schemas[1]),), described=described)
+    yield OperationContract(
+        title, taken, (_reply(binding.metadata.response_mode, schemas[1]),), described=described
+    )
 
 
-def _reply(mode: str, output: Any) -> Any:
+def _reply(mode: str, output: object) -> object:
     """Return the schema of the body by response mode.
 
     A tool without an output schema gives text and blocks, or any object."""

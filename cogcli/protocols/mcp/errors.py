@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.base.errors import (
     CallTimeoutError,
@@ -37,8 +37,13 @@ from cogcli.protocols.rpc_messages import RpcError, read_answer
 from cogcli.protocols.secrets import Secrets
 
 if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
     from cogcli.base.http import HttpReply
 
+_Step = int | str
+"""One step of a place in a reply: an index, or the name of a member or of a model."""
 CLOSED: Final = -32000
 TIMEOUT: Final = -32001
 MISSING_CAPABILITY: Final = -32021
@@ -89,12 +94,13 @@ def translate_error(error: BaseException, *, left: bool) -> RuntimeErrorBase:
     while isinstance(error, BaseExceptionGroup):
         ours = error.subgroup(RuntimeErrorBase)
         error = (ours or error).exceptions[0]
-    if isinstance(error, RuntimeErrorBase):
-        return error
-    if isinstance(error, MCPError):
-        return _of_code(error.code, error.message, error.data, left=left)
-    if isinstance(error, ValidationError):
-        return ServerFaultError("call.server-error", _validation_text(error), left=left)
+    match error:
+        case RuntimeErrorBase():
+            return error
+        case MCPError():
+            return _of_code(error.code, error.message, error.data, left=left)
+        case ValidationError():
+            return ServerFaultError("call.server-error", _validation_text(error), left=left)
     if _is_transport(error):
         return TransportError("call.transport", _connection_text(error), left=left)
     text = f"the session with the server failed ({type(error).__name__})"
@@ -104,7 +110,7 @@ def translate_error(error: BaseException, *, left: bool) -> RuntimeErrorBase:
     return ServerFaultError("call.server-error", text, left=left)
 
 
-def _of_code(code: int, message: str, data: Any, *, left: bool) -> RuntimeErrorBase:
+def _of_code(code: int, message: str, data: object, *, left: bool) -> RuntimeErrorBase:
     for beginning, kind, own, words in _SDK_ERRORS:
         if message.startswith(beginning):
             return kind(own, words, left=left)
@@ -126,7 +132,7 @@ class CapabilityDemand(Record):
     requiredCapabilities: Json
 
 
-def _capability_hint(code: int, data: Any) -> str:
+def _capability_hint(code: int, data: object) -> str:
     """Return a hint with the client capabilities that a server requires; empty for another code."""
     wanted = read_record(CapabilityDemand, data).requiredCapabilities
     if code != MISSING_CAPABILITY or not wanted:
@@ -134,7 +140,7 @@ def _capability_hint(code: int, data: Any) -> str:
     return f"the tool needs a client with {', '.join(sorted(wanted))}; this one has none"
 
 
-def _validation_text(error: Any) -> str:
+def _validation_text(error: ValidationError) -> str:
     """Return a message with the place where a reply breaks the protocol, without names of the
     library's models."""
     problems = error.errors()
@@ -148,10 +154,10 @@ def _validation_text(error: Any) -> str:
     return f"malformed reply: `{place}` {how}"
 
 
-def _find_unknown_block(problems: Any) -> str:
+def _find_unknown_block(problems: list[ErrorDetails]) -> str:
     """Return a message about the first content block of an unknown type; empty if there is none."""
-    kinds: dict[int, Json] = {}
-    models: dict[int, set[str]] = {}
+    kinds: dict[_Step, dict[_Step, ErrorDetails]] = {}
+    models: dict[_Step, set[_Step]] = {}
     for problem in problems:
         if problem["loc"][:1] != ("content",) or len(problem["loc"]) < 4:
             continue
@@ -201,14 +207,16 @@ def _connection_text(error: BaseException) -> str:
     cause: BaseException | None = error
     while cause is not None and not getattr(cause, "errno", None):
         cause = cause.__cause__ or cause.__context__
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        why = f"its certificate is not accepted: {cause.verify_message}"
-    elif isinstance(cause, socket.gaierror):
-        why = "the name is not known"
-    elif isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError):
-        why = os.strerror(cause.errno or 0).lower()
-    else:
-        why = _HTTP.get(type(error).__name__, _BROKEN_TEXT)
+    why = _HTTP.get(type(error).__name__, _BROKEN_TEXT)
+    match cause:
+        case ssl.SSLCertVerificationError():
+            why = f"its certificate is not accepted: {cause.verify_message}"
+        case ssl.SSLError():
+            pass
+        case socket.gaierror():
+            why = "the name is not known"
+        case OSError():
+            why = os.strerror(cause.errno or 0).lower()
     request = getattr(error, "_request", None)
     return f"{request.url.netloc.decode()}: {why}" if request is not None else why
 
@@ -270,7 +278,7 @@ class Refusals(NamedTuple):
         return fault_of(refused)
 
 
-def _rpc_error(value: Any) -> RpcError | None:
+def _rpc_error(value: object) -> RpcError | None:
     """The error with a code in a JSON-RPC answer; None for any other value."""
     answer = read_answer(value)
     has_code = answer.error is not None and answer.error.code is not None

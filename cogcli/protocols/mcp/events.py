@@ -9,18 +9,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from cogcli.base.errors import ResponseMappingError
 from cogcli.base.http import pass_body
 from cogcli.protocols.mcp.traffic import MAX_FRAME
+
+if TYPE_CHECKING:
+    from cogcli.base.http import AsyncResponse
 
 EventFilter = Callable[[bytes], Awaitable[bytes | None]]
 """A function that returns the data for the SDK instead of an event's data; None to drop the event.
 """
 
 
-def filter_events(response: Any, accept: EventFilter, too_long: Callable[[], None]) -> None:
+def filter_events(
+    response: AsyncResponse, accept: EventFilter, too_long: Callable[[], None]
+) -> None:
     """Filter the unread event stream of an `httpx2` response through `accept`.
 
     For an event beyond the limit `too_long` is called, and the reader gets ResponseMappingError

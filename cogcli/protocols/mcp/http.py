@@ -16,10 +16,12 @@ import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.base.errors import ResponseMappingError, ServerFaultError
 from cogcli.base.http import HttpReply, async_client, cap_body, proxy_without_user, read_body
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.protocols.mcp.errors import Refusals, translate_error
 from cogcli.protocols.mcp.events import filter_events
 from cogcli.protocols.mcp.session import McpTransport
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
     from mcp.shared._stream_protocols import WriteStream
     from mcp.shared.message import SessionMessage
+
+    from cogcli.base.http import AsyncRequest, AsyncResponse
 
 CONNECT_SECONDS: Final = 5.0
 DELETE_SECONDS: Final = 2.0
@@ -121,26 +125,26 @@ class StreamableHttp(McpTransport):
                 await self._client.delete(self.url, headers={_SESSION_HEADER: self._session_id})
         return await self._stack.__aexit__(kind, error, trace)
 
-    async def _watch_request(self, request: Any) -> None:
+    async def _watch_request(self, request: AsyncRequest) -> None:
         """Make the library record when the first byte of a call's request goes out."""
         exchange = self.traffic.of(_id_of(request))
         if exchange is None:
             return
 
-        async def on_trace(event: str, about: Any) -> None:
+        async def on_trace(event: str, about: object) -> None:
             if event.endswith("send_request_headers.started"):
                 exchange.left = True
 
         request.extensions = {**request.extensions, "trace": on_trace}
 
-    def _record_connection_error(self, request: Any, error: Exception) -> bool:
+    def _record_connection_error(self, request: AsyncRequest, error: Exception) -> bool:
         """Record a failed connection in the exchange of its call; return whether the call exists."""
         exchange = self.traffic.of(_id_of(request))
         if exchange is not None:
             self._note(exchange, fault_of(translate_error(error, left=exchange.left)))
         return exchange is not None
 
-    async def _check_response(self, response: Any) -> None:
+    async def _check_response(self, response: AsyncResponse) -> None:
         """Check a reply before the SDK reads it. Raise ServerFaultError, which ends the connection."""
         id = _id_of(response.request)
         exchange = self.traffic.of(id)
@@ -162,7 +166,7 @@ class StreamableHttp(McpTransport):
         def too_long() -> None:
             self._note(exchange, TOO_LONG)
 
-        streams = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+        streams = _content_type(response).startswith("text/event-stream")
         if streams and response.status_code < 300:
             accept = lambda data: self._filter_event(data, id, exchange)  # noqa: E731
             filter_events(response, accept, too_long)
@@ -174,7 +178,7 @@ class StreamableHttp(McpTransport):
             self._note(exchange, fault)
 
     async def _fault(
-        self, response: Any, exchange: McpExchange | None, *, streams: bool
+        self, response: AsyncResponse, exchange: McpExchange | None, *, streams: bool
     ) -> McpFault | None:
         """Return why the answer to a request cannot be a result; None if the SDK has to read it
         first."""
@@ -199,7 +203,7 @@ class StreamableHttp(McpTransport):
         return fault
 
     async def _filter_event(
-        self, data: bytes, id: Any, exchange: McpExchange | None
+        self, data: bytes, id: int | str | None, exchange: McpExchange | None
     ) -> bytes | None:
         """Return the data of an event. A refused event becomes an error answer to its request, or
         None if that is unknown."""
@@ -226,18 +230,22 @@ class StreamableHttp(McpTransport):
             exchange.fault = exchange.fault or fault
 
 
-def _body_fault(response: Any, body: bytes) -> McpFault | None:
+def _body_fault(response: AsyncResponse, body: bytes) -> McpFault | None:
     """Return why a successful answer is not a message (absent, no JSON, not of the protocol); None
     if it is one."""
     if response.status_code == 202:
         text = "HTTP 202: the server gives no answer to a call"
         return McpFault(ServerFaultError, "call.server-error", text)
-    media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media = _content_type(response).partition(";")[0].strip()
     if media != "application/json":
         shown = body.decode("utf-8", "replace")
         text = f"the reply is not JSON but `{media or 'of no type'}`{f': {shown}' if shown else ''}"
         return McpFault(ResponseMappingError, "response.not-json", text)
     return frame_fault(body)
+
+
+def _content_type(response: AsyncResponse) -> str:
+    return response.headers.get("content-type", "").lower()
 
 
 class _HttpWriter(Stream):
@@ -274,12 +282,19 @@ def _without_protocol_headers(headers: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _id_of(request: Any) -> Any:
+class SentMessage(Record):
+    """The members of a sent message that tell a request by its id."""
+
+    method: str | None = None
+    id: int | str | None = None
+
+
+def _id_of(request: AsyncRequest) -> int | str | None:
     """Return the id of the JSON-RPC request in an HTTP request's body; None without one."""
     import orjson
 
     try:
-        body = orjson.loads(request.content)
+        sent = read_record(SentMessage, orjson.loads(request.content))
     except (ValueError, RuntimeError):  # no JSON, or no body
         return None
-    return body.get("id") if isinstance(body, dict) and "method" in body else None
+    return None if sent.method is None else sent.id

@@ -39,6 +39,7 @@ from cogcli.protocols.invoker import (
 )
 from cogcli.protocols.mcp.connect import identity, require_sdk, require_trust, transport_of
 from cogcli.protocols.mcp.errors import NOT_READY, translate_error
+from cogcli.protocols.mcp.grammar import McpServer
 from cogcli.protocols.mcp.pins import Pins, read_locked, require_locked
 from cogcli.protocols.mcp.session import McpLink, Portal, Session
 from cogcli.protocols.mcp.tool_checks import (
@@ -75,7 +76,7 @@ class Mcp:
         """After `close`: a message per server whose processes outlived it and were killed."""
 
     def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
-        server = request.service.settings.get("server")
+        server = McpServer.of(request.service.settings).server
         if server is not None:
             return call_tool(self._functions, server, request, limits)
         with self._mask_errors():
@@ -95,9 +96,7 @@ class Mcp:
         RuntimeErrorBase."""
         with self._mask_errors():
             require_trust(service)
-            tools: list[Json] = self._context.secrets.mask_known(
-                self._connect(service, limits)[2].tools
-            )
+            tools = self._context.secrets.mask_known(self._connect(service, limits)[2].tools)
             return sorted(tools, key=lambda tool: str(tool["name"]))
 
     def close(self, grace: float) -> None:

@@ -28,7 +28,7 @@ def raw(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def say(id: int, **members: Any) -> None:
+def say(id: int, **members: object) -> None:
     raw(json.dumps({"jsonrpc": "2.0", "id": id, **members}).encode() + b"\n")
 
 
@@ -38,12 +38,12 @@ def remember(pid: int) -> None:
             file.write(f"{pid}\n")
 
 
-def definition(name: str) -> dict[str, Any]:
+def definition(name: str) -> dict[str, object]:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     return {"name": name, "description": os.environ.get("BENCH_SAYS", name), "inputSchema": schema}
 
 
-def text(value: str) -> dict[str, Any]:
+def text(value: str) -> dict[str, object]:
     return {"content": [{"type": "text", "text": value}]}
 
 
@@ -106,6 +106,22 @@ def call(id: int, name: str, params: dict[str, Any]) -> None:
         say(id, error={"code": -32602, "message": "unknown tool"})
 
 
+def answer(id: int, method: str, params: dict[str, Any]) -> None:
+    if method == "initialize":
+        result = {
+            "protocolVersion": params["protocolVersion"],
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "bench", "version": "1"},
+        }
+        say(id, result=result)
+    elif method == "tools/list":
+        say(id, result={"tools": [definition(name) for name in TOOLS]})
+    elif method == "tools/call":
+        call(id, params["name"], params)
+    else:
+        say(id, error={"code": -32601, "message": "unknown"})
+
+
 def main() -> None:
     remember(os.getpid())
     if MODE == "silent":
@@ -114,24 +130,8 @@ def main() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for line in sys.stdin:
         message = json.loads(line)
-        id, method, params = message.get("id"), message.get("method"), message.get("params") or {}
-        if method == "initialize":
-            info = {"name": "bench", "version": "1"}
-            version = params["protocolVersion"]
-            say(
-                id,
-                result={
-                    "protocolVersion": version,
-                    "capabilities": {"tools": {}},
-                    "serverInfo": info,
-                },
-            )
-        elif method == "tools/list":
-            say(id, result={"tools": [definition(name) for name in TOOLS]})
-        elif method == "tools/call":
-            call(id, params["name"], params)
-        elif id is not None and method is not None:
-            say(id, error={"code": -32601, "message": "unknown"})
+        if "id" in message and "method" in message:
+            answer(message["id"], message["method"], message.get("params") or {})
     if MODE == "deaf":
         time.sleep(3600)
 

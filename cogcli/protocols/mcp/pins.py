@@ -10,10 +10,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -22,8 +22,10 @@ from cogcli.base.errors import RejectedError, SafetyScopeError
 from cogcli.base.files import FileRefused, FolderLock, hint_for_write, read_regular, write_atomic
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
-from cogcli.specs.lock import MEMBERS, digest_of_tool, read_locked_services
+from cogcli.specs.lock import MEMBERS, LockedTools, digest_of_tool, read_locked_services
 from cogcli.specs.lock import NAME as LOCK_NAME
 from cogcli.specs.lock import SCHEMA as LOCK_SCHEMA
 
@@ -37,13 +39,20 @@ def find_changed_fields(old: Json, new: Json) -> list[str]:
     return [name for name in MEMBERS if canonical(old.get(name)) != canonical(new.get(name))]
 
 
+class PinFile(Record):
+    """The file of one pinned tool."""
+
+    schema: str
+    tool: Json | None = None
+
+
 class Pins:
     """The pins of one user. If `state_dir` is empty, nothing is pinned."""
 
     def __init__(self, state_dir: str) -> None:
         self._folder = os.path.join(state_dir, "pins", "mcp") if state_dir else ""
 
-    def require_same(self, service_id: str, server: Any, tool: Json) -> None:
+    def require_same(self, service_id: str, server: object, tool: Json) -> None:
         """Pin a tool at its first use. Raise SafetyScopeError if it differs from its pin."""
         if not self._folder:
             return
@@ -57,7 +66,7 @@ class Pins:
                     self._write(path, server, tool)
         require_unchanged(service_id, tool if pinned is None else pinned, tool)
 
-    def replace(self, server: Any, tools: list[Json]) -> None:
+    def replace(self, server: object, tools: list[Json]) -> None:
         """Pin these tools in their present form instead of older pins, because a person accepted
         them."""
         for tool in tools:
@@ -65,7 +74,7 @@ class Pins:
                 with self._locked(tool, path := self._path(server, tool["name"])):
                     self._write(path, server, tool)
 
-    def _path(self, server: Any, name: str) -> str:
+    def _path(self, server: object, name: str) -> str:
         folder = sha256(canonical(server)).hexdigest()[:32]
         return os.path.join(self._folder, folder, f"{sha256(name.encode()).hexdigest()[:32]}.json")
 
@@ -78,12 +87,12 @@ class Pins:
             raise _unreadable_pin(service_id, name, str(error)) from error
         except JsonRefused as error:
             raise _unreadable_pin(service_id, name, f"{path}: {error}") from error
-        tool = document.get("tool") if isinstance(document, dict) else None
-        if not isinstance(tool, dict) or document.get("schema") != SCHEMA:
+        pin = read_record(PinFile, document)
+        if pin.tool is None or pin.schema != SCHEMA:
             raise _unreadable_pin(service_id, name, f"{path} is not a pin")
-        return tool
+        return pin.tool
 
-    def _write(self, path: str, server: Any, tool: Json) -> None:
+    def _write(self, path: str, server: object, tool: Json) -> None:
         members = {name: tool[name] for name in MEMBERS if name in tool}
         document = {
             "schema": SCHEMA,
@@ -154,7 +163,7 @@ def write_lock(root: str, service_id: str, tools: list[Json], *, bound: str = ""
     """
     style = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     with FolderLock(root):
-        services = {
+        services: Json = {
             id: {"tools": list(others.values())} for id, others in _read_services(root).items()
         }
         entries = [
@@ -167,7 +176,7 @@ def write_lock(root: str, service_id: str, tools: list[Json], *, bound: str = ""
     return data
 
 
-def _read_services(root: str) -> Any:
+def _read_services(root: str) -> Mapping[str, LockedTools]:
     try:
         return read_locked_services(root)
     except DocumentFault as fault:

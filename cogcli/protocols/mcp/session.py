@@ -303,7 +303,9 @@ class Portal:
         self._stack = ExitStack()
         self._portal = self._stack.enter_context(start_blocking_portal(name="mcp"))
 
-    def wait(self, limits: CallLimits, action: Callable[..., Awaitable[_T]], *arguments: Any) -> _T:
+    def wait(
+        self, limits: CallLimits, action: Callable[..., Awaitable[_T]], *arguments: object
+    ) -> _T:
         """Return the result of a coroutine function, which is cancelled together with the call.
 
         Raise its errors, or CallTimeoutError if it was cancelled or exceeded the deadline by a

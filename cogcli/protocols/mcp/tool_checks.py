@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import orjson
 
@@ -78,7 +77,7 @@ def require_arguments(tool: Json, request: InvocationRequest) -> None:
         raise RequestMappingError("request.value", text, left=False)
 
 
-def _violation_text(schema: Json | None, value: Any) -> str:
+def _violation_text(schema: Json | None, value: object) -> str:
     """Return how a value breaks a server's schema; empty if it fits, or if the schema cannot be
     applied."""
     found = [] if schema is None else validator.errors(schema, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.errors import RejectedError
 from cogcli.base.strict_json import JsonRefused, loads
@@ -57,7 +57,7 @@ class ToolResult(InputDemand):
 
     content: list[ContentBlock]
     isError: bool
-    structuredContent: Any = None
+    structuredContent: object = None
     _meta: ResultMeta
 
     @property
@@ -66,7 +66,7 @@ class ToolResult(InputDemand):
         blocks = (block for block in self.content if block.type == "text")
         return [block.text for block in blocks if block.text is not None]
 
-    def body(self, mode: str) -> Any:
+    def body(self, mode: str) -> object:
         """The body by `response_mode`. Content blocks are not changed: a link is data and is never fetched.
 
         Raises RejectedError where the tool failed, or demands input that this client never gives.
@@ -102,6 +102,6 @@ class ToolResult(InputDemand):
             return None
         return value if isinstance(value, dict) else None
 
-    def usage(self, body: Any) -> ModelUsage:
+    def usage(self, body: object) -> ModelUsage:
         """The usage in `_meta`, else at the top of the body."""
         return usage_of(body, self._meta.usage)

@@ -15,7 +15,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from cogcli.base.errors import (
     RequestMappingError,
@@ -24,15 +24,17 @@ from cogcli.base.errors import (
     ServerFaultError,
     TransportError,
 )
+from cogcli.base.jsonvalue import list_of
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.mcp.tool_result import InputDemand
+from cogcli.protocols.rpc_messages import read_answer
 
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
     from mcp.shared.message import SessionMessage
-    from mcp_types import JSONRPCMessage
+    from mcp_types import JSONRPCMessage, JSONRPCResponse
 
 MAX_FRAME: Final = 8 * 1024 * 1024
 MAX_ITEMS: Final = 1000
@@ -152,9 +154,9 @@ class McpTraffic:
         self._pending.discard(id if id is not None else "")
         return expected
 
-    def of(self, id: Any) -> McpExchange | None:
+    def of(self, id: int | str | None) -> McpExchange | None:
         """Return the open exchange with this request id, None without one."""
-        return self._open.get(id) if isinstance(id, int | str) else None
+        return None if id is None else self._open.get(id)
 
     def end(self, exchange: McpExchange) -> None:
         """Forget an exchange whose caller no longer waits."""
@@ -223,7 +225,7 @@ class GuardedRead(Stream):
         """Whether the server uses the protocol version without a handshake."""
 
     @property
-    def last_context(self) -> Any:
+    def last_context(self) -> object:
         """The context of the sender, None where the transport keeps none."""
         return getattr(self._inner, "last_context", None)
 
@@ -275,21 +277,28 @@ class GuardedRead(Stream):
 
         message = item.message
         if isinstance(message, JSONRPCResponse):
-            self._add_defaults(message.result)
-            for method in read_record(InputDemand, message.result).methods:
-                self._traffic.note(refusal_of(method))
-            exchange = self._traffic.of(message.id)
-            content = message.result.get("content")
-            if exchange is not None and isinstance(content, list) and len(content) > MAX_ITEMS:
-                text = f"the reply has {len(content):,} content items, at most {MAX_ITEMS:,} are allowed"
-                exchange.fault = McpFault(ResponseMappingError, "response.size", text)
+            if not self._is_accepted(message):
                 return error_message(message.id, INTERNAL, "refused")
         elif isinstance(message, JSONRPCError):
             exchange = self._traffic.of(message.id)
-            said = message.error
-            if exchange is not None and said.code == _LATE and names_no_session(said.message):
+            is_late = message.error.code == _LATE and names_no_session(message.error.message)
+            if exchange is not None and is_late:
                 exchange.fault = exchange.fault or LOST
         return item
+
+    def _is_accepted(self, message: JSONRPCResponse) -> bool:
+        """Complete a result and note its demands. A result with too many items is not accepted: that
+        is the fault of its call."""
+        self._add_defaults(message.result)
+        for method in read_record(InputDemand, message.result).methods:
+            self._traffic.note(refusal_of(method))
+        exchange = self._traffic.of(message.id)
+        count = len(list_of(message.result.get("content")))
+        if exchange is None or count <= MAX_ITEMS:
+            return True
+        text = f"the reply has {count:,} content items, at most {MAX_ITEMS:,} are allowed"
+        exchange.fault = McpFault(ResponseMappingError, "response.size", text)
+        return False
 
     def _add_defaults(self, result: Json) -> None:
         """Add members that a result of the newest protocol may omit: the SDK would refuse it
@@ -371,7 +380,7 @@ def id_in(line: bytes) -> int | None:
     import json
 
     try:
-        value: Any = json.loads(line) if len(line) <= LARGE else None
+        value: object = json.loads(line) if len(line) <= LARGE else None
     except (ValueError, RecursionError):
         value = None
     if value is None:
@@ -379,6 +388,5 @@ def id_in(line: bytes) -> int | None:
             return None
         match = _HEAD_ID.match(line) or _TAIL_ID.search(line[-200:])
         return int(match[1]) if match else None
-    if not isinstance(value, dict) or "method" in value or type(value.get("id")) is not int:
-        return None
-    return int(value["id"])
+    answer = read_answer(value)
+    return answer.id if type(answer.id) is int and "method" not in answer.json else None

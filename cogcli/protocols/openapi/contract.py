@@ -3,8 +3,8 @@ docs/reference/protocols.md#wire-checks)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Any, Final
+from collections.abc import Collection, Generator, Iterator
+from typing import Final
 
 from cogcli.base.api_documents.loader import identity_of, with_position
 from cogcli.base.api_documents.openapi import (
@@ -14,6 +14,7 @@ from cogcli.base.api_documents.openapi import (
     load_openapi,
 )
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.jsonvalue import object_of
 from cogcli.base.problems import Severity, suggest_path
 from cogcli.base.schema.lookup import members
 from cogcli.declarations.binding_spec import Binding
@@ -76,32 +77,47 @@ def openapi_findings(
     taken: dict[str, OperationInput] = {}
     places: dict[str, RequestLocation] = {}
     blamed: set[str] = set()  # a value with a wrong place is not reported as missing as well
+    yield from _location_findings(binding, operation, places, blamed)
+    yield from _parameter_findings(operation, places, taken, blamed)
+    yield from _body_findings(operation, places, taken, blamed)
+    reply = _reply_schemas(binding, operation)
+    title = f"operation `{operation.title}`"
+    described: list[object] = [parameter.schema for parameter in operation.parameters]
+    if operation.body is not None:
+        described.append(operation.body.schema)
+    yield OperationContract(title, taken, reply, operation.deprecated, (*described, *reply))
+
+
+def _location_findings(
+    binding: Binding,
+    operation: OpenApiOperation,
+    places: dict[str, RequestLocation],
+    blamed: set[str],
+) -> Iterator[ContractFinding]:
+    """Add the location of each key to `places`; yield the findings about keys without one, whose
+    names are added to `blamed`, and about keys with the same one."""
     for key in binding.request:
+        path = ("request", key)
         try:
             place = place_of(key, operation)
         except DocumentFault as fault:
             blamed.add(key.rpartition(".")[2])
-            yield ContractFinding(
-                fault.code, "E", ("request", key), fault.message, fault.hint, key=True
-            )
+            yield ContractFinding(fault.code, "E", path, fault.message, fault.hint, key=True)
             continue
         same = next((other for other, there in places.items() if there == place), None)
         if same is None:
             places[key] = place
         else:
             message = f"`{same}` and `{key}` are the same value"
-            hint = "keep one of them"
-            yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
-    yield from _parameter_findings(operation, places, taken, blamed)
-    yield from _body_findings(operation, places, taken, blamed)
-    reply = _reply_schemas(binding, operation)
-    title = f"operation `{operation.title}`"
-    values = [*operation.parameters, *([operation.body] if operation.body else [])]
-    described = (*(value.schema for value in values), *reply)
-    yield OperationContract(title, taken, reply, operation.deprecated, described)
+            yield ContractFinding(
+                "wire.parameter", "E", path, message, "keep one of them", key=True
+            )
 
 
-def _find_operation(document: OpenApiDocument, binding: Binding, service: Service) -> Any:
+def _find_operation(
+    document: OpenApiDocument, binding: Binding, service: Service
+) -> Generator[ContractFinding, None, OpenApiOperation | None]:
+    """Return the operation of a binding; None after the finding about it."""
     method = binding.metadata.method
     try:
         return document.operation(binding.operation, method)
@@ -142,7 +158,7 @@ def _security_findings(
         return
     missing = _missing_schemes(binding, service, operation)
     # A binding can only supply headers; a token supplies one more.
-    tokens = 1 if "auth_ref" in service.settings else 0
+    tokens = 0 if service.auth_ref is None else 1
     reachable = [schemes for schemes in missing if all(scheme.header for scheme in schemes)]
     if any(len(schemes) <= tokens for schemes in reachable):
         return
@@ -150,9 +166,13 @@ def _security_findings(
     message = f"operation `{operation.title}` asks for {wanted}, which nothing gives"
     hint = "credentials in a query or a cookie, or of another kind, cannot be given"
     if reachable:
-        named = [scheme.header for scheme in reachable[0] if scheme.header != "Authorization"]
-        hint = f"add header {named[0]} to the service" if named else "add auth_ref to the service"
+        hint = _missing_credentials_hint(reachable[0])
     yield ContractFinding("wire.security", "E", ("service",), message, hint)
+
+
+def _missing_credentials_hint(schemes: list[Scheme]) -> str:
+    named = [scheme.header for scheme in schemes if scheme.header != "Authorization"]
+    return f"add header {named[0]} to the service" if named else "add auth_ref to the service"
 
 
 def name_schemes(operation: OpenApiOperation) -> str:
@@ -220,26 +240,29 @@ def _body_findings(
     if body is None or not (body.required or parts or whole):
         return
     title = f"operation `{operation.title}`"
-    first = next(iter([*whole, *parts.values()]), None)
     if body.refused:
-        path = ("request", first) if first else ("operation",)
+        keys = [*whole, *parts.values()]
+        path = ("request", keys[0]) if keys else ("operation",)
         message = f"the body of {title} cannot be sent: {body.refused}"
-        yield ContractFinding("wire.body", "E", path, message, key=first is not None)
-        return
-    if whole:
-        for key in parts.values():
-            message = f"`{whole[0]}` is the whole body, `{key}` a part of it"
-            hint = "keep one of them"
-            yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
+        yield ContractFinding("wire.body", "E", path, message, key=bool(keys))
+    elif whole:
+        yield from _part_findings(whole[0], parts)
         taken[whole[0]] = OperationInput("body", body.required, body.schema)
-        return
-    yield from object_findings(
-        body.schema, parts, taken, title, "wire.body", prefix="body.", blamed=blamed
-    )
+    else:
+        yield from object_findings(
+            body.schema, parts, taken, title, "wire.body", prefix="body.", blamed=blamed
+        )
+
+
+def _part_findings(whole: str, parts: dict[str, str]) -> Iterator[ContractFinding]:
+    for key in parts.values():
+        message = f"`{whole}` is the whole body, `{key}` a part of it"
+        hint = "keep one of them"
+        yield ContractFinding("wire.parameter", "E", ("request", key), message, hint, key=True)
 
 
 def object_findings(
-    schema: Any,
+    schema: object,
     parts: dict[str, str],
     taken: dict[str, OperationInput],
     title: str,
@@ -258,20 +281,19 @@ def object_findings(
     for name, key in parts.items():
         own = inside.properties.get(name)
         if own is not None:
-            deprecated = isinstance(own, dict) and own.get("deprecated") is True
+            deprecated = object_of(own).get("deprecated") is True
             taken[key] = OperationInput(f"{prefix}{name}", name in inside.required, own, deprecated)
         elif inside.plain and (inside.closed or inside.properties):
             known = list(inside.properties)
-            hint = (
-                suggest_path(name, known, before=prefix)
-                or f"it takes {', '.join(known[:6]) or 'nothing'}"
-            )
-            message = f"{title} {'takes no' if inside.closed else 'does not name'} `{prefix}{name}`"
+            takes = f"it takes {', '.join(known[:6]) or 'nothing'}"
+            hint = suggest_path(name, known, before=prefix) or takes
             severity: Severity = "E" if inside.closed else "W"
+            verb = "takes no" if inside.closed else "does not name"
+            message = f"{title} {verb} `{prefix}{name}`"
             yield ContractFinding(code, severity, ("request", key), message, hint, key=True)
 
 
-def _reply_schemas(binding: Binding, operation: OpenApiOperation) -> tuple[Any, ...]:
+def _reply_schemas(binding: Binding, operation: OpenApiOperation) -> tuple[object, ...]:
     """Return the schemas of success replies: those of 2xx statuses, else of the default."""
     mode = binding.metadata.response_mode
     if mode != "json":
@@ -288,7 +310,7 @@ def good_statuses(operation: OpenApiOperation) -> list[str]:
     return good or [status for status in operation.responses if status == "default"]
 
 
-def _reply_schema(operation: OpenApiOperation, status: str) -> Any:
+def _reply_schema(operation: OpenApiOperation, status: str) -> object:
     """Return the schema of a reply. Without any content in the document nothing is known, unless
     the status has no body."""
     schema = operation.responses[status]

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 from urllib.parse import urlsplit
 
 import orjson
@@ -23,11 +24,14 @@ from cogcli.base.api_documents.parts import resolve
 from cogcli.base.errors import RejectedError, ServiceResolutionError
 from cogcli.base.json_pointer import DocumentFault, find_at
 from cogcli.base.schema.sample import NoSample, sample
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import ReceivedRequest, ServerReply, json_reply
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest
+from cogcli.protocols.openapi.grammar import WebApi
 from cogcli.protocols.openapi.judge import (
     RequestFault,
     body_faults,
@@ -39,6 +43,27 @@ from cogcli.protocols.openapi.judge import (
 )
 
 _PREFER: Final = re.compile(r"(?:^|[,;\s])code=(\d{3})(?:$|[,;\s])")
+
+
+class DeclaredReply(Record):
+    """A reply in a document."""
+
+    content: Json
+    """By media type; the value has the members of `DeclaredContent`."""
+
+
+class DeclaredContent(Record):
+    """The content of a reply for one media type."""
+
+    example: object = None
+    examples: Json
+    schema: Json | None = None
+
+
+class DeclaredExample(Record):
+    """One of several examples."""
+
+    value: object = None
 
 
 class DocumentMock:
@@ -68,7 +93,7 @@ class DocumentMock:
         return self._answer(operation, seen)
 
     def _answer(self, operation: OpenApiOperation, seen: ReceivedRequest) -> ServerReply:
-        wanted = _PREFER.search(seen.headers.get("prefer", ""))
+        wanted = _PREFER.search(seen.header("prefer"))
         status = declared_status(operation, int(wanted[1])) if wanted else _good_status(operation)
         if status is None:
             return _problem(
@@ -81,7 +106,9 @@ class DocumentMock:
         name = min(content, key=lambda name: "json" not in name)
         media_type = name if "*" not in name else "application/json"
         try:
-            body = self._body(operation.responses.get(status), content[name] or {})
+            body = self._body(
+                operation.responses.get(status), read_record(DeclaredContent, content[name])
+            )
         except NoSample as lost:
             return _problem(500, f"reply {status} of {operation.title}: {lost}")
         return ServerReply(number, {"Content-Type": media_type}, (body,))
@@ -92,17 +119,17 @@ class DocumentMock:
         responses = item[operation.method.lower()]["responses"]
         key = next(key for key in responses if key.upper() == status.upper())
         found, _ = resolve(self._value, responses[key], ())
-        return found.get("content") or {}
+        return read_record(DeclaredReply, found).content
 
-    def _body(self, schema: Any, declared: Json) -> bytes:
+    def _body(self, schema: object, declared: DeclaredContent) -> bytes:
         """Return the body of a reply; `schema` is None if it contains no JSON."""
-        if "example" in declared:
-            value = declared["example"]
-        elif declared.get("examples"):
-            first, _ = resolve(self._value, next(iter(declared["examples"].values())), ())
-            value = first.get("value")
+        if "example" in declared.json:
+            value = declared.example
+        elif declared.examples:
+            first, _ = resolve(self._value, next(iter(declared.examples.values())), ())
+            value = read_record(DeclaredExample, first).value
         elif schema is None:
-            value = sample(declared["schema"]) if isinstance(declared.get("schema"), dict) else ""
+            value = "" if declared.schema is None else sample(declared.schema)
         else:
             value = sample(schema)
         if schema is None and isinstance(value, str):
@@ -121,29 +148,34 @@ def _number(status: str) -> int:
 
 
 def _problem(
-    status: int, message: str, faults: list[RequestFault] | None = None, headers: Any = None
+    status: int,
+    message: str,
+    faults: Sequence[RequestFault] = (),
+    headers: Mapping[str, str] | None = None,
 ) -> ServerReply:
-    errors = [fault._asdict() for fault in faults or ()]
+    errors = [fault._asdict() for fault in faults]
     return json_reply({"message": message, "errors": errors}, status, headers)
 
 
-def add_examples(value: Any, *, named: bool = False) -> Any:
-    """Return the document with each schema's `example` as `examples`, which the schema bundler
-    keeps."""
-    if isinstance(value, list):
-        return [add_examples(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    copy = {
+def add_examples(part: Json, *, named: bool = False) -> Json:
+    """Return an object of a document with each schema's `example` as `examples`, which the schema
+    bundler keeps. In a `named` object the keys are names of the document's author."""
+    copy: Json = {
         key: member
         if key in DATA_KEYS and not named
-        else add_examples(member, named=not named and key in NAMING_KEYS)
-        for key, member in value.items()
+        else _add_examples_inside(member, named=not named and key in NAMING_KEYS)
+        for key, member in part.items()
     }
     is_schema = not named and {"examples", "schema", "in"}.isdisjoint(copy)
     if is_schema and "example" in copy:
         copy["examples"] = [copy["example"]]
     return copy
+
+
+def _add_examples_inside(value: object, *, named: bool = False) -> object:
+    if isinstance(value, list):
+        return [_add_examples_inside(item) for item in value]
+    return add_examples(value, named=named) if isinstance(value, dict) else value
 
 
 DOCUMENT_PATHS: Final = ("openapi.json", "openapi.yaml", "swagger.json", "v3/api-docs")
@@ -171,7 +203,7 @@ def download(request: DocumentRequest) -> Json:
 
 
 def _base(service: Service) -> str:
-    written: str | None = service.settings.get("base_url")
+    written = WebApi.of(service.settings).base_url
     if written:
         return written
     try:
@@ -185,7 +217,7 @@ def _base(service: Service) -> str:
 
 
 def _mock(value: Json, service: Service) -> DocumentMock:
-    return DocumentMock(value, urlsplit(service.settings.get("base_url") or "").path)
+    return DocumentMock(value, urlsplit(WebApi.of(service.settings).base_url or "").path)
 
 
 KIND: Final = DocumentKind(

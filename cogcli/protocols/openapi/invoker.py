@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cogcli.base.api_documents.openapi import OpenApiOperation, load_openapi
 from cogcli.base.errors import RuntimeErrorBase
@@ -26,6 +26,7 @@ from cogcli.protocols.invoker import (
 )
 from cogcli.protocols.model_usage import usage_of
 from cogcli.protocols.openapi import model_reply
+from cogcli.protocols.openapi.grammar import WebApi
 from cogcli.protocols.sent_file import recorded_value
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class OpenApi:
     def close(self, grace: float) -> None:
         self._http.close()
 
-    def _body(self, request: InvocationRequest, reply: HttpReply) -> Any:
+    def _body(self, request: InvocationRequest, reply: HttpReply) -> object:
         if request.response_mode == "text":
             return reply_body.text_body(reply)
         if request.response_mode == "raw":
@@ -90,9 +91,8 @@ class OpenApi:
                 parts = parts_without_document(request.operation, method, request.payload)
             else:
                 parts = parts_by_document(operation, request.payload)
-            base = request.service.settings.get("base_url") or (
-                document.server if document else None
-            )
+            server = document.server if document else None
+            base = WebApi.of(request.service.settings).base_url or server
             if base is None:
                 text = "its document names no single absolute server"
                 raise DocumentFault("wire.document", text, "add base_url to the service")

@@ -4,18 +4,28 @@ and reply (docs/reference/protocols.md#scenarios)."""
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, load_openapi
+from cogcli.base.api_documents.openapi import (
+    OpenApiDocument,
+    OpenApiOperation,
+    Parameter,
+    load_openapi,
+)
+from cogcli.base.jsonvalue import object_of
+from cogcli.base.schema import keywords
 from cogcli.base.schema.validator import errors
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import ObservedExchange, ReceivedRequest
 from cogcli.protocols.exchange_checks import Check, Judge, schema_check
+from cogcli.protocols.openapi.grammar import WebApi
 
 _SHOWN: Final = 3
+_DEFINITIONS: Final = "#/$defs/"
 _INTEGER: Final = re.compile(r"-?(?:0|[1-9]\d*)")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
@@ -36,7 +46,7 @@ class RequestFault(NamedTuple):
     message: str
 
 
-def breaches(pointer: str, schema: Any, value: Any) -> list[RequestFault]:
+def breaches(pointer: str, schema: object, value: object) -> list[RequestFault]:
     """Return the breaches of a schema by the value at a pointer."""
     return [
         RequestFault(f"{pointer}/{place}".rstrip("/"), text)
@@ -58,19 +68,22 @@ def parameter_faults(
     headers = {name: [value] for name, value in seen.headers.items()}
     faults: list[RequestFault] = []
     for parameter in operation.parameters:
-        pointer = f"/{parameter.place}/{parameter.name}"
         sent = {"path": paths, "query": query}.get(parameter.place)
         texts = headers.get(parameter.name.lower()) if sent is None else sent.get(parameter.name)
-        if texts is None:
-            if parameter.required:
-                faults.append(RequestFault(pointer, "required, not sent"))
-            continue
-        value = _value_from_texts(parameter.schema, texts, parameter.explode)
-        faults += breaches(pointer, parameter.schema, value)
+        faults += _one_parameter_faults(parameter, texts)
     declared = {parameter.name for parameter in operation.parameters if parameter.place == "query"}
     return faults + [
         RequestFault(f"/query/{name}", "not declared") for name in query if name not in declared
     ]
+
+
+def _one_parameter_faults(parameter: Parameter, texts: list[str] | None) -> list[RequestFault]:
+    """Return the faults of a parameter that was sent as these texts, None for one that was not."""
+    pointer = f"/{parameter.place}/{parameter.name}"
+    if texts is None:
+        return [RequestFault(pointer, "required, not sent")] if parameter.required else []
+    value = _value_from_texts(parameter.schema, texts, parameter.explode)
+    return breaches(pointer, parameter.schema, value)
 
 
 def body_faults(operation: OpenApiOperation, seen: ReceivedRequest) -> list[RequestFault]:
@@ -79,8 +92,8 @@ def body_faults(operation: OpenApiOperation, seen: ReceivedRequest) -> list[Requ
         return [RequestFault("/body", "none is expected")] if seen.body else []
     if not seen.body:
         return [RequestFault("/body", "required, not sent")] if operation.body.required else []
-    media_type = seen.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not (media_type == "application/json" or media_type.endswith("+json")):
+    media_type = _media_type(seen.header("content-type"))
+    if not _is_json(media_type):
         return [
             RequestFault("/header/content-type", f"found `{media_type}`, expected application/json")
         ]
@@ -91,7 +104,15 @@ def body_faults(operation: OpenApiOperation, seen: ReceivedRequest) -> list[Requ
     return breaches("/body", operation.body.schema, value)
 
 
-def _value_from_texts(schema: Any, texts: list[str], explode: bool) -> Any:
+def _media_type(header: str) -> str:
+    return header.partition(";")[0].strip().lower()
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type == "application/json" or media_type.endswith("+json")
+
+
+def _value_from_texts(schema: object, texts: list[str], explode: bool) -> object:
     """Return the value of these texts, by the type in the schema."""
     kinds = _schema_types(schema)
     if "array" in kinds:
@@ -101,7 +122,7 @@ def _value_from_texts(schema: Any, texts: list[str], explode: bool) -> Any:
     return _scalar_from_text(schema, texts[-1])
 
 
-def _scalar_from_text(schema: Any, text: str) -> Any:
+def _scalar_from_text(schema: object, text: str) -> object:
     kinds = _schema_types(schema)
     if "integer" in kinds and _INTEGER.fullmatch(text):
         return int(text)
@@ -112,31 +133,26 @@ def _scalar_from_text(schema: Any, text: str) -> Any:
     return text
 
 
-def _schema_types(schema: Any) -> list[str]:
+def _schema_types(schema: object) -> frozenset[str]:
     """Return the types that a schema names, else those of its alternatives."""
     found = _resolve(schema)
-    declared = found.get("type")
+    declared = keywords.types(found)
     if declared:
-        return declared if isinstance(declared, list) else [declared]
-    options = [
-        *(found.get("anyOf") or ()),
-        *(found.get("oneOf") or ()),
-        *(found.get("allOf") or ()),
-    ]
-    return [
-        kind for option in options if isinstance(option, dict) for kind in _schema_types(option)
-    ]
+        return declared
+    alternatives = (keywords.items(found, name) for name in ("anyOf", "oneOf", "allOf"))
+    return frozenset(
+        kind for options in alternatives for each in options for kind in _schema_types(each)
+    )
 
 
-def _resolve(schema: Any) -> dict[str, Any]:
-    """Return the schema, or the definition in it that its `$ref` names."""
-    if not isinstance(schema, dict):
-        return {}
-    reference = schema.get("$ref")
-    if not isinstance(reference, str) or not reference.startswith("#/$defs/"):
-        return schema
-    found = (schema.get("$defs") or {}).get(reference.removeprefix("#/$defs/"))
-    return found if isinstance(found, dict) else {}
+def _resolve(schema: object) -> Json:
+    """Return the schema, or the definition in it that its `$ref` names; empty for a boolean."""
+    found = object_of(schema)
+    reference = keywords.text(found, "$ref") or ""
+    if not reference.startswith(_DEFINITIONS):
+        return found
+    definitions = keywords.mapping(found, "$defs")
+    return keywords.mapping(definitions, reference.removeprefix(_DEFINITIONS))
 
 
 def routes_of(document: OpenApiDocument) -> tuple[Route, ...]:
@@ -181,7 +197,7 @@ def judge_of(binding: Binding, service: Service) -> Judge | None:
     if document is None:
         return None
     operation = document.operation(binding.operation, binding.metadata.method)
-    base = urlsplit(service.settings.get("base_url") or document.server or "").path
+    base = urlsplit(WebApi.of(service.settings).base_url or document.server or "").path
     return lambda exchange: judge_exchange(exchange, document, operation, base)
 
 
@@ -212,22 +228,32 @@ def _request(
 ) -> Check:
     seen, name = exchange.seen, "request matches the operation"
     asked = f"{seen.method} {seen.path}"
-    route = next(r for r in routes_of(document) if r.path == operation.path)
-    inside = seen.path.startswith(f"{base}/") or not base
-    found = match_route((route,), seen.path.removeprefix(base)) if inside else None
-    if found is None or seen.method != operation.method:
+    values = _path_values(document, operation, seen, base)
+    if values is None:
         return Check(name, False, f"{asked}, expected {operation.method} {base}{operation.path}")
     if not exchange.whole:
         known = tuple(each for each in operation.parameters if each.place != "header")
         operation = operation._replace(parameters=known)
-    faults = parameter_faults(operation, seen, found[1])
+    faults = parameter_faults(operation, seen, values)
     return Check(name, not faults, f"{asked}: {join_faults(faults)}" if faults else asked)
 
 
-def _reply(exchange: ObservedExchange, schema: Any) -> Check:
+def _path_values(
+    document: OpenApiDocument, operation: OpenApiOperation, seen: ReceivedRequest, base: str
+) -> dict[str, str] | None:
+    """Return the values in the path of a request; None if it is not one of this operation."""
+    is_inside = seen.path.startswith(f"{base}/") or not base
+    if not is_inside or seen.method != operation.method:
+        return None
+    route = next(route for route in routes_of(document) if route.path == operation.path)
+    found = match_route((route,), seen.path.removeprefix(base))
+    return None if found is None else found[1]
+
+
+def _reply(exchange: ObservedExchange, schema: object) -> Check:
     name = "reply matches its schema"
-    media_type = exchange.media_type.partition(";")[0].strip().lower()
-    if media_type and not (media_type == "application/json" or media_type.endswith("+json")):
+    media_type = _media_type(exchange.media_type)
+    if media_type and not _is_json(media_type):
         return Check(name, False, f"found {media_type}, expected JSON")
     try:
         value = loads(exchange.reply)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.errors import ResponseMappingError
 from cogcli.base.json_pointer import NOWHERE, find_at
@@ -18,7 +18,7 @@ _CUT_OFF: Final = {
 _SCHEMA: Final = ("response_format", "json_schema", "schema")
 
 
-def check_finished(body: Any, response: Json) -> None:
+def check_finished(body: object, response: Json) -> None:
     """Raise ResponseMappingError `response.missing` if an answer that is read as JSON is
     incomplete."""
     for index in content_indices(response):
@@ -33,7 +33,7 @@ def check_finished(body: Any, response: Json) -> None:
             )
 
 
-def check_schema(sent: Any, body: Any, response: Json) -> None:
+def check_schema(sent: object, body: object, response: Json) -> None:
     """Raise ResponseMappingError `response.type` if an answer that is read as JSON breaks the
     requested schema."""
     schema = find_at(sent, _SCHEMA)

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.errors import ServerFaultError
 from cogcli.protocols.exchange import ReceivedRequest, Responder, ServerReply, json_reply
@@ -57,8 +57,8 @@ def _chat(content: str) -> Responder:
     return lambda seen: json_reply({"choices": [{"message": {"content": content}}]})
 
 
-def _header(name: str) -> Any:
-    return lambda seen: seen[0].headers.get(name)
+def _header(name: str) -> Callable[[Sequence[ReceivedRequest]], str]:
+    return lambda seen: seen[0].header(name)
 
 
 def _default_timeout(ran: RuleRun) -> str:
@@ -73,7 +73,7 @@ def _not_retryable(ran: RuleRun) -> str:
 
 def _keys(seen: Sequence[ReceivedRequest]) -> tuple[int, int]:
     """Return the number of requests, and the number of their distinct idempotency keys."""
-    return len(seen), len({request.headers.get("idempotency-key") for request in seen})
+    return len(seen), len({request.header("idempotency-key") for request in seen})
 
 
 RULES: Final[InvokerRules] = {
@@ -98,7 +98,7 @@ RULES: Final[InvokerRules] = {
                     metadata={"headers": {"x-team": "binding"}}),
               sent=_header("x-team"), wanted="binding"),)),
     "headers.env": InvokerRule("${NAME} is filled in, and masked in every file", (
-        _case(lambda seen: json_reply({"echo": seen.headers.get("x-api-key")}), hidden=SECRET,
+        _case(lambda seen: json_reply({"echo": seen.header("x-api-key")}), hidden=SECRET,
               call=RuleCall(service_metadata={"headers": {"X-Api-Key": "${BENCH_KEY}"}},
                     environ={"BENCH_KEY": SECRET}),
               sent=_header("x-api-key"), wanted=SECRET),)),

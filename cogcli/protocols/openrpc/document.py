@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -24,18 +24,27 @@ from cogcli.base.schema.sample import NoSample, sample
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import ObservedExchange, ReceivedRequest, ServerReply, json_reply
 from cogcli.protocols.exchange_checks import Check, Judge, schema_check
 from cogcli.protocols.http import reply_body
 from cogcli.protocols.live_document import DocumentKind, DocumentRequest, document_error
-from cogcli.protocols.openapi.document import add_examples
+from cogcli.protocols.openapi.document import DeclaredExample, add_examples
 from cogcli.protocols.openapi.judge import RequestFault, breaches, join_faults
+from cogcli.protocols.openrpc.grammar import address_of
 from cogcli.protocols.openrpc.reply import result_of
 from cogcli.protocols.rpc_messages import RpcCall, read_answer
 
 PARSE, INVALID, UNKNOWN, PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
+
+
+class DeclaredMethod(Record):
+    """A method in a document, with its pairs of example parameters and result."""
+
+    name: str
+    examples: list[object]
 
 
 class RpcMock:
@@ -59,7 +68,7 @@ class RpcMock:
         answer = self._answer(asked)
         return ServerReply(204) if answer is None else json_reply(answer)
 
-    def _answer(self, value: Any) -> Json | None:
+    def _answer(self, value: object) -> Json | None:
         """Return the answer to one call, None for a notification."""
         call = read_record(RpcCall, value)
         if call.method is None:
@@ -79,46 +88,44 @@ class RpcMock:
         except NoSample as lost:
             return _error(call.id, INTERNAL, f"result of {method.name}: {lost}")
 
-    def _result(self, method: RpcMethod) -> Any:
+    def _result(self, method: RpcMethod) -> object:
         for item in self._value["methods"]:
             raw, _ = resolve(self._value, item, ())
-            for example in raw.get("examples") or () if raw.get("name") == method.name else ():
+            declared = read_record(DeclaredMethod, raw)
+            for example in declared.examples if declared.name == method.name else ():
                 pairing, _ = resolve(self._value, example, ())
                 if "result" in pairing:
-                    told, _ = resolve(self._value, pairing["result"], ())
-                    return told.get("value")
+                    result, _ = resolve(self._value, pairing["result"], ())
+                    return read_record(DeclaredExample, result).value
         return sample(method.result)
 
 
-def param_faults(method: RpcMethod, params: Any) -> list[RequestFault]:
+def param_faults(method: RpcMethod, params: object) -> list[RequestFault]:
     """Return the faults of a call's parameters, given by name or by position."""
     if isinstance(params, list):
         if len(params) > len(method.params):
-            return [
-                RequestFault(
-                    "/params", f"{len(params)} are too many, expected {len(method.params)}"
-                )
-            ]
-        given = {param.name: value for param, value in zip(method.params, params, strict=False)}
-    elif isinstance(params, dict):
-        given = params
-    else:
+            text = f"{len(params)} are too many, expected {len(method.params)}"
+            return [RequestFault("/params", text)]
+        params = {param.name: value for param, value in zip(method.params, params, strict=False)}
+    if not isinstance(params, dict):
         return [RequestFault("/params", "expected an object or a list")]
+    return _named_param_faults(method, params)
+
+
+def _named_param_faults(method: RpcMethod, given: Json) -> list[RequestFault]:
     known = {param.name: param for param in method.params}
     faults = [
         RequestFault(f"/params/{name}", "not declared") for name in given if name not in known
     ]
     for name, param in known.items():
-        if name not in given:
-            faults += (
-                [RequestFault(f"/params/{name}", "required, not sent")] if param.required else []
-            )
-        else:
+        if name in given:
             faults += breaches(f"/params/{name}", param.schema, given[name])
+        elif param.required:
+            faults.append(RequestFault(f"/params/{name}", "required, not sent"))
     return faults
 
 
-def _error(id: Any, code: int, message: str, data: Any = None) -> Json:
+def _error(id: object, code: int, message: str, data: object = None) -> Json:
     error: Json = {"code": code, "message": message}
     return {"jsonrpc": "2.0", "id": id, "error": {**error, **({"data": data} if data else {})}}
 
@@ -164,7 +171,7 @@ def _request(exchange: ObservedExchange, call: RpcCall, method: RpcMethod) -> Ch
     return Check(name, not wrong, said)
 
 
-def _value(data: bytes) -> Any:
+def _value(data: bytes) -> object:
     try:
         return loads(data)
     except JsonRefused:
@@ -175,8 +182,7 @@ _DISCOVER: Final = {"jsonrpc": "2.0", "method": "rpc.discover", "params": [], "i
 
 
 def discover(request: DocumentRequest) -> Json:
-    settings = request.service.settings
-    reply = request.exchange("POST", settings.get("url") or settings["base_url"], _DISCOVER)
+    reply = request.exchange("POST", address_of(request.service), _DISCOVER)
     try:
         value = reply_body.parse_reply(reply.body, MAX_BYTES)
     except JsonRefused:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from cogcli.declarations.service_spec import SecretPlace, Url
+from cogcli.declarations.service_spec import SecretPlace, Service, Url
 from cogcli.declarations.spec import Spec
 from cogcli.declarations.spec_types import Words
 from cogcli.specs.protocol import Grammar
@@ -29,6 +29,12 @@ class RpcService(Spec):
     """Its OpenRPC [document](#documents)."""
     auth_ref: SecretPlace | None = None
     """Where the [bearer token](#secrets) is."""
+
+
+def address_of(service: Service) -> str:
+    """Return the one address of a service."""
+    settings = RpcService.of(service.settings)
+    return settings.url or settings.base_url or ""
 
 
 GRAMMAR: Final = Grammar(

@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.api_documents.openrpc import RpcMethod, load_openrpc
 from cogcli.base.errors import RequestMappingError, RuntimeErrorBase
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.declarations.value_types import Json
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.failures import document_failure, error_from_reply, quote
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
@@ -25,7 +26,7 @@ from cogcli.protocols.invoker import (
     InvokerContext,
 )
 from cogcli.protocols.model_usage import usage_of
-from cogcli.protocols.openrpc.grammar import METHOD_NAME
+from cogcli.protocols.openrpc.grammar import METHOD_NAME, address_of
 from cogcli.protocols.openrpc.reply import is_error, result_of
 
 if TYPE_CHECKING:
@@ -65,27 +66,25 @@ class OpenRpc:
     def _outgoing(
         self, request: InvocationRequest, method: RpcMethod | None, id: int | None
     ) -> OutgoingRequest:
-        params: Any = request.payload
+        params: object = request.payload
         if method and method.by_position:
-            names = [param.name for param in method.params]
-            unknown = params.keys() - set(names)
-            if unknown:
-                text = f"`{method.name}` has no parameter `{min(unknown)}`"
-                raise RequestMappingError("request.value", text, left=False)
-            last = max((number for number, name in enumerate(names) if name in params), default=-1)
-            params = [params.get(name) for name in names[: last + 1]]
+            params = _positional_params(method, request.payload)
         call = {"jsonrpc": "2.0", "method": request.operation, "params": params}
         if id is not None:
             call["id"] = id
         ours = headers.default_headers(request, accept=_JSON, content_type=_JSON)
-        settings = request.service.settings
-        url = settings.get("url") or settings["base_url"]
+        url = address_of(request.service)
         merged = headers.merge_headers(request, self._secrets, ours, {})
         return OutgoingRequest("POST", url, merged, json_bytes(call, "the call"), call)
 
     def _body(
-        self, request: InvocationRequest, reply: HttpReply, id: int | None, value: Any, refused: str
-    ) -> Any:
+        self,
+        request: InvocationRequest,
+        reply: HttpReply,
+        id: int | None,
+        value: object,
+        refused: str,
+    ) -> object:
         name = f"`{request.operation}`"
         if id is None or not is_error(value, id):
             error = error_from_reply(
@@ -99,6 +98,18 @@ class OpenRpc:
             start = quote(reply.body.decode("utf-8", "replace"), self._secrets)[:_SHOWN]
             raise reply_body.not_json_error(f"{name}: HTTP {reply.status} with {refused}: {start}")
         return result_of(value, id, name, self._secrets, service=request.service.id)
+
+
+def _positional_params(method: RpcMethod, payload: Json) -> list[object]:
+    """Return the parameters in the order of the document, without absent ones at the end. Raise
+    RequestMappingError `request.value` for an unknown one."""
+    names = [param.name for param in method.params]
+    unknown = payload.keys() - set(names)
+    if unknown:
+        text = f"`{method.name}` has no parameter `{min(unknown)}`"
+        raise RequestMappingError("request.value", text, left=False)
+    last = max((number for number, name in enumerate(names) if name in payload), default=-1)
+    return [payload.get(name) for name in names[: last + 1]]
 
 
 def _find_method(request: InvocationRequest) -> RpcMethod | None:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.errors import RejectedError, ServerFaultError
 from cogcli.base.jsonvalue import preview
@@ -22,12 +22,12 @@ _UNREAD: Final = (-32700, -32600)
 """Codes of errors about requests whose id could not be read."""
 
 
-def is_error(value: Any, id: int) -> bool:
+def is_error(value: object, id: int) -> bool:
     """Whether a body is a well-formed error for this call; then it counts under any HTTP status."""
-    return _fault(value, id) == "" and "error" in value
+    return _fault(value, id) == "" and read_answer(value).error is not None
 
 
-def result_of(value: Any, id: int, name: str, secrets: Secrets, *, service: str) -> Any:
+def result_of(value: object, id: int, name: str, secrets: Secrets, *, service: str) -> object:
     """Return the `result` of an answer. `name` names the call in messages, `service` its service in
     hints.
 
@@ -35,17 +35,18 @@ def result_of(value: Any, id: int, name: str, secrets: Secrets, *, service: str)
     fault = _fault(secrets.mask_known(value), id) if _fault(value, id) else ""
     if fault:
         raise ServerFaultError("call.server-error", f"{name}: malformed answer: {fault}", left=True)
-    if "error" not in value:
-        return value["result"]
-    code = value["error"]["code"]
-    text = f"{name}: RPC error {code}: {quote(value['error']['message'], secrets)}"
+    answer = read_answer(value)
+    if answer.error is None:
+        return answer.result
+    code = answer.error.code
+    text = f"{name}: RPC error {code}: {quote(answer.error.message or '', secrets)}"
     if code == INTERNAL or code in _SERVER:
         raise ServerFaultError("call.server-error", text, left=True)
     hint = f"cogcli services refresh {service}" if code == NOT_FOUND else ""
     raise RejectedError("call.rejected", text, hint=hint, left=True)
 
 
-def _fault(value: Any, id: int) -> str:
+def _fault(value: object, id: int) -> str:
     """Return why a value is not an answer to this call, empty if it is one."""
     if not isinstance(value, dict):
         return f"{preview(value)}, expected an object"

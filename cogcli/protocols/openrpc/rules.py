@@ -74,6 +74,10 @@ def _call(seen: Sequence[ReceivedRequest]) -> Json:
     return found
 
 
+def _id_of(seen: ReceivedRequest) -> object:
+    return json.loads(seen.body).get("id")
+
+
 def _result(result: Any, **members: Any) -> Responder:
     """Return a server function that answers with this result. `members` replace those of the
     envelope; `_LEFT_OUT` removes one."""
@@ -81,7 +85,7 @@ def _result(result: Any, **members: Any) -> Responder:
     def answering(seen: ReceivedRequest) -> ServerReply:
         answer = {
             "jsonrpc": "2.0",
-            "id": json.loads(seen.body).get("id"),
+            "id": _id_of(seen),
             "result": result,
             **members,
         }
@@ -90,12 +94,10 @@ def _result(result: Any, **members: Any) -> Responder:
     return answering
 
 
-def _error(code: Any, status: int = 200, message: Any = "no") -> Responder:
+def _error(code: object, status: int = 200, message: object = "no") -> Responder:
     def answering(seen: ReceivedRequest) -> ServerReply:
         error = {"code": code, "message": message}
-        return json_reply(
-            {"jsonrpc": "2.0", "id": json.loads(seen.body).get("id"), "error": error}, status
-        )
+        return json_reply({"jsonrpc": "2.0", "id": _id_of(seen), "error": error}, status)
 
     return answering
 
@@ -145,7 +147,7 @@ RULES: Final[InvokerRules] = {
               error="response.size"),)),
     "headers": InvokerRule("headers as for openapi, the token masked in every file", (
         secret_case(partial(_case, _result(1)), _HEADERS),
-        _case(_result(1), call=_HEADERS, sent=lambda seen: seen[0].headers.get("x-team"), wanted="binding"))),
+        _case(_result(1), call=_HEADERS, sent=lambda seen: seen[0].header("x-team"), wanted="binding"))),
     "timeout": InvokerRule("silent and dripping servers end on time", (
         *(_case(answering, call=RuleCall(metadata={"timeout_seconds": SHORT}), error="call.timeout", left=True,
                 within=PATIENT) for answering in (drip, slow)),)),

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from cogcli.base.python_syntax import parse_python
 from cogcli.declarations.binding_spec import Binding
@@ -77,17 +77,18 @@ def _operation_input(argument: ast.arg, *, required: bool) -> OperationInput:
     return OperationInput(argument.arg, required, {"type": sorted(types)} if types else None)
 
 
-def _annotation_types(node: Any) -> set[str]:
+def _annotation_types(node: object) -> set[str]:
     """Return the JSON types of an annotation; empty for an unknown one."""
-    if isinstance(node, ast.Name):
-        return {_TYPES[node.id]} if node.id in _TYPES else set()
-    if isinstance(node, ast.Constant) and node.value is None:
-        return {"null"}
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-        return {_TYPES[node.value.id]} if node.value.id in ("list", "dict") else set()
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        left, right = _annotation_types(node.left), _annotation_types(node.right)
-        return left | right if left and right else set()
+    match node:
+        case ast.Name(id=name) if name in _TYPES:
+            return {_TYPES[name]}
+        case ast.Constant(value=None):
+            return {"null"}
+        case ast.Subscript(value=ast.Name(id="list" | "dict" as name)):
+            return {_TYPES[name]}
+        case ast.BinOp(op=ast.BitOr()):
+            left, right = _annotation_types(node.left), _annotation_types(node.right)
+            return left | right if left and right else set()
     return set()
 
 

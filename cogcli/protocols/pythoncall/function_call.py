@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import time
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, Final, NamedTuple, TypeGuard
+from typing import Final, NamedTuple, TypeGuard
 
 from cogcli.base.errors import (
     CallTimeoutError,
@@ -96,13 +96,12 @@ def call_function(
     refuses, ServerFaultError for other exceptions, ResponseMappingError `response.not-json`, and
     CallTimeoutError for a coroutine that is not done at `deadline`."""
     is_confined = reads and operation.name.startswith(module_access.SHIPPED)
-    confined = confine(operation.function, reads) if reads and is_confined else None
+    release = confine(operation.function, reads) if reads and is_confined else None
     try:
         return _json_object(_result(operation, payload, deadline), operation)
     finally:
-        if confined is not None:
-            variable, token = confined
-            variable.reset(token)
+        if release is not None:
+            release()
 
 
 def size_problem(name: str, what: str, size: int, cap: int) -> str:
@@ -144,9 +143,10 @@ def _as_text(value: object, otherwise: str = "") -> str:
     return text[:_LONGEST_TEXT].rpartition("\n")[0] or f"(a line of {len(text):,} characters)"
 
 
-def _is_own_function(value: Any, module: ModuleType) -> TypeGuard[FunctionType]:
-    own = type(value) is FunctionType and value.__module__ == module.__name__
-    return own and value.__name__ != "<lambda>"
+def _is_own_function(value: object, module: ModuleType) -> TypeGuard[FunctionType]:
+    if type(value) is not FunctionType or value.__module__ != module.__name__:
+        return False
+    return value.__name__ != "<lambda>"
 
 
 def _module(code: Code) -> ModuleType:
@@ -172,7 +172,7 @@ def _signature_of(name: str, function: FunctionType) -> PythonFunction:
     return PythonFunction(name, function, required, names, takes_rest, is_async)
 
 
-def _result(operation: PythonFunction, payload: Json, deadline: float) -> Any:
+def _result(operation: PythonFunction, payload: Json, deadline: float) -> object:
     try:
         if operation.is_async:
             import asyncio
@@ -228,7 +228,7 @@ def _import_failure(error: ImportError, module: str) -> ServiceResolutionError:
     return ServiceResolutionError("service.module", text, left=False)
 
 
-def _json_object(result: Any, operation: PythonFunction) -> Json:
+def _json_object(result: object, operation: PythonFunction) -> Json:
     name = f"`{operation.name}`"
     try:
         body = to_plain_json(result)

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from cogcli.declarations.service_spec import SecretPlace
 from cogcli.declarations.spec import Spec, SpecLimits
+from cogcli.declarations.value_types import Json
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Grammar
 from cogcli.specs.service import is_shipped
@@ -22,7 +23,7 @@ def _operation(operation: str) -> str:
     )
 
 
-def _check_module(raw: dict[str, Any], report: ProblemReport) -> None:
+def _check_module(raw: Json, report: ProblemReport) -> None:
     """Report modules that no service may name: of the standard library, and of this package but the shipped ones."""
     module = raw.get("module")
     if not isinstance(module, str):

@@ -128,7 +128,7 @@ class PythonCall:
         """Return the access of one call. Code of an untrusted project gets no store.
 
         The secret is read when the function requests it."""
-        ref = service.settings.get("auth_ref") if service.trusted else None
+        ref = service.auth_ref if service.trusted else None
         return self._access._replace(
             store_dir=self._context.store_dir if service.trusted else "",
             network=network_of(service),

@@ -18,13 +18,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from cogcli.base.credential_names import credential_error, credential_reason, has_repository_folder
 from cogcli.base.errors import RejectedError, ServiceResolutionError
 from cogcli.base.file_roots import Roots, is_below, is_within, outside_text
 from cogcli.base.files import irregular
 from cogcli.base.host_access import HostAccess
+from cogcli.base.jsonvalue import walk_values
 from cogcli.base.terminal_text import visible
 
 _SHOWN = 200
@@ -56,7 +58,7 @@ class Reads(NamedTuple):
     is_online: Callable[[], bool] = _assume_online
     """Whether the run may reach a network or a model; True by default."""
 
-    def with_typed(self, inputs: Any) -> Reads:
+    def with_typed(self, inputs: object) -> Reads:
         """Return these files together with those that typed inputs name.
 
         A path must be a whole text of a value. Files without credentials count only if they are
@@ -77,7 +79,7 @@ class Reads(NamedTuple):
         """Return a copy of `access` that also permits these files."""
         return access._replace(roots=self.roots, typed=self.typed, is_online=self.is_online)
 
-    def to_payload(self) -> list[Any]:
+    def to_payload(self) -> list[object]:
         """Return the members as JSON, for a worker."""
         return [
             self.folder, sorted(self.named), self.roots, self.named_folders, sorted(self.typed), self.is_online()
@@ -92,11 +94,7 @@ class Reads(NamedTuple):
         real = os.path.realpath(path) if path and "\0" not in path else ""
         if not is_within(real, self.roots):
             hint = "add its folder to `files.roots`, if it may be read"
-            error = RejectedError(
-                "call.rejected", outside_text(path, "files.roots"), hint=hint, left=False
-            )
-            error.reason = "bad-data"
-            raise error
+            raise _bad_data_error(outside_text(path, "files.roots"), hint)
         if not self.folder:
             self.require_no_credentials(path, real)
             return real or path
@@ -107,11 +105,7 @@ class Reads(NamedTuple):
             is_readable = is_named = self._is_named(real)
         if is_named and not os.path.isdir(real) and (fault := irregular(path)):
             text = f"`{visible(path[:_SHOWN])}` {fault}"
-            error = RejectedError(
-                "call.rejected", text, hint="save what it gives as a file", left=False
-            )
-            error.reason = "bad-data"
-            raise error
+            raise _bad_data_error(text, "save what it gives as a file")
         if is_readable:
             self.require_no_credentials(path, real)
             return real
@@ -138,23 +132,29 @@ class Reads(NamedTuple):
         )
 
 
+def _bad_data_error(text: str, hint: str) -> RejectedError:
+    error = RejectedError("call.rejected", text, hint=hint, left=False)
+    error.reason = "bad-data"
+    return error
+
+
 def reads_of(project: str) -> Reads:
     """Return the files that may be read in a project that is not trusted, before the user types
     any."""
     return Reads(os.path.realpath(project))
 
 
-def confine(function: Callable[..., Any], reads: Reads) -> Any:
-    """Restrict a shipped function to these files; return (context variable, token) to undo it.
+def confine(function: Callable[..., object], reads: Reads) -> Callable[[], None] | None:
+    """Restrict a shipped function to these files; return a function that undoes it.
 
     None if the function reads no files. A module that reads files has the context variable
     `OPENED_AS`, which checks each path before it is opened."""
     module = sys.modules.get(function.__module__)
     variable = getattr(module, "OPENED_AS", None)
-    return None if variable is None else (variable, variable.set(reads.checked_path))
+    return None if variable is None else partial(variable.reset, variable.set(reads.checked_path))
 
 
-def _typed_paths(inputs: Any, folder: str) -> Iterator[str]:
+def _typed_paths(inputs: object, folder: str) -> Iterator[str]:
     """Yield the files and folders outside a folder that a whole text in a value names, with links
     followed."""
     for value in possible_paths(inputs):
@@ -164,7 +164,7 @@ def _typed_paths(inputs: Any, folder: str) -> Iterator[str]:
             yield real
 
 
-def _typed_credentials(inputs: Any, folder: str) -> Iterator[str]:
+def _typed_credentials(inputs: object, folder: str) -> Iterator[str]:
     """Yield the files of credentials that a whole text in a value names, with links followed.
 
     The text itself must name such a file: a link with another name may belong to the project."""
@@ -175,16 +175,10 @@ def _typed_credentials(inputs: Any, folder: str) -> Iterator[str]:
             yield os.path.realpath(value)
 
 
-def possible_paths(inputs: Any) -> Iterator[str]:
+def possible_paths(inputs: object) -> Iterator[str]:
     """Yield the texts in a value that can be paths."""
-    pending = [inputs]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            pending += value.values()
-        elif isinstance(value, list):
-            pending += value
-        elif isinstance(value, str) and value and "\0" not in value:
+    for value in walk_values(inputs):
+        if isinstance(value, str) and value and "\0" not in value:
             yield value
 
 

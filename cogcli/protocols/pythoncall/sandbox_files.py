@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from cogcli.base.file_roots import is_within
 from cogcli.base.walk import Walk
@@ -24,7 +24,7 @@ class SandboxFiles(NamedTuple):
     listed: tuple[str, ...]
 
 
-def sandbox_files(root: str, payload: Any, reads: Reads | None) -> SandboxFiles:
+def sandbox_files(root: str, payload: object, reads: Reads | None) -> SandboxFiles:
     """Return the files of a call in a sandbox.
 
     They are the files that a whole text in its payload names, within the declared roots, and the
@@ -63,7 +63,7 @@ def _shown_below(walk: Walk, folder: str) -> tuple[list[str], bool]:
     return shown, is_all
 
 
-def _regular_files(payload: Any) -> Iterator[str]:
+def _regular_files(payload: object) -> Iterator[str]:
     """Yield the absolute paths of the regular files that a value names, and the targets of links
     among them."""
     for text in possible_paths(payload):

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -36,6 +36,8 @@ from cogcli.base.file_roots import Roots
 from cogcli.base.search_path import NAME as SEARCH_PATH
 from cogcli.base.search_path import relative_folders
 from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import CallLimits, inherited_variables
 from cogcli.protocols.pythoncall import worker_main as program
@@ -84,6 +86,30 @@ class WorkerRequest(NamedTuple):
     cap: int
     reads: Reads | None = None
     write_roots: Roots = ()
+
+
+class WorkerAnswer(Record):
+    """The head of a worker's frame, which the process of the called function writes."""
+
+    n: int | None = None
+    """The number of the call."""
+    entered: bool = False
+    """Whether the function is called now; the reply or error follows in another frame."""
+    reply: bool = False
+    """Whether the reply follows as a frame of its own."""
+    files: object = None
+    """A list of `{path, size_bytes, sha256}`; absent if the call wrote no files."""
+    error: object = None
+
+
+class WorkerError(Record):
+    """The error in a worker's answer."""
+
+    code: str
+    message: str
+    hint: str
+    reason: str
+    left: bool = True
 
 
 class Worker:
@@ -173,20 +199,20 @@ class Worker:
         }
         self._channel.queue(to_frame(orjson.dumps(head)) + to_frame(request.payload))
         answer = self._next_answer(deadline)
-        if answer.get("entered") is True:
+        if answer.entered:
             self._entered = True
             answer = self._next_answer(deadline)
-        if not self._entered or answer.get("reply") is not True:
-            raise _error_of(answer.get("error"), self._entered)
+        if not self._entered or not answer.reply:
+            raise _error_of(answer.error, self._entered)
         data = self._channel.read_frame(request.cap, deadline)
         body = loads(data, max_bytes=request.cap, max_nodes=len(data) + 1)
         if type(body) is not dict:
             raise ValueError("the reply is not an object")
-        return WorkerReply(body, _files_of(answer.get("files", [])))
+        return WorkerReply(body, _files_of(answer))
 
-    def _next_answer(self, deadline: float) -> Json:
-        answer = loads(self._channel.read_frame(_MAX_HEAD, deadline))
-        if type(answer) is not dict or answer.get("n") != self._calls:
+    def _next_answer(self, deadline: float) -> WorkerAnswer:
+        answer = read_record(WorkerAnswer, loads(self._channel.read_frame(_MAX_HEAD, deadline)))
+        if answer.n != self._calls:
             raise ValueError("it belongs to no call")
         return answer
 
@@ -259,31 +285,35 @@ def _import_paths(environ: Mapping[str, str]) -> list[str]:
     return [place for place in sys.path if os.path.isabs(place) and place not in dropped]
 
 
-def _files_of(answer: Any) -> list[Json]:
+def _files_of(answer: WorkerAnswer) -> list[Json]:
     """Return the files in a worker's answer. Raise ValueError for a malformed one."""
-    if type(answer) is not list or len(answer) > MOST_FILES or not all(map(_is_file, answer)):
+    if "files" not in answer.json:
+        return []
+    files = answer.files
+    if type(files) is not list or len(files) > MOST_FILES or not all(map(_is_file, files)):
         raise ValueError("it does not say which files were written")
-    return answer
+    return files
 
 
-def _is_file(value: Any) -> bool:
+def _is_file(value: object) -> bool:
     match value:
-        case {"path": str(), "size_bytes": size, "sha256": str(digest)}:
+        case {"path": str(), "size_bytes": size, "sha256": str(digest), **others}:
             is_size = type(size) is int and 0 <= size < 2**53
-            return len(value) == 3 and is_size and _HASH.fullmatch(digest) is not None
+            return not others and is_size and _HASH.fullmatch(digest) is not None
     return False
 
 
-def _error_of(answer: Any, left: bool) -> RuntimeErrorBase:
+def _error_of(answer: object, left: bool) -> RuntimeErrorBase:
     """Return the error in a worker's answer. Raise ValueError for a malformed one."""
-    texts = ("code", "message", "hint", "reason")
-    if type(answer) is not dict or not all(type(answer.get(name)) is str for name in texts):
-        raise ValueError("neither reply nor error")
-    message, left = answer["message"], left and answer.get("left") is not False
-    if answer["code"] not in _WORKER_ERRORS:
-        return ServerFaultError("call.server-error", message, left=left)
-    error = _WORKER_ERRORS[answer["code"]](answer["code"], message, hint=answer["hint"], left=left)
-    error.reason = answer["reason"]
+    try:
+        given = read_record(WorkerError, answer, whole=True)
+    except ValueError as wrong:
+        raise ValueError("neither reply nor error") from wrong
+    left = left and given.left
+    if given.code not in _WORKER_ERRORS:
+        return ServerFaultError("call.server-error", given.message, left=left)
+    error = _WORKER_ERRORS[given.code](given.code, given.message, hint=given.hint, left=left)
+    error.reason = given.reason
     return error
 
 

@@ -64,7 +64,7 @@ def _check_service(context: CheckContext, binding: Binding, report: ProblemRepor
             "binding.protocol", ("protocol",), message, hint=f"write protocol: {service.kind}"
         )
     names = {name.lower(): name for name in binding.metadata.headers}
-    if "authorization" in names and "auth_ref" in service.settings:
+    if "authorization" in names and service.auth_ref is not None:
         message = f"an `Authorization` header beside `auth_ref` of service `{service.id}`"
         report.error(
             "service.auth", ("metadata", "headers", names["authorization"]), message, key=True

@@ -488,6 +488,8 @@ def test_it_sends_arguments_and_replies_larger_than_any_buffer(root: Path) -> No
         to_frame(b'{"n":1,"error":"oops"}'),
         to_frame(b'{"n":1,"error":{"code":5,"message":"","hint":"","reason":""}}'),
         to_frame(b'{"n":1,"error":{"code":"internal","message":"","hint":"","reason":1}}'),
+        to_frame(b'{"n":true,"reply":true}') + to_frame(b"{}"),
+        to_frame(b'{"n":1.0,"reply":true}') + to_frame(b"{}"),
         to_frame(b'{"n":1,"reply":true}') + to_frame(b"[1]"),
         to_frame(b'{"n":1,"reply":true}') + to_frame(b'{"a":NaN}'),
         to_frame(b'{"n":1,"n":1,"reply":true}') + to_frame(b"{}"),
