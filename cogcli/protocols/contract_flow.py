@@ -155,9 +155,7 @@ def _output_findings(
     narrow = any_of([step.schema for step in steps])
     types = types_of(narrow)
     null = "null" in types and types != _EVERY
-    said = "may be null" if null else ""
-    if partly or any(step.maybe for step in steps):
-        said = "may be absent"
+    said = _absence_text(steps, partly=partly, null=null)
     if field.needs_value and said:
         message = f"`{source}` {said} in the reply of {wire.title}, output `{name}` is required"
         hint = "make the output optional, or give it a default"
@@ -167,6 +165,13 @@ def _output_findings(
     found = find_misfit(schema_of(field), narrow, who=f"output `{name}`")
     if found:
         yield ContractFinding("wire.type", found.severity, path, f"`{source}` {found.said}")
+
+
+def _absence_text(steps: list[FoundSchema], *, partly: bool, null: bool) -> str:
+    """Return how a reply may lack the value; empty if it always has one."""
+    if partly or any(step.maybe for step in steps):
+        return "may be absent"
+    return "may be null" if null else ""
 
 
 def _nearby_members_hint(reply: tuple[object, ...], segments: list[str]) -> str:

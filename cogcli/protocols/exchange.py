@@ -25,7 +25,7 @@ class ReceivedRequest(NamedTuple):
     body: bytes
 
     def header(self, name: str) -> str:
-        """Return the value of a header, empty without one. The name is in lower case."""
+        """Return the value of a header, empty if it is absent. `name` is in lower case."""
         return self.headers.get(name, "")
 
 

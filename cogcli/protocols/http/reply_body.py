@@ -115,13 +115,11 @@ def add_content_json(body: object, response: Json, masked: Callable[[str], str])
         body = deep_copy(body)
     for index in requested:
         message = message_of(body, index)
-        if (
-            message is None
-            or "content_json" in message
-            or not isinstance(message.get("content"), str)
-        ):
+        if message is None or "content_json" in message:
             continue
-        text = message["content"]
+        text = read_record(ChatMessage, message).content
+        if text is None:
+            continue
         try:
             message["content_json"] = loads(
                 _strip_fence(text), max_depth=MAX_DEPTH, max_nodes=MAX_NODES
@@ -149,6 +147,12 @@ class ChatChoice(Record):
     """One of its answers."""
 
     message: Json | None = None
+
+
+class ChatMessage(Record):
+    """The message of an answer."""
+
+    content: str | None = None
 
 
 def message_of(body: object, index: int) -> Json | None:

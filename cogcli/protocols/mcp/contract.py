@@ -12,6 +12,7 @@ from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import list_known, suggestion
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols.contract_finding import (
     ContractFinding,
@@ -20,6 +21,7 @@ from cogcli.protocols.contract_finding import (
     OperationInput,
     document_finding,
 )
+from cogcli.protocols.mcp.tool_definition import ToolDefinition
 from cogcli.protocols.openapi.contract import object_findings
 from cogcli.protocols.pythoncall.contract import function_findings
 from cogcli.specs.lock import read_locked_tools
@@ -76,12 +78,16 @@ def _tool_findings(
     taken: dict[str, OperationInput] = {}
     title = f"tool `{binding.operation}`"
     parts = {key: key for key in binding.request}
-    schemas = (tool.get("inputSchema"), tool.get("outputSchema"))
-    described = tuple(each if isinstance(each, dict | bool) else True for each in schemas)
+    definition = read_record(ToolDefinition, tool)
+    described = (_usable_schema(definition.inputSchema), _usable_schema(definition.outputSchema))
     yield from object_findings(described[0], parts, taken, title, "wire.parameter")
-    yield OperationContract(
-        title, taken, (_reply(binding.metadata.response_mode, schemas[1]),), described=described
-    )
+    reply = _reply(binding.metadata.response_mode, definition.outputSchema)
+    yield OperationContract(title, taken, (reply,), described=described)
+
+
+def _usable_schema(schema: object) -> object:
+    """Return the schema, or one that allows everything if the value is no schema."""
+    return schema if isinstance(schema, dict | bool) else True
 
 
 def _reply(mode: str, output: object) -> object:

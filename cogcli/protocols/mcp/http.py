@@ -152,11 +152,7 @@ class StreamableHttp(McpTransport):
             return  # there was no answer at all
         if exchange is not None:
             exchange.status = response.status_code
-        session = response.headers.get(_SESSION_HEADER, "")
-        if session and not _SESSION_ID.fullmatch(session):
-            text = "the server's session id holds more than visible ASCII characters"
-            raise ServerFaultError("call.server-error", text, left=False)
-        self._session_id = session or self._session_id
+        self._keep_session(response)
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             del response.headers["content-encoding"]
@@ -176,6 +172,14 @@ class StreamableHttp(McpTransport):
             fault = await self._fault(response, exchange, streams=streams)
             self.refused = fault
             self._note(exchange, fault)
+
+    def _keep_session(self, response: AsyncResponse) -> None:
+        """Store the session id of a reply. Raise ServerFaultError if it cannot be sent in a header."""
+        session = response.headers.get(_SESSION_HEADER, "")
+        if session and not _SESSION_ID.fullmatch(session):
+            text = "the server's session id holds more than visible ASCII characters"
+            raise ServerFaultError("call.server-error", text, left=False)
+        self._session_id = session or self._session_id
 
     async def _fault(
         self, response: AsyncResponse, exchange: McpExchange | None, *, streams: bool
@@ -283,7 +287,7 @@ def _without_protocol_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class SentMessage(Record):
-    """The members of a sent message that tell a request by its id."""
+    """The members of a sent message that identify it."""
 
     method: str | None = None
     id: int | str | None = None

@@ -19,6 +19,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import InvocationRequest
 from cogcli.protocols.mcp.session import McpLink
+from cogcli.protocols.mcp.tool_definition import ToolDefinition
 from cogcli.protocols.mcp.tool_result import ToolResult
 
 
@@ -46,16 +47,14 @@ def tool_of(link: McpLink, request: InvocationRequest) -> Json:
     raise RejectedError("call.rejected", text, hint=hint, left=False)
 
 
-_SCHEMAS = (("inputSchema", "input"), ("outputSchema", "output"))
-
-
 def require_patterns(tool: Json) -> None:
     """Raise RejectedError for a tool with a pattern that cannot be applied, because its arguments
     cannot be checked.
 
     A lock makes such a tool ineligible (`wire.pattern`)."""
-    for member, _ in _SCHEMAS:
-        for said in validator.refused_patterns(tool.get(member)):
+    definition = read_record(ToolDefinition, tool)
+    for schema in (definition.inputSchema, definition.outputSchema):
+        for said in validator.refused_patterns(schema):
             hint = "use a tool without it: cogcli explain wire.pattern"
             raise RejectedError(
                 "call.rejected", f"tool `{tool['name']}` has {said}", hint=hint, left=False
@@ -64,20 +63,20 @@ def require_patterns(tool: Json) -> None:
 
 def unusable_schema_notices(tool: Json) -> Iterator[str]:
     """Yield a notice per schema that cannot be applied. The call is made without that check."""
-    for member, word in _SCHEMAS:
+    for member, word in (("inputSchema", "input"), ("outputSchema", "output")):
         if member in tool and not validator.is_usable(tool[member]):
             yield f"the {word} schema of tool `{tool['name']}` cannot be applied: nothing was checked by it"
 
 
 def require_arguments(tool: Json, request: InvocationRequest) -> None:
     """Raise RequestMappingError `request.value` for arguments that break the tool's input schema."""
-    problems = _violation_text(tool.get("inputSchema"), request.payload)
+    problems = _violation_text(read_record(ToolDefinition, tool).inputSchema, request.payload)
     if problems:
         text = f"tool `{request.operation}` does not take these arguments: {problems}"
         raise RequestMappingError("request.value", text, left=False)
 
 
-def _violation_text(schema: Json | None, value: object) -> str:
+def _violation_text(schema: object, value: object) -> str:
     """Return how a value breaks a server's schema; empty if it fits, or if the schema cannot be
     applied."""
     found = [] if schema is None else validator.errors(schema, value)
@@ -105,7 +104,8 @@ def plain_reply(request: InvocationRequest, reply: Json, tool: Json) -> ToolResu
     read = read_record(ToolResult, result)
     if read.structuredContent is None or read.isError:
         return read
-    if problems := _violation_text(tool.get("outputSchema"), read.structuredContent):
+    schema = read_record(ToolDefinition, tool).outputSchema
+    if problems := _violation_text(schema, read.structuredContent):
         text = f"the reply breaks the tool's own output schema: {problems}"
         raise ServerFaultError("call.server-error", text, left=True)
     return read

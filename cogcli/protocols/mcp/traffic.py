@@ -287,8 +287,8 @@ class GuardedRead(Stream):
         return item
 
     def _is_accepted(self, message: JSONRPCResponse) -> bool:
-        """Complete a result and note its demands. A result with too many items is not accepted: that
-        is the fault of its call."""
+        """Add defaults to a result, and note the demands in it. Return whether it has few enough
+        items; if not, set the fault of its exchange."""
         self._add_defaults(message.result)
         for method in read_record(InputDemand, message.result).methods:
             self._traffic.note(refusal_of(method))

@@ -94,8 +94,10 @@ def _location_findings(
     places: dict[str, RequestLocation],
     blamed: set[str],
 ) -> Iterator[ContractFinding]:
-    """Add the location of each key to `places`; yield the findings about keys without one, whose
-    names are added to `blamed`, and about keys with the same one."""
+    """Add the location of each request key to `places`.
+
+    Yield the findings about keys that have no location, and add their names to `blamed`. Yield the
+    findings about two keys with the same location."""
     for key in binding.request:
         path = ("request", key)
         try:
@@ -117,7 +119,7 @@ def _location_findings(
 def _find_operation(
     document: OpenApiDocument, binding: Binding, service: Service
 ) -> Generator[ContractFinding, None, OpenApiOperation | None]:
-    """Return the operation of a binding; None after the finding about it."""
+    """Return the operation of a binding. If there is none, yield the finding about it and return None."""
     method = binding.metadata.method
     try:
         return document.operation(binding.operation, method)
@@ -241,10 +243,8 @@ def _body_findings(
         return
     title = f"operation `{operation.title}`"
     if body.refused:
-        keys = [*whole, *parts.values()]
-        path = ("request", keys[0]) if keys else ("operation",)
         message = f"the body of {title} cannot be sent: {body.refused}"
-        yield ContractFinding("wire.body", "E", path, message, key=bool(keys))
+        yield _refused_body_finding(message, [*whole, *parts.values()])
     elif whole:
         yield from _part_findings(whole[0], parts)
         taken[whole[0]] = OperationInput("body", body.required, body.schema)
@@ -252,6 +252,14 @@ def _body_findings(
         yield from object_findings(
             body.schema, parts, taken, title, "wire.body", prefix="body.", blamed=blamed
         )
+
+
+def _refused_body_finding(message: str, keys: list[str]) -> ContractFinding:
+    """Return the finding at the first of the keys that form the body; at the operation if there is
+    no key."""
+    if keys:
+        return ContractFinding("wire.body", "E", ("request", keys[0]), message, key=True)
+    return ContractFinding("wire.body", "E", ("operation",), message)
 
 
 def _part_findings(whole: str, parts: dict[str, str]) -> Iterator[ContractFinding]:
@@ -284,13 +292,16 @@ def object_findings(
             deprecated = object_of(own).get("deprecated") is True
             taken[key] = OperationInput(f"{prefix}{name}", name in inside.required, own, deprecated)
         elif inside.plain and (inside.closed or inside.properties):
-            known = list(inside.properties)
-            takes = f"it takes {', '.join(known[:6]) or 'nothing'}"
-            hint = suggest_path(name, known, before=prefix) or takes
             severity: Severity = "E" if inside.closed else "W"
             verb = "takes no" if inside.closed else "does not name"
             message = f"{title} {verb} `{prefix}{name}`"
+            hint = _known_members_hint(name, list(inside.properties), prefix)
             yield ContractFinding(code, severity, ("request", key), message, hint, key=True)
+
+
+def _known_members_hint(name: str, known: list[str], prefix: str) -> str:
+    takes = f"it takes {', '.join(known[:6]) or 'nothing'}"
+    return suggest_path(name, known, before=prefix) or takes
 
 
 def _reply_schemas(binding: Binding, operation: OpenApiOperation) -> tuple[object, ...]:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -159,7 +159,7 @@ def _problem(
 
 def add_examples(part: Json, *, named: bool = False) -> Json:
     """Return an object of a document with each schema's `example` as `examples`, which the schema
-    bundler keeps. In a `named` object the keys are names of the document's author."""
+    bundler keeps. In a `named` object the keys are names that the author chose, not keywords."""
     copy: Json = {
         key: member
         if key in DATA_KEYS and not named
@@ -184,11 +184,7 @@ DOCUMENT_PATHS: Final = ("openapi.json", "openapi.yaml", "swagger.json", "v3/api
 
 def download(request: DocumentRequest) -> Json:
     tried = []
-    # Below the base path first, then at the root of the host.
-    parts = urlsplit(_base(request.service))
-    folders = [parts.path.rstrip("/"), ""] if parts.path.strip("/") else [""]
-    for place in (f"{folder}/{name}" for folder in folders for name in DOCUMENT_PATHS):
-        url = f"{parts.scheme}://{parts.netloc}{place}"
+    for url in _possible_urls(request.service):
         reply = request.exchange("GET", url, None)
         if reply.status == 200 and not reply.fault and "html" not in reply_body.media_type(reply):
             name = "live.yaml" if "yaml" in reply_body.media_type(reply) else "live"
@@ -197,9 +193,19 @@ def download(request: DocumentRequest) -> Json:
         if refusal is not None and not isinstance(refusal, RejectedError):
             raise refusal
         tried.append(f"{url} (HTTP {reply.status})")
-        text = f"service `{request.service.id}`: no document at {', '.join(tried)}"
+    text = f"service `{request.service.id}`: no document at {', '.join(tried)}"
     hint = "the service does not publish it: put the document it comes with where spec_ref says"
     raise RejectedError("call.rejected", text, hint=hint, left=True)
+
+
+def _possible_urls(service: Service) -> Iterator[str]:
+    """Yield the URLs at which a service may publish its document: below its base path first, then
+    at the root of its host."""
+    parts = urlsplit(_base(service))
+    folders = [parts.path.rstrip("/"), ""] if parts.path.strip("/") else [""]
+    for folder in folders:
+        for name in DOCUMENT_PATHS:
+            yield f"{parts.scheme}://{parts.netloc}{folder}/{name}"
 
 
 def _base(service: Service) -> str:

@@ -78,7 +78,7 @@ def parameter_faults(
 
 
 def _one_parameter_faults(parameter: Parameter, texts: list[str] | None) -> list[RequestFault]:
-    """Return the faults of a parameter that was sent as these texts, None for one that was not."""
+    """Return the faults of a parameter. `texts` is what was sent of it; None if it was not sent."""
     pointer = f"/{parameter.place}/{parameter.name}"
     if texts is None:
         return [RequestFault(pointer, "required, not sent")] if parameter.required else []
@@ -241,7 +241,7 @@ def _request(
 def _path_values(
     document: OpenApiDocument, operation: OpenApiOperation, seen: ReceivedRequest, base: str
 ) -> dict[str, str] | None:
-    """Return the values in the path of a request; None if it is not one of this operation."""
+    """Return the values in the path of a request; None if the request is not for this operation."""
     is_inside = seen.path.startswith(f"{base}/") or not base
     if not is_inside or seen.method != operation.method:
         return None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import ReceivedRequest, Responder, ServerReply, json_reply
 from cogcli.protocols.http.rules import (
@@ -28,6 +29,7 @@ from cogcli.protocols.invoker_rule import (
     RuleCall,
     RuleCase,
 )
+from cogcli.protocols.rpc_messages import RpcCall
 
 _PATH: Final = "/rpc"
 _RPC: Final = RuleCall(protocol="openrpc")
@@ -75,7 +77,7 @@ def _call(seen: Sequence[ReceivedRequest]) -> Json:
 
 
 def _id_of(seen: ReceivedRequest) -> object:
-    return json.loads(seen.body).get("id")
+    return read_record(RpcCall, json.loads(seen.body)).id
 
 
 def _result(result: Any, **members: Any) -> Responder:

@@ -93,18 +93,22 @@ class _RootNames:
         name, or has loaded other code under one of this root's names."""
         claims = getattr(self._own, "claims", None)
         with self._lock:
-            for other, names in self._names.items():
-                live = (
-                    [each for each in names if self._is_live(other, each)] if other != root else []
-                )
-                for each in {name, *live} if live else ():
-                    own, theirs = (PathFinder.find_spec(each, [place]) for place in (root, other))
-                    if own is not None and theirs is not None and not _is_one(own, theirs):
-                        raise _other_module(who, each, theirs)
+            for other in self._names:
+                if other != root:
+                    self._require_same_code(who, root, other, name)
             self._names.setdefault(root, set()).add(name)
             if claims is not None:
                 self._pending.add((root, name))
                 claims.append((root, name))
+
+    def _require_same_code(self, who: str, root: str, other: str, name: str) -> None:
+        """Raise ServiceResolutionError if another root has other code under `name`, or under a name
+        that it has loaded. A root that has loaded nothing is not compared."""
+        live = [each for each in self._names[other] if self._is_live(other, each)]
+        for each in {name, *live} if live else ():
+            own, theirs = (PathFinder.find_spec(each, [place]) for place in (root, other))
+            if own is not None and theirs is not None and not _is_one(own, theirs):
+                raise _other_module(who, each, theirs)
 
     def _is_live(self, root: str, name: str) -> bool:
         spec = getattr(sys.modules.get(name), "__spec__", None)
@@ -250,17 +254,22 @@ def _add_source_root(root: str) -> None:
     with _SOURCE_ROOTS.lock:
         if not root or os.path.abspath(root) in _SOURCE_ROOTS.roots:
             return
-        places = [place for entry in tuple(sys.path) if entry for place in _spellings(entry)]
-        added = {
-            one: tuple(place for place in places if place != one and _is_below(place, one))
-            for one in _spellings(root)
-        }
+        added = _with_import_paths_below(root)
         _SOURCE_ROOTS.roots = _SOURCE_ROOTS.roots | added
         if _finder not in sys.path_hooks:
             sys.path_hooks.insert(0, _finder)
         for path in tuple(sys.path_importer_cache):
             if path and _is_source_only(path, added):
                 sys.path_importer_cache.pop(path, None)
+
+
+def _with_import_paths_below(root: str) -> _Roots:
+    """Return a root in each spelling, each with the import paths below it."""
+    places = [place for entry in tuple(sys.path) if entry for place in _spellings(entry)]
+    return {
+        one: tuple(place for place in places if place != one and _is_below(place, one))
+        for one in _spellings(root)
+    }
 
 
 def root_of(file: str) -> str:

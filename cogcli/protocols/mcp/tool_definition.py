@@ -1,0 +1,12 @@
+"""The definition of a tool as its server sends it, or as a lock or pin holds it."""
+
+from __future__ import annotations
+
+from cogcli.declarations.record import Record
+
+
+class ToolDefinition(Record):
+    """The schemas in a definition. They are not checked: a server may send any value."""
+
+    inputSchema: object = None
+    outputSchema: object = None
