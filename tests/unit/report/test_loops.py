@@ -168,7 +168,7 @@ def test_an_event_costs_the_same_in_a_loop_of_any_size(display: Any) -> None:
 def test_an_event_costs_the_same_in_a_run_of_any_length() -> None:
     def of_size(size: int) -> int:
         records = [{"id": f"s{n}", "uses": "demo.text", "depends_on": []} for n in range(size)]
-        log = begun()[:1] + [event(0, "plan.created", "plan", {"step_records": records})]
+        log = [*begun()[:1], event(0, "plan.created", "plan", {"step_records": records})]
         log += [
             act(n, f"s{n}", status, uses="demo.text")
             for n in range(size)
