@@ -388,6 +388,7 @@ FAILURES: tuple[FailureRow, ...] = (
         " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none project.link registry.size"
         " config.key specs.invalid service.leftover binding.fallback export.failed trust.size resume.untrusted"
         " pack.unknown pack.mismatch pack.unpinned"
+        " archive.unreadable archive.busy archive.refused"
         " memory.damaged memory.busy memory.consent snapshot.mismatch session.busy check.nothing"
         " batch.busy batch.collision batch.damaged batch.foreign batch.input-changed batch.rows batch.worker-differs",
         ENVIRONMENT,

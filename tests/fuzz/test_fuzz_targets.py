@@ -37,6 +37,8 @@ from cogcli.base.refs import MISSING
 from cogcli.base.schema import patterns, validator
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.yaml import reader
+from cogcli.episode.archive.reader import Archive
+from cogcli.episode.archive.writer import ArchiveWriter, EpisodeBytes
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
 from cogcli.policy import jsonlogic
@@ -399,6 +401,25 @@ LOCK: Final = (
 )
 
 
+def _archive(data: bytes) -> object:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder).resolve() / "a.cogarchive"
+        path.write_bytes(data)
+        with contextlib.suppress(CogcliError), Archive.open(path) as archive:
+            return [archive.read_episode(episode_id) for episode_id in archive.episode_ids()]
+    return None
+
+
+@cache
+def _archived() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder).resolve() / "a.cogarchive"
+        with ArchiveWriter(path) as writer:
+            files = {"events.jsonl": b'{"seq":0}\n', "manifest.json": b"{}\n"}
+            writer.append("ep_01HF7YAT00000000000000000A", EpisodeBytes(files, {"a" * 64: b"[]"}))
+        return path.read_bytes()
+
+
 def _targets() -> dict[str, Target]:
     def document(parse: Callable[[dict[str, Any]], object]) -> Target:
         whole = json_values(API_WORDS, 40).map(lambda value: json.dumps(value).encode())
@@ -411,6 +432,9 @@ def _targets() -> dict[str, Target]:
         "strict YAML": Target(bytes_of(YAML_WORDS), _yaml),
         "strict JSON": Target(bytes_of(JSON_WORDS), lambda data: _quietly(loads, data)),
         "JSON files": Target(bytes_of(JSON_WORDS), _json_file),
+        "archives": Target(
+            mutated((_archived(),), [b"EPIS", b"BLOB", b"INDX", b"cogindex", bytes(32)]), _archive
+        ),
         "settings": Target(texts_of(TOML_WORDS), _settings),
         "patterns": Target(st.tuples(texts_of(REGEX_WORDS, 15), st.text(max_size=40)), _pattern),
         "schemas": Target(

@@ -1,0 +1,288 @@
+"""An archive that is read: which episodes it has, and their files.
+
+1. The index is used if the file ends with one. Otherwise the records are read one after the other, as after a kill or
+   while a writer is alive.
+2. A tail that a short write leaves is not read. Any other damage is a `fault`: the records before it stay readable.
+3. A record is compared with its SHA-256 and with its name each time it is read, whatever the index names.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.files import FileRefused
+from cogcli.episode.archive import format
+from cogcli.episode.archive.format import (
+    END,
+    HEAD,
+    ArchiveFault,
+    Header,
+    Key,
+    RecordHead,
+    RecordIndex,
+    RecordPlace,
+)
+from cogcli.episode.folder import Folder, read_at
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Sum
+
+_BEGIN: Final = format.HEADER + format.DICTIONARY
+_NEVER_WRITTEN: Final = bytes(64)
+"""What a block has that did not reach the disk before a power loss. Deflated bytes do not have it."""
+
+
+def archive_error(path: Path, why: str) -> EnvironmentRefusal:
+    """Return the error for a file that is no archive, or for a damaged one."""
+    return EnvironmentRefusal(
+        "archive.unreadable",
+        f"`{path}`: {why}",
+        hint="put back a copy of the file; what other archives have stays readable",
+        next=("cogcli ls",),
+    )
+
+
+class FileState(NamedTuple):
+    """The identity of a file and its state: two equal ones have the same bytes."""
+
+    device: int
+    inode: int
+    size: int
+    modified: int
+    changed: int
+
+
+def state_of(found: os.stat_result) -> FileState:
+    """Return the state of a file from its stat result."""
+    return FileState(
+        found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    )
+
+
+class Contents(NamedTuple):
+    """What an archive has. `end` is where its records end, and `indexed` whether an index follows there."""
+
+    header: Header
+    records: RecordIndex
+    end: int
+    indexed: bool
+    torn: int = 0
+    """The bytes after the records that a short write left."""
+    fault: str = ""
+    """Why nothing after `end` can be read. Empty without damage."""
+
+
+class ArchivedFiles(NamedTuple):
+    """The files of an archived episode by name, and the sizes of its blobs by name."""
+
+    files: dict[str, bytes]
+    blobs: dict[str, int]
+
+
+def read_contents(fd: int, known: Contents | None = None) -> Contents:
+    """Return what an open archive has. `known` is what it had before it grew. Raise ArchiveFault or OSError."""
+    size = os.fstat(fd).st_size
+    if size > format.LIMIT:
+        raise ArchiveFault(f"has {size:,} bytes, an archive has at most {format.LIMIT:,}")
+    header = format.parse_header(read_exactly(fd, _BEGIN, 0))
+    index = _read_index(fd, size, header)
+    if index is not None:
+        return index
+    if known is not None and known.header == header and known.end <= size:
+        return _scan(fd, size, header, known)
+    return _scan(fd, size, header, None)
+
+
+def read_exactly(fd: int, size: int, offset: int) -> bytes:
+    """Return this many bytes from an offset on, fewer at the end of the file. Raise OSError."""
+    data = read_at(fd, size, offset)
+    while len(data) < size:
+        more = read_at(fd, size - len(data), offset + len(data))
+        if not more:
+            break
+        data += more
+    return data
+
+
+def _read_index(fd: int, size: int, header: Header) -> Contents | None:
+    """Return the contents by the index at the end of the file, or None without one. Raise ArchiveFault."""
+    offset = format.find_index_offset(read_exactly(fd, END, max(0, size - END)), size)
+    if not header.size <= offset:
+        return None
+    data = read_exactly(fd, size - END - offset, offset)
+    try:
+        head = format.parse_head(data)
+        format.check_record(format.sum_base(header), data, data[HEAD:])
+    except ArchiveFault:
+        return None  # these were bytes of a record
+    if head.kind != format.INDEX or head.stored != len(data) - HEAD:
+        return None
+    index = format.parse_index(data[HEAD:], header.size, offset)
+    return Contents(header, index, offset, indexed=True)
+
+
+def _scan(fd: int, size: int, header: Header, known: Contents | None) -> Contents:
+    """Return the contents by reading each record. Raise ArchiveFault for an episode that occurs twice."""
+    base = format.sum_base(header)
+    spans = dict(known.records.items()) if known else {}
+    offset, torn, fault = known.end if known else header.size, 0, ""
+    while offset < size:
+        try:
+            head = _read_record(fd, base, offset, size)
+        except ArchiveFault as error:
+            torn, fault = (size - offset, "") if error.torn else (0, error.why)
+            break
+        if head.key in spans:
+            raise ArchiveFault(f"has {_name_of(head.key)} twice")
+        spans[head.key] = RecordPlace(offset, head.stored)
+        offset = spans[head.key].end
+    return Contents(header, format.index_of(spans), offset, indexed=False, torn=torn, fault=fault)
+
+
+def _read_record(fd: int, base: Sum, offset: int, size: int) -> RecordHead:
+    """Return the head of the record at an offset, after comparing its sum. Raise ArchiveFault."""
+    data = read_exactly(fd, HEAD, offset)
+    try:
+        head = format.parse_head(data)
+    except ArchiveFault as error:
+        # A block that never reached the disk is NULs, also in the middle of a head.
+        written = read_exactly(fd, size - offset, offset).rstrip(b"\0")
+        torn = error.torn or (len(written) < HEAD and format.begins_record(written))
+        raise ArchiveFault(error.why, torn=torn) from error
+    end = offset + HEAD + head.stored
+    if end > size:
+        raise ArchiveFault("a record is cut off", torn=True)
+    if head.kind == format.INDEX:
+        why = "bytes follow its index"
+        raise ArchiveFault(why, torn=size <= end + END)
+    stored = read_exactly(fd, head.stored, offset + HEAD)
+    try:
+        format.check_record(base, data, stored)
+    except ArchiveFault as error:
+        rest = read_exactly(fd, size - end, end)
+        torn = _NEVER_WRITTEN in stored and not rest.strip(b"\0")
+        raise ArchiveFault(error.why, torn=torn) from error
+    return head
+
+
+def _name_of(key: Key) -> str:
+    return format.episode_of_key(key) or f"a blob `{key[1:].hex()}`"
+
+
+class Archive:
+    """An open archive. Close it, or use it in a `with`."""
+
+    def __init__(self, path: Path, fd: int, contents: Contents) -> None:
+        """`fd` is a descriptor that the archive closes."""
+        self.path = path
+        self.contents = contents
+        self._fd = fd
+        self._base = format.sum_base(contents.header)
+
+    @classmethod
+    def open(cls, path: Path) -> Archive:
+        """Open the archive at a path, which may not be a link. Raise EnvironmentRefusal `archive.unreadable`."""
+        fd = open_archive_file(path)
+        try:
+            return cls(path, fd, read_contents(fd))
+        except (ArchiveFault, OSError) as error:
+            os.close(fd)
+            raise archive_error(path, _why(error)) from error
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def episode_ids(self) -> list[str]:
+        """Return the ids of its episodes, in order."""
+        return self.contents.records.episode_ids()
+
+    def find(self, episode_id: str) -> RecordPlace | None:
+        """Return the place of an episode. None if the archive does not have it."""
+        return self.contents.records.find(format.key_of_episode(episode_id))
+
+    def read_episode(self, episode_id: str) -> ArchivedFiles:
+        """Return the files of an episode. Raise EnvironmentRefusal `archive.unreadable`."""
+        try:
+            payload = self._payload(format.key_of_episode(episode_id))
+            return ArchivedFiles(*format.parse_episode(payload))
+        except (ArchiveFault, OSError) as error:
+            why = f"`{episode_id:.80}`: {_why(error)}"
+            raise archive_error(self.path, why) from error
+
+    def read_blob(self, name: str) -> bytes:
+        """Return a blob, named by 64 hex digits. Raise EnvironmentRefusal `archive.unreadable`."""
+        try:
+            blob = self._payload(format.key_of_blob(name))
+            if sha256(blob).hexdigest() != name:
+                raise ArchiveFault("is not the content of its name")
+        except (ArchiveFault, OSError) as error:
+            raise archive_error(self.path, f"blob `{name}`: {_why(error)}") from error
+        return blob
+
+    def record_sum(self, episode_id: str) -> str:
+        """Return the SHA-256 of an episode's record, in hex, which differs as soon as any of its files does.
+
+        Raise EnvironmentRefusal `archive.unreadable` if it is not the one of the bytes.
+        """
+        try:
+            return self._record(format.key_of_episode(episode_id))[0].sum.hex()
+        except (ArchiveFault, OSError) as error:
+            raise archive_error(self.path, f"`{episode_id:.80}`: {_why(error)}") from error
+
+    def _payload(self, key: Key) -> bytes:
+        head, stored = self._record(key)
+        return format.inflate(stored, head.size, self.contents.header.dictionary)
+
+    def _record(self, key: Key) -> tuple[RecordHead, bytes]:
+        """Return a record that matches its name and its sum. Raise ArchiveFault or OSError."""
+        span = self.contents.records.find(key)
+        if span is None:
+            raise ArchiveFault("the archive does not have it")
+        data = read_exactly(self._fd, HEAD + span.stored, span.offset)
+        head, stored = format.parse_head(data), data[HEAD:]
+        if head.key != key or head.stored != len(stored):
+            raise ArchiveFault("another record is at its place")
+        format.check_record(self._base, data, stored)
+        return head, stored
+
+
+def open_archive_file(path: Path) -> int:
+    """Return the descriptor of a regular file that is not reached through a link.
+
+    Raise EnvironmentRefusal `archive.unreadable`.
+    """
+    try:
+        with Folder.open(path.parent) as folder:
+            return folder.open_file(path.name)
+    except FileRefused as error:
+        raise archive_error(path, error.message) from error
+    except OSError as error:
+        raise archive_error(path, _why(error)) from error
+
+
+def is_archive_file(path: Path) -> bool:
+    """Return whether a path names a regular file with the suffix of archives."""
+    try:
+        return path.name.endswith(format.SUFFIX) and stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def _why(error: ArchiveFault | OSError) -> str:
+    if isinstance(error, ArchiveFault):
+        return error.why
+    return error.strerror or "cannot be read"

@@ -1,0 +1,373 @@
+"""The writing of archives: one file, and a directory of files of which the newest is continued.
+
+1. One writer has the lock of a file. The kernel gives it up when the process ends.
+2. An episode is one write: its new blobs, then its record. After a kill it is there whole, or its bytes are a torn tail
+   that the next writer cuts. `sync` makes it survive a power loss.
+3. The first episode gives the dictionary. So a file without an episode has no header either, and is begun anew.
+4. The index is written when the file is closed. The next writer cuts it, and appends where it began.
+5. A damaged file is never appended to.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.file_lock import lock
+from cogcli.base.files import FileRefused
+from cogcli.episode.archive import format
+from cogcli.episode.archive.format import ArchiveFault, Deflater, Header, Key, RecordPlace
+from cogcli.episode.archive.reader import archive_error, read_contents
+from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
+from cogcli.episode.layout import BLOBS, is_blob_name, is_own_id
+
+_FIRST: Final = 1
+_DIGITS: Final = 6
+_NUMBERED: Final = rf"(\d{{{_DIGITS}}})\{format.SUFFIX}"
+
+
+class ArchiveFull(Exception):
+    """An episode does not fit into the rest of an archive. Nothing was written."""
+
+
+class ArchivePlace(NamedTuple):
+    """Where an episode is: the file, and the offset of its record."""
+
+    path: Path
+    offset: int
+
+
+class EpisodeBytes(NamedTuple):
+    """The bytes of a sealed episode: its files by name, and its blobs by their 64 hex digits."""
+
+    files: Mapping[str, bytes]
+    blobs: Mapping[str, bytes]
+
+
+def busy_error(path: Path) -> EnvironmentRefusal:
+    """Return the error for an archive that another process writes."""
+    return EnvironmentRefusal(
+        "archive.busy",
+        f"`{path}` is being written by another process",
+        hint="wait for it to end, then give the same command again",
+    )
+
+
+def refused_error(episode_id: str, why: str, *, hint: str = "") -> EnvironmentRefusal:
+    """Return the error for an episode that is not archived."""
+    return EnvironmentRefusal(
+        "archive.refused",
+        f"`{episode_id:.80}` is not archived: {why}",
+        hint=hint or "its folder stays unchanged",
+        next=(f"cogcli verify {episode_id:.80}",),
+    )
+
+
+class _Encoder:
+    """Encodes the records of one archive."""
+
+    def __init__(self, header: Header) -> None:
+        self.header = header
+        self.base = format.sum_base(header)
+        self._deflater = Deflater(header.dictionary)
+
+    def encode(self, key: Key, content: bytes, line: int) -> bytes:
+        """Return the record of a blob or an episode."""
+        stored = self._deflater.deflate(content)
+        kind = format.kind_of_key(key)
+        return format.encode_record(self.base, kind, key[1:], stored, len(content), line=line)
+
+
+class ArchiveWriter:
+    """One archive that is appended to. Close it, or use it in a `with`: closing writes the index.
+
+    The file is made, with its directory, if it does not exist. Raise EnvironmentRefusal `archive.busy`,
+    `archive.unreadable` or `env.disk`.
+    """
+
+    def __init__(self, path: Path, *, batch: str = "") -> None:
+        """`batch` is the id of the batch whose episodes the archive has. Empty for other episodes."""
+        self.path = path
+        self._batch = batch
+        self._spans: dict[Key, RecordPlace] = {}
+        self._encoder: _Encoder | None = None
+        """None before the first episode, which gives the dictionary."""
+        self._end = 0
+        self._is_indexed = False
+        self._is_made = False
+        self._unsynced = False
+        with ExitStack() as opened:
+            try:
+                self._folder = opened.enter_context(Folder.open(path.parent, make=True))
+                self._fd = self._open_file()
+            except OSError as error:
+                raise disk_refusal(path, error) from error
+            opened.callback(os.close, self._fd)
+            self._take_lock()
+            self._read()
+            opened.pop_all()
+
+    def _open_file(self) -> int:
+        """Return the descriptor of the file, which is made if it does not exist. Raise OSError."""
+        name = self.path.name
+        with suppress(FileExistsError):
+            os.close(self._folder.create(name, os.O_WRONLY))
+            self._is_made = True
+        try:
+            return self._folder.open_file(name, appending=True)
+        except FileRefused as error:
+            raise archive_error(self.path, error.message) from error
+
+    def _take_lock(self) -> None:
+        try:
+            lock(self._fd, wait=False)
+        except BlockingIOError as error:
+            raise busy_error(self.path) from error
+        except OSError as error:
+            raise disk_refusal(self.path, error) from error
+        if not os.fstat(self._fd).st_nlink:  # it was dropped in the meantime
+            raise busy_error(self.path)
+
+    def _read(self) -> None:
+        """Read what the file has, and cut a torn tail."""
+        try:
+            found = read_contents(self._fd)
+        except ArchiveFault as error:
+            if not error.torn:
+                raise archive_error(self.path, error.why) from error
+            return  # its first write was cut short
+        except OSError as error:
+            raise archive_error(self.path, error.strerror or "cannot be read") from error
+        if found.fault:
+            raise archive_error(self.path, found.fault)
+        if found.header.batch != self._batch:
+            why = f"has episodes of {found.header.batch or 'no batch'}"
+            raise archive_error(self.path, why)
+        self._encoder = _Encoder(found.header)
+        self._spans = dict(found.records.items())
+        self._end = found.end
+        self._is_indexed = found.indexed
+
+    def __enter__(self) -> ArchiveWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- appending -----------------------------------------------------------------------------------------------------
+
+    def find(self, episode_id: str) -> ArchivePlace | None:
+        """Return the place of an episode that the file has."""
+        span = self._spans.get(format.key_of_episode(episode_id))
+        return None if span is None else ArchivePlace(self.path, span.offset)
+
+    def append(self, episode_id: str, episode: EpisodeBytes, *, line: int = 0) -> ArchivePlace:
+        """Append a sealed episode in one write, and return its place. `line` is its line of a batch, from 1.
+
+        It survives a kill of the process, and after `sync` a power loss. Whether the episode is sealed and verifies is
+        the caller's to check. Raise ArchiveFull, and EnvironmentRefusal `archive.refused` or `env.disk`.
+        """
+        if self.find(episode_id):
+            raise refused_error(episode_id, f"`{self.path.name}` has it already")
+        payload = encode_checked(episode_id, episode)
+        records = [*self._new_blobs(episode.blobs), (format.key_of_episode(episode_id), payload)]
+        encoder = self._encoder or _Encoder(Header(self._batch, payload[: format.DICTIONARY]))
+        start = self._end if self._encoder else 0
+        parts = [] if self._encoder else [encoder.header.line, encoder.header.dictionary]
+        end = start + sum(map(len, parts))
+        added: dict[Key, RecordPlace] = {}
+        for key, content in records:
+            parts.append(encoder.encode(key, content, line if content is payload else 0))
+            added[key] = RecordPlace(end, len(parts[-1]) - format.HEAD)
+            end = added[key].end
+        if end + format.index_bytes(len(self._spans) + len(added)) > format.LIMIT:
+            raise ArchiveFull
+        self._write(b"".join(parts), start)
+        self._encoder = encoder
+        self._spans.update(added)
+        self._end = end
+        return ArchivePlace(self.path, added[format.key_of_episode(episode_id)].offset)
+
+    def _new_blobs(self, blobs: Mapping[str, bytes]) -> list[tuple[Key, bytes]]:
+        """Return the blobs that the file does not have yet, by key."""
+        found = [(format.key_of_blob(name), blobs[name]) for name in sorted(blobs)]
+        return [(key, content) for key, content in found if key not in self._spans]
+
+    def _write(self, data: bytes, start: int) -> None:
+        """Write bytes at `start`, where the records end. What follows there is cut first."""
+        try:
+            if os.fstat(self._fd).st_size != start:
+                os.ftruncate(self._fd, start)
+            self._is_indexed = False
+            self._unsynced = True
+            write_all(self._fd, data)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._fd, start)
+            raise disk_refusal(self.path, error) from error
+
+    def sync(self) -> None:
+        """Make all appended episodes survive a power loss. Raise EnvironmentRefusal `env.disk`."""
+        try:
+            if self._unsynced:
+                fdatasync(self._fd)
+            if self._is_made:
+                self._folder.sync_with_parent()
+        except OSError as error:
+            raise disk_refusal(self.path, error) from error
+        self._unsynced = self._is_made = False
+
+    def close(self) -> None:
+        """Write the index, sync, and give up the lock; may be called twice. Raise EnvironmentRefusal `env.disk`."""
+        if self._fd < 0:
+            return
+        try:
+            if self._encoder is not None and not self._is_indexed:
+                index = format.encode_index(self._encoder.base, self._spans, self._end)
+                self._write(index, self._end)
+                self._is_indexed = True
+            self.sync()
+        finally:
+            os.close(self._fd)
+            self._fd = -1
+            self._folder.close()
+
+
+def encode_checked(episode_id: str, episode: EpisodeBytes) -> bytes:
+    """Return the payload of an episode. Raise EnvironmentRefusal `archive.refused` for one that no reader takes."""
+    if not is_own_id(episode_id):
+        raise refused_error(episode_id, "its id is another tool's")
+    for name in (*episode.files, *episode.blobs):
+        if name not in format.ARCHIVED_FILES and not is_blob_name(name):
+            raise refused_error(episode_id, f"it has a file `{name:.80}`, which is no episode's")
+    largest = max(map(len, episode.blobs.values()), default=0)
+    payload = format.encode_episode(
+        episode.files, {name: len(data) for name, data in episode.blobs.items()}
+    )
+    if max(largest, len(payload)) > format.INFLATED:
+        raise refused_error(episode_id, f"it is larger than {format.INFLATED:,} bytes")
+    try:
+        format.parse_episode(payload)
+    except ArchiveFault as error:
+        raise refused_error(episode_id, error.why) from error
+    return payload
+
+
+def read_folder(folder: Folder) -> EpisodeBytes:
+    """Return the bytes of an episode's open folder.
+
+    Raise EnvironmentRefusal `archive.refused` for another file than those of an episode, and FileRefused.
+    """
+    entries = folder.entries()
+    names = [name for name in entries if name != BLOBS]
+    foreign = next((name for name in names if name not in format.ARCHIVED_FILES), "")
+    if foreign:
+        raise refused_error(
+            folder.path.name, f"it has a file `{foreign:.80}`, which is no episode's"
+        )
+    files = {name: folder.read(name, limit=format.INFLATED) for name in names}
+    blobs: dict[str, bytes] = {}
+    if BLOBS in entries:
+        try:
+            kept = folder.sub(BLOBS)
+        except OSError as error:
+            why = f"{BLOBS} cannot be opened: {error.strerror}"
+            raise refused_error(folder.path.name, why) from error
+        with kept:
+            for name in kept.names():
+                if not is_blob_name(name):
+                    why = f"it has a file `{BLOBS}/{name:.80}`, which is no blob"
+                    raise refused_error(folder.path.name, why)
+                blobs[name] = kept.read(name, limit=format.INFLATED)
+    return EpisodeBytes(files, blobs)
+
+
+class ArchiveSeries:
+    """The archives of one directory, `000001.cogarchive` and so on, of which the newest is continued.
+
+    A new file is begun when the newest is full, damaged, of another batch, or written by another process. So two
+    writers of one directory write two files. Close it, or use it in a `with`.
+    """
+
+    def __init__(self, directory: Path, *, batch: str = "") -> None:
+        self.directory = directory
+        self._batch = batch
+        self._writer: ArchiveWriter | None = None
+
+    def __enter__(self) -> ArchiveSeries:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def append(self, episode_id: str, episode: EpisodeBytes, *, line: int = 0) -> ArchivePlace:
+        """Append a sealed episode as `ArchiveWriter.append` does, to a new file if the newest has no room."""
+        try:
+            return self._current().append(episode_id, episode, line=line)
+        except ArchiveFull:
+            self._next_file()
+        try:
+            return self._current().append(episode_id, episode, line=line)
+        except ArchiveFull as error:
+            raise refused_error(episode_id, "no archive has room for it") from error
+
+    def append_folder(self, folder: Folder, *, line: int = 0) -> ArchivePlace:
+        """Append the sealed episode of an open folder. Raise as `append` and `read_folder`."""
+        try:
+            episode = read_folder(folder)
+        except FileRefused as error:
+            raise refused_error(folder.path.name, error.message) from error
+        return self.append(folder.path.name, episode, line=line)
+
+    def sync(self) -> None:
+        """Make all appended episodes survive a power loss. Raise EnvironmentRefusal `env.disk`."""
+        if self._writer is not None:
+            self._writer.sync()
+
+    def close(self) -> None:
+        """Write the index of the file that is open, and close it."""
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()
+
+    def _current(self) -> ArchiveWriter:
+        if self._writer is None:
+            number = max(_FIRST, self._newest())
+            while self._writer is None:
+                self._writer = self._open(number)
+                number += 1
+        return self._writer
+
+    def _open(self, number: int) -> ArchiveWriter | None:
+        """Return the writer of a file. None if the file cannot be continued."""
+        path = self.directory / f"{number:0{_DIGITS}}{format.SUFFIX}"
+        try:
+            return ArchiveWriter(path, batch=self._batch)
+        except EnvironmentRefusal as error:
+            if error.code not in ("archive.busy", "archive.unreadable"):
+                raise
+            return None
+
+    def _next_file(self) -> None:
+        """Close the full file, and begin the next one."""
+        number = self._newest() + 1
+        self.close()
+        while self._writer is None:
+            self._writer = self._open(number)
+            number += 1
+
+    def _newest(self) -> int:
+        """Return the number of the newest file, 0 without one."""
+        try:
+            names = os.listdir(self.directory)
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise disk_refusal(self.directory, error) from error
+        found = [re.fullmatch(_NUMBERED, name) for name in names]
+        return max((int(match[1]) for match in found if match), default=0)
