@@ -32,17 +32,46 @@ Fitter = Callable[[object], object]
 _Read = TypeVar("_Read", bound=Record)
 
 
+class _Member:
+    """A member of a record, as an attribute that is fitted when it is first read.
+
+    Most readers of a record read few of its members.
+    """
+
+    __slots__ = ("absent", "fitter", "name", "types")
+
+    def __init__(self, name: str, hint: object, absent: object) -> None:
+        self.name = name
+        self.types = _plain_types(hint)
+        """The types of a plain value; None if more than its type is checked."""
+        self.fitter = _fitter(hint)
+        self.absent = absent
+
+    def fit(self, given: Json) -> object:
+        """Return the value of the member in `given`; `ABSENT` if it is not there or does not fit."""
+        value = given.get(self.name, ABSENT)
+        return value if value is ABSENT else self.fitter(value)
+
+    def __get__(self, record: Record | None, cls: type[Record]) -> object:
+        if record is None:
+            return self
+        value = record.json.get(self.name, ABSENT)
+        if self.types is not None:
+            found = value if type(value) in self.types else self.absent
+        else:
+            found = ABSENT if value is ABSENT else self.fitter(value)
+            if found is ABSENT:
+                found = self.absent
+        record.__dict__[self.name] = found  # from now on it is read like that of any other object
+        return found
+
+
 class _Shape(NamedTuple):
     """How the records of a class are read."""
 
     cls: type[Any]
-    """A class below that of the record whose values keep their attributes in a dictionary: reading
-    one is as fast as for any other object."""
-    fitters: dict[str, Fitter | frozenset[type]]
-    """By member the types of a plain value, or what fits another one."""
-    absent: Json
-    """The attributes of a record of which nothing is given."""
-    required: tuple[str, ...]
+    """A class below that of the record, whose attributes are `_Member`s."""
+    required: tuple[_Member, ...]
 
 
 def read_record(cls: type[_Read], json: object, *, whole: bool = False) -> _Read:
@@ -53,47 +82,25 @@ def read_record(cls: type[_Read], json: object, *, whole: bool = False) -> _Read
     """
     shape = _shape_of(cls)
     given = json if type(json) is dict else {}
-    value: _Read = shape.cls.of(given)
-    attributes = vars(value)
-    attributes.update(shape.absent)
-    fitters = shape.fitters
-    for name, member in given.items():
-        fitter = fitters.get(name)
-        if isinstance(fitter, frozenset):
-            if type(member) in fitter:
-                attributes[name] = member
-        elif fitter is not None and (fitted := fitter(member)) is not ABSENT:
-            attributes[name] = fitted
     if whole:
-        _require_members(shape, given)
+        for member in shape.required:
+            if member.fit(given) is ABSENT:
+                raise ValueError(f"`{member.name}` is absent, or of another type")
+    value: _Read = shape.cls.of(given)
     return value
-
-
-def _require_members(shape: _Shape, given: Json) -> None:
-    for name in shape.required:
-        fitter, member = shape.fitters[name], given.get(name, ABSENT)
-        fits = (
-            type(member) in fitter
-            if isinstance(fitter, frozenset)
-            else fitter(member) is not ABSENT
-        )
-        if not fits:
-            raise ValueError(f"`{name}` is absent, or of another type")
 
 
 @cache
 def _shape_of(cls: type[Record]) -> _Shape:
     hints = _types_of(cls)
-    fields = fields_of(cls)
-    return _Shape(
-        cls.with_attributes(),
-        {
-            field.name: _plain_types(hints[field.name]) or _fitter(hints[field.name])
-            for field in fields
-        },
-        {field.name: _absent_value(field, hints[field.name]) for field in fields},
-        tuple(field.name for field in fields if field.default is REQUIRED),
-    )
+    below, required = cls.with_attributes(), []
+    for field in fields_of(cls):
+        hint = hints[field.name]
+        member = _Member(field.name, hint, _absent_value(field, hint))
+        setattr(below, field.name, member)
+        if field.default is REQUIRED:
+            required.append(member)
+    return _Shape(below, tuple(required))
 
 
 def _types_of(cls: type[Record]) -> Json:

@@ -54,13 +54,13 @@ class Counters:
         """The signals of each turn of an agent, and the id of their event."""
         self._open_retries: Counter[str] = Counter()
 
-    def apply(self, event: Event, *, is_root: bool) -> None:
-        """Count one event. A payload that is not an object is not counted."""
+    def apply(self, event: Event, act: SharedAct | None = None, *, is_root: bool) -> None:
+        """Count one event. A payload that is not an object is not counted. `act` is its payload, if known."""
         if event.event_type is None or type(event.payload) is not dict:
             return
         row = row_of(event.event_type)
         if row.phase == "act":
-            self._count_act(event, row, read_record(SharedAct, event.payload), is_root)
+            self._count_act(event, row, act or read_record(SharedAct, event.payload), is_root)
         elif row.phase == "plan":
             self._count_plan(read_record(SharedPlan, event.payload))
         elif row.decides:
@@ -140,13 +140,14 @@ class LogFold:
         self.evidence: Event | None = None
         """The last event, if it is projection evidence and not that of a snapshot."""
 
-    def apply(self, event: Event) -> None:
-        """Apply the next event of the log."""
-        self.evidence = (
-            event if row_of(event.event_type).projected and not is_snapshot(event) else None
-        )
-        self.projection.apply(event)
-        self.counters.apply(event, is_root=self.projection.is_root(event))
+    def apply(self, event: Event, act: SharedAct | None = None) -> None:
+        """Apply the next event of the log. `act` is its payload, if it is an act that was read already."""
+        is_projected = row_of(event.event_type).projected
+        self.evidence = event if is_projected and not is_snapshot(event) else None
+        if act is None and event.phase == "act":
+            act = read_record(SharedAct, event.payload)
+        self.projection.apply(event, act)
+        self.counters.apply(event, act, is_root=self.projection.is_root(event))
 
     @property
     def pins(self) -> Json:

@@ -91,11 +91,12 @@ class Projection:
         """The rules that the log follows (`episode.rules`)."""
         return self.plan.rules
 
-    def apply(self, event: Event) -> None:
-        """Apply the next event of the log."""
+    def apply(self, event: Event, act: SharedAct | None = None) -> None:
+        """Apply the next event of the log. `act` is its payload, if it is an act that was read already."""
         if row_of(event.event_type).projected:
             return
-        event = translate_event(event) if event.seq is None else event
+        if event.seq is None:
+            event, act = translate_event(event), None
         if self._began is None:
             self._begin(event)
         if self.decision is not None:
@@ -106,12 +107,11 @@ class Projection:
         if self.is_root(event):
             self._apply_to_root(event)
         if event.phase == "act":
-            self._apply_act(event)
+            self._apply_act(event, act or read_record(SharedAct, event.payload))
         self.last = event
 
-    def _apply_act(self, event: Event) -> None:
+    def _apply_act(self, event: Event, act: SharedAct) -> None:
         """Apply an act event of the root run or of a nested one."""
-        act = read_record(SharedAct, event.payload)
         if self.is_root(event):
             self.plan.apply_act(act)
             self._take_root_act(event, act)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, suppress
 from itertools import islice
 from pathlib import Path
@@ -249,7 +249,7 @@ def _rules(folder: Folder, first: Json) -> int:
     return rules_of(payload)
 
 
-def _refuse_first(folder: Folder, findings: Iterator[Finding]) -> None:
+def _refuse_first(folder: Folder, findings: Iterable[Finding]) -> None:
     for finding in findings:
         if finding.severity == "error":
             raise _bad_line(folder, finding.line, finding.message)

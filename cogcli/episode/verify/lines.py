@@ -7,7 +7,7 @@ line further down is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Final
 
@@ -40,6 +40,7 @@ class LineCheck:
         self.episode: object = None
         """The id that the lines name."""
         self._trace: object = None
+        self._has_sound_trace = False
         self._timestamp = ""
         self._unknown_phases: set[str] = set()
         self._sequence = 0
@@ -47,11 +48,57 @@ class LineCheck:
         self._sound: set[tuple[object, ...]] = set()
         """Keys and types of sound lines."""
 
-    def check(self, number: int, raw: bytes, line: Json) -> Iterator[Finding]:
-        """Yield the findings about one line."""
+    def check(self, number: int, raw: bytes, line: Json) -> Iterable[Finding]:
+        """Return the findings about one line, to be taken before the next line is checked."""
+        if self.count and self.chained and self._is_sound(raw, line):
+            self._accept(raw, line)
+            return ()
+        return self._findings(number, raw, line)
+
+    def _is_sound(self, raw: bytes, line: Json) -> bool:
+        """Return whether a line is surely without a finding. Nearly every line is, and one test takes a third of the
+        time of the checks that can say what is wrong.
+        """
+        sequence, event_id, timestamp = line.get("seq"), line.get("id"), line.get("timestamp")
+        cause, metrics = line.get("caused_by"), line.get("metrics")
+        return (
+            (*line, *map(type, line.values())) in self._sound
+            and line.get("prev") == self.head
+            and type(sequence) is int
+            and sequence == self._sequence
+            and type(event_id) is str
+            and EVENT_ID.fullmatch(event_id) is not None
+            and event_id not in self.ids
+            and type(timestamp) is str
+            and TIMESTAMP.fullmatch(timestamp) is not None
+            and timestamp >= self._timestamp
+            and len(raw) < MAX_LINE
+            and (cause is None or cause in self.ids)
+            and (metrics is None or metrics.keys() <= _METRICS)
+            and line.get("clock") is None
+            and line.get("phase") in _PHASES
+            and line.get("episode_id") == self.episode
+            and line.get("trace_id") == self._trace
+            and self._has_sound_trace
+            and "sum" in line
+            and self._checksums.problem(raw, line) is None
+        )
+
+    def _accept(self, raw: bytes, line: Json) -> None:
+        self._sequence += 1
+        self._timestamp = line["timestamp"]
+        self.ids.add(line["id"])
+        self._count_line(raw)
+
+    def _count_line(self, raw: bytes) -> None:
+        self.count += 1
+        self.head = f"sha256:{sha256(raw).hexdigest()}"
+
+    def _findings(self, number: int, raw: bytes, line: Json) -> Iterator[Finding]:
         if not self.count:
             self.chained = not is_unchained(line)
             self.episode, self._trace = line.get("episode_id"), line.get("trace_id")
+            self._has_sound_trace = type(self._trace) is str and is_trace_id(self._trace)
             self.head = first_link(self.episode) if type(self.episode) is str else ""
         if self.chained:
             if line.get("prev") != self.head:
@@ -73,8 +120,7 @@ class LineCheck:
         elif "seq" in line or "prev" in line:
             yield _error("chain.mixed", number, "a chained line in an unchained log")
         yield from self._neighbours(number, line)
-        self.count += 1
-        self.head = f"sha256:{sha256(raw).hexdigest()}"
+        self._count_line(raw)
 
     def end(self) -> Iterator[Finding]:
         """Yield the finding about the last line: no later one shows whether it or the line before was altered."""

@@ -14,6 +14,8 @@ from cogcli.base.jsonvalue import object_of
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.shared_events import SharedAct
 from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs
 from cogcli.episode.folder import Folder
@@ -117,9 +119,10 @@ class LogReading:
                 event = event_of(value, raw, reader, rules)
                 self.last_timestamp = event.timestamp
                 yield from self._missing_blobs(number, named, event)
+                act = read_record(SharedAct, event.payload) if event.phase == "act" else None
                 if self.lines.chained:
-                    yield from self._ordering.check(number, event)
-                yield from self._fold(number, event, projections)
+                    yield from self._ordering.check(number, event, act)
+                yield from self._fold(number, event, act, projections)
         for _ in chunks:
             pass  # bytes after a refused line only count for the hash of the whole
         if not (lines.refused and lines.refused.ended):
@@ -141,14 +144,16 @@ class LogReading:
             self.size += len(chunk)
             yield chunk
 
-    def _fold(self, number: int, event: Event, projections: list[int]) -> Iterator[Finding]:
+    def _fold(
+        self, number: int, event: Event, act: SharedAct | None, projections: list[int]
+    ) -> Iterator[Finding]:
         if row_of(event.event_type).projected:
             self.evidence = event
             if number in projections and self.lines.chained:
                 yield from self._at_projection(number, event)
         elif event.phase == "terminate":
             self.evidence = None  # it was of the run before its end
-        self.fold.apply(event)
+        self.fold.apply(event, act)
         if self._repairs:
             severity: FindingSeverity = "error" if self.lines.chained else "info"
             for repair in self._repairs:

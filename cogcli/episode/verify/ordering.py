@@ -46,9 +46,9 @@ class OrderingCheck:
         self._planned: set[str] | None = None
         self._unknown_types: set[str] = set()
 
-    def check(self, number: int, event: Event) -> Iterator[Finding]:
-        """Yield the findings about one event, after the events before it."""
-        for code, message in (*self._order(event), *self._step(event), *self._payload(event)):
+    def check(self, number: int, event: Event, act: SharedAct | None) -> Iterator[Finding]:
+        """Yield the findings about one event, after the events before it. `act` is the payload of an act."""
+        for code, message in (*self._order(event), *self._step(event, act), *self._payload(event)):
             yield error_finding(code, EVENTS, number, message)
         kind = event.event_type
         if kind is not None and kind not in EVENT_TYPES and kind not in self._unknown_types:
@@ -111,11 +111,10 @@ class OrderingCheck:
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
-    def _step(self, event: Event) -> Faults:
+    def _step(self, event: Event, act: SharedAct | None) -> Faults:
         kind = event.event_type
-        if event.phase != "act" or kind is None:
+        if act is None or kind is None:
             return
-        act = read_record(SharedAct, event.payload)
         step = act.step_id
         if step is None:
             return

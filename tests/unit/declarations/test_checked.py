@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator
 
 from cogcli.declarations.checked import adapter_of, problem_of
 from cogcli.declarations.events import EVENT_TYPES, PAYLOADS, RunTerminated
+from cogcli.declarations.field import fields_of
+from cogcli.declarations.pydantic_schema import lean_schema
 
 
 @pytest.mark.parametrize(
@@ -53,6 +57,48 @@ def test_a_schema_can_be_written_of_each_payload(payload: type[Any]) -> None:
     schema = adapter_of(payload).json_schema()
     assert schema["title"] == payload.__name__
     assert payload.event is EVENT_TYPES[payload.event.name]
+
+
+@pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: payload.event.name)
+def test_the_fast_check_refuses_what_the_precise_one_refuses(payload: type[Any]) -> None:
+    """What only the precise check allows are keys `x-...`."""
+    adapter = adapter_of(payload)
+    lean = SchemaValidator(lean_schema(adapter.core_schema))
+    names = [field.name for field in fields_of(payload)]
+    for name in (*names, "unknown", "x-own"):
+        for value in SAMPLES:
+            for given in ({name: value}, {**_valid(payload), name: value}):
+                fits = _fits(adapter, given)
+                if lean.isinstance_python(given) is not fits:
+                    assert fits
+                    assert "'x-" in repr(given)
+
+
+SAMPLES: list[Any] = [None, True, 0, -1, 1.5, "", "done", [], ["a"], [{}], {}, {"a": 1}, {"x-a": 1}]
+
+
+def _fits(adapter: TypeAdapter[Any], given: Any) -> bool:
+    try:
+        adapter.validate_python(given)
+    except ValidationError:
+        return False
+    return True
+
+
+def _valid(payload: type[Any]) -> dict[str, Any]:
+    """Return a payload with as many members that fit as can be drawn from the samples."""
+    adapter = adapter_of(payload)
+    valid: dict[str, Any] = {}
+    for field in fields_of(payload):
+        for value in SAMPLES:
+            try:
+                adapter.validate_python({**valid, field.name: value})
+            except ValidationError as error:
+                if any(each["loc"][:1] == (field.name,) for each in error.errors()):
+                    continue
+            valid[field.name] = value
+            break
+    return valid
 
 
 def test_what_a_record_writes_passes_its_check() -> None:
