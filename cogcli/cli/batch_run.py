@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from cogcli.base.errors import CogcliError
 from cogcli.base.terminal_text import visible
@@ -77,6 +78,7 @@ def read_request(context: CommandContext, batch: BatchFlags) -> BatchRequest:
     output = STDOUT if batch.o in (None, STDOUT) else _output_path(context, str(batch.o))
     return BatchRequest(
         input=str(batch.batch),
+        stdin=_stdin(context) if batch.batch == "-" else None,
         output=output,
         name=batch.batch_name or "",
         jobs=_parse_jobs(batch.jobs),
@@ -86,6 +88,15 @@ def read_request(context: CommandContext, batch: BatchFlags) -> BatchRequest:
         in_doubt=batch.in_doubt or "",
         force=batch.force,
     )
+
+
+def _stdin(context: CommandContext) -> BinaryIO | None:
+    """Return stdin as bytes; None if it is closed. At a terminal, first write how to end the input."""
+    if sys.stdin is None:
+        return None
+    if sys.stdin.isatty() and not context.screen.quiet:
+        context.screen.notify("reading from the terminal; end with Ctrl-D\n")
+    return sys.stdin.buffer
 
 
 def _output_path(context: CommandContext, path: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import orjson
 
@@ -58,6 +58,8 @@ from cogcli.scale.output import (
     UnorderedRows,
 )
 from cogcli.scale.pacing import FailureLimit
+from cogcli.scale.spool import STDIN, LineFile, open_line_file
+from cogcli.scale.tables import kind_of_file, require_reader, write_table
 from cogcli.scale.totals import Totals
 from cogcli.specs.spec_snapshot import document_of
 
@@ -73,6 +75,8 @@ class BatchRequest(NamedTuple):
     """The flags of a batch."""
 
     input: str
+    """A path, or `-` for stdin."""
+    stdin: BinaryIO | None = None
     output: str = STDOUT
     """The real path of the output; `-` for stdout."""
     name: str = ""
@@ -104,8 +108,7 @@ class PreparedBatch(NamedTuple):
 
     prepared: PreparedRun
     digest: InputDigest
-    path: str
-    """The file that the lines are read from."""
+    file: LineFile
 
 
 def run_batch(
@@ -121,25 +124,36 @@ def run_batch(
 
     Raise the errors of `prepare_given`, UsageError for problems of the input, and EnvironmentRefusal.
     """
-    batch = _prepare_batch(settings, given, request)
     with ExitStack() as opened:
+        batch = _prepare_batch(settings, given, request, opened)
         folder, header = _open_batch(settings, batch, request, opened)
         ledger = folder.open_ledger(request.shard)
         opened.callback(ledger.close)
+        batch = batch._replace(file=batch.file.place(folder))
         run = _BatchRun(settings, batch, request, folder, header, ledger)
         return run.run(writer, observer, stop)
 
 
-def _prepare_batch(settings: Settings, given: GivenRun, request: BatchRequest) -> PreparedBatch:
+def _prepare_batch(
+    settings: Settings, given: GivenRun, request: BatchRequest, opened: ExitStack
+) -> PreparedBatch:
     """Check the closure of the skill, then each line of the input."""
     _refuse_own_tags(given.request.options)
+    require_reader(request.output)
     catalog = open_registry(settings).reach(given.request.skill_id, pack=given.request.pack_ref)
     prepared = prepare_given_for_inputs(catalog, given, settings.environ)
-    path = settings.inside(os.path.abspath(request.input))
-    first = FirstPass(prepared.skill.inputs, request.input, stops=request.invalid == "stop")
-    with open_input(path) as file:
-        digest = first.read(read_lines(file))
-    return PreparedBatch(prepared, digest, path)
+    fields = prepared.skill.inputs
+    path = request.input
+    if path != STDIN:
+        path = settings.inside(os.path.abspath(path))
+    file = open_line_file(settings.runs_dir, path, request.input, request.stdin, fields)
+    opened.callback(file.discard)
+    first = FirstPass(
+        fields, file.shown, header_lines=file.header_lines, stops=request.invalid == "stop"
+    )
+    with open_input(file.path) as lines:
+        digest = first.read(read_lines(lines))
+    return PreparedBatch(prepared, digest, file)
 
 
 def _refuse_own_tags(options: RunOptions) -> None:
@@ -180,7 +194,7 @@ def _describe_batch(batch: PreparedBatch, request: BatchRequest) -> BatchHeader:
         specs=digest_of(document_of(batch.prepared.catalog)),
         options={name: options[name] for name in OPTIONS if name in options},
         input=BatchInput(
-            path=os.path.realpath(batch.path),
+            path=STDIN if request.input == STDIN else os.path.realpath(request.input),
             sha256=batch.digest.sha256,
             bytes=batch.digest.bytes,
             lines=batch.digest.lines,
@@ -378,7 +392,7 @@ class _BatchRun:
         """Yield the lines of the shard without a final result."""
         sums = self._read_sums()
         lines = read_checked_lines(
-            partial(open_input, self._batch.path), sums, self._header.batch_id
+            partial(open_input, self._batch.file.path), sums, self._header.batch_id
         )
         for number, data in lines:
             if self._request.shard.has(number) and number not in self._totals.done:
@@ -452,7 +466,12 @@ class _BatchRun:
             return
         output = self._request.output
         self._ledger.close()
-        self._part.finish(output)
+        if kind_of_file(output):
+            self._part.finish(self._part.path)
+            write_table(self._part.path, output)
+            os.unlink(self._part.path)
+        else:
+            self._part.finish(output)
         summary = self._summary(executor, rate)
         text = orjson.dumps(summary.json, option=orjson.OPT_INDENT_2) + b"\n"
         write_atomic(output + SUMMARY, text)

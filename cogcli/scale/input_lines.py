@@ -89,10 +89,11 @@ def _skip_line(file: BinaryIO) -> None:
 class FirstPass:
     """Checks and hashes the lines of an input. With `stops` it raises after the problems; otherwise it counts them."""
 
-    def __init__(self, fields: Fields, shown: str, *, stops: bool) -> None:
+    def __init__(self, fields: Fields, shown: str, *, stops: bool, header_lines: int = 0) -> None:
         self._fields = fields
         self._shown = shown
         self._stops = stops
+        self._header_lines = header_lines
         self.invalid = 0
         """The number of lines with problems."""
 
@@ -129,7 +130,8 @@ class FirstPass:
         """Return the problems with file and line; none if they only end as failed lines."""
         if not self._stops:
             return []
-        return [problem._replace(file=self._shown, line=line) for problem in problems]
+        place = line + self._header_lines
+        return [problem._replace(file=self._shown, line=place) for problem in problems]
 
 
 def read_checked_lines(

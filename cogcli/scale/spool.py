@@ -1,0 +1,91 @@
+"""The input of a batch as a file of JSON lines. Stdin and tables are written to such a file first, since the input is
+read twice (docs/reference/batch.md#input).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import BinaryIO, Final, NamedTuple
+
+from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.declarations.field_spec import Fields
+from cogcli.episode.folder import Folder, disk_refusal
+from cogcli.scale.batch_folder import LINES, BatchFolder, batches_dir
+from cogcli.scale.input_lines import read_lines
+from cogcli.scale.tables import kind_of_file, read_table, require_reader
+
+STDIN: Final = "-"
+
+
+class LineFile(NamedTuple):
+    """A file of JSON lines: the user's own, or a spooled one that is in the folder of all batches for now."""
+
+    path: str
+    shown: str
+    """The name of the input in messages."""
+    is_spooled: bool = False
+    header_lines: int = 0
+    """Lines of the original before its first row."""
+
+    def place(self, batch: BatchFolder) -> LineFile:
+        """Return the file after moving a spooled one to the folder of its batch. Raise EnvironmentRefusal."""
+        if not self.is_spooled:
+            return self
+        target = os.fspath(batch.folder.path / LINES)
+        try:
+            os.replace(self.path, target)
+        except OSError as error:
+            raise disk_refusal(target, error) from error
+        return self._replace(path=target)
+
+    def discard(self) -> None:
+        """Remove a spooled file that is not needed."""
+        if self.is_spooled:
+            with suppress(OSError):
+                os.unlink(self.path)
+
+
+def open_line_file(
+    runs_dir: str, path: str, shown: str, stdin: BinaryIO | None, fields: Fields
+) -> LineFile:
+    """Return the file of the lines. `path` is the real path of a file, or `-`.
+
+    Raise UsageError for an input that cannot be read, EnvironmentRefusal, or `env.extra`.
+    """
+    require_reader(path)
+    if path == STDIN:
+        if stdin is None:
+            raise UsageError("input.empty", "stdin is closed")
+        return LineFile(_spool(runs_dir, read_lines(stdin)), "stdin", is_spooled=True)
+    if not kind_of_file(path):
+        return LineFile(path, shown)
+    header_lines = 1 if kind_of_file(path) == ".csv" else 0
+    lines = read_table(path, shown, fields)
+    return LineFile(_spool(runs_dir, lines), shown, is_spooled=True, header_lines=header_lines)
+
+
+def _spool(runs_dir: str, lines: Iterator[bytes]) -> str:
+    """Write lines to a new file, and return its path. Raise EnvironmentRefusal."""
+    folder = batches_dir(runs_dir)
+    name = f".spool-{os.urandom(8).hex()}"
+    try:
+        with Folder.open(folder, make=True) as opened:
+            handle = opened.create(name, os.O_WRONLY)
+    except OSError as error:
+        text = f"nothing can be kept in `{folder}`: {error.strerror or error}"
+        raise EnvironmentRefusal("env.runs-dir", text) from error
+    path = os.fspath(folder / name)
+    complete = False
+    try:
+        with os.fdopen(handle, "wb", buffering=1 << 20) as file:
+            for line in lines:
+                file.write(line + b"\n")
+        complete = True
+    except OSError as error:
+        raise disk_refusal(path, error) from error
+    finally:
+        if not complete:
+            os.unlink(path)
+    return path

@@ -1,0 +1,242 @@
+"""Tables as input and output: CSV and Parquet become canonical JSON lines, and rows of results become tables
+(docs/reference/batch.md#tables).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from cogcli.base.canonical import canonical
+from cogcli.base.errors import ServiceResolutionError, UsageError
+from cogcli.base.extras import install_line, missing_module
+from cogcli.base.problems import did_you_mean, suggestion_hint
+from cogcli.declarations.field_spec import Fields
+from cogcli.declarations.value_types import Json
+from cogcli.episode.folder import disk_refusal
+from cogcli.run.given_inputs import GivenText, convert_texts
+from cogcli.scale.input_lines import MOST_BYTES, open_input
+from cogcli.scale.output import read_rows
+
+if TYPE_CHECKING:
+    import polars
+
+CSV: Final = ".csv"
+PARQUET: Final = ".parquet"
+COLUMNS: Final = ("line", "status", "exit_code", "episode_id")
+_ERROR: Final = ("error_code", "error_message")
+_BATCH_ROWS: Final = 10_000
+
+
+def kind_of_file(path: str) -> str:
+    """Return `.csv` or `.parquet` for a table, and an empty text for JSON lines."""
+    ending = os.path.splitext(path)[1].lower()
+    return ending if ending in (CSV, PARQUET) else ""
+
+
+def require_reader(path: str) -> None:
+    """Raise ServiceResolutionError `env.extra` if a library for this kind of table is not installed."""
+    if kind_of_file(path) == PARQUET and missing_module("parquet"):
+        raise ServiceResolutionError(
+            "env.extra",
+            f"`{path}`: Parquet needs the extra `parquet`",
+            hint=install_line("parquet"),
+        )
+
+
+# -- input -------------------------------------------------------------------------------------------------------------
+
+
+def read_table(path: str, shown: str, fields: Fields) -> Iterator[bytes]:
+    """Yield the rows of a table as canonical JSON lines. Raise UsageError for a table that cannot be read."""
+    if kind_of_file(path) == CSV:
+        return _read_csv(path, shown, fields)
+    return _read_parquet(path, shown, fields)
+
+
+def _read_csv(path: str, shown: str, fields: Fields) -> Iterator[bytes]:
+    with open_input(path) as file, _long_fields():
+        text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+        reader = csv.reader(text, strict=True)
+        try:
+            names = next(reader, [])
+            _require_columns(names, shown, fields)
+            for cells in reader:
+                if len(cells) > len(names):
+                    raise _table_error(shown, "has more cells than the header", reader.line_num)
+                yield canonical(_object_of_cells(names, cells, fields))
+        except csv.Error as error:
+            raise _table_error(shown, f"is not CSV: {error}", reader.line_num) from error
+        except UnicodeDecodeError as error:
+            text_error = f"`{shown}` is not UTF-8: byte 0x{error.object[error.start]:02X}"
+            raise UsageError("input.encoding", text_error, hint="save it as UTF-8") from error
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Accept cells up to the size of a line within the block."""
+    before = csv.field_size_limit(MOST_BYTES)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _object_of_cells(names: list[str], cells: list[str], fields: Fields) -> Json:
+    """Return a row as inputs of the declared types. An empty cell is no input. A cell of another type stays text,
+    so that the check of the line reports it.
+    """
+    given = {name: cell for name, cell in zip(names, cells, strict=False) if cell}
+    texts = {name: GivenText(cell, name) for name, cell in given.items()}
+    converted, _ = convert_texts(texts, fields)
+    return {**given, **converted}
+
+
+def _require_columns(names: list[str], shown: str, fields: Fields) -> None:
+    """Raise UsageError for a header that names no input, or one twice."""
+    if not names:
+        raise UsageError("input.empty", f"`{shown}` is empty, expected a header with input names")
+    for name in names:
+        if name not in fields:
+            near = suggestion_hint(did_you_mean(name, fields))
+            hint = near or f"the inputs are {', '.join(fields)}"
+            text = f"column `{name[:60]}` is no input of the skill"
+            raise UsageError("input.unknown", text, hint=hint, file=shown, line=1)
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        text = f"column `{twice[0]}` is there twice"
+        raise UsageError("input.file", text, file=shown, line=1)
+
+
+def _table_error(shown: str, what: str, line: int = 0) -> UsageError:
+    return UsageError("input.file", f"`{shown}` {what}", file=shown, line=line)
+
+
+def _read_parquet(path: str, shown: str, fields: Fields) -> Iterator[bytes]:
+    import polars
+
+    try:
+        frame = polars.scan_parquet(path, glob=False)
+        _require_columns(list(frame.collect_schema().names()), shown, fields)
+        for start in _starts(frame):
+            for row in frame.slice(start, _BATCH_ROWS).collect().iter_rows(named=True):
+                yield _line_of_row(row, shown)
+    except (polars.exceptions.PolarsError, OSError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise _table_error(shown, f"is not Parquet: {reason}") from error
+
+
+def _starts(frame: polars.LazyFrame) -> range:
+    import polars
+
+    count = frame.select(polars.len()).collect().item()
+    return range(0, int(count), _BATCH_ROWS)
+
+
+def _line_of_row(row: dict[str, Any], shown: str) -> bytes:
+    """Return a row as canonical JSON. Null and NaN are no input; dates are RFC 3339, decimals are text."""
+    given = {name: value for name, value in row.items() if not _is_absent(value)}
+    try:
+        return orjson.dumps(given, default=_plain_value, option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        raise _table_error(shown, f"has a value that JSON cannot hold: {error}") from error
+
+
+def _is_absent(value: object) -> bool:
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
+
+
+def _plain_value(value: object) -> str:
+    """Return a value without a type in JSON as text. Raise TypeError for bytes."""
+    if isinstance(value, bytes):
+        raise TypeError("bytes")
+    return str(value)
+
+
+# -- output ------------------------------------------------------------------------------------------------------------
+
+
+def write_table(source: str, output: str) -> None:
+    """Write the rows of a result file as a table, which replaces `output`. Raise EnvironmentRefusal `env.disk`."""
+    names = _output_names(source)
+    temporary = f"{output}.tmp"
+    write: Callable[[str, str, list[str]], None] = (
+        _write_csv if kind_of_file(output) == CSV else _write_parquet
+    )
+    try:
+        write(source, temporary, names)
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, output)
+    except OSError as error:
+        raise disk_refusal(output, error) from error
+
+
+def _output_names(source: str) -> list[str]:
+    """Return the names of all outputs of a result file, in the order of their first rows."""
+    names: dict[str, None] = {}
+    for _, row in read_rows(source):
+        names.update(dict.fromkeys(orjson.loads(row)["outputs"] or {}))
+    return list(names)
+
+
+def _cells(row: bytes, names: list[str]) -> list[object]:
+    """Return the cells of a row: its own members, the code and message of its error, and its outputs."""
+    value = orjson.loads(row)
+    outputs, error = value["outputs"] or {}, value["error"] or {}
+    return [
+        *(value[name] for name in COLUMNS),
+        error.get("code"),
+        error.get("message"),
+        *(_cell(outputs.get(name)) for name in names),
+    ]
+
+
+def _cell(value: object) -> object:
+    """Return a value as a cell: objects and lists as JSON, all else unchanged."""
+    return orjson.dumps(value).decode() if isinstance(value, dict | list) else value
+
+
+def _header(names: list[str]) -> list[str]:
+    return [*COLUMNS, *_ERROR, *(f"outputs.{name}" for name in names)]
+
+
+def _write_csv(source: str, temporary: str, names: list[str]) -> None:
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(_header(names))
+        for _, row in read_rows(source):
+            writer.writerow([_csv_text(cell) for cell in _cells(row, names)])
+
+
+def _csv_text(cell: object) -> object:
+    return ("true" if cell else "false") if isinstance(cell, bool) else cell
+
+
+def _write_parquet(source: str, temporary: str, names: list[str]) -> None:
+    import polars
+
+    rows = [_cells(row, names) for _, row in read_rows(source)]
+    columns = {
+        name: _column([row[place] for row in rows]) for place, name in enumerate(_header(names))
+    }
+    polars.DataFrame(columns).write_parquet(temporary)
+    os.chmod(temporary, 0o600)
+
+
+def _column(values: list[object]) -> list[object]:
+    """Return the values of a column with one type: a column of several types is text."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds == {int, float}:
+        return [float(value) if isinstance(value, int) else value for value in values]
+    if len(kinds) > 1:
+        return [None if value is None else orjson.dumps(value).decode() for value in values]
+    return values
