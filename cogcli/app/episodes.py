@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import read_key
+from cogcli.app.wings import EPISODE_OF_LINE, is_line_word
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.value_types import Json
@@ -36,13 +37,17 @@ def read_status(settings: Settings, directory: Path, warn: Warn) -> EpisodeRow:
 
 
 def find(settings: Settings, name: str | None) -> Path:
-    """Return the directory of the named episode, or of the newest one if `name` is None.
+    """Return the directory of the named episode, or of the newest one if `name` is None. `ba_.../LINE` names that of
+    a line of a batch.
 
     Raise UsageError or EnvironmentRefusal."""
     if name == "":
         raise UsageError(
             "episode.unknown", "an empty word names no episode", hint="is a variable unset?"
         )
+    if name is not None and is_line_word(name) and not os.path.isdir(name):
+        line: Path = EPISODE_OF_LINE(settings, name)
+        return line
     if name is not None and os.path.isdir(name):
         settings.inside(name)
     return store_of(settings).resolve("@last" if name is None else name)

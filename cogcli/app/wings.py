@@ -30,3 +30,16 @@ DOCTOR_CHECKS: Final = (
     WingFunction("cogcli.agent.use_cases.doctor_jobs", "job_checks"),
 )
 """Return checks of `doctor` for settings, in the order in which they are shown."""
+EPISODE_OF_LINE: Final = WingFunction("cogcli.scale.lookup", "find_episode")
+"""Return the directory of the episode of `ba_.../LINE`."""
+
+
+def is_batch_word(text: str) -> bool:
+    """Whether a text names a batch by its id, or by the beginning of it."""
+    return text.startswith("ba_") and text[3:].isalnum()
+
+
+def is_line_word(text: str) -> bool:
+    """Whether a text names a line of a batch: `ba_.../LINE`."""
+    batch, slash, line = text.partition("/")
+    return bool(slash) and is_batch_word(batch) and line.isascii() and line.isdigit()

@@ -25,6 +25,12 @@ class BatchFlags(Flags):
     batch_name: str | None = text(
         "--batch-name", "NAME", "what the batch is continued under", INPUT, default="that of -o"
     )
+    retry_failed: str | None = text(
+        "--retry-failed", "FILE", "only lines that this result file has no good result for", INPUT
+    )
+    shard: str | None = text(
+        "--shard", "I/N|auto", "one of N parts of the lines (needs --batch-name)", INPUT
+    )
     invalid: str | None = choice(
         "--invalid",
         "WORD",

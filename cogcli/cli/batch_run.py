@@ -24,9 +24,12 @@ from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import duration
 from cogcli.run.given_inputs import GivenRun
 from cogcli.run.prepare import RunRequest
-from cogcli.scale.batch_run import STDOUT, BatchRequest, BatchResult, run_batch
+from cogcli.scale.batch_folder import Shard
+from cogcli.scale.batch_request import STDOUT, BatchRequest, BatchResult
+from cogcli.scale.batch_run import run_batch
 from cogcli.scale.coordinator import StopSwitch
 from cogcli.scale.pacing import FailureLimit
+from cogcli.scale.shard_words import parse_shard
 from cogcli.scale.totals import Totals
 
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
@@ -50,6 +53,11 @@ def run_batch_command(
     given = GivenRun(RunRequest(skill_id, {}, options.options), problems, ())
     request = read_request(context, batch)
     warn_of_distrust(context, "skill", skill_id)
+    return perform_batch(context, given, request)
+
+
+def perform_batch(context: CommandContext, given: GivenRun, request: BatchRequest) -> int:
+    """Run a batch with its display and signals, report the totals, and return the exit code."""
     context.warn_of_shared_runs()
     display = BatchDisplay(context.screen, request.output)
     stop = StopSwitch()
@@ -81,6 +89,8 @@ def read_request(context: CommandContext, batch: BatchFlags) -> BatchRequest:
         stdin=_stdin(context) if batch.batch == "-" else None,
         output=output,
         name=batch.batch_name or "",
+        shard=_parse_shard(context, batch),
+        retry_failed=_existing_path(context, batch.retry_failed),
         jobs=_parse_jobs(batch.jobs),
         order=batch.order or "input",
         invalid=batch.invalid or "stop",
@@ -108,6 +118,22 @@ def _output_path(context: CommandContext, path: str) -> str:
     if not os.path.isdir(folder):
         raise wrong_value(f"`-o {path}`: its directory does not exist", "make it first")
     return os.path.join(folder, name)
+
+
+def _existing_path(context: CommandContext, path: str | None) -> str:
+    """Return the real path of a file that is read. Raise EnvironmentRefusal `project.link`."""
+    return "" if path is None else context.settings.inside(os.path.abspath(path))
+
+
+def _parse_shard(context: CommandContext, batch: BatchFlags) -> Shard:
+    """Return the shard of `--shard`. Raise UsageError, also without a name that all shards share."""
+    if batch.shard is None:
+        return Shard()
+    shard = parse_shard(batch.shard, context.environ)
+    if not batch.batch_name:
+        hint = "all shards of a batch have the same name, and an output each"
+        raise wrong_flag("`--shard` needs `--batch-name NAME`", hint)
+    return shard
 
 
 def _parse_jobs(text: str | None) -> int:

@@ -182,9 +182,25 @@ class BatchFolder:
         """Return the reading of a shard's ledger."""
         return read_ledger(self.folder, shard.ledger, self.batch_id, shard.name)
 
-    def write_command(self, shard: Shard, command: ShardCommand) -> None:
+    def write_command(self, shard: Shard, command: ShardCommand, key: bytes) -> None:
         """Record how a shard is run now. The caller holds its ledger. Raise EnvironmentRefusal `env.disk`."""
-        self.folder.replace(shard.command, orjson.dumps(command.json) + b"\n", sync=False)
+        signed = command.replace(mac=_mac(command.json, key))
+        self.folder.replace(shard.command, orjson.dumps(signed.json) + b"\n", sync=False)
+
+    def read_own_command(self, shard: Shard, key: bytes) -> ShardCommand:
+        """Return how a shard was last run by the user. Raise EnvironmentRefusal `batch.foreign`: a command of
+        unknown origin could name any output.
+        """
+        command = self.find_command(shard)
+        unsigned = {} if command is None else {**command.json}
+        mac = str(unsigned.pop("mac", ""))
+        if command is None or not compare_digest(_mac(unsigned, key), mac):
+            raise EnvironmentRefusal(
+                "batch.foreign",
+                f"`{self.batch_id}`: how it was run is not known to be yours",
+                hint="run the whole command again: cogcli run SKILL --batch ... -o ...",
+            )
+        return command
 
     def find_command(self, shard: Shard) -> ShardCommand | None:
         """Return how a shard was last run; None if that is unknown."""

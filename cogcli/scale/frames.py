@@ -19,7 +19,7 @@ from cogcli.scale.executor import (
     LineBusy,
     LineEnded,
 )
-from cogcli.scale.identity import LineTask
+from cogcli.scale.identity import BatchKey, LineTask
 from cogcli.scale.ledger import parse_entry
 from cogcli.scale.line_result import LineResult
 
@@ -71,12 +71,21 @@ def read_frames(fd: int) -> Iterator[Json]:
 def task_to_frame(task: LineTask) -> Json:
     """Return a line as a frame."""
     data = b64encode(task.data).decode()
-    return {"line": task.line, "try": task.attempt, "data": data, "retry_of": task.retry_of}
+    origin = task.origin and [task.origin.id, task.origin.created_ms]
+    return {
+        "line": task.line,
+        "try": task.attempt,
+        "data": data,
+        "retry_of": task.retry_of,
+        "origin": origin,
+    }
 
 
 def task_from_frame(frame: Json) -> LineTask:
     """Return the line in a frame."""
-    return LineTask(frame["line"], frame["try"], b64decode(frame["data"]), frame["retry_of"])
+    origin = frame["origin"] and BatchKey(*frame["origin"])
+    data = b64decode(frame["data"])
+    return LineTask(frame["line"], frame["try"], data, frame["retry_of"], origin)
 
 
 def error_to_frame(error: CogcliError) -> Json:

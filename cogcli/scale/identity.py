@@ -32,16 +32,6 @@ def line_hash(data: bytes) -> str:
     return sha256(data).hexdigest()[:16]
 
 
-class LineTask(NamedTuple):
-    """One line to run: its number from 1, which try it is, and its bytes."""
-
-    line: int
-    attempt: int
-    data: bytes
-    retry_of: str = ""
-    """The episode that this try repeats. Empty for a first try."""
-
-
 class BatchKey(NamedTuple):
     """The part of a batch from which the ids of its episodes follow."""
 
@@ -74,3 +64,15 @@ class BatchKey(NamedTuple):
             "input": line_hash(task.data),
         }
         return {**tags, "retry_of": task.retry_of} if task.retry_of else tags
+
+
+class LineTask(NamedTuple):
+    """One line to run: its number from 1, which try it is, and its bytes."""
+
+    line: int
+    attempt: int
+    data: bytes
+    retry_of: str = ""
+    """The episode that this try repeats. Empty for a first try."""
+    origin: BatchKey | None = None
+    """The earlier batch whose episode of the line is resumed. None for a line of the batch itself."""

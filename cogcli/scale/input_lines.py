@@ -89,11 +89,20 @@ def _skip_line(file: BinaryIO) -> None:
 class FirstPass:
     """Checks and hashes the lines of an input. With `stops` it raises after the problems; otherwise it counts them."""
 
-    def __init__(self, fields: Fields, shown: str, *, stops: bool, header_lines: int = 0) -> None:
+    def __init__(
+        self,
+        fields: Fields,
+        shown: str,
+        *,
+        stops: bool,
+        header_lines: int = 0,
+        check: Callable[[int, bytes], None] | None = None,
+    ) -> None:
         self._fields = fields
         self._shown = shown
         self._stops = stops
         self._header_lines = header_lines
+        self._check = check
         self.invalid = 0
         """The number of lines with problems."""
 
@@ -106,6 +115,8 @@ class FirstPass:
         for line in lines:
             count += 1
             size += len(line) + 1
+            if self._check is not None:
+                self._check(count, line)
             text = line + b"\n"
             whole.update(text)
             block.update(text)

@@ -62,7 +62,7 @@ class LineRunner:
             prepared = self._prepare(task)
         except CogcliError as error:
             return LineEnded(task, result_from_error(task, None, error))
-        episode = self._key.episode_id(task)
+        episode = self._key_of(task).episode_id(task)
         directory = self._runs_dir / episode
         try:
             result = self._run_claimed(task, prepared, directory)
@@ -74,10 +74,16 @@ class LineRunner:
             result = result_from_error(task, episode, error)
         return LineBusy(task) if result is None else LineEnded(task, result)
 
+    def _key_of(self, task: LineTask) -> BatchKey:
+        """Return the batch that the episode of a line belongs to."""
+        return task.origin or self._key
+
     def _prepare(self, task: LineTask) -> PreparedRun:
         inputs = parse_line(task.data)
         request = self._prepared.request
-        options = request.options.replace(tags={**request.options.tags, **self._key.tags(task)})
+        options = request.options.replace(
+            tags={**request.options.tags, **self._key_of(task).tags(task)}
+        )
         origins = dict.fromkeys(inputs, FILE)
         asked = request._replace(inputs=inputs, options=options, origins=origins)
         return prepare_again(self._prepared, asked)
@@ -113,7 +119,7 @@ class LineRunner:
         def open_journal(redactor: Redactor) -> Journal:
             """Return the claimed log as the journal of the run."""
             return claimed.open_journal(
-                options.trace_id or self._key.trace_id(task),
+                options.trace_id or self._key_of(task).trace_id(task),
                 clock=environment.clock,
                 ids=environment.ids,
                 redactor=redactor,
@@ -123,7 +129,9 @@ class LineRunner:
             )
 
         return launch(
-            environment, prepared, identity=RunIdentity(self._key.run_id(task), open_journal)
+            environment,
+            prepared,
+            identity=RunIdentity(self._key_of(task).run_id(task), open_journal),
         )
 
     def _resume(self, task: LineTask, directory: Path) -> RunResult:
@@ -158,7 +166,7 @@ class LineRunner:
 
     def _require_same(self, task: LineTask, directory: Path, found: Json) -> None:
         """Raise EnvironmentRefusal `batch.collision` if an episode is the run of another line, try or input."""
-        expected = self._key.tags(task)
+        expected = self._key_of(task).tags(task)
         if any(found.get(name) != expected[name] for name in _SAME):
             raise collision_error(directory, expected, found)
 

@@ -60,6 +60,10 @@ class LineSet:
             self._bits[line >> 3] &= ~(1 << (line & 7)) & 0xFF
             self.count -= 1
 
+    def to_bytes(self) -> bytes:
+        """Return the set as bytes, equal for equal sets."""
+        return bytes(self._bits).rstrip(b"\0")
+
     def __contains__(self, line: int) -> bool:
         place = line >> 3
         return place < len(self._bits) and bool(self._bits[place] & 1 << (line & 7))

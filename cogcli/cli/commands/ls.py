@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from cogcli.app.episodes import (
     OUTCOMES,
@@ -11,6 +11,7 @@ from cogcli.app.episodes import (
     parse_age,
     row_to_payload,
 )
+from cogcli.app.wings import WingFunction
 from cogcli.base.errors import OK, UsageError
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
@@ -42,6 +43,7 @@ def ls(
         str | None, choice("--outcome", "WORD", OUTCOMES, "only with this outcome")
     ] = None,
     tag: Annotated[list[str], text("--tag", "k=v", "only with this tag (repeatable)")],
+    batch: Annotated[str | None, text("--batch", "ID", "only runs of this batch")] = None,
     trace_id: Annotated[str | None, text("--trace-id", "ID", "only runs of this trace")] = None,
     since: Annotated[
         str | None, text("--since", "AGE", "only runs younger than AGE: 30d, 12h, 45m")
@@ -53,7 +55,7 @@ def ls(
         skill=skill,
         outcomes=(outcome,) if outcome else (),
         trace_id=trace_id,
-        tags=tuple(_parse_tag(text) for text in tag),
+        tags=(*map(_parse_tag, tag), *([("batch", _find_batch(context, batch))] if batch else [])),
         since=parse_age(context.settings, "--since", since),
     )
     found = list_episodes(context.settings, wanted, None if all else limit)
@@ -68,6 +70,7 @@ def ls(
             "skill": skill,
             "outcome": outcome,
             "tag": tag,
+            "batch": batch,
             "trace-id": trace_id,
             "since": since,
         }
@@ -78,6 +81,15 @@ def ls(
     columns = (*_columns(context), *(_AGENT_COLUMNS if agents else ()))
     show(context, columns, rows, flags, whole=all or "limit" in context.call.given, for_all="--all")
     return OK
+
+
+_BATCH_OF_WORD: Final = WingFunction("cogcli.scale.batch_folder", "find_batch")
+
+
+def _find_batch(context: CommandContext, word: str) -> str:
+    """Return the id of the batch that a word names. Raise UsageError `batch.unknown`."""
+    batch_id: str = _BATCH_OF_WORD(context.settings.runs_dir, word)
+    return batch_id
 
 
 def _note_none(context: CommandContext, wanted: Wanted) -> None:

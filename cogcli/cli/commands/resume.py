@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated
+from typing import Annotated, Final
 
 from cogcli.app import episodes
 from cogcli.app.resume import find_warning
 from cogcli.app.run_skill import parse_hosts
+from cogcli.app.wings import WingFunction, is_batch_word
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import parse_hash, parse_step_word, read_json_flag
@@ -40,6 +41,9 @@ _MAX_LISTED = 5
 _IN_DOUBT = "settle an effect that may have happened: rerun, skip, fail or done (repeatable)"
 
 
+_RESUME_BATCH: Final = WingFunction("cogcli.cli.batch_resume", "resume_batch_command")
+
+
 class ResumeFlags(Flags):
     """The flags that answer the open requests of a run."""
 
@@ -67,6 +71,7 @@ class ResumeFlags(Flags):
     head: str | None = text(
         "--head", "HASH", "allow what the log records: you know its last hash", SAFETY
     )
+    shard: str | None = text("--shard", "I/N", "of a batch with several shards", EXECUTION)
     abort: bool = switch(
         "--abort", help="close the run: call nothing more, end it as aborted", panel=SAFETY
     )
@@ -101,6 +106,11 @@ def resume(
     """
     if episode is None:
         raise _missing_episode_error(context)
+    if is_batch_word(episode):
+        code: int = _RESUME_BATCH(context, episode, flags)
+        return code
+    if flags.shard is not None:
+        raise wrong_flag("`--shard` is for a batch", "cogcli resume ba_... --shard 1/4")
     directory = episodes.find(context.settings, episode)
     context.warn_of_shared_runs()
     request = ResumeRequest(

@@ -1,0 +1,164 @@
+"""The header of the batch that a command names: a new one, or one that exists (docs/reference/batch.md#ids)."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Final
+
+from cogcli import __version__
+from cogcli.app.settings import Settings
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import UsageError
+from cogcli.declarations.batch_records import BatchHeader, BatchInput
+from cogcli.declarations.options import OPTIONS
+from cogcli.declarations.value_types import Json
+from cogcli.scale.batch_folder import HEADER, BatchFolder, batches_with_output, read_header
+from cogcli.scale.batch_request import STDOUT, BatchRequest, PreparedBatch
+from cogcli.scale.identity import batch_id_of
+from cogcli.scale.output import PART
+from cogcli.scale.spool import STDIN
+from cogcli.scale.totals import Totals
+from cogcli.specs.spec_snapshot import document_of
+
+_WITHOUT_EFFECT: Final = ("trace_id", "max_workers", "durability")
+"""Options that change no result: a batch is continued under other ones."""
+
+
+def describe_batch(batch: PreparedBatch, request: BatchRequest) -> BatchHeader:
+    """Return the header of the batch without its id."""
+    given = batch.prepared.request
+    options = given.options.json
+    return BatchHeader(
+        schema_version="batch/1",
+        batch_id="",
+        created_ms=time.time_ns() // 1_000_000,
+        name=request.name or request.output,
+        generation=0,
+        skill=given.skill_id,
+        specs=digest_of(document_of(batch.prepared.catalog)),
+        options={name: options[name] for name in OPTIONS if name in options},
+        input=BatchInput(
+            path=STDIN if request.input == STDIN else os.path.realpath(request.input),
+            sha256=batch.digest.sha256,
+            bytes=batch.digest.bytes,
+            lines=batch.digest.lines,
+        ),
+        invalid="record" if request.invalid == "record" else "stop",
+        retry=None if batch.retry is None else batch.retry.to_payload(),
+        pins={"cogcli": __version__, "specs": dict(sorted(batch.prepared.catalog.pins.items()))},
+        mac="",
+    )
+
+
+def _with_generation(header: BatchHeader, generation: int) -> BatchHeader:
+    """Return the header with the id of a generation."""
+    options = {name: value for name, value in header.options.items() if name not in _WITHOUT_EFFECT}
+    identifying: Json = {
+        "skill": header.skill,
+        "specs": header.specs,
+        "options": {**options, "invalid": header.invalid},
+        "input": header.input.sha256,
+        "name": header.name,
+        "generation": generation,
+        "retry": header.retry and header.retry["selection"],
+    }
+    return header.replace(batch_id=batch_id_of(identifying), generation=generation)
+
+
+def find_generation(
+    settings: Settings, header: BatchHeader, batch: PreparedBatch, request: BatchRequest, key: bytes
+) -> BatchHeader:
+    """Return the header of the newest generation; with `--force`, of the next one if it is complete.
+
+    Raise UsageError `batch.changed` if the batch to resume is another one.
+    """
+    runs_dir = settings.runs_dir
+    if request.batch_id:
+        return _require_same_batch(settings, header, request.batch_id, key)
+    found = _with_generation(header, 0)
+    if not _exists(runs_dir, found):
+        return found
+    while _exists(runs_dir, after := _with_generation(header, found.generation + 1)):
+        found = after
+    with BatchFolder.open(runs_dir, found.batch_id) as folder:
+        folder.read_header(key)
+        totals = Totals()
+        for entry in folder.read_ledger(request.shard) if request.force else ():
+            totals.apply(entry)
+    is_complete = totals.done.count == batch.count_lines(request.shard)
+    return after if request.force and is_complete else found
+
+
+def _require_same_batch(
+    settings: Settings, header: BatchHeader, batch_id: str, key: bytes
+) -> BatchHeader:
+    """Return the header with the generation of a batch. Raise UsageError `batch.changed` if it has another id."""
+    with BatchFolder.open(settings.runs_dir, batch_id) as folder:
+        before = folder.read_header(key)
+    found = _with_generation(header, before.generation)
+    if found.batch_id == batch_id:
+        return found
+    names = " and ".join(_find_differences(before, header))
+    raise UsageError(
+        "batch.changed",
+        f"`{batch_id}` cannot be continued: {names} changed since",
+        hint="put it back, or run the batch as another one: cogcli run SKILL --batch ... -o OTHER",
+    )
+
+
+def _exists(runs_dir: str, header: BatchHeader) -> bool:
+    try:
+        with BatchFolder.open(runs_dir, header.batch_id) as folder:
+            return folder.folder.holds(HEADER)
+    except UsageError:
+        return False
+
+
+def require_output(settings: Settings, header: BatchHeader, request: BatchRequest) -> None:
+    """Raise UsageError if the output is another file of the user's, or of another unfinished batch."""
+    output = request.output
+    if output == STDOUT:
+        return
+    others = [
+        id
+        for id in batches_with_output(settings.runs_dir, output)
+        if id != header.batch_id and os.path.lexists(output + PART)
+    ]
+    if others and not _exists(settings.runs_dir, header):
+        raise _changed_error(settings, others[-1], header, output)
+    is_own = header.batch_id in batches_with_output(settings.runs_dir, output)
+    if os.path.lexists(output) and not is_own and not request.force:
+        shown = settings.display_path(output)
+        raise UsageError(
+            "output.exists",
+            f"`{shown}` exists",
+            hint="--force overwrites it; -o names another file",
+        )
+
+
+def _changed_error(settings: Settings, other: str, header: BatchHeader, output: str) -> UsageError:
+    """Return the error for the output of another batch that is not finished, with what differs."""
+    with BatchFolder.open(settings.runs_dir, other) as folder:
+        names = _find_differences(read_header(folder.folder), header)
+    shown = settings.display_path(output)
+    return UsageError(
+        "batch.changed",
+        f"`{shown}` is the output of another batch that is not finished: {', '.join(names)} differs",
+        hint=f"finish that one first, name another -o, or remove {shown}{PART}",
+        next=(f"cogcli resume {other}",),
+    )
+
+
+def _find_differences(before: BatchHeader, header: BatchHeader) -> list[str]:
+    """Return what differs between the headers of two batches, in words."""
+    pairs = {
+        "the skill": (before.skill, header.skill),
+        "the specs": (before.specs, header.specs),
+        "the options": (before.options, header.options),
+        "the input": (before.input.sha256, header.input.sha256),
+        "the name": (before.name, header.name),
+        "--invalid": (before.invalid, header.invalid),
+        "--retry-failed": (before.retry, header.retry),
+    }
+    return [name for name, (old, new) in pairs.items() if old != new]

@@ -1,0 +1,252 @@
+"""One session of a batch: from its ledger on, until every line ended or sending stopped."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import orjson
+
+from cogcli.app.settings import Settings
+from cogcli.app.settings.owner_key import ensure_key
+from cogcli.base.errors import ABORTED, NO, EnvironmentRefusal
+from cogcli.base.files import write_atomic
+from cogcli.declarations.batch_records import BatchHeader, BatchSummary, ShardCommand
+from cogcli.declarations.value_types import Json
+from cogcli.scale.batch_folder import SUMS, BatchFolder
+from cogcli.scale.batch_request import STDOUT, BatchRequest, BatchResult, PreparedBatch
+from cogcli.scale.coordinator import BatchObserver, Coordinator, Rows, StopSwitch
+from cogcli.scale.executor import Executor
+from cogcli.scale.identity import BatchKey, LineTask
+from cogcli.scale.in_process import InProcessExecutor
+from cogcli.scale.input_lines import open_input, read_checked_lines
+from cogcli.scale.ledger import Ledger, LedgerEntry
+from cogcli.scale.line_result import result_from_entry, result_from_episode, row_of
+from cogcli.scale.line_runner import LineRunner
+from cogcli.scale.local_workers import LocalWorkers
+from cogcli.scale.output import (
+    PART,
+    ContinuedRows,
+    LineSet,
+    OrderedRows,
+    PartFile,
+    RowWriter,
+    UnorderedRows,
+)
+from cogcli.scale.tables import kind_of_file, write_table
+from cogcli.scale.totals import Totals
+
+SUMMARY: Final = ".summary.json"
+_MOST_AHEAD: Final = 1_000_000
+
+
+class BatchSession:
+    """One session of a batch: from its ledger on, until every line ended or sending stopped."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        batch: PreparedBatch,
+        request: BatchRequest,
+        folder: BatchFolder,
+        header: BatchHeader,
+        ledger: Ledger,
+    ) -> None:
+        self._settings = settings
+        self._batch = batch
+        self._request = request
+        self._folder = folder
+        self._header = header
+        self._ledger = ledger
+        self._key = BatchKey(header.batch_id, header.created_ms)
+        self._totals = Totals()
+        self._lines = batch.count_lines(request.shard)
+        self._part: PartFile | None = None
+
+    def run(self, writer: RowWriter, observer: BatchObserver, stop: StopSwitch) -> BatchResult:
+        """Run the lines without a result, and return the totals."""
+        for entry in self._ledger.entries():
+            self._totals.apply(entry)
+        was_complete = self._totals.done.count == self._lines
+        has_output = self._request.output != STDOUT and os.path.lexists(self._request.output)
+        was_limited = False
+        if not (was_complete and has_output):
+            rows = self._open_rows(writer)
+            try:
+                was_limited = self._run_lines(rows, observer, stop)
+            finally:
+                if self._part is not None:
+                    self._part.close()
+        return BatchResult(
+            batch_id=self._header.batch_id,
+            totals=self._totals,
+            lines=self._lines,
+            exit_code=self._exit_code(stop, was_limited=was_limited),
+            output=self._request.output,
+            is_complete=self._totals.ended == self._lines,
+            was_complete=was_complete,
+        )
+
+    def _run_lines(self, rows: Rows, observer: BatchObserver, stop: StopSwitch) -> bool:
+        """Run the lines without a result, and finish the output. Return whether `--max-failures` stopped them."""
+        self._restore(rows)
+        self._write_command()
+        executor = self._open_executor()
+        started, before = time.monotonic(), self._totals.ended
+        observer.begin(self._lines, before)
+        coordinator = Coordinator(
+            executor, self._ledger, rows, self._totals, observer, stop,
+            limit=self._request.max_failures, flush=self._flush,
+        )  # fmt: skip
+        try:
+            coordinator.run(self._tasks())
+        finally:
+            executor.close()
+        seconds, ended = time.monotonic() - started, self._totals.ended - before
+        if self._totals.ended == self._lines:
+            self._finish(executor, ended / seconds if ended and seconds else None)
+        return coordinator.was_limited
+
+    def _exit_code(self, stop: StopSwitch, *, was_limited: bool) -> int:
+        if self._totals.ended < self._lines and stop.signals:
+            return ABORTED[stop.signals[0]]
+        return NO if was_limited else self._totals.exit_code
+
+    def _open_executor(self) -> Executor:
+        if self._request.jobs > 1:
+            return LocalWorkers(self._first_frame(), self._settings.environ, self._request.jobs)
+        runner = LineRunner(
+            self._settings.copy_for_run(), self._batch.prepared, self._key, self._request.in_doubt
+        )
+        return InProcessExecutor(runner.run)
+
+    def _first_frame(self) -> Json:
+        """Return what a worker needs to find the same skill with the same settings."""
+        given = self._batch.prepared.request
+        return {
+            "flags": dict(self._settings.flags),
+            "base": self._settings.base,
+            "batch": self._key.id,
+            "created_ms": self._key.created_ms,
+            "skill": given.skill_id,
+            "options": given.options.json,
+            "specs": self._header.specs,
+            "in_doubt": self._request.in_doubt,
+        }
+
+    def _tasks(self) -> Iterator[LineTask]:
+        """Yield the lines of the shard without a final result."""
+        sums = self._read_sums()
+        lines = read_checked_lines(
+            partial(open_input, self._batch.file.path), sums, self._header.batch_id
+        )
+        for number, data in lines:
+            if self._selects(number) and number not in self._totals.done:
+                retry = self._batch.retry
+                yield LineTask(number, 1, data) if retry is None else retry.task(number, data)
+
+    def _selects(self, line: int) -> bool:
+        """Return whether a line is one of this shard, and with `--retry-failed` runs again."""
+        retry = self._batch.retry
+        return self._request.shard.has(line) and (retry is None or retry.has(line))
+
+    def _read_sums(self) -> list[str]:
+        return self._folder.folder.read(SUMS, limit=1 << 30).decode("ascii", "replace").split()
+
+    def _write_command(self) -> None:
+        command = ShardCommand(
+            pid=os.getpid(),
+            host=os.uname().nodename if hasattr(os, "uname") else "this host",
+            output=self._request.output,
+            order="done" if self._request.order == "done" else "input",
+            jobs=self._request.jobs,
+            keep="folders",
+        )
+        key = ensure_key(self._settings.environ)
+        self._folder.write_command(self._request.shard, command, key)
+
+    # -- output --------------------------------------------------------------------------------------------------------
+
+    def _open_rows(self, writer: RowWriter) -> Rows:
+        """Return what writes the rows: to `OUT.part`, or to stdout."""
+        request = self._request
+        if request.output != STDOUT:
+            writer = self._part = PartFile(request.output + PART)
+        ordered: OrderedRows | UnorderedRows = UnorderedRows(writer)
+        if request.order == "input":
+            place = os.fspath(self._folder.folder.path)
+            ordered = OrderedRows(writer, request.shard, place, _MOST_AHEAD)
+        written = LineSet() if self._part is None else self._part.written
+        shard = request.shard
+        for line in range(1 + shard.place, self._header.input.lines + 1, shard.parts):
+            if line in written or not self._selects(line):
+                ordered.skip(line)
+        return ordered if self._part is None else ContinuedRows(self._part, ordered)
+
+    def _flush(self) -> None:
+        if self._part is not None:
+            self._part.flush()
+
+    def _restore(self, rows: Rows) -> None:
+        """Write the rows of ended lines that the output lacks."""
+        seen = LineSet()
+        for entry in self._folder.read_ledger(self._request.shard):
+            if entry.is_final and seen.add(entry.line) and self._lacks(entry.line):
+                rows.add(entry.line, self._row(entry))
+
+    def _lacks(self, line: int) -> bool:
+        part = self._part
+        return part is None or line not in part.written or line in part.pending
+
+    def _row(self, entry: LedgerEntry) -> bytes:
+        """Return the row of an entry, made from its episode."""
+        if entry.error is not None or entry.episode is None:
+            return result_from_entry(entry).row
+        directory = Path(self._settings.runs_dir) / entry.episode
+        try:
+            found = result_from_episode(directory, entry.line, entry.attempt, entry.input_hash)
+        except EnvironmentRefusal as error:
+            return row_of(entry, None, {"code": error.code, "message": error.message})
+        return found.row
+
+    def _finish(self, executor: Executor, rate: float | None) -> None:
+        """Give the output its name, and write its summary."""
+        if self._part is None:
+            return
+        output = self._request.output
+        self._ledger.close()
+        if kind_of_file(output):
+            self._part.finish(self._part.path)
+            write_table(self._part.path, output)
+            os.unlink(self._part.path)
+        else:
+            self._part.finish(output)
+        summary = self._summary(executor, rate)
+        text = orjson.dumps(summary.json, option=orjson.OPT_INDENT_2) + b"\n"
+        write_atomic(output + SUMMARY, text)
+
+    def _summary(self, executor: Executor, rate: float | None) -> BatchSummary:
+        totals = self._totals
+        return BatchSummary(
+            schema_version="cogcli.batch/1",
+            batch_id=self._header.batch_id,
+            skill=self._header.skill,
+            shard=self._request.shard.name,
+            lines=self._lines,
+            by_status=totals.counts(totals.by_status),
+            by_code=totals.counts(totals.by_code),
+            ms=totals.latencies.summary(),
+            calls=totals.calls,
+            retries=totals.retries,
+            tokens=totals.tokens,
+            rate=None if rate is None else round(rate, 1),
+            executor=executor.name,
+            workers=executor.workers,
+            pins=self._header.pins,
+            ledger_head=self._ledger.head,
+            archives=[],
+        )

@@ -1,0 +1,150 @@
+"""`--retry-failed FILE`: the lines of a result file that run again (docs/reference/batch.md#retry).
+
+A line that waited is resumed in its own episode. Any other line gets a new episode, whose try is one more. A line must
+have the bytes that it had before: otherwise it would not be a repetition.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import orjson
+
+from cogcli.app.settings import Settings
+from cogcli.base.canonical import canonical
+from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
+from cogcli.episode.layout import is_own_id
+from cogcli.episode.log_reader import iterate_events
+from cogcli.scale.batch_folder import Shard
+from cogcli.scale.identity import BatchKey, LineTask, line_hash
+from cogcli.scale.output import LineSet, read_rows, rows_error
+
+
+class BatchTags(Record):
+    """The tags of a line's episode."""
+
+    batch: str
+    line: str
+    input: str
+
+
+class EarlierTry(NamedTuple):
+    """The try of a line that did not end well."""
+
+    episode: str
+    """Empty if nothing ran."""
+    attempt: int = 1
+    input_hash: str = ""
+    waits_in: BatchKey | None = None
+    """The batch of an episode that waits."""
+
+
+class RetrySelection:
+    """The lines that run again, and what is known of their earlier tries."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self._good = LineSet()
+        self._tries: dict[int, EarlierTry] = {}
+
+    def note_good(self, line: int) -> None:
+        """Note that a line ended well."""
+        self._good.add(line)
+        self._tries.pop(line, None)
+
+    def note_failed(self, line: int, earlier: EarlierTry) -> None:
+        """Note the try of a line that did not end well."""
+        self._good.discard(line)
+        self._tries[line] = earlier
+
+    def has(self, line: int) -> bool:
+        """Return whether a line runs again."""
+        return line not in self._good
+
+    def count_lines(self, shard: Shard, lines: int) -> int:
+        """Return how many lines of a shard run again."""
+        if shard.parts == 1:
+            return lines - self._good.count
+        return sum(shard.has(line) and self.has(line) for line in range(1, lines + 1))
+
+    def check(self, line: int, data: bytes) -> None:
+        """Raise EnvironmentRefusal `batch.input-changed` if a line differs from its earlier try."""
+        earlier = self._tries.get(line)
+        if earlier is not None and earlier.input_hash not in ("", line_hash(data)):
+            raise EnvironmentRefusal(
+                "batch.input-changed",
+                f"line {line} is not the one that {self.file} has a result for",
+                hint="put the earlier line back; changed inputs are a batch of their own",
+            )
+
+    def task(self, line: int, data: bytes) -> LineTask:
+        """Return the line as it runs again."""
+        earlier = self._tries.get(line)
+        if earlier is None:
+            return LineTask(line, 1, data)
+        if earlier.waits_in is not None:
+            return LineTask(line, earlier.attempt, data, origin=earlier.waits_in)
+        return LineTask(line, earlier.attempt + 1, data, earlier.episode)
+
+    def to_payload(self) -> Json:
+        """Return the selection for the header."""
+        tries = [[line, *self._tries[line][:3]] for line in sorted(self._tries)]
+        known = [tries, sha256(self._good.to_bytes()).hexdigest()]
+        return {"file": self.file, "selection": sha256(canonical(known)).hexdigest()}
+
+
+def read_selection(settings: Settings, path: str) -> RetrySelection:
+    """Return the lines of a result file that run again. Of two rows for a line, the later one counts.
+
+    Raise EnvironmentRefusal `batch.rows`.
+    """
+    selection = RetrySelection(path)
+    for line, row in read_rows(path):
+        value = orjson.loads(row)
+        if value.get("status") == "ok":
+            selection.note_good(line)
+            continue
+        episode = value.get("episode_id")
+        if episode is None:
+            selection.note_failed(line, EarlierTry(""))
+            continue
+        earlier = _read_earlier(settings, path, line, str(episode))
+        waits = value.get("status") == "pending"
+        selection.note_failed(line, earlier if waits else earlier._replace(waits_in=None))
+    return selection
+
+
+def _read_earlier(settings: Settings, path: str, line: int, episode: str) -> EarlierTry:
+    """Return the try that an episode has recorded. Raise EnvironmentRefusal `batch.rows`."""
+    if not is_own_id(episode):
+        raise rows_error(path, f"names no episode for line {line}")
+    directory = Path(settings.runs_dir) / episode
+    try:
+        first = next(iterate_events(directory), None)
+    except CogcliError as error:
+        raise rows_error(
+            path, f"names `{episode}`, which cannot be read: {error.message}"
+        ) from error
+    found = (first.payload.get("tags") if first is not None else None) or {}
+    tags = read_record(BatchTags, found)
+    attempt = str(found.get("try", ""))
+    if tags.line != str(line) or not attempt.isdigit():
+        raise rows_error(path, f"names `{episode}`, which is not the run of line {line}")
+    key = BatchKey(tags.batch, created_ms_of(episode))
+    return EarlierTry(episode, int(attempt), tags.input, key)
+
+
+_DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+def created_ms_of(episode: str) -> int:
+    """Return the time in the id of an episode, in milliseconds."""
+    value = 0
+    for digit in episode[3:13]:
+        value = 32 * value + _DIGITS.index(digit)
+    return value
