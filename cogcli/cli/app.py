@@ -5,6 +5,7 @@ from __future__ import annotations
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run:run", "run a skill and print its outputs"),
+    "batch merge": ("batch:merge", "merge the results of shards, or of lines that ran again"),
     "trace": ("trace:trace", "show what happened in a run; with a SKILL: run it, events live"),
     "state show": ("state:show", "show state.json: a summary, one value, or a check"),
     "ls": ("ls:ls", "list runs, newest first"),
@@ -205,7 +206,7 @@ COMMON = {
 """The ten commands of the home screen, in the order of a first hour."""
 
 GROUPS = {
-    "Run": ("run", "resume", "rerun", "replay"),
+    "Run": ("run", "resume", "rerun", "replay", "batch"),
     "Inspect": ("trace", "state", "ls", "diff", "report", "graph", "verify"),
     "Author": ("skills", "capabilities", "bindings", "services", "new", "validate", "schema"),
     "Agent": ("agent", "policy", "pack", "context", "memory", "knowledge", "metrics"),

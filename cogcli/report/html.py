@@ -13,10 +13,11 @@ from functools import cache
 from hashlib import sha256
 from typing import Final
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from cogcli.base.terminal_text import LONGEST_SHOWN, visible_block
+from cogcli.report.batch_page import BatchPage
 from cogcli.report.humanize import count_of
 from cogcli.report.page import Page
 from cogcli.report.page_comparison import PageComparison
@@ -42,10 +43,8 @@ def html_page(
 
     The limit is 4 KB per value, or less if the page would be too large. The first estimate uses the
     number of `events`."""
-    style = style_sheet("colours", "page", "drawing")
-    digest = b64encode(sha256(style.encode()).digest()).decode()
-    template = _load_template()
-    common = {"style": style, "style_hash": digest, "version": version, "comparison": comparison}
+    template = _environment().get_template("page.html.j2")
+    common = {**_style_members(), "version": version, "comparison": comparison}
     most = min(LONGEST_SHOWN, max(_LEAST, _ROOM // max(1, events)))
     while True:
         pages = build(ValueLimit(most))
@@ -56,10 +55,22 @@ def html_page(
         most = max(_LEAST, min(most // 2, most * LARGEST // len(data)))
 
 
+def batch_html(page: BatchPage, *, version: str) -> bytes:
+    """Return the page about a batch."""
+    template = _environment().get_template("batch.html.j2")
+    return template.render(_style_members(), page=page, version=version).encode("utf-8")
+
+
+def _style_members() -> dict[str, str]:
+    """Return the style of a page, and the hash that permits it."""
+    style = style_sheet("colours", "page", "drawing")
+    return {"style": style, "style_hash": b64encode(sha256(style.encode()).digest()).decode()}
+
+
 @cache
-def _load_template() -> Template:
-    """Return the compiled template. It is compiled once, because that takes longer than rendering
-    most pages."""
+def _environment() -> Environment:
+    """Return the environment, which compiles each template once, because that takes longer than
+    rendering most pages."""
     environment = Environment(
         autoescape=True,
         loader=FunctionLoader(page_file),
@@ -70,7 +81,7 @@ def _load_template() -> Template:
     )
     environment.filters |= {"drawn": Markup, "words": _mark_code}
     environment.globals |= {"tone_of": style_of, "count_of": count_of}
-    return environment.get_template("page.html.j2")
+    return environment
 
 
 def _mark_code(text: str) -> Markup:

@@ -206,6 +206,29 @@ def timeline_svg(
     return _wrap_svg("timeline", name, "", title, description, drawn, height=bottom)
 
 
+class ShareBar(NamedTuple):
+    """A bar whose length is its share of the largest count."""
+
+    name: str
+    total: int
+
+
+def shares_svg(bars: Sequence[ShareBar], *, name: str, title: str, description: str) -> str:
+    """Return a bar per count, as SVG in the form of a timeline."""
+    most = max(1, *(bar.total for bar in bars))
+    drawn = []
+    for number, bar in enumerate(bars):
+        y = 8 + number * _ROW
+        drawn.append(
+            f"<g{_css('bar')}><title>{escape(f'{bar.name}: {bar.total:,}')}</title>"
+            f'<text class="name" x="0" dx="-12" y="{y + 14}">{escape(bar.name)}</text>'
+            f'<rect x="0" y="{y + 4}" width="{100 * bar.total / most:.3f}%" height="{_BAR}" rx="3"/>'
+            f'<text class="took" x="100%" dx="12" y="{y + 14}">{bar.total:,}</text></g>'
+        )
+    height = 16 + len(bars) * _ROW
+    return _wrap_svg("timeline", name, "", title, description, drawn, height=height)
+
+
 def _draw_bar(bar: Bar, total: int, y: int) -> str:
     name, took = visible(bar.step.name), duration(bar.ms)
     start, width = 100 * min(bar.start_ms, total) / total, 100 * bar.ms / total

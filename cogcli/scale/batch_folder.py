@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from hmac import compare_digest
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Final, NamedTuple
 import orjson
 
 from cogcli.base.canonical import canonical
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.base.files import FileRefused
 from cogcli.declarations.batch_records import BatchHeader, ShardCommand
 from cogcli.declarations.reading import read_record
@@ -32,6 +33,7 @@ HEADER: Final = "batch.json"
 SUMS: Final = "input.sums"
 LINES: Final = "input.jsonl"
 """The lines of an input that is not a file of JSON lines."""
+NEWEST: Final = "ba_last"
 _PERSON: Final = b"cogcli/batch/1"
 _LARGEST: Final = 64 * 1024 * 1024
 
@@ -252,18 +254,32 @@ def batch_ids(runs_dir: str) -> list[str]:
 
 
 def find_batch(runs_dir: str, text: str) -> str:
-    """Return the id of the batch that a user names by id or prefix. Raise UsageError `batch.unknown`."""
-    found = [id for id in batch_ids(runs_dir) if id.startswith(text)] if len(text) >= 7 else []
+    """Return the id of the batch that a user names by id, by its beginning, or as `ba_last`, the newest.
+
+    Raise UsageError `batch.unknown`.
+    """
+    if text == NEWEST:
+        newest = max(_creation_times(runs_dir), default=(0, ""))[1]
+        found = [newest] if newest else []
+    else:
+        found = [id for id in batch_ids(runs_dir) if id.startswith(text)] if len(text) >= 7 else []
     if len(found) != 1:
         raise unknown_batch_error(text, found)
     return found[0]
+
+
+def _creation_times(runs_dir: str) -> Iterator[tuple[int, str]]:
+    """Yield time and id of each batch with a readable header."""
+    for id in batch_ids(runs_dir):
+        with suppress(CogcliError), BatchFolder.open(runs_dir, id) as batch:
+            yield read_header(batch.folder).created_ms, id
 
 
 def unknown_batch_error(text: str, found: list[str] | None = None) -> UsageError:
     """Return the error for a text that names no batch, or several."""
     what = f"fits {len(found)} batches" if found else "is no batch here"
     names = ", ".join((found or [])[:10])
-    expected = "the id of a batch, or four or more characters of it after ba_"
+    expected = "the id of a batch, four or more characters of it after ba_, or ba_last"
     return UsageError("batch.unknown", f"`{text:.80}` {what}", expected=expected, found=names)
 
 

@@ -12,6 +12,11 @@ from cogcli.declarations.batch_records import LatencySummary
 _WIDTH: Final = log(1.02)
 
 
+def upper_end(bucket: int) -> float:
+    """Return the milliseconds at which a bucket ends."""
+    return float(round(1.02**bucket, 3))
+
+
 class LatencyBuckets:
     """Counts of lines by bucket: bucket n ends at 1.02 to the power of n milliseconds."""
 
@@ -47,7 +52,7 @@ class LatencyBuckets:
         for bucket in sorted(self._buckets):
             seen += self._buckets[bucket]
             if seen >= wanted:
-                return min(round(1.02**bucket, 3), self._most or 0)
+                return min(upper_end(bucket), self._most or 0)
         return None
 
     def buckets(self) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from cogcli.scale.latency import LatencyBuckets
 from cogcli.scale.ledger import LedgerEntry
 from cogcli.scale.output import LineSet
 
-_FIRST_LINES: Final = 3
+FIRST_LINES: Final = 3
 """Lines that the summary names of each status and code."""
 
 
@@ -52,7 +52,7 @@ class Totals:
             first = self._first.setdefault(name, [])
             if number < 0 and entry.line in first:
                 first.remove(entry.line)
-            elif number > 0 and len(first) < _FIRST_LINES:
+            elif number > 0 and len(first) < FIRST_LINES:
                 first.append(entry.line)
 
     def _add_work(self, entry: LedgerEntry) -> None:

@@ -184,6 +184,8 @@ def test_the_episodes_of_a_batch_are_found_by_line(project: Any) -> None:
     episodes = project.run("ls", "--batch", batch_id, "--json").assert_ok().json["episodes"]
     assert {each["episode_id"] for each in episodes} == {row["episode_id"] for row in rows(project)}
     project.run("ls", "--batch", "ba_zzzzzzz").assert_exit(2)
+    newest = project.run("ls", "--batch", "ba_last", "--json").assert_ok().json["episodes"]
+    assert newest == episodes
     shown = project.run("trace", f"{batch_id}/2").assert_ok()
     assert rows(project)[1]["episode_id"] in shown.out
     project.run("state", "show", f"{batch_id[:9]}/1").assert_ok()

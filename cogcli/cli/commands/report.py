@@ -10,10 +10,11 @@ import webbrowser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Final
 
 from cogcli.app import episodes
 from cogcli.app.report_page import read_source, report_page
+from cogcli.app.wings import WingFunction, is_batch_word
 from cogcli.base.errors import OK, EnvironmentRefusal, UsageError
 from cogcli.base.files import FileRefused, hint_for_write, read_regular, write_atomic
 from cogcli.base.step_path import StepPath
@@ -58,6 +59,8 @@ def report(
 
     The answer is its path, and on a terminal also its size.
     """
+    if any(map(is_batch_word, names)):
+        return _report_batch(context, names, o, force=force, open=open)
     directories = [episodes.find(context.settings, name) for name in names or ["@last"]]
     if o == "-":
         _require_plain_output(json=context.json, has_flags=open or force)
@@ -76,6 +79,28 @@ def report(
     if path is None:
         context.answer(page.decode())
         return OK
+    _write_answer(context, path, page)
+    if open and not webbrowser.open(Path(path).resolve().as_uri()):
+        context.note("no browser could be opened: open the file yourself")
+    return OK
+
+
+_PAGE_OF_BATCH: Final = WingFunction("cogcli.scale.batch_report", "page_of_batch")
+
+
+def _report_batch(
+    context: CommandContext, names: list[str], o: str | None, *, force: bool, open: bool
+) -> int:
+    """Write the page about a batch."""
+    if len(names) != 1:
+        raise wrong_flag("a batch has a page of its own", "cogcli report ba_...")
+    batch_id, page = _PAGE_OF_BATCH(context.settings, names[0])
+    if o == "-":
+        _require_plain_output(json=context.json, has_flags=open or force)
+        context.answer(page.decode())
+        return OK
+    path = _file_name(o, [Path(batch_id)], force=force)
+    context.settings.inside(path)
     _write_answer(context, path, page)
     if open and not webbrowser.open(Path(path).resolve().as_uri()):
         context.note("no browser could be opened: open the file yourself")

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import Annotated, Final
 
 from cogcli.app import episodes
 from cogcli.app.anchors import read_anchor, read_heads
@@ -21,6 +21,7 @@ from cogcli.app.verify_episodes import (
     place_of,
     trusted_of,
 )
+from cogcli.app.wings import WingFunction, is_batch_word
 from cogcli.base.errors import ENVIRONMENT, OK, CogcliError
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
@@ -46,6 +47,8 @@ _UNCHECKED_CODES = ("signature.unknown", "signature.unchecked")
 _SIGNS = {"error": "failed", "warning": "warning", "info": "skipped"}
 """By severity: the status whose sign and colour a finding gets."""
 _ANCHOR = "with --all: find episodes that were deleted, shortened or replaced since `verify --heads` wrote FILE"
+
+_VERIFY_BATCH: Final = WingFunction("cogcli.cli.batch_verify", "verify_batch")
 
 
 @command(
@@ -85,6 +88,8 @@ def verify(
     ],
 ) -> int:
     """Verify the named episodes, all of them, or the newest."""
+    if any(map(is_batch_word, names)):
+        return int(_VERIFY_BATCH(context, names))
     started = time.monotonic()
     wanted = parse_reports(report, without=("sarif", "github"))
     if heads:

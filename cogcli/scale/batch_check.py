@@ -1,0 +1,193 @@
+"""`verify ba_...`: are ledger, episodes and output of a batch unaltered, and do they agree?
+(docs/reference/batch.md#verify)
+"""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from cogcli.app.settings import Settings
+from cogcli.app.settings.owner_key import find_key
+from cogcli.app.verify_episodes import trusted_of, verify_episode
+from cogcli.base.errors import CogcliError
+from cogcli.base.system import encode_ulid
+from cogcli.declarations.batch_records import BatchHeader
+from cogcli.episode.layout import Finding, FindingSeverity, error_finding
+from cogcli.scale.batch_folder import HEADER, BatchFolder, Shard, read_header
+from cogcli.scale.batch_request import STDOUT
+from cogcli.scale.ledger import LedgerEntry
+from cogcli.scale.line_result import result_from_entry, result_from_episode
+from cogcli.scale.output import LineSet, read_rows
+from cogcli.scale.tables import kind_of_file
+
+MOST_FINDINGS: Final = 100
+_OF_LINE: Final = 21
+"""Characters of an episode's id that the time of its batch and its line determine."""
+
+
+def check_batch(settings: Settings, batch_id: str) -> list[Finding]:
+    """Return the findings about a batch, at most 100. Raise UsageError `batch.unknown`, or EnvironmentRefusal
+    `batch.damaged` for a header that cannot be read.
+    """
+    found: list[Finding] = []
+    with BatchFolder.open(settings.runs_dir, batch_id) as batch:
+        for finding in _BatchCheck(settings, batch).findings():
+            found.append(finding)
+            if len(found) >= MOST_FINDINGS:
+                break
+    return found
+
+
+class _ExpectedRows:
+    """What the ledger says of the output: which lines have a row, and 8 bytes of the hash of each."""
+
+    def __init__(self, lines: int) -> None:
+        self._ended = LineSet()
+        self._final = LineSet()
+        self._hashes = array("Q", bytes(8 * (lines + 1)))
+
+    def note(self, entry: LedgerEntry, row: bytes | None) -> None:
+        """Note an entry and its row; None if the row cannot be made again."""
+        if entry.line in self._final:
+            return
+        self._ended.add(entry.line)
+        if entry.is_final:
+            self._final.add(entry.line)
+        self._hashes[entry.line] = 0 if row is None else _hash_of_row(row)
+
+    def problem(self, line: int, row: bytes) -> str:
+        """Return what is wrong with a row of the output; empty if it is as expected."""
+        if line not in self._ended:
+            return "has a row, and no entry in the ledger"
+        expected = self._hashes[line]
+        return (
+            "has a row that differs from its episode"
+            if expected not in (0, _hash_of_row(row))
+            else ""
+        )
+
+    def first_missing(self, seen: LineSet) -> int:
+        """Return the first line with an entry and without a row; 0 if there is none."""
+        lines = range(1, len(self._hashes))
+        return next((line for line in lines if line in self._ended and line not in seen), 0)
+
+
+def _hash_of_row(row: bytes) -> int:
+    return int.from_bytes(sha256(row).digest()[:8]) or 1
+
+
+class _BatchCheck:
+    """The check of one batch."""
+
+    def __init__(self, settings: Settings, batch: BatchFolder) -> None:
+        self._settings = settings
+        self._batch = batch
+        self._runs_dir = Path(settings.runs_dir)
+        self._trusted = trusted_of(settings)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield the findings of header, ledgers, episodes and outputs."""
+        header = read_header(self._batch.folder)
+        try:
+            self._batch.read_header(find_key(self._settings.environ))
+        except CogcliError as error:
+            yield _finding("batch.foreign", "warning", HEADER, error.message)
+        if header.batch_id != self._batch.batch_id:
+            yield error_finding(
+                "batch.damaged", HEADER, 0, "the header is that of another batch",
+                expected=self._batch.batch_id, found=header.batch_id,
+            )  # fmt: skip
+        for shard in self._batch.shards():
+            yield from self._check_shard(header, shard)
+
+    def _check_shard(self, header: BatchHeader, shard: Shard) -> Iterator[Finding]:
+        expected = _ExpectedRows(header.input.lines)
+        reading = self._batch.read_ledger(shard)
+        for entry in reading:
+            yield from self._check_entry(header, shard, entry, reading.count)
+            if entry.line <= header.input.lines:
+                expected.note(entry, self._row(entry))
+        if reading.fault:
+            yield error_finding("batch.damaged", shard.ledger, 0, reading.fault)
+        yield from self._check_output(shard, expected)
+
+    def _check_entry(
+        self, header: BatchHeader, shard: Shard, entry: LedgerEntry, number: int
+    ) -> Iterator[Finding]:
+        """Yield the findings about one entry: its line, the id of its episode, and the episode."""
+        if not (entry.line <= header.input.lines and shard.has(entry.line)):
+            text = f"line {entry.line} is no line of the shard {shard.name}"
+            yield error_finding("batch.damaged", shard.ledger, number, text)
+        if entry.episode is None:
+            return
+        expected = f"ep_{encode_ulid(header.created_ms, entry.line << 40)}"[:_OF_LINE]
+        if not header.retry and not entry.episode.startswith(expected):
+            text = f"the episode is not one of line {entry.line}"
+            yield error_finding(
+                "batch.damaged", shard.ledger, number, text, expected=expected, found=entry.episode
+            )
+        yield from self._check_episode(shard, entry, number)
+
+    def _check_episode(self, shard: Shard, entry: LedgerEntry, number: int) -> Iterator[Finding]:
+        directory = self._runs_dir / str(entry.episode)
+        if not directory.is_dir():
+            text = f"`{directory.name}` does not exist: it was removed"
+            yield _finding("episode.missing", "warning", shard.ledger, text, number)
+            return
+        try:
+            verified = verify_episode(directory, self._trusted)
+            errors = [each for each in verified.findings if each.severity == "error"]
+            for each in errors[:1]:
+                yield each._replace(file=f"{directory.name}/{each.file}")
+            if errors or not entry.is_final or entry.error is not None:
+                return
+            now = result_from_episode(directory, entry.line, entry.attempt, entry.input_hash)
+        except CogcliError as error:
+            yield error_finding(error.code, directory.name, 0, error.message)
+            return
+        if now.entry != entry:
+            text = f"the entry of line {entry.line} differs from `{directory.name}`"
+            yield error_finding("batch.damaged", shard.ledger, number, text)
+
+    # -- output --------------------------------------------------------------------------------------------------------
+
+    def _check_output(self, shard: Shard, expected: _ExpectedRows) -> Iterator[Finding]:
+        """Yield the findings about the output: it has the row of each entry, and no other."""
+        command = self._batch.find_command(shard)
+        if command is None or command.output == STDOUT or kind_of_file(command.output):
+            return
+        name = self._settings.display_path(command.output)
+        if not os.path.lexists(command.output):
+            return
+        seen = LineSet()
+        try:
+            for number, (line, row) in enumerate(read_rows(command.output), 1):
+                problem = expected.problem(line, row) if seen.add(line) else "has two rows"
+                if problem:
+                    yield error_finding("batch.rows", name, number, f"line {line} {problem}")
+        except CogcliError as error:
+            yield error_finding("batch.rows", name, error.line, error.message)
+        missing = expected.first_missing(seen)
+        if missing:
+            yield error_finding("batch.rows", name, 0, f"line {missing} has no row")
+
+    def _row(self, entry: LedgerEntry) -> bytes | None:
+        """Return the row of an entry; None if it cannot be made again."""
+        if entry.error is not None or entry.episode is None:
+            return result_from_entry(entry).row
+        try:
+            directory = self._runs_dir / entry.episode
+            return result_from_episode(directory, entry.line, entry.attempt, entry.input_hash).row
+        except CogcliError:
+            return None
+
+
+def _finding(
+    code: str, severity: FindingSeverity, file: str, message: str, line: int = 0
+) -> Finding:
+    return Finding(code, severity, file, line, message)

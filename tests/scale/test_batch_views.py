@@ -1,0 +1,114 @@
+"""`verify ba_...`, `report ba_...` and `batch merge`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from counted import RUN, batch_folder, outcomes, rows, write_lines
+from support.html_reader import read_page
+
+
+@pytest.fixture
+def finished(counting: Any) -> Any:
+    """A project with a finished batch of three lines, of which one failed."""
+    write_lines(counting, ["a", "fail:b", "c"])
+    counting.run(*RUN).assert_exit(1)
+    return counting
+
+
+def test_a_batch_that_nobody_altered_is_sound(finished: Any) -> None:
+    result = finished.run("verify", batch_folder(finished).name).assert_ok()
+    assert "ledger, episodes and output agree" in result.out
+    finished.run("verify", batch_folder(finished).name, "@last").assert_exit(2)
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+def drop_last_line(path: Path) -> None:
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+
+
+ALTERATIONS: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "an entry": (
+        "batch.damaged",
+        lambda project: replace(batch_folder(project) / "ledger.jsonl", '"calls":1', '"calls":2'),
+    ),
+    "a row": (
+        "batch.rows",
+        lambda project: replace(project.root / "out.jsonl", '"text":"A"', '"text":"Z"'),
+    ),
+    "a missing row": ("batch.rows", lambda project: drop_last_line(project.root / "out.jsonl")),
+    "a row of no entry": (
+        "batch.rows",
+        lambda project: drop_last_line(batch_folder(project) / "ledger.jsonl"),
+    ),
+    "an episode": (
+        "document.differs",
+        lambda project: replace(project.episodes[-1] / "summary.json", '"A"', '"Z"'),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALTERATIONS)
+def test_what_was_altered_is_found(finished: Any, name: str) -> None:
+    code, alter = ALTERATIONS[name]
+    alter(finished)
+    result = finished.run("verify", batch_folder(finished).name, "--json").assert_exit(1)
+    codes = {each["code"] for each in result.json["findings"]}
+    assert code in codes or name == "an episode", codes
+
+
+def test_the_page_of_a_batch_has_its_counts_and_runs_no_script(finished: Any) -> None:
+    batch_id = batch_folder(finished).name
+    finished.run("report", batch_id[:10], "-o", "page.html").assert_ok()
+    page = (finished.root / "page.html").read_text()
+    assert "2 ok, 1 failed" in page
+    assert "call.server-error" in page
+    assert rows(finished)[1]["episode_id"] in page
+    assert "<script" not in page
+    assert "<svg" in page
+    assert finished.run("report", batch_id, "-o", "-").assert_ok().out == page
+    read_page(page)
+
+
+def test_the_results_of_shards_are_merged_in_the_order_of_lines(counting: Any) -> None:
+    write_lines(counting, ["a", "fail:b", "c"])
+    run = ("run", "demo.counted", "--batch", "in.jsonl", "--batch-name", "n")
+    counting.run(*run, "--shard", "1/2", "-o", "one.jsonl").assert_ok()
+    counting.run(*run, "--shard", "2/2", "-o", "two.jsonl").assert_exit(1)
+    merge = ("batch", "merge", "two.jsonl", "one.jsonl", "-o", "all.jsonl")
+    counting.run(*merge).assert_ok()
+    assert outcomes(counting, "all.jsonl") == [(1, "ok"), (2, "error"), (3, "ok")]
+    summary = json.loads((counting.root / "all.jsonl.summary.json").read_text())
+    assert (summary["lines"], summary["calls"]) == (3, 3)
+    assert sum(summary["ms"]["buckets"].values()) == 3
+    counting.run(*merge).assert_exit(2)
+    counting.run(*merge, "--force").assert_ok()
+    for files, found in (
+        (("one.jsonl",), "missing 2/2"),
+        (("one.jsonl", "one.jsonl", "two.jsonl"), "1/2"),
+    ):
+        result = counting.run("batch", "merge", *files, "-o", "x.jsonl", "--json").assert_exit(2)
+        error = result.json["error"]
+        assert (error["code"], error["found"]) == ("batch.parts", found)
+    assert not (counting.root / "x.jsonl").exists()
+
+
+def test_later_rows_win_and_gaps_are_refused(finished: Any) -> None:
+    source = finished.root / "demo_services.py"
+    source.write_text(source.read_text().replace("raise ValueError(rest)", "pass"))
+    again = ("--retry-failed", "out.jsonl", "-o", "again.jsonl")
+    finished.run(*RUN[:4], *again).assert_ok()
+    finished.run("batch", "merge", "out.jsonl", "again.jsonl", "-o", "all.jsonl").assert_ok()
+    assert outcomes(finished, "all.jsonl") == [(1, "ok"), (2, "ok"), (3, "ok")]
+    result = finished.run("batch", "merge", "again.jsonl", "-o", "x.jsonl", "--json")
+    assert result.assert_exit(2).json["error"]["code"] == "batch.parts"
+    finished.run("batch", "merge", "in.jsonl", "-o", "x.jsonl").assert_exit(3)
