@@ -13,10 +13,13 @@ from cogcli.app.wings import EPISODE_OF_LINE, is_line_word
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.value_types import Json
+from cogcli.episode.archive.access import open_archives
+from cogcli.episode.archive.directories import SUFFIX
 from cogcli.episode.layout import EVENTS
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.log_reader import Warn
 from cogcli.episode.refusals import altered_error, nothing_began_error, open_episode
+from cogcli.episode.removal import is_being_made
 from cogcli.episode.store import Store
 from cogcli.report.humanize import seconds_of
 
@@ -48,9 +51,18 @@ def find(settings: Settings, name: str | None) -> Path:
     if name is not None and is_line_word(name) and not os.path.isdir(name):
         line: Path = EPISODE_OF_LINE(settings, name)
         return line
-    if name is not None and os.path.isdir(name):
+    if name is not None and (os.path.isdir(name) or SUFFIX in name):
         settings.inside(name)
     return store_of(settings).resolve("@last" if name is None else name)
+
+
+def archive_faults(settings: Settings) -> list[EnvironmentRefusal]:
+    """Return the errors of archives in the runs directory that cannot be read as a whole."""
+    archives = open_archives(Path(settings.runs_dir))
+    if archives is None:
+        return []
+    archives.episode_ids()
+    return archives.faults
 
 
 OUTCOMES = (
@@ -68,8 +80,6 @@ def list_episodes(settings: Settings, wanted: EpisodeFilter, limit: int | None) 
 def error_of_unstarted(row: EpisodeRow) -> EnvironmentRefusal | None:
     """Return the error of an episode whose run stopped before its first event; None for any other
     episode."""
-    from cogcli.episode.removal import is_being_made
-
     try:
         with open_episode(row.directory) as folder:
             # A log is locked right after it is created; before that nothing shows that a run owns it.

@@ -41,6 +41,12 @@ def read_stored_state(directory: Path) -> bytes | None:
             raise unreadable(directory, f"{STATE} {error.message}") from error
 
 
+def has_file(directory: Path, name: str) -> bool:
+    """Whether an episode has a file with this name. Raise EnvironmentRefusal."""
+    with open_episode(directory) as folder:
+        return folder.holds(name)
+
+
 def project_state(directory: Path, warn: Warn | None = None) -> bytes:
     """Return the projection of the events of an episode, as the bytes of `state.json`."""
     with paused_collection():
@@ -51,7 +57,7 @@ def project_state(directory: Path, warn: Warn | None = None) -> bytes:
 def count_snapshot_events(directory: Path, stored: bytes) -> int:
     """Return the number of events in `state.json`, if it is the last recorded snapshot of an
     unsealed run; otherwise 0."""
-    if (directory / MANIFEST).exists():
+    if has_file(directory, MANIFEST):
         return 0
     held, data = _import_projection().snapshot_bytes(iterate_events(directory))
     return held if stored == data else 0

@@ -231,8 +231,9 @@ def _is_only_unsealed(directory: Path) -> bool:
     """Whether the run has ended without a manifest, and its log and blobs are unaltered.
 
     False for the log of another tool."""
-    if (directory / MANIFEST).exists():
-        return False
+    with open_episode(directory) as folder:
+        if folder.holds(MANIFEST):
+            return False
     if fold_log(EventLog(directory)).projection.terminated is None:
         return False
     findings = verify(directory)

@@ -371,7 +371,8 @@ FAILURES: tuple[FailureRow, ...] = (
         "command line",
         UsageError,
         "usage.flag usage.value usage.command input.file input.json input.size input.empty input.encoding"
-        " episode.unknown episode.unknown-approval episode.ambiguous episode.sealed step.unknown output.exists"
+        " episode.unknown episode.unknown-approval episode.ambiguous episode.sealed episode.archived step.unknown"
+        " output.exists"
         " registry.missing rerun.effects memory.unknown session.unknown batch.unknown batch.changed"
         " batch.parts",
         USAGE,

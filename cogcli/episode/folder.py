@@ -15,7 +15,7 @@ import os
 import stat
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.file_lock import is_free
@@ -60,6 +60,8 @@ class Folder:
     def __init__(self, path: Path, fd: int | None) -> None:
         """`fd` is None on systems that do not open directories (`BY_DESCRIPTOR`)."""
         self.path = path
+        self.archive: Path | None = None
+        """The archive that has its files. None for a directory on disk."""
         self._fd = fd
 
     @classmethod
@@ -182,6 +184,10 @@ class Folder:
             os.close(fd)
             raise FileRefused(place, "not-regular", "is not a regular file")
         return fd
+
+    def open_reader(self, name: str) -> BinaryIO:
+        """Return a regular file, open for reading at any place. Raise FileRefused."""
+        return open(self.open_file(name), "rb", buffering=0)
 
     def is_locked(self, name: str) -> bool:
         """Return whether a process holds the lock of a file; for a log the process of its live run."""

@@ -12,6 +12,7 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of
 from cogcli.declarations.envelope import Event
+from cogcli.episode.archive.access import open_archived
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
 
@@ -20,9 +21,16 @@ _SKILL: Final = re.compile(rb'"skill":\{"id":"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"')
 
 
 def open_episode(path: Path) -> Folder:
-    """Return an episode's directory. Raises EnvironmentRefusal `episode.unreadable`."""
+    """Return an episode's directory, or the archived episode that has this path.
+
+    Raise EnvironmentRefusal `episode.unreadable` or `archive.unreadable`.
+    """
     try:
         return Folder.open(path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if (archived := open_archived(path)) is not None:
+            return archived
+        raise unreadable(path, error.strerror or "cannot be opened") from error
     except OSError as error:
         raise unreadable(path, error.strerror or "cannot be opened") from error
 

@@ -80,6 +80,7 @@ def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
     with ExitStack() as opened:
         folder = opened.enter_context(refusals.open_episode(directory))
         try:
+            _require_folder(folder)
             _require_ours(folder)
             _require_unsealed(folder)
             try:
@@ -118,6 +119,21 @@ def _require_ours(folder: Folder) -> None:
         return
     if is_foreign_line(first):
         raise refusals.another_tools(folder.path, event_of(parse_line(first)))
+
+
+def _require_folder(folder: Folder) -> None:
+    """Raise an error for an episode in an archive, where nothing can be written."""
+    if folder.archive is not None:
+        raise UsageError(
+            "episode.archived",
+            f"`{folder.path.name}` is finished and archived: nothing is written to it",
+            found=f"it is in `{folder.archive.name}`",
+            hint="repeat it as a new episode, or write its folder first",
+            next=(
+                f"cogcli rerun {folder.path.name}",
+                f"cogcli episodes extract {folder.path.name}",
+            ),
+        )
 
 
 def _require_unsealed(folder: Folder) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
 from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.episode.archive.access import open_archives, read_archived_ids
+from cogcli.episode.archive.directories import SUFFIX
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, STATE, is_episode_id, is_own_id, is_trace_id
 from cogcli.episode.listing.episode_index import place_of
@@ -90,7 +92,10 @@ class Store:
     # -- finding ------------------------------------------------------------------------------------------------------
 
     def ids(self) -> list[str]:
-        """Return the ids of all episodes, newest first. Ids of other tools hold no time and come last."""
+        """Return the ids of all episodes, with the archived ones, newest first.
+
+        Ids of other tools hold no time and come last.
+        """
         try:
             entries = [entry for entry in os.scandir(self.runs_dir) if is_episode_id(entry.name)]
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -98,6 +103,9 @@ class Store:
             return []
         except OSError as error:
             raise self._refused(error) from error
+        archives = open_archives(self.runs_dir)
+        if archives is not None:
+            names = list(archives.episode_ids().union(names))
         return sorted(names, key=place_of, reverse=True)
 
     def episode_rows(self, wanted: EpisodeFilter | None = None) -> Iterator[EpisodeRow]:
@@ -113,7 +121,7 @@ class Store:
 
         Raises UsageError `episode.unknown` or `episode.ambiguous`, EnvironmentRefusal `episode.unreadable`.
         """
-        if "/" in text or os.sep in text or text in (".", ".."):
+        if "/" in text or os.sep in text or text in (".", "..") or text.endswith(SUFFIX):
             return _directory(text)
         for find in (self._by_name, self._by_id, self._by_prefix, self._by_trace_id):
             found = find(text)
@@ -126,7 +134,15 @@ class Store:
                 return path
         if any(os.path.exists(os.path.join(text, name)) for name in (EVENTS, STATE)):
             return _directory(text)
-        raise _unknown(text)
+        raise _unknown(text, self._unreadable_archives())
+
+    def _unreadable_archives(self) -> str:
+        """Return the names of archives that cannot be read as a whole, in which an unknown episode may be."""
+        archives = open_archives(self.runs_dir)
+        if archives is None:
+            return ""
+        archives.episode_ids()
+        return ", ".join(Path(fault.file).name for fault in archives.faults)
 
     def _by_name(self, text: str) -> list[str]:
         match = _NAME.fullmatch(text)
@@ -140,7 +156,12 @@ class Store:
         return self.ids()[back : back + 1] if found is None else found
 
     def _by_id(self, text: str) -> list[str]:
-        return [text] if is_episode_id(text) and (self.runs_dir / text).is_dir() else []
+        if not is_episode_id(text):
+            return []
+        if (self.runs_dir / text).is_dir():
+            return [text]
+        archives = open_archives(self.runs_dir)
+        return [text] if archives is not None and archives.has(text) else []
 
     def _by_prefix(self, text: str) -> list[str]:
         if not _PREFIX.fullmatch(text):
@@ -156,6 +177,8 @@ def _directory(text: str) -> Path:
     """Return the directory at a path that a user names."""
     path = Path(text)
     if not os.path.isdir(path):
+        if (archived := _in_archive(path)) is not None:
+            return archived
         raise _unknown(text)
     has_files = any(os.path.lexists(path / name) for name in (EVENTS, STATE))
     if not has_files and not is_own_id(path.name):
@@ -163,11 +186,28 @@ def _directory(text: str) -> Path:
     return path.resolve()
 
 
-def _unknown(text: str) -> UsageError:
+def _in_archive(path: Path) -> Path | None:
+    """Return the path of the archived episode that `ARCHIVE/ID` names, or `ARCHIVE` if it has only one.
+
+    Raise UsageError for an archive of several, and EnvironmentRefusal `archive.unreadable`.
+    """
+    named, archive = ("", path) if path.name.endswith(SUFFIX) else (path.name, path.parent)
+    if not archive.name.endswith(SUFFIX) or not archive.is_file():
+        return None
+    real = archive.resolve()
+    found = [episode_id for episode_id in read_archived_ids(real) if named in (episode_id, "")]
+    if len(found) > 1:
+        raise _ambiguous(str(path), [f"{archive}/{episode_id}" for episode_id in found])
+    return real / found[0] if found else None
+
+
+def _unknown(text: str, unreadable_archives: str = "") -> UsageError:
+    hint = f"it may be in an archive that cannot be read: {unreadable_archives:.200}"
     return UsageError(
         "episode.unknown",
         f"no episode is called `{text:.80}`",
         expected="an id or its beginning, @last, @failed, a trace id or a directory",
+        hint=hint if unreadable_archives else "",
         next=("cogcli ls",),
     )
 

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 from cogcli.app.episodes import (
     OUTCOMES,
+    archive_faults,
     error_of_unstarted,
     list_episodes,
     parse_age,
@@ -62,6 +63,8 @@ def ls(
     _report_unstarted(context, found)
     _warn_of_renamed(context, found)
     _warn_of_altered(context, found)
+    for fault in archive_faults(context.settings):
+        context.warn(fault)
     now = context.settings.clock.now()
     rows = [row_to_payload(row, context.settings.display_path, now) for row in found]
     context.own["episodes"] = rows

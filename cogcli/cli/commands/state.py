@@ -97,7 +97,7 @@ def _current_state(row: EpisodeRow) -> bytes | None:
     They are not if the run is alive or was interrupted (the file is a snapshot), or if a file was
     altered.
     """
-    has_log = (row.directory / EVENTS).exists()
+    has_log = state_document.has_file(row.directory, EVENTS)
     if has_log and (row.fault or row.status in ("running", "interrupted")):
         return None
     return state_document.read_stored_state(row.directory)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from hashlib import _Hash as Sum
 
 FORMAT: Final = "archive/1"
-SUFFIX: Final = ".cogarchive"
 LIMIT: Final = 64 * 1024 * 1024
 """The most bytes of one archive, with its index."""
 INFLATED: Final = 64 * 1024 * 1024
@@ -56,9 +55,10 @@ HEAD: Final = _HEAD.size + _CHECK.size
 """The bytes of a record's head: kind, name, line, deflated size, inflated size, their CRC-32, and the SHA-256."""
 _NAME: Final = 32
 _ID: Final = 29
-_KEY: Final = 1 + _NAME
+KEY: Final = 1 + _NAME
+"""The bytes of a key."""
 _OFFSET: Final = 8
-ENTRY: Final = _KEY + _OFFSET + 4
+ENTRY: Final = KEY + _OFFSET + 4
 """The bytes of an entry of the index: kind and name, offset, deflated size."""
 _END: Final = struct.Struct(">8sQ")
 _END_MARK: Final = b"cogindex"
@@ -362,7 +362,7 @@ class RecordIndex(NamedTuple):
 
     def key_at(self, position: int) -> Key:
         """Return the key of one entry."""
-        return self.keys[position * _KEY : (position + 1) * _KEY]
+        return self.keys[position * KEY : (position + 1) * KEY]
 
     def find(self, key: Key) -> RecordPlace | None:
         """Return the place of a record. None if the archive does not have it."""
@@ -374,7 +374,7 @@ class RecordIndex(NamedTuple):
     def episode_ids(self) -> list[str]:
         """Return the ids of all episodes, in order."""
         first = bisect_left(range(self.size), EPISODE[:1], key=self.key_at)
-        starts = range(first * _KEY + 1, len(self.keys), _KEY)
+        starts = range(first * KEY + 1, len(self.keys), KEY)
         return [self.keys[at : at + _ID].decode() for at in starts]
 
     def items(self) -> Iterator[tuple[Key, RecordPlace]]:
@@ -436,11 +436,11 @@ def parse_index(stored: bytes, begin: int, end: int) -> RecordIndex:
     count, rest = divmod(len(stored), ENTRY)
     if rest:
         raise ArchiveFault("its index is cut off")
-    names, offsets = count * _KEY, count * (_KEY + _OFFSET)
+    names, offsets = count * KEY, count * (KEY + _OFFSET)
     index = RecordIndex(
         stored[:names], _column("Q", stored[names:offsets]), _column("I", stored[offsets:])
     )
-    keys = [stored[at : at + _KEY] for at in range(0, names, _KEY)]
+    keys = [stored[at : at + KEY] for at in range(0, names, KEY)]
     if not all(map(lt, keys, keys[1:])):
         raise ArchiveFault("its index names a record twice, or out of order")
     for key in keys:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused
 from cogcli.episode.archive import format
+from cogcli.episode.archive.directories import SUFFIX
 from cogcli.episode.archive.format import (
     END,
     HEAD,
@@ -43,6 +44,7 @@ def archive_error(path: Path, why: str) -> EnvironmentRefusal:
         "archive.unreadable",
         f"`{path}`: {why}",
         hint="put back a copy of the file; what other archives have stays readable",
+        file=str(path),
         next=("cogcli ls",),
     )
 
@@ -274,10 +276,36 @@ def open_archive_file(path: Path) -> int:
         raise archive_error(path, _why(error)) from error
 
 
+def peek_range(path: Path, episode_id: str) -> bool:
+    """Return whether an archive may have an episode, by the first and the last name of its index.
+
+    The names are not checked: only an archive that is then opened counts. Without an index the answer is yes.
+
+    Raise EnvironmentRefusal `archive.unreadable`.
+    """
+    fd = open_archive_file(path)
+    try:
+        size = os.fstat(fd).st_size
+        offset = format.find_index_offset(read_exactly(fd, END, max(0, size - END)), size)
+        if not offset:
+            return True
+        entries = (size - END - HEAD - offset) // format.ENTRY
+        names = [
+            read_exactly(fd, format.KEY, offset + HEAD + position * format.KEY)
+            for position in (0, max(0, entries - 1))
+        ]
+    except OSError as error:
+        raise archive_error(path, _why(error)) from error
+    finally:
+        os.close(fd)
+    # Blobs come first in an index, and before every episode.
+    return names[0] <= format.key_of_episode(episode_id) <= names[1]
+
+
 def is_archive_file(path: Path) -> bool:
     """Return whether a path names a regular file with the suffix of archives."""
     try:
-        return path.name.endswith(format.SUFFIX) and stat.S_ISREG(os.lstat(path).st_mode)
+        return path.name.endswith(SUFFIX) and stat.S_ISREG(os.lstat(path).st_mode)
     except (OSError, ValueError):
         return False
 

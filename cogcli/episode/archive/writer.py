@@ -21,6 +21,7 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.file_lock import lock
 from cogcli.base.files import FileRefused
 from cogcli.episode.archive import format
+from cogcli.episode.archive.directories import SUFFIX
 from cogcli.episode.archive.format import ArchiveFault, Deflater, Header, Key, RecordPlace
 from cogcli.episode.archive.reader import archive_error, read_contents
 from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
@@ -28,7 +29,7 @@ from cogcli.episode.layout import BLOBS, is_blob_name, is_own_id
 
 _FIRST: Final = 1
 _DIGITS: Final = 6
-_NUMBERED: Final = rf"(\d{{{_DIGITS}}})\{format.SUFFIX}"
+_NUMBERED: Final = rf"(\d{{{_DIGITS}}})\{SUFFIX}"
 
 
 class ArchiveFull(Exception):
@@ -345,7 +346,7 @@ class ArchiveSeries:
 
     def _open(self, number: int) -> ArchiveWriter | None:
         """Return the writer of a file. None if the file cannot be continued."""
-        path = self.directory / f"{number:0{_DIGITS}}{format.SUFFIX}"
+        path = self.directory / f"{number:0{_DIGITS}}{SUFFIX}"
         try:
             return ArchiveWriter(path, batch=self._batch)
         except EnvironmentRefusal as error:

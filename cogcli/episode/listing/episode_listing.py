@@ -5,6 +5,7 @@
 2. Names are read from the directory, unless it is unchanged since every episode had its row.
 3. New rows are written after the reading, which may stop at any time.
 4. If the index is lost during the reading, the other rows come from the directories.
+5. An archived episode without a directory is listed as well. Its mark is the hash of its record.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from cogcli.base.errors import CogcliError
+from cogcli.episode.archive.access import open_archives
+from cogcli.episode.archive.directories import archives_stamp
 from cogcli.episode.layout import (
     CHECKPOINT,
     CONTEXT,
@@ -37,6 +40,8 @@ WORTH: Final = 64
 HEAVY: Final = 32 * 1024 * 1024
 """Bytes of logs after whose reading an index is made for fewer episodes as well."""
 _MARKED: Final = (EVENTS, STATE, SUMMARY, MANIFEST, LEARN, CONTEXT, DECISION, CHECKPOINT)
+_NOWHERE: Final = "?"
+"""The mark of an episode without a directory."""
 _CHUNK: Final = 2000
 """Rows written at a time."""
 _SETTLED: Final = 2_000_000_000
@@ -81,6 +86,7 @@ class _EpisodeScan:
         self._names = names
         self._owner = owner
         self._index = Index(runs_dir, owner)
+        self._archives = open_archives(runs_dir)
         self._hashed = 0
         """Bytes of logs that were read because no row was valid."""
         self._indexed = False
@@ -102,7 +108,7 @@ class _EpisodeScan:
         except IndexLost:
             self._lost = True
             for name in self._names():
-                row = self._read(self._runs_dir / name) if place_of(name) < place else None
+                row = self._read(self._place(name)[0]) if place_of(name) < place else None
                 if row and self._wanted.fits(row):
                     yield row
 
@@ -120,6 +126,15 @@ class _EpisodeScan:
             # Ids before names: an episode that appears in between is new, never removed.
             ids = self._index.all_ids()
             self._new, self._gone = _changes(self._runs_dir, ids)
+            self._add_archived(ids)
+
+    def _add_archived(self, indexed: set[str]) -> None:
+        """Add what archives have to the changes since the index was whole."""
+        if self._archives is None:
+            return
+        archived = self._archives.episode_ids()
+        self._gone -= archived
+        self._new = sorted({*self._new, *(archived - indexed)}, key=place_of)
 
     def _candidates(self) -> Iterator[tuple[IndexedRow, bool]]:
         """Yield the candidates, newest first, and whether each is new to the index. Raise IndexLost."""
@@ -138,15 +153,13 @@ class _EpisodeScan:
         """Return the current row of an episode, or None if it was removed, cannot be read or does not pass the
         filter.
         """
-        directory = self._runs_dir / candidate.id
-        if candidate.row is not None and candidate.row.sealed:
-            if not self._wanted.fits(candidate.row):
-                return None
-            if candidate.mark == _mark(directory):
-                return candidate.row
-        mark = _mark(
-            directory
-        )  # before reading, so that a change during the reading gives another mark
+        known = candidate.row if candidate.row is not None and candidate.row.sealed else None
+        if known is not None and not self._wanted.fits(known):
+            return None
+        # The mark is taken before reading, so that a change during the reading gives another mark.
+        directory, mark = self._place(candidate.id)
+        if known is not None and candidate.mark == mark:
+            return known if self._archives is None else known._replace(directory=directory)
         row = self._read(directory)
         # Only sealed episodes of ours stay unchanged. Others are read every time.
         settled = isinstance(row, SealedRow)
@@ -156,6 +169,15 @@ class _EpisodeScan:
         if self._index.waiting >= _CHUNK:
             self._index.write()
         return row
+
+    def _place(self, episode_id: str) -> tuple[Path, str]:
+        """Return the directory of an episode, or its place in an archive, and its mark."""
+        directory = self._runs_dir / episode_id
+        mark = _mark(directory)
+        if self._archives is None or mark != _NOWHERE:
+            return directory, mark
+        found = self._archives.locate(episode_id)
+        return (directory, mark) if found is None else (found.path, found.mark)
 
     def _read(self, directory: Path) -> EpisodeRow | None:
         with suppress(CogcliError):
@@ -167,6 +189,8 @@ class _EpisodeScan:
 
     def close(self) -> None:
         """Write the new rows."""
+        if self._archives is not None:
+            self._archives.close()
         if not self._indexed and self._hashed > HEAVY:
             self._index.create()
         whole = self._stamp if not (self._new or self._lost) else ""
@@ -200,9 +224,9 @@ def _mark(directory: Path) -> str:
     try:
         found = os.lstat(directory)
     except OSError:
-        return "?"
+        return _NOWHERE
     if not stat.S_ISDIR(found.st_mode):
-        return "?"
+        return _NOWHERE
     return ".".join(
         [f"{found.st_ino}.{found.st_mtime_ns}", *(_mark_of(directory, name) for name in _MARKED)]
     )
@@ -227,4 +251,5 @@ def _stamp(runs_dir: Path) -> str:
         return ""
     if time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < _SETTLED:
         return ""
-    return f"{found.st_ino}.{found.st_mtime_ns}.{found.st_ctime_ns}"
+    archives = archives_stamp(runs_dir)
+    return f"{found.st_ino}.{found.st_mtime_ns}.{found.st_ctime_ns}{archives and f'/{archives}'}"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import orjson
 
@@ -27,7 +27,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.agreement import UNSEALED, LogScan, check_agreement, find_end
 from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import milliseconds_between, read_document
-from cogcli.episode.folder import Folder, read_at
+from cogcli.episode.folder import Folder
 from cogcli.episode.foreign_words import is_foreign
 from cogcli.episode.layout import (
     EVENTS,
@@ -401,24 +401,29 @@ class _Ends(NamedTuple):
 def _ends_of_log(folder: Folder) -> _Ends:
     """Read the ends of a log. Raise EnvironmentRefusal if it cannot be read."""
     try:
-        fd = folder.open_file(EVENTS)
+        file = folder.open_reader(EVENTS)
     except FileRefused as error:
         if error.reason == "missing" and nothing_began_error(folder):
             return _Ends([], [], resumed=False)
         raise no_log_error(folder, error) from error
     try:
-        size = os.fstat(fd).st_size
-        start = read_at(fd, _ENDS, 0)
-        offset = max(0, size - _ENDS)
-        end = read_at(fd, _ENDS, offset) if offset else start
-        resumed = _RESUMED in end or any(
-            _RESUMED in read_at(fd, _ENDS + len(_RESUMED), at) for at in range(0, offset, _ENDS)
-        )
+        with file:
+            size = file.seek(0, os.SEEK_END)
+            start = _read_part(file, _ENDS, 0)
+            offset = max(0, size - _ENDS)
+            end = _read_part(file, _ENDS, offset) if offset else start
+            resumed = _RESUMED in end or any(
+                _RESUMED in _read_part(file, _ENDS + len(_RESUMED), at)
+                for at in range(0, offset, _ENDS)
+            )
     except OSError as error:
         raise unreadable(folder.path, f"cannot be read: {error.strerror}", file=EVENTS) from error
-    finally:
-        os.close(fd)
     return _parse_ends(start, end, resumed=resumed, whole=not offset)
+
+
+def _read_part(file: BinaryIO, size: int, offset: int) -> bytes:
+    file.seek(offset)
+    return file.read(size)
 
 
 def _parse_ends(start: bytes, end: bytes, *, resumed: bool, whole: bool) -> _Ends:

@@ -80,6 +80,8 @@ def level_of(findings: Iterable[Finding]) -> str:
 
 
 def _verified(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
+    if folder.archive is not None:
+        yield _archive_finding(folder.archive)
     foreign = is_foreign(folder)
     inventory: EpisodeFiles | ForeignFiles = (
         ForeignFiles(folder) if foreign else EpisodeFiles(folder)
@@ -101,6 +103,14 @@ def _verified(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
     yield from vouching.findings(log, foreign=foreign)
     if trusted.head is not None:
         yield _head_finding(trusted.head, log.head_at, lines.count, lines.head)
+
+
+def _archive_finding(archive: Path) -> Finding:
+    """Return the information that no folder was checked, where a file may be a link or have a second name."""
+    message = (
+        f"its files were read from the archive `{archive.name}`: the SHA-256 of their record fits"
+    )
+    return Finding("archive.record", "info", "", 0, message)
 
 
 def _capped(findings: Iterator[Finding]) -> list[Finding]:

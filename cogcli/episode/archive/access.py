@@ -1,0 +1,45 @@
+"""The door to archives for commands that read episodes: most runs directories have none, and load no more than this."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from cogcli.episode.archive.directories import archive_paths
+
+if TYPE_CHECKING:
+    from cogcli.episode.archive.archived_folder import ArchivedFolder
+    from cogcli.episode.archive.locator import RunsArchives
+
+
+def _load_locator() -> ModuleType:
+    from cogcli.episode.archive import locator
+
+    return locator
+
+
+def open_archives(runs_dir: Path) -> RunsArchives | None:
+    """Return the archives of a runs directory. None without any."""
+    if not archive_paths(runs_dir):
+        return None
+    archives: RunsArchives = _load_locator().RunsArchives(runs_dir)
+    return archives
+
+
+def open_archived(path: Path) -> ArchivedFolder | None:
+    """Return the archived episode with this path, `ARCHIVE/ID` or `RUNS/ID`. None if there is none.
+
+    Raise EnvironmentRefusal `archive.unreadable`.
+    """
+    if not path.parent.is_file() and not archive_paths(path.parent):
+        return None
+    folder: ArchivedFolder | None = _load_locator().open_archived(path)
+    return folder
+
+
+def read_archived_ids(archive: Path) -> list[str]:
+    """Return the ids of the episodes of an archive. Raise EnvironmentRefusal `archive.unreadable`."""
+    with _load_locator().open_kept(archive) as opened:
+        ids: list[str] = opened.episode_ids()
+    return ids

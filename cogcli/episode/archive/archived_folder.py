@@ -1,0 +1,138 @@
+"""An archived episode as a folder: what reads a folder reads it as well. Nothing can be written to it."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from typing import BinaryIO, Final, NoReturn
+
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.files import FileRefused
+from cogcli.episode.archive.reader import Archive
+from cogcli.episode.folder import Folder
+from cogcli.episode.layout import BLOBS
+
+_FILE: Final = stat.S_IFREG | 0o600
+_DIRECTORY: Final = stat.S_IFDIR | 0o700
+
+
+class ArchivedFolder(Folder):
+    """A folder whose files are bytes of an archive. `path` is where the episode's folder would be."""
+
+    def __init__(
+        self,
+        path: Path,
+        archive: Path,
+        sizes: Mapping[str, int],
+        load: Callable[[str], bytes],
+        inner: Mapping[str, ArchivedFolder] | None = None,
+        close: Callable[[], None] | None = None,
+    ) -> None:
+        """`sizes` are those of its files, which `load` returns; `inner` are its folders."""
+        super().__init__(path, None)
+        self.archive = archive
+        self._sizes = sizes
+        self._load = load
+        self._inner = inner or {}
+        self._close = close
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        return [*self._sizes, *self._inner]
+
+    def entries(self) -> dict[str, os.stat_result]:
+        sizes = {**self._sizes, **dict.fromkeys(self._inner, 0)}
+        return {name: self._stat(name, size) for name, size in sorted(sizes.items())}
+
+    def _stat(self, name: str, size: int) -> os.stat_result:
+        mode = _DIRECTORY if name in self._inner else _FILE
+        return os.stat_result((mode, 0, 0, 1, 0, 0, size, 0, 0, 0))
+
+    def _mode(self, name: str) -> int:
+        if name in self._inner:
+            return _DIRECTORY
+        return _FILE if name in self._sizes else 0
+
+    def sub(self, name: str) -> Folder:
+        if name not in self._inner:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+        return self._inner[name]
+
+    def is_locked(self, name: str) -> bool:
+        return False
+
+    def size(self, name: str) -> int:
+        if name not in self._sizes:
+            raise FileRefused(str(self.path / name), "missing", "does not exist")
+        return self._sizes[name]
+
+    def chunks(
+        self, name: str, wait: Callable[[], None] | None = None
+    ) -> Generator[bytes, None, None]:
+        self.size(name)
+        try:
+            yield self._load(name)
+        except EnvironmentRefusal as error:
+            raise FileRefused(str(self.path / name), "unreadable", error.message) from error
+
+    def open_reader(self, name: str) -> BinaryIO:
+        return io.BytesIO(b"".join(self.chunks(name)))
+
+    def open_file(self, name: str, *, appending: bool = False) -> int:
+        self.size(name)
+        raise FileRefused(str(self.path / name), "unreadable", "is in an archive")
+
+    def close(self) -> None:
+        if self._close is not None:
+            self._close()
+
+    # -- what an archive does not do -----------------------------------------------------------------------------------
+
+    def descriptor(self, name: str, flags: int) -> int:
+        self._refuse(name)
+
+    def unlink(self, name: str) -> None:
+        self._refuse(name)
+
+    def remove_directory(self, name: str) -> None:
+        self._refuse(name)
+
+    def rename(self, name: str, new: str) -> None:
+        self._refuse(name)
+
+    def make(self, name: str) -> Folder:
+        self._refuse(name)
+
+    def create(self, name: str, flags: int) -> int:
+        self._refuse(name)
+
+    def sync(self) -> None:
+        self._refuse("")
+
+    def sync_with_parent(self) -> None:
+        self._refuse("")
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise OSError(errno.EROFS, "is in an archive", str(self.path / name))
+
+
+def open_in_archive(archive: Archive, path: Path) -> ArchivedFolder:
+    """Return the episode of an archive whose id is the name of `path`. Closing it closes the archive.
+
+    Raise EnvironmentRefusal `archive.unreadable`, after which the archive is closed.
+    """
+    try:
+        files, blobs = archive.read_episode(path.name)
+    except EnvironmentRefusal:
+        archive.close()
+        raise
+    inner = {}
+    if blobs:
+        inner[BLOBS] = ArchivedFolder(path / BLOBS, archive.path, blobs, archive.read_blob)
+    sizes = {name: len(data) for name, data in files.items()}
+    return ArchivedFolder(path, archive.path, sizes, files.__getitem__, inner, close=archive.close)

@@ -1,0 +1,174 @@
+"""The archives of a runs directory, and which of them has an episode.
+
+1. Archives are in `.archives/` and, for the lines of a batch, in `.batches/ba_.../archives/`. No link is followed.
+2. A folder comes first: an episode with a folder is not looked for here.
+3. A file that cannot be read as an archive is passed over; `faults` lists it. What it has is not found.
+4. What an archive has is kept for its last state, and read on from there when it has grown.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.episode.archive.archived_folder import ArchivedFolder, open_in_archive
+from cogcli.episode.archive.directories import archive_paths
+from cogcli.episode.archive.format import ArchiveFault
+from cogcli.episode.archive.reader import (
+    Archive,
+    Contents,
+    FileState,
+    archive_error,
+    is_archive_file,
+    open_archive_file,
+    peek_range,
+    read_contents,
+    state_of,
+)
+from cogcli.episode.layout import is_own_id
+
+_KEPT: Final = 8
+"""Archives whose contents are kept in memory: 2 MB each at most."""
+
+
+class _Kept(NamedTuple):
+    state: FileState
+    contents: Contents
+
+
+@cache
+def _kept() -> dict[str, _Kept]:
+    """Return what this process keeps of archives, by path, the latest last."""
+    return {}
+
+
+def open_kept(path: Path) -> Archive:
+    """Open an archive, whose contents are read only if they changed. Raise EnvironmentRefusal `archive.unreadable`."""
+    fd = open_archive_file(path)
+    kept = _kept()
+    try:
+        state = state_of(os.fstat(fd))
+        before = kept.pop(str(path), None)
+        if before is not None and before.state == state:
+            contents = before.contents
+        else:
+            is_same = before is not None and before.state.inode == state.inode
+            contents = read_contents(fd, before.contents if before and is_same else None)
+    except (ArchiveFault, OSError) as error:
+        os.close(fd)
+        why = error.why if isinstance(error, ArchiveFault) else error.strerror
+        raise archive_error(path, why or "cannot be read") from error
+    kept[str(path)] = _Kept(state, contents)
+    while len(kept) > _KEPT:
+        del kept[next(iter(kept))]
+    return Archive(path, fd, contents)
+
+
+class ArchivedEpisode(NamedTuple):
+    """An archived episode: its path in the archive, and a text that differs as soon as a file of it does."""
+
+    path: Path
+    mark: str
+
+
+class RunsArchives:
+    """The archives of one runs directory, as they were listed when this was made."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        self._paths = archive_paths(runs_dir)
+        self._latest: Archive | None = None
+        self.faults: list[EnvironmentRefusal] = []
+        """The errors of archives that could not be read as a whole."""
+
+    def archives(self) -> Iterator[Archive]:
+        """Yield each archive that can be read, open for as long as it is the current one."""
+        self.faults = []
+        for path in self._paths:
+            try:
+                archive = open_kept(path)
+            except EnvironmentRefusal as error:
+                self.faults.append(error)
+                continue
+            with archive:
+                if archive.contents.fault:
+                    self.faults.append(archive_error(path, archive.contents.fault))
+                yield archive
+
+    def episode_ids(self) -> set[str]:
+        """Return the ids of all archived episodes."""
+        return {episode_id for archive in self.archives() for episode_id in archive.episode_ids()}
+
+    def find(self, episode_id: str) -> Archive | None:
+        """Return the open archive that has an episode; the caller closes it. None if no archive has it."""
+        if not is_own_id(episode_id):
+            return None
+        for path in self._paths:
+            try:
+                archive = self._open_if_likely(path, episode_id)
+            except EnvironmentRefusal:
+                continue
+            if archive is None:
+                continue
+            if archive.find(episode_id):
+                return archive
+            archive.close()
+        return None
+
+    def has(self, episode_id: str) -> bool:
+        """Return whether an archive has an episode."""
+        found = self.find(episode_id)
+        if found is not None:
+            found.close()
+        return found is not None
+
+    def locate(self, episode_id: str) -> ArchivedEpisode | None:
+        """Return the place of an episode and its mark. None if no archive has it, or if its record cannot be read.
+
+        The archive stays open, since the next episode is probably in it: close this object.
+        """
+        archive = self._latest
+        if archive is None or not archive.find(episode_id):
+            self.close()
+            archive = self._latest = self.find(episode_id)
+        if archive is None:
+            return None
+        try:
+            mark = f"archived.{archive.record_sum(episode_id)}"
+        except EnvironmentRefusal:
+            return None
+        return ArchivedEpisode(archive.path / episode_id, mark)
+
+    def close(self) -> None:
+        """Close the archive that `locate` left open."""
+        if self._latest is not None:
+            self._latest.close()
+            self._latest = None
+
+    def _open_if_likely(self, path: Path, episode_id: str) -> Archive | None:
+        """Return the open archive unless its index shows that the episode is not in it."""
+        if str(path) not in _kept() and not peek_range(path, episode_id):
+            return None
+        return open_kept(path)
+
+
+def open_archived(path: Path) -> ArchivedFolder | None:
+    """Return the archived episode that has this path, where no folder is. None if there is none.
+
+    The path is `ARCHIVE/ID`, or `RUNS/ID` for an archive of that runs directory. Raise EnvironmentRefusal
+    `archive.unreadable`.
+    """
+    if not is_own_id(path.name):
+        return None
+    archive: Archive | None
+    if is_archive_file(path.parent):
+        archive = open_kept(path.parent)
+        if archive.find(path.name) is None:
+            archive.close()
+            return None
+    else:
+        archive = RunsArchives(path.parent).find(path.name)
+    return None if archive is None else open_in_archive(archive, path)
