@@ -215,6 +215,6 @@ def _describe_variables(calls: PlannedCalls) -> Iterator[Json]:
 
 def _find_hosts(calls: PlannedCalls) -> set[str]:
     """Return the hosts of all bindings that may be called."""
-    settings = [service.settings for id in calls.capabilities for _, service in calls.bindings(id)]
-    hosts = (urlsplit(each.get("base_url") or each.get("url") or "").hostname for each in settings)
+    services = [service for id in calls.capabilities for _, service in calls.bindings(id)]
+    hosts = (urlsplit(service.keys.address).hostname for service in services)
     return set(filter(None, hosts))

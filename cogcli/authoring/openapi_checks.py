@@ -215,9 +215,9 @@ class _Verifier:
             reason = f"no mock server speaks {service.kind}: leave `mock_server` out"
             raise NotRunnable(reason, "input.unknown")
         if mock is None:
-            if self._live or service.settings.get("server"):
+            if self._live or service.keys.server:
                 return None
-            if not service.settings.get("spec_ref"):
+            if not service.keys.spec_ref:
                 raise NotRunnable("live (add --live)", skipped=True)
             mock = MockServer()
         return Loopback(_answering(mock, service), host=mock.host, port=mock.port)

@@ -35,6 +35,11 @@ def list_of(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def only_texts(values: Iterable[object]) -> list[str]:
+    """Return the texts among these values, in order."""
+    return [value for value in values if isinstance(value, str)]
+
+
 class NotJson(ValueError):
     """JSON cannot represent a Python value; `place` is its dotted path, empty for the root."""
 

@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal, Self
 
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.field import place
+from cogcli.declarations.record import Record
 from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.declarations.spec_types import (
     Headers,
@@ -80,6 +81,21 @@ class ServiceMetadata(Spec):
     """The [demands](binding.md#eligibility) that it meets."""
 
 
+class ProtocolKeys(Record):
+    """The keys of a service's protocol that several rooms read; each is absent in some protocols."""
+
+    base_url: str | None = None
+    url: str | None = None
+    spec_ref: str | None = None
+    server: str | None = None
+    env: dict[str, str] | None = None
+
+    @property
+    def address(self) -> str:
+        """Return the address to which requests are sent; empty if the service declares none."""
+        return self.base_url or self.url or ""
+
+
 class Service(Spec):
     """A service as declared in its file.
 
@@ -132,6 +148,11 @@ class Service(Spec):
         """Return where the secret of its calls is; None if it declares none."""
         ref: str | None = self.settings.get("auth_ref")
         return ref
+
+    @property
+    def keys(self) -> ProtocolKeys:
+        """Return the keys of its protocol."""
+        return ProtocolKeys.of(self.settings)
 
     @classmethod
     def of(cls, json: Json, **places: object) -> Self:

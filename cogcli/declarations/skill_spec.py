@@ -54,6 +54,10 @@ class Retry(Spec):
     """Each wait is so many times the one before, at most 60 s."""
 
 
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
 class Foreach(Spec):
     """One invocation per item."""
 
@@ -68,6 +72,11 @@ class Foreach(Spec):
     max_items: Annotated[int, SpecLimits(least=1, most=1_000_000)] = 10_000
     """More is `foreach.limit`."""
 
+    @property
+    def expression(self) -> str | None:
+        """Return the expression that gives the items; None if they are listed."""
+        return _text_or_none(self.items)
+
 
 class While(Spec):
     """Iterations until the condition is false or the limit is reached."""
@@ -76,6 +85,11 @@ class While(Spec):
     """Asked after each round."""
     max_iterations: Annotated[int, SpecLimits(least=1, most=10_000)] = 10
     """Then the step is done."""
+
+    @property
+    def expression(self) -> str | None:
+        """Return the expression of the condition; None if it is a constant."""
+        return _text_or_none(self.condition)
 
 
 class Router(Spec):
@@ -156,6 +170,11 @@ class StepConfig(Spec):
     """[One of several](#router)."""
     scatter: Scatter | None = None
     """[Several at once](#scatter)."""
+
+    @property
+    def expression(self) -> str | None:
+        """Return the expression of the condition; None if it is absent or a constant."""
+        return _text_or_none(self.condition)
 
 
 class Step(Spec):

@@ -16,7 +16,7 @@ from cogcli.policy.pack_policy import STATE_PARTS
 from cogcli.specs.pack_skills import reply_template, template_skill
 from cogcli.specs.plausible_syntax import placeholders
 from cogcli.specs.problem_report import ProblemReport
-from cogcli.specs.template import TemplateFault, TemplateSlot, parse_template
+from cogcli.specs.template import TemplateFault, TemplateSlot, slots_of
 
 MAX_RULE_DEPTH: Final = 24
 Members = Mapping[str, frozenset[str]]
@@ -86,13 +86,13 @@ def _dotted(words: Iterable[str]) -> str:
 
 
 def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> None:
-    pieces = _parse_reply(template.reply, report)
+    slots = _parse_reply(template.reply, report)
     given = template_skill(pack, template)
     known = [f"{space}.{name}" for space in ("inputs", "outputs") for name in given[space]]
     # A step without declared outputs may write any output.
     writes_any = any("output" not in step for step in template.steps)
-    for slot in pieces:
-        if not isinstance(slot, TemplateSlot) or ".".join(slot.path[:2]) in known:
+    for slot in slots:
+        if ".".join(slot.path[:2]) in known:
             continue
         space, *word = slot.path[:2]
         if writes_any and space == "outputs":
@@ -102,13 +102,13 @@ def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> N
         _report_unknown(report, "reply", ".".join(slot.path), near or list_known(known))
 
 
-def _parse_reply(reply: str, report: ProblemReport) -> Sequence[str | TemplateSlot]:
-    """Return the literal texts and slots of a reply, or nothing if it is not a template.
+def _parse_reply(reply: str, report: ProblemReport) -> Sequence[TemplateSlot]:
+    """Return the slots of a reply, or nothing if it is not a template.
 
     Report placeholders that would stay in the text of the reply.
     """
     try:
-        pieces = parse_template(reply_template(reply))
+        slots = slots_of(reply_template(reply))
     except TemplateFault as fault:
         text = str(fault).replace("`input`", "`inputs` or `outputs`")
         report.error("request.template", ("reply",), text)
@@ -118,4 +118,4 @@ def _parse_reply(reply: str, report: ProblemReport) -> Sequence[str | TemplateSl
             continue
         message, hint = f"`{found.found}` is not filled in", f"write ${{{found.path}}}"
         report.error("request.template", ("reply",), message, hint=hint)
-    return pieces
+    return slots

@@ -20,7 +20,6 @@ from cogcli.base.resolved_secrets import resolved_secrets
 from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
-from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
 
 _OF_A_BINDING: Final = (RequestMappingError, ResponseMappingError, RejectedError)
@@ -67,9 +66,10 @@ def _find_place(error: RuntimeErrorBase, catalog: Catalog) -> Json:
     is unknown.
     """
     binding = catalog.bindings.get(error.binding_id or "")
-    if binding is None or not isinstance(catalog.places, FilePlaces):
+    places = catalog.places.of(binding.file) if binding else None
+    if binding is None or places is None:
         return {}
-    line, column = catalog.places.position(binding.file, error.place or ("operation",), key=False)
+    line, column = places.position(error.place or ("operation",), key=False)
     return {"file": binding.file, "line": line, "column": column}
 
 

@@ -21,10 +21,9 @@ from cogcli.specs.template import (
     FILE,
     FILE_FORMS,
     TemplateFault,
-    TemplateSlot,
     files_in,
     find_mixed_literals,
-    parse_template,
+    slots_of,
     texts,
 )
 from cogcli.specs.unchecked import object_at, text_at, value_at
@@ -106,12 +105,12 @@ def _check_request(request: object, report: ProblemReport) -> None:
 def _check_template(text: str, path: KeyPath, report: ProblemReport) -> None:
     """Report a text that is not a template, and a text with a part that looks like a reference."""
     try:
-        pieces = parse_template(text)
+        slots = slots_of(text)
     except TemplateFault as fault:
         hint = "write input.NAME, ${input.NAME}, or {$literal: text}"
         report.error("request.template", path, f"`{_join_path(path)}`: {fault}", hint=hint)
         return
-    if any(isinstance(piece, TemplateSlot) and piece.whole for piece in pieces):
+    if any(slot.whole for slot in slots):
         return
     found = find_plausible(_OWN_FORM.sub("", text), _HEADS, named=True)
     if found:
@@ -126,8 +125,7 @@ def _check_files(raw: Json, grammar: Grammar | None, report: ProblemReport) -> N
     """Report each invalid `$file`, and every `$file` if the protocol sends no files."""
     for path, value in files_in(value_at(raw, "request"), ("request",)):
         label = f"`{_join_path(path)}`"
-        source = value[FILE]
-        whole = isinstance(source, str) and _is_whole(source)
+        whole = _is_whole(text_at(value, FILE) or "")
         if not whole or value.keys() - {FILE, AS} or value.get(AS) not in FILE_FORMS:
             message = f"{label}: expected {{$file: input.NAME, as: {' or '.join(FILE_FORMS)}}}"
             report.error(
@@ -143,12 +141,10 @@ def _check_files(raw: Json, grammar: Grammar | None, report: ProblemReport) -> N
 def _is_whole(text: str) -> bool:
     """Return whether a template is a single reference to an input, without other text."""
     try:
-        parts = parse_template(text)
+        slots = slots_of(text)
     except TemplateFault:
         return False
-    return any(
-        isinstance(part, TemplateSlot) and part.whole and not part.of_service for part in parts
-    )
+    return any(slot.whole and not slot.of_service for slot in slots)
 
 
 def _check_credentials(raw: Json, report: ProblemReport) -> None:
@@ -169,7 +165,7 @@ def _check_credentials(raw: Json, report: ProblemReport) -> None:
 def _is_fixed(text: str) -> bool:
     """Return whether a text of a request contains no reference to the input."""
     try:
-        return all(isinstance(piece, str) for piece in parse_template(text))
+        return not slots_of(text)
     except TemplateFault:
         return False
 

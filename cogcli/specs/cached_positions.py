@@ -5,7 +5,7 @@ The positions of a file are computed for its first problem, then cached. So a ru
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.base.canonical import digest
 from cogcli.base.jsonvalue import Json
@@ -46,6 +46,10 @@ class FilePlaces(dict[str, "Places"]):
         path, _ = self._files.get(file, ("", ""))
         return path[: -len(file)] if path.endswith(f"/{file}") else ""
 
+    def of(self, file: str) -> PlacesOfFile | None:
+        """Return the positions in one file, or None if they are unknown."""
+        return PlacesOfFile(self, file)
+
     def position(
         self, file: str, path: KeyPath, *, key: bool, within: Within = None
     ) -> tuple[int, int]:
@@ -57,12 +61,11 @@ class FilePlaces(dict[str, "Places"]):
         if known is not None and name in known:
             line, column = known[name]
             return line, column
-        span = self[file].key(path) if key else self[file].value(path)
-        column = span.column_of(*within) if within else span.column
+        line, column = self[file].position(path, key=key, within=within)
         if known is not None:
-            known[name] = [span.line, column]
+            known[name] = [line, column]
             self._news.add(file)
-        return span.line, column
+        return line, column
 
     def _known_positions(self, file: str) -> Json | None:
         """Return the cached positions in a file, or None if the file is not cached."""
@@ -93,3 +96,28 @@ class FilePlaces(dict[str, "Places"]):
             self._files.pop(file, None)
         self[file] = parsed.places
         return parsed.places
+
+
+class PlacesOfFile(NamedTuple):
+    """The positions in one of several files."""
+
+    places: FilePlaces
+    file: str
+
+    def position(self, path: KeyPath, *, key: bool, within: Within = None) -> tuple[int, int]:
+        """Return the line and column of the value or key at a path, or of an offset in the value's text."""
+        return self.places.position(self.file, path, key=key, within=within)
+
+    def declares(self, path: KeyPath) -> bool:
+        """Return whether the file contains the last key of a path."""
+        return self.places[self.file].declares(path)
+
+
+class NoFilePlaces(FilePlaces):
+    """The positions of a catalog that was not read from files. All are unknown."""
+
+    def of(self, file: str) -> None:
+        """Return None."""
+
+
+NO_PLACES: Final = NoFilePlaces()

@@ -16,7 +16,7 @@ from cogcli.declarations.case_spec import CaseSpec, SkillCaseFile, TimeOfCase
 from cogcli.specs.fields import TYPES
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape_of_spec import shape_of_spec, text_pattern
-from cogcli.specs.unchecked import list_at, object_at, text_at, value_at
+from cogcli.specs.unchecked import list_at, object_at, text_at, texts_at, value_at
 
 NEEDS: Final = ("network", "model")
 """Words for the needs of a case, in addition to `extra.NAME` and `env.NAME`."""
@@ -51,9 +51,8 @@ def _check_case(case: Json, report: ProblemReport) -> None:
     now = text_at(case, "now") or ""
     if _NOW.fullmatch(now) and not _is_valid_time(now):
         report.error("value.range", ("now",), f"found {preview(now)}, expected a day that there is")
-    for number, word in enumerate(list_at(case, "needs")):
-        if isinstance(word, str):
-            _check_need(word, report, ("needs", number))
+    for number, word in texts_at(case, "needs"):
+        _check_need(word, report, ("needs", number))
     _check_stubs(object_at(case, "stubs"), report)
     for number, check in enumerate(list_at(case, "expect", "checks")):
         _check_check(check, report, ("expect", "checks", number))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cogcli.base.jsonvalue import NOTHING, Json
 from cogcli.declarations.spec_types import NESTED
+from cogcli.specs.cached_positions import NO_PLACES, FilePlaces
 from cogcli.specs.host_overrides import Host
 from cogcli.specs.skill import list_targets
 
 if TYPE_CHECKING:
     from cogcli.base.problems import Problem
-    from cogcli.base.yaml.positions import Places
     from cogcli.declarations.binding_spec import Binding
     from cogcli.declarations.capability_spec import Capability
     from cogcli.declarations.pack_spec import Pack
@@ -49,9 +49,9 @@ class Catalog(NamedTuple):
     """Specs by id.
 
     `bindings` holds all bindings, `bindings_of` their ids by capability. `aliases` maps an alias to the id of its
-    capability. `places` maps a display path to the positions of keys and values; a file from the compiled cache is read
-    again to compute them. `pins` maps `kind:id` to the digest of the file's bytes. `broken` maps `kind:id` to the file
-    with errors.
+    capability. `places` holds the positions of keys and values in files; a file from the compiled cache is read again
+    to compute them. `pins` maps `kind:id` to the digest of the file's bytes. `broken` maps `kind:id` to the file with
+    errors.
     """
 
     skills: dict[str, Skill] = NOTHING
@@ -67,7 +67,7 @@ class Catalog(NamedTuple):
     """The names of the layers, the earliest first."""
     aliases: dict[str, str] = NOTHING
     shadows: tuple[Shadow, ...] = ()
-    places: dict[str, Places] = NOTHING
+    places: FilePlaces = NO_PLACES
     pins: dict[str, str] = NOTHING
     raw: dict[str, Json] = NOTHING
     """The checked mapping of each spec by `kind:id`. A capability's bases are merged in."""

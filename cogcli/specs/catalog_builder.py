@@ -209,7 +209,7 @@ class CatalogBuilder:
         A missing lock is pinned too. The service checks report an unreadable document and a damaged lock.
         """
         name, digest = "", None
-        if service.settings.get("spec_ref"):
+        if service.keys.spec_ref:
             from cogcli.base.api_documents.loader import document_digest
 
             name, digest = "document:", document_digest(service)
@@ -235,7 +235,7 @@ class CatalogBuilder:
         if own is None:
             return None
         chain = follow_bases(own, self._load_capability_file, self.canonical)
-        report = ProblemReport(own.file, self._reader.places, subject=f"capability `{own.id}`")
+        report = self._report(own, f"capability `{own.id}`")
         check_chain(chain, report, lambda: [place.id for place in self.files("capability")])
         self.problems += report.problems
         if chain.fault:
@@ -370,10 +370,14 @@ class CatalogBuilder:
         self.specs.broken[f"{kind}:{id}"] = group[0].file
         for loaded in group:
             others = ", ".join(other.file for other in group if other is not loaded)
-            report = ProblemReport(loaded.file, self._reader.places, subject=f"{kind} `{id}`")
+            report = self._report(loaded, f"{kind} `{id}`")
             hint = "rename or remove one; neither is loaded"
             report.error("id.duplicate", ("id",), f"this id is also in {others}", hint=hint)
             self.problems += report.problems
+
+    def _report(self, loaded: SpecFile, subject: str) -> ProblemReport:
+        places = self._reader.places.of(loaded.file)
+        return ProblemReport(loaded.file, places, subject=subject)
 
     def _load_capability_file(self, id: str) -> SpecFile | None:
         """Return the effective file for a capability id, or None. Record the files that it replaces."""

@@ -127,7 +127,7 @@ def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
     """
     texts = [
         *service.metadata.headers.values(),
-        *(service.settings.get("env") or {}).values(),
+        *(service.keys.env or {}).values(),
     ]
     if binding:
         texts += binding.metadata.headers.values()
@@ -137,7 +137,7 @@ def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
 
 def path_of_variable(service: Service, name: str) -> KeyPath:
     """Return the path of the value in a service's file that names a variable."""
-    headers, env = service.metadata.headers, service.settings.get("env") or {}
+    headers, env = service.metadata.headers, service.keys.env or {}
     places: dict[KeyPath, str] = {
         ("metadata", "headers", key): text for key, text in headers.items()
     }
@@ -274,7 +274,7 @@ def remote_host(service: Service) -> str | None:
 
     Return an empty string if only the API document has the address, and None for functions and programs.
     """
-    address = service.settings.get("base_url") or service.settings.get("url") or ""
+    address = service.keys.address
     if not address:
         return "" if "spec_ref" in service.settings else None
     from urllib.parse import urlsplit  # no run of a trusted project needs it here

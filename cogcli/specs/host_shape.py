@@ -22,7 +22,7 @@ from cogcli.specs.service_shape import check_service, service_shape
 from cogcli.specs.shape import Data, MapOf, RecordShape, Shape, clean, is_ignored
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.shape_of_spec import shape_of_hint, shape_of_spec
-from cogcli.specs.unchecked import list_at, objects_at, value_at
+from cogcli.specs.unchecked import objects_at, texts_at, value_at
 
 ACTIVE: Final = shape_of_hint(ActiveBindings)
 OVERRIDES: Final = shape_of_spec(OverridesFile)
@@ -78,9 +78,7 @@ def check_overrides(raw: Json, report: ProblemReport) -> None:
     for index, entry in objects_at(raw, "overrides"):
         part = report.part(f"override {index + 1}", "overrides", index)
         _check_choice(entry, part)
-        for position, id in enumerate(list_at(entry, "capabilities")):
-            if not isinstance(id, str):
-                continue
+        for position, id in texts_at(entry, "capabilities"):
             first = seen.get(id)
             if first is None:
                 seen[id] = index + 1

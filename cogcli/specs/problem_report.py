@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple, TypedDict, Unpack
+from typing import Final, NamedTuple, Protocol, TypedDict, Unpack
 
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import KeyPath, Problem, Severity
 from cogcli.base.terminal_text import shorten_middle
-from cogcli.specs.cached_positions import FilePlaces, Within
-
-if TYPE_CHECKING:
-    from cogcli.base.yaml.positions import Places
+from cogcli.specs.cached_positions import Within
 
 _LONGEST: Final = 1000
 """The maximum length of a message in characters. Many messages quote a text of the file, which has no limit."""
+
+
+class Positions(Protocol):
+    """The positions in one file."""
+
+    def position(self, path: KeyPath, *, key: bool, within: Within = None) -> tuple[int, int]:
+        """Return the line and column of the value or key at a path, or of an offset in the value's text."""
+        ...
+
+    def declares(self, path: KeyPath) -> bool:
+        """Return whether the file contains the last key of a path."""
+        ...
 
 
 class Details(TypedDict, total=False):
@@ -53,7 +62,7 @@ class ProblemReport:
     """
 
     def __init__(
-        self, file: str, places: Places | FilePlaces | None, *, at: KeyPath = (), subject: str = ""
+        self, file: str, places: Positions | None, *, at: KeyPath = (), subject: str = ""
     ) -> None:
         self.file = file
         self.subject = subject
@@ -92,19 +101,22 @@ class ProblemReport:
         )
 
     def add(
-        self, code: str, severity: Severity, path: KeyPath, message: str, **details: Unpack[Details]
+        self,
+        code: str,
+        severity: Severity,
+        path: KeyPath,
+        message: str,
+        *,
+        hint: str = "",
+        key: bool = False,
+        within: Within = None,
     ) -> None:
         """Add a problem at `path`. Its position is the value, the key, or an offset in the text."""
         path = (*self._at, *path)
-        key, within = details.get("key", False), details.get("within")
         place = (0, 0)
-        if isinstance(self._places, FilePlaces):
-            place = self._places.position(self.file, path, key=key, within=within)
-        elif self._places is not None:
-            span = self._places.key(path) if key else self._places.value(path)
-            place = (span.line, span.column_of(*within) if within else span.column)
+        if self._places is not None:
+            place = self._places.position(path, key=key, within=within)
         message = _shorten(f"{self.subject}: {message}" if self.subject else message)
-        hint = details.get("hint", "")
         self.problems.append(
             Problem(code, severity, self.file, *place, pointer_of(path), message, hint)
         )
@@ -119,12 +131,10 @@ class ProblemReport:
 
     def first(self, *paths: KeyPath) -> KeyPath:
         """Return the first of these paths whose key exists in the file, or the last path if none exists."""
-        places = self._places[self.file] if isinstance(self._places, FilePlaces) else self._places
-        for path in paths:
-            whole = (*self._at, *path)
-            # The place of an absent key is that of its mapping.
-            if places and places.key(whole) != places.value(whole[:-1]):
-                return path
+        if self._places is not None:
+            for path in paths:
+                if self._places.declares((*self._at, *path)):
+                    return path
         return paths[-1]
 
 

@@ -13,7 +13,7 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.service import IN_ADDRESS, names_in_address
-from cogcli.specs.template import TemplateFault, parse_template, texts
+from cogcli.specs.template import TemplateFault, slots_of, texts
 from cogcli.specs.unchecked import object_at
 
 ADDRESSES: Final = ("base_url", "url")
@@ -88,14 +88,10 @@ def service_names(binding: Binding) -> Iterator[tuple[tuple[str | int, ...], str
     for part in ("request", "response"):
         for path, text in texts(getattr(binding, part), (part,)):
             try:
-                slots = parse_template(text)
+                slots = slots_of(text)
             except TemplateFault:
                 continue
-            yield from (
-                (path, slot.path[0])
-                for slot in slots
-                if not isinstance(slot, str) and slot.of_service
-            )
+            yield from ((path, slot.path[0]) for slot in slots if slot.of_service)
 
 
 def address_fault(service: Service) -> str:

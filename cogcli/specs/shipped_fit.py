@@ -10,19 +10,17 @@ from typing import Final
 
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability, Safety
-from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.extends import find_weakened_safety
 from cogcli.specs.layers import BUILT_IN, builtin_root
-from cogcli.specs.template import TemplateFault, TemplateSlot, files_in, parse_template, texts
+from cogcli.specs.template import TemplateFault, TemplateSlot, files_in, slots_of, texts
 
 _FOLDERS: Final = ("skills", "capabilities", "bindings", "services", "policies", "packs")
 
 
 def is_shipped_file(catalog: Catalog, file: str) -> bool:
     """Return whether a display path belongs to a file in the built-in layer."""
-    places = catalog.places
-    path = places.path(file) if isinstance(places, FilePlaces) else ""
+    path = catalog.places.path(file)
     root = f"{builtin_root()}/".replace("\\", "/")
     # Other projects may be next to these folders, as in a checkout.
     return path.startswith(root) and path.removeprefix(root).partition("/")[0] in _FOLDERS
@@ -101,7 +99,7 @@ def _needs_input(slot: TemplateSlot, before: Sequence[Capability]) -> bool:
 def _find_inputs(binding: Binding) -> Iterator[TemplateSlot]:
     for _, text in texts(binding.request, ("request",)):
         try:
-            parts = parse_template(text)
+            slots = slots_of(text)
         except TemplateFault:
             continue
-        yield from (part for part in parts if not isinstance(part, str) and not part.of_service)
+        yield from (slot for slot in slots if not slot.of_service)

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from cogcli.base.jsonvalue import only_texts
 from cogcli.base.redact import MASK, names_secret
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import Fields
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.sample_inputs import written_value
-from cogcli.specs.unchecked import list_at
 from cogcli.specs.word_search import SearchField, Weight, stems, weigh
 
 NEAREST: Final = 3
@@ -68,11 +71,31 @@ class SkillAnswer(NamedTuple):
         )
 
 
+class SearchWords(Record):
+    """The words in the metadata of a skill or capability by which it is found.
+
+    The metadata of a skill is not checked: the lists may contain values that are no texts.
+    """
+
+    tags: list[object]
+    use_cases: list[object]
+
+    @property
+    def tag_texts(self) -> list[str]:
+        """Return the tags that are texts."""
+        return only_texts(self.tags)
+
+
+def search_words(spec: Skill | Capability) -> SearchWords:
+    """Return the words in the metadata of a spec by which it is found."""
+    return read_record(SearchWords, spec.metadata)
+
+
 def skill_texts(
     id: str,
     name: str,
     description: str,
-    metadata: Mapping[str, object],
+    words: SearchWords,
     fields: Iterable[str],
     calls: Iterable[str],
 ) -> list[SearchField]:
@@ -82,9 +105,9 @@ def skill_texts(
     """
     return [
         SearchField(id, 4),
-        SearchField(_join_texts(metadata.get("use_cases")), 4),
+        SearchField(" ".join(only_texts(words.use_cases)), 4),
         SearchField(name, 3),
-        SearchField(_join_texts(metadata.get("tags")), 2),
+        SearchField(" ".join(words.tag_texts), 2),
         SearchField(description, 2),
         SearchField(" ".join(fields), 0.5),
         SearchField(" ".join(calls), 0.3),
@@ -120,7 +143,12 @@ def _tool_texts(tool: Capability) -> list[SearchField]:
     calls = (each.id for each in tool.reaches)
     id = tool.id.removeprefix(NESTED)
     return skill_texts(
-        id, tool.name, tool.description, tool.metadata, (*tool.inputs, *tool.outputs), calls
+        id,
+        tool.name,
+        tool.description,
+        search_words(tool),
+        (*tool.inputs, *tool.outputs),
+        calls,
     )
 
 
@@ -128,10 +156,6 @@ def _matched_id_share(id: str, asked: list[str]) -> float:
     """Return the share of the words in an id that are also in the message."""
     words = stems(id.removeprefix(NESTED))
     return sum(word in asked for word in words) / max(1, len(words))
-
-
-def _join_texts(value: object) -> str:
-    return " ".join(text for text in list_at(value) if isinstance(text, str))
 
 
 def _build_found_skill(tool: Capability, given: Mapping[str, object]) -> FoundSkill:

@@ -169,7 +169,7 @@ class SpecReader:
         misplaced = _find_path_mismatches(read.found, raw)
         if not misplaced:
             return read._replace(id=_find_id(read.found, raw), raw=raw, problems=problems)
-        report = ProblemReport(read.file, self.places)
+        report = ProblemReport(read.file, self.places.of(read.file))
         for key, message, hint in misplaced:
             report.error("layout.id", (key,), message, hint=hint)
         return read._replace(

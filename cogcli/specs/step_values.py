@@ -71,6 +71,11 @@ def parse_text(text: str, loops: frozenset[str] = frozenset()) -> tuple[str | Te
     return tuple(split_placeholders(text, slot))
 
 
+def slots_in_text(text: str, loops: frozenset[str] = frozenset()) -> list[TextSlot]:
+    """Return the slots of a `$text`. Raise TemplateFault if it is invalid."""
+    return [piece for piece in parse_text(text, loops) if isinstance(piece, TextSlot)]
+
+
 def parts_of(value: object, path: KeyPath = ()) -> Iterator[ValuePart]:
     """Yield every text in a value that may be a reference, and every misuse of `$literal` and `$text`.
 
@@ -112,8 +117,4 @@ def references_in(value: object, loops: frozenset[str] = frozenset()) -> Iterato
         if part.kind == "plain" and (reference := reference_of(part.text, loops)):
             yield reference
         elif part.kind == "text":
-            yield from (
-                piece.reference
-                for piece in parse_text(part.text, loops)
-                if isinstance(piece, TextSlot)
-            )
+            yield from (slot.reference for slot in slots_in_text(part.text, loops))

@@ -66,6 +66,11 @@ def parse_template(text: str) -> tuple[str | TemplateSlot, ...]:
     return tuple(split_placeholders(text, _parse_slot)) if "${" in text else (text,)
 
 
+def slots_of(text: str) -> list[TemplateSlot]:
+    """Return the slots of a template. Raise TemplateFault if it is invalid."""
+    return [piece for piece in parse_template(text) if isinstance(piece, TemplateSlot)]
+
+
 def split_placeholders(text: str, read: Callable[[str, int], Slot]) -> Iterator[str | Slot]:
     """Yield the literal parts of a text, and the result of `read` for the content and offset of each `${...}`.
 

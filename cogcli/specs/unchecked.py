@@ -44,6 +44,13 @@ def objects_at(value: object, *path: str) -> Iterator[tuple[int, Json]]:
             yield index, entry
 
 
+def texts_at(value: object, *path: str) -> Iterator[tuple[int, str]]:
+    """Yield (index, text) for the entries of a list that are texts."""
+    for index, entry in enumerate(list_at(value, *path)):
+        if isinstance(entry, str):
+            yield index, entry
+
+
 def members_of(value: object) -> Iterable[tuple[Any, Any]]:
     """Return the members of an object by key, or the elements of a list by index. Empty for any other value."""
     if isinstance(value, dict):

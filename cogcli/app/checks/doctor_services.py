@@ -161,7 +161,7 @@ def _check_reachability(
     known: Iterable[Service], broken: set[str], proxies: Mapping[str, str], *, net: bool
 ) -> Iterator[DoctorCheck]:
     """Check whether each server responds to a request that takes the same route as a run."""
-    remote = [service for service in known if _url(service)]
+    remote = [service for service in known if service.keys.address]
     if not remote:
         return
     if not net:
@@ -186,7 +186,7 @@ def _check_reachability(
         )
 
     def check_server(service: Service) -> DoctorCheck:
-        url = _url(service)
+        url = service.keys.address
         request = HttpRequest("HEAD", url, network=network_of(service))
         return _check_response(http, request, service, find_proxy(url))
 
@@ -195,11 +195,6 @@ def _check_reachability(
             yield from pool.map(check_server, targets)
     finally:
         http.close()
-
-
-def _url(service: Service) -> str:
-    """Return the address of a service; empty if it has none."""
-    return service.settings.get("base_url") or service.settings.get("url") or ""
 
 
 def _check_response(http: Http, request: HttpRequest, service: Service, proxy: str) -> DoctorCheck:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from cogcli.app.inventory.skill import (
@@ -17,7 +18,6 @@ from cogcli.app.needs import MissingNeeds, Need, find_needs, needs_of_binding
 from cogcli.app.registry import Layers, fields_to_payload, open_registry, selection_options, text_of
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CapabilityNotFoundError, CogcliError, UsageError
-from cogcli.base.jsonvalue import list_of
 from cogcli.base.problems import Problem, ProblemsFound, sort_problems, suggestion
 from cogcli.base.redact import Redactor
 from cogcli.declarations.binding_spec import Binding
@@ -32,6 +32,7 @@ from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.selection import select
 from cogcli.specs.service_variables import address_fault
 from cogcli.specs.skill import capabilities_of
+from cogcli.specs.skill_search import search_words
 from cogcli.specs.word_search import SearchField, search
 
 InventoryRow = Json
@@ -137,7 +138,7 @@ def _capability_details(view: InventoryView, spec: Capability) -> InventoryRow:
         "aliases": list(spec.aliases),
         **_members(spec, "deprecated", "replacement"),
         "bindings": list(view.catalog.bindings_of.get(spec.id, ())),
-        "tags": list_of(spec.metadata.get("tags")),
+        "tags": search_words(spec).tags,
         "skills": [skill.id for skill in callers],
         "run": sample_run(ready[0]) if ready else "",
     }
@@ -304,12 +305,14 @@ def list_specs(
     kind = KINDS[name]
     catalog = view.catalog
     specs = [spec for _, spec in sorted(getattr(catalog, name).items())]
-    if domain is not None:
-        specs = [spec for spec in specs if domain in kind.domains(catalog, spec)]
-    if channel is not None:
-        specs = [spec for spec in specs if channel in kind.channels(catalog, spec)]
-    if tag is not None:
-        specs = [spec for spec in specs if tag in _collect_tags(catalog, kind, spec)]
+    filters: list[tuple[str | None, Callable[[Catalog, Any], set[str]]]] = [
+        (domain, kind.domains),
+        (channel, kind.channels),
+        (tag, partial(_collect_tags, kind)),
+    ]
+    for wanted, words_of in filters:
+        if wanted is not None:
+            specs = [spec for spec in specs if wanted in words_of(catalog, spec)]
     rows = [_build_row(view, kind, spec) for spec in specs]
     rows.sort(key=lambda row: row["layer"] == BUILT_IN)
     return [row for row in rows if row["usable"] or not usable]
@@ -337,12 +340,11 @@ def _build_row(view: InventoryView, kind: Kind, spec: Any) -> InventoryRow:
     return {**row, "layer": layer, "usable": not why_not, "why_not": ", ".join(why_not) or None}
 
 
-def _collect_tags(catalog: Catalog, kind: Kind, spec: Any) -> set[str]:
+def _collect_tags(kind: Kind, catalog: Catalog, spec: Any) -> set[str]:
     """Return the tags of a spec, and those of its capabilities."""
     found = [catalog.capability(id) for id in kind.capabilities(catalog, spec)]
     tagged = [one for one in (spec, *found) if isinstance(one, Skill | Capability)]
-    each = [list_of(one.metadata.get("tags")) for one in tagged]
-    return {tag for tags in each for tag in tags if isinstance(tag, str)}
+    return {tag for one in tagged for tag in search_words(one).tag_texts}
 
 
 class SearchResults(NamedTuple):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from cogcli.app.registry import Layers, fields_to_payload, open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import SkillNotFoundError
-from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.value_types import Json
 from cogcli.report.graph import GraphView, Node
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.sample_inputs import sample_inputs
-from cogcli.specs.skill_search import run_line, skill_texts
+from cogcli.specs.skill_search import run_line, search_words, skill_texts
 from cogcli.specs.word_search import SearchField
 
 
@@ -49,8 +49,7 @@ def skill_row(skill: Skill) -> Json:
 def row_texts(row: Json, spec: object) -> list[SearchField]:
     """Return the searched texts of a row: first the id, then description and tags, then the other
     members."""
-    tags = object_of(getattr(spec, "metadata", None)).get("tags")
-    words = [tag for tag in list_of(tags) if isinstance(tag, str)]
+    words = search_words(spec).tag_texts if isinstance(spec, Skill | Capability) else []
     others = (value for name, value in row.items() if name not in ("id", "description", "file"))
     return [
         SearchField(row["id"], 4),
@@ -63,17 +62,19 @@ def row_texts(row: Json, spec: object) -> list[SearchField]:
 def texts_of_skill(row: Json, skill: Skill) -> list[SearchField]:
     """Return the searched texts of a skill."""
     fields, calls = (*skill.inputs, *skill.outputs), [step.uses for step in skill.steps]
-    return skill_texts(row["id"], row["name"], row["description"], skill.metadata, fields, calls)
+    words = search_words(skill)
+    return skill_texts(row["id"], row["name"], row["description"], words, fields, calls)
 
 
 def skill_details(skill: Skill, layers: Layers, shadows: list[dict[str, str]]) -> Json:
     """Return the details that are not in the row: layer, shadowed files, tags, fields, steps, and a
     sample command."""
+    words = search_words(skill)
     return {
         "layer": layers.of(skill.file),
         "shadows": [shadow["file"] for shadow in shadows],
-        "tags": list_of(skill.metadata.get("tags")),
-        "use_cases": list_of(skill.metadata.get("use_cases")),
+        "tags": words.tags,
+        "use_cases": words.use_cases,
         "inputs": fields_to_payload(skill.inputs),
         "outputs": fields_to_payload(skill.outputs),
         "steps": [

@@ -37,7 +37,6 @@ from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.eligibility import path_of_variable, reasons, variables_of
@@ -349,8 +348,8 @@ class _Proposal:
         return Remark(shown, failed.line, text, f"{failed.looked_for}; {hint}")
 
     def _line(self, file: str, path: tuple[object, ...]) -> int:
-        places = self.catalog.places
-        return places.position(file, path, key=False)[0] if isinstance(places, FilePlaces) else 0
+        places = self.catalog.places.of(file)
+        return places.position(path, key=False)[0] if places else 0
 
     def _describe_lacking_calls(self, skill: Skill, needs: MissingNeeds) -> Iterator[str]:
         """Yield the calls that keep a skill from running, each with the reason."""

@@ -187,7 +187,7 @@ class _Command:
             self._require_same(known)
             return schema_files(root)
         path = f"services/{self._asked.channel}/{self._service}.yaml"
-        kept = known.settings.get("base_url") if known is not None else None
+        kept = known.keys.base_url if known is not None else None
         given = self._asked.base_url or kept
         self._address = base_url_of(
             self._document, given, lambda url: self._command("--base-url", url)
@@ -208,7 +208,7 @@ class _Command:
         url = self._asked.base_url
         if document_digest(service) != digest(self._document.data):
             what = "has another document"
-        elif url is not None and url != service.settings.get("base_url"):
+        elif url is not None and url != service.keys.base_url:
             what = "has another address"
         else:
             return

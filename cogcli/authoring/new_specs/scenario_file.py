@@ -182,7 +182,7 @@ def _mock(capability: Capability, binding: Binding, service: Service) -> MockSer
     """
     if PROTOCOLS[service.kind].document is None:
         return None
-    if service.settings.get("spec_ref"):
+    if service.keys.spec_ref:
         return MockServer()
     mode = binding.metadata.response_mode
     body: object = {} if mode == "json" else "text"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cogcli.base.jsonvalue import Json, list_of, object_of
+from cogcli.base.jsonvalue import Json, list_of, object_of, only_texts
 
 Schema = Json | bool
 """A schema whose form was checked. One that was not is an `object`."""
@@ -25,7 +25,7 @@ def items(schema: Json, keyword: str) -> list[object]:
 
 def names(schema: Json, keyword: str) -> list[str]:
     """Return the texts in the list of a keyword, such as `required`; empty if it is absent."""
-    return [name for name in items(schema, keyword) if isinstance(name, str)]
+    return only_texts(items(schema, keyword))
 
 
 def text(schema: Json, keyword: str) -> str | None:

@@ -65,6 +65,20 @@ class Places:
         place, found = self._nearest(path)
         return place.key if found and place.key else place.value
 
+    def position(
+        self, path: Path, *, key: bool, within: tuple[str, int] | None = None
+    ) -> tuple[int, int]:
+        """Return the line and column of the value or key at a path, or of an offset in the value's
+        text.
+        """
+        span = self.key(path) if key else self.value(path)
+        return span.line, span.column_of(*within) if within else span.column
+
+    def declares(self, path: Path) -> bool:
+        """Whether the text contains the last key of a path."""
+        # The position of a missing key is that of its mapping.
+        return self.key(path) != self.value(path[:-1])
+
     def at_pointer(self, pointer: Sequence[str]) -> Span:
         """Return the position of the value that the parts of a JSON pointer lead to.
 

@@ -21,7 +21,7 @@ from cogcli.specs.inner_shapes import follow, shape_of
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.service_variables import service_names
 from cogcli.specs.shipped_fit import explain_shipped_misfit, find_replaced_versions
-from cogcli.specs.template import FILE, TemplateFault, TemplateSlot, files_in, parse_template, texts
+from cogcli.specs.template import FILE, TemplateFault, TemplateSlot, files_in, slots_of, texts
 
 
 def check_bindings(context: CheckContext) -> None:
@@ -121,11 +121,11 @@ def _check_request(check: _RequestCheck) -> None:
     ]
     for path, text in (*texts(check.binding.request, ("request",)), *expected):
         try:
-            parts = parse_template(text)
+            slots = slots_of(text)
         except TemplateFault:  # reported with the file's own problems
             continue
-        for slot in parts:
-            if not isinstance(slot, str) and not slot.of_service:
+        for slot in slots:
+            if not slot.of_service:
                 _check_slot(check, slot, path)
 
 

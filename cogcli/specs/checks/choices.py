@@ -9,7 +9,6 @@ from __future__ import annotations
 from cogcli.base.errors import BindingResolutionError
 from cogcli.base.problems import did_you_mean, suggestion
 from cogcli.declarations.spec_types import NESTED
-from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.eligibility import place_of_variable
 from cogcli.specs.host_overrides import Override
@@ -155,19 +154,18 @@ def _is_shipped_for_the_host(
 
     A run that needs the variable reports it.
     """
-    service, places = context.catalog.services.get(error.service_id or ""), context.catalog.places
+    service = context.catalog.services.get(error.service_id or "")
     if context.catalog.partial or service is None or service.layer != BUILT_IN:
         return False
-    return isinstance(places, FilePlaces) and places.path(file).startswith(f"{service.root}/")
+    return context.catalog.places.path(file).startswith(f"{service.root}/")
 
 
 def _locate_variable(context: CheckContext, error: BindingResolutionError) -> str:
     """Return the place in the service's file that names the missing variable. Empty if the place is unknown."""
-    service, places = context.catalog.services.get(error.service_id or ""), context.catalog.places
-    if service is None or not isinstance(places, FilePlaces):
+    service = context.catalog.services.get(error.service_id or "")
+    places = context.catalog.places.of(service.file) if service else None
+    path = place_of_variable(service, context.options.environ) if service else None
+    if service is None or places is None or path is None:
         return ""
-    path = place_of_variable(service, context.options.environ)
-    if path is None:
-        return ""
-    line, column = places.position(service.file, (*service.at, *path), key=False)
+    line, column = places.position((*service.at, *path), key=False)
     return f"named in {service.file}:{line}:{column}"

@@ -14,7 +14,6 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.binding_chain import ChainLink, SelectionOptions
-from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.selection import Selection, select
@@ -52,10 +51,7 @@ class CheckContext:
         """Return the problem report of a file, or of its part at the path `at`."""
         report = self._reports.get((file, at))
         if report is None:
-            places = self.catalog.places
-            report = ProblemReport(
-                file, places if isinstance(places, FilePlaces) else places.get(file), at=at
-            )
+            report = ProblemReport(file, self.catalog.places.of(file), at=at)
             self._reports[file, at] = report
         return report
 
@@ -75,15 +71,13 @@ class CheckContext:
 
         It is relative to the same directory as the display path `relative_to`, which belongs to a spec file.
         """
-        places = self.catalog.places
-        base = places.base(relative_to) if isinstance(places, FilePlaces) else ""
+        base = self.catalog.places.base(relative_to)
         real = os.path.join(os.path.realpath(base), "") if base else ""
         return path[len(real) :] if real and path.startswith(real) else path
 
     def problems(self) -> list[Problem]:
         """Return all reported problems, and write newly computed positions to the cache."""
-        if isinstance(self.catalog.places, FilePlaces):
-            self.catalog.places.flush()
+        self.catalog.places.flush()
         return [problem for report in self._reports.values() for problem in report.problems]
 
     def selection(self, capability: str) -> Selection | BindingResolutionError:

@@ -61,7 +61,7 @@ def _find_written_shapes(
 def _find_item_shapes(flow: Dataflow, fact: StepFacts) -> Sequence[InnerShape]:
     """Return the known shapes of the items of a step's loop. Empty if they are unknown."""
     foreach = fact.step.config.foreach
-    if foreach and isinstance(foreach.items, list):
+    if foreach and foreach.expression is None:
         return (
             [shape_of_value(item) for item in foreach.items] if len(foreach.items) <= MOST else []
         )

@@ -57,7 +57,8 @@ def _check_step(step: StepFacts) -> None:
     """Report the problems of a single step."""
     _check_targets(step)
     config = step.step.config
-    if isinstance(config.condition, str) or any((config.foreach, config.while_, config.router)):
+    expressions = (config.foreach, config.while_, config.router)
+    if config.expression is not None or any(expressions):
         from cogcli.specs.checks.step_expressions import check_expressions
 
         check_expressions(step)

@@ -74,8 +74,10 @@ def check_expressions(step: StepFacts) -> None:
 
 def _check_listed_items(step: StepFacts) -> None:
     """Report `ref.text` for apparent references in a literal list of items, which is data."""
-    items = step.step.config.foreach.items if step.step.config.foreach else None
-    for part in parts_of(items, ("config", "foreach", "items")) if isinstance(items, list) else ():
+    foreach = step.step.config.foreach
+    if foreach is None or foreach.expression is not None:
+        return
+    for part in parts_of(foreach.items, ("config", "foreach", "items")):
         found = find_plausible(part.text, _NO_NAMES)
         if part.kind != "plain" or reference_of(part.text, _NO_NAMES) or found:
             shown = part.text[:60] if part.kind == "plain" else part.path[-1]
@@ -86,12 +88,12 @@ def _check_listed_items(step: StepFacts) -> None:
 
 
 def _find_sites(config: StepConfig) -> Iterator[ExpressionSite]:
-    if isinstance(config.condition, str):
-        yield ExpressionSite(config.condition, _CONDITION)
-    if config.while_ and isinstance(config.while_.condition, str):
-        yield ExpressionSite(config.while_.condition, ("config", "while", "condition"), own=True)
-    if config.foreach and isinstance(config.foreach.items, str):
-        yield ExpressionSite(config.foreach.items, ("config", "foreach", "items"), wanted=_LIST)
+    if (text := config.expression) is not None:
+        yield ExpressionSite(text, _CONDITION)
+    if config.while_ and (text := config.while_.expression) is not None:
+        yield ExpressionSite(text, ("config", "while", "condition"), own=True)
+    if config.foreach and (text := config.foreach.expression) is not None:
+        yield ExpressionSite(text, ("config", "foreach", "items"), wanted=_LIST)
     if config.router:
         nulls = config.router.default is not None
         yield ExpressionSite(config.router.on, ("config", "router", "on"), loops=True, nulls=nulls)

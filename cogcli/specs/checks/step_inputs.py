@@ -18,12 +18,11 @@ from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.fields import fit_values
 from cogcli.specs.plausible_syntax import PlausibleRead, find_plausible, placeholders
 from cogcli.specs.step_values import (
-    TextSlot,
     ValuePart,
     is_text,
-    parse_text,
     parts_of,
     reference_of,
+    slots_in_text,
 )
 from cogcli.specs.template import LITERAL, TemplateFault, is_literal
 from cogcli.specs.unchecked import members_of
@@ -132,7 +131,7 @@ def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
     """Record the references in a `$text`, or report its fault."""
     text, path, loops = part.text, part.path, step.loops
     try:
-        slots = [piece for piece in parse_text(text, loops) if isinstance(piece, TextSlot)]
+        slots = slots_in_text(text, loops)
     except TemplateFault as fault:
         _report_text_fault(step, part, fault)
         return
