@@ -12,7 +12,8 @@ import orjson
 
 from cogcli.base.errors import CogcliError, UsageError
 from cogcli.base.files import FileRefused, read_regular
-from cogcli.base.jsonvalue import object_of
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.episode.layout import is_digest, is_episode_id
 from cogcli.episode.manifest import read_chain
 from cogcli.episode.refusals import open_episode, unreadable
@@ -89,16 +90,28 @@ def _rows_from_lines(data: bytes) -> list[list[str] | None]:
     return [None if not line.strip() or line.startswith("#") else line.split() for line in lines]
 
 
+class HeadsDocument(Record):
+    """The output of `verify --heads --json`."""
+
+    heads: list[object]
+
+
+class HeadEntry(Record):
+    """A head in the output."""
+
+    episode_id: object = None
+    events: object = None
+    head: object = None
+
+
 def _rows_from_json(data: bytes) -> list[list[str] | None]:
     """Return the members of each head in the output of `verify --heads --json`, as words."""
     try:
-        heads = object_of(orjson.loads(data)).get("heads")
+        document = read_record(HeadsDocument, orjson.loads(data))
     except ValueError:
         return [["no JSON"]]
-    if not isinstance(heads, list):
-        return []
-    rows = map(object_of, heads)
-    return [[str(row.get(name)) for name in ("episode_id", "events", "head")] for row in rows]
+    heads = (read_record(HeadEntry, entry) for entry in document.heads)
+    return [[str(head.episode_id), str(head.events), str(head.head)] for head in heads]
 
 
 def _head_from_words(words: list[str]) -> Head | None:

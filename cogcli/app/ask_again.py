@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from shlex import join
+from typing import Any
 
 from cogcli.base.errors import UsageError
-from cogcli.base.jsonvalue import list_of, object_of
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.pack_spec import BUILT_IN_PACK
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.run_start import (
     AgentStart,
     RecordedPolicy,
@@ -101,13 +102,23 @@ def is_built_in(policy: RecordedPolicy | None) -> bool:
     return policy is not None and policy.pack.partition("@")[0] == BUILT_IN_PACK
 
 
+class PermissionOptions(Record):
+    """The recorded options that permit calls."""
+
+    trust_level: object = None
+    confirmed_capabilities: list[object]
+    binds: Json
+    timeout_seconds: Any = None
+
+
 def _permission_flags(options: Json) -> Iterator[str]:
     """Yield the flags for the trust level, confirmations, bindings and timeout."""
-    if options.get("trust_level") not in (None, "standard"):
-        yield from ("--trust-level", str(options["trust_level"]))
-    for capability in list_of(options.get("confirmed_capabilities")):
+    given = read_record(PermissionOptions, options)
+    if given.trust_level not in (None, "standard"):
+        yield from ("--trust-level", str(given.trust_level))
+    for capability in given.confirmed_capabilities:
         yield from ("--confirm", str(capability))
-    for capability, binding in object_of(options.get("binds")).items():
+    for capability, binding in given.binds.items():
         yield from ("--bind", f"{capability}={binding}")
-    if options.get("timeout_seconds"):
-        yield from ("--timeout", f"{options['timeout_seconds']:g}")
+    if given.timeout_seconds:
+        yield from ("--timeout", f"{given.timeout_seconds:g}")

@@ -114,7 +114,7 @@ def writing_to(display_name: str) -> Iterator[None]:
         ) from error
 
 
-def text_of(settings: Settings, file: str) -> str:
+def read_spec_text(settings: Settings, file: str) -> str:
     """Return the text of the file of a spec. Raise EnvironmentRefusal `specs.invalid`."""
     try:
         return read_regular(os.path.join(settings.base, file), limit=256 * 1024).decode(

@@ -22,6 +22,7 @@ from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, MANIFEST, STATE, is_renamed
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.episode.refusals import open_episode, renamed_folder_error, unreadable
+from cogcli.specs.unchecked import value_at
 
 if TYPE_CHECKING:
     from cogcli.episode.manifest import FileStatus
@@ -122,8 +123,7 @@ def expand_references(document: Json, directory: Path) -> Json:
 
 def warn_of_renamed_folder(document: Json, directory: Path, warn: Warn) -> None:
     """Pass a warning to `warn` if the name of the folder is not the episode id in the document."""
-    episode = document.get("episode")
-    id = episode.get("id") if isinstance(episode, dict) else None
+    id = value_at(document, "episode", "id")
     if is_renamed(directory.name, id):
         warn(renamed_folder_error(directory, str(id)))
 

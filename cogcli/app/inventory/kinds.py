@@ -15,7 +15,13 @@ from cogcli.app.inventory.skill import (
     texts_of_skill,
 )
 from cogcli.app.needs import MissingNeeds, Need, find_needs, needs_of_binding
-from cogcli.app.registry import Layers, fields_to_payload, open_registry, selection_options, text_of
+from cogcli.app.registry import (
+    Layers,
+    fields_to_payload,
+    open_registry,
+    read_spec_text,
+    selection_options,
+)
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CapabilityNotFoundError, CogcliError, UsageError
 from cogcli.base.problems import Problem, ProblemsFound, sort_problems, suggestion
@@ -388,4 +394,4 @@ def details_of(view: InventoryView, spec: Any, name: str) -> InventoryRow:
 def read_source(settings: Settings, name: str, id: str) -> str:
     """Return the text of the file that declares a spec. Raise the errors of `find_spec`, and
     EnvironmentRefusal `specs.invalid`."""
-    return text_of(settings, find_spec(settings, name, id)[1].file)
+    return read_spec_text(settings, find_spec(settings, name, id)[1].file)

@@ -14,7 +14,8 @@ from mcp_types.methods import validate_client_request
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from cogcli.base.jsonvalue import Json, kind_of, object_of
+from cogcli.base.jsonvalue import Json, kind_of
+from cogcli.specs.unchecked import value_at
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -54,7 +55,7 @@ def find_request_fault(message: object, header: str = "") -> types.ErrorData | N
             params = members.get("params")
         case _:
             return None
-    version = object_of(object_of(params).get("_meta")).get(VERSION_KEY) or header
+    version = value_at(params, "_meta", VERSION_KEY) or header
     if isinstance(version, str) and version and version not in _KNOWN:
         return _unknown_version_error(version[:40])
     if params is not None and not isinstance(params, dict):

@@ -15,7 +15,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import anyio
 import mcp_types as types
@@ -25,8 +25,8 @@ from pydantic import ValidationError
 from cogcli.app.serving.request_checks import VERSION_KEY, find_request_fault
 from cogcli.app.serving.server_socket import redirect_standard_streams
 from cogcli.base import threads
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.strict_json import MAX_BYTES, JsonRefused, loads
+from cogcli.specs.unchecked import object_at, value_at
 
 if TYPE_CHECKING:
     import signal
@@ -206,7 +206,7 @@ def parse_frame(frame: bytes | None) -> types.JSONRPCMessage:
         return _error_reply(types.PARSE_ERROR, f"{refused.code}: {refused.message}")
     if has_bad_id(value):
         return _error_reply(types.INVALID_REQUEST, BAD_ID)
-    id = value.get("id") if isinstance(value, dict) else None
+    id = value_at(value, "id")
     if (fault := find_request_fault(value)) is not None:
         return _error_reply(fault.code, fault.message, id, fault.data)
     try:
@@ -218,14 +218,14 @@ def parse_frame(frame: bytes | None) -> types.JSONRPCMessage:
 def may_begin(request: types.JSONRPCRequest) -> bool:
     """Whether a session may start with this request: a handshake, or a request that contains its
     protocol version."""
-    meta = object_of((request.params or {}).get("_meta"))
+    meta = object_at(request.params, "_meta")
     return request.method == "initialize" or VERSION_KEY in meta
 
 
 def _error_reply(
     code: int, message: str, id: object = None, data: object = None
 ) -> types.JSONRPCError:
-    known = id if isinstance(id, str) or type(id) is int else None
+    known = id if _is_valid_id(id) else None
     error = types.ErrorData(code=code, message=message)
     if data is not None:
         error = types.ErrorData(code=code, message=message, data=data)
@@ -248,4 +248,9 @@ def has_bad_id(message: object) -> bool:
     and sends no reply, so its client would wait forever."""
     if not isinstance(message, dict) or not {"id", "method"} <= message.keys():
         return False
-    return not isinstance(message["id"], str) and type(message["id"]) is not int
+    return not _is_valid_id(message["id"])
+
+
+def _is_valid_id(id: object) -> TypeGuard[str | int]:
+    """Whether MCP allows this id of a request."""
+    return isinstance(id, str) or type(id) is int

@@ -27,6 +27,7 @@ from cogcli.base import system_text
 from cogcli.base.errors import CogcliError, UsageError
 from cogcli.base.links import find_leaving_link, is_below, link_refusal
 from cogcli.declarations.options import TRUST_LEVELS
+from cogcli.declarations.value_types import Json
 from cogcli.specs.layers import HOST_FOLDER, Root, bounded_layers, layers_for
 
 WHOLE_TABLE = "model"
@@ -76,7 +77,7 @@ class Settings:
         strict."""
         own = self.project_file
         said = own.values.get(ROOTS, {}).values() if own else ()
-        return any(each.get("contracts") == "lenient" for each in said) and not self.trust
+        return any(map(_is_lenient, said)) and not self.trust
 
     @property
     def files(self) -> list[ConfigFile]:
@@ -263,11 +264,11 @@ class Settings:
             if ROOTS in file.values and self._may_set(file, ROOTS)
         ]
         said = {
-            os.path.realpath(root): of.get("contracts")
+            os.path.realpath(root): table
             for file in counting
-            for root, of in file.values[ROOTS].items()
+            for root, table in file.values[ROOTS].items()
         }
-        return {root for root, contracts in said.items() if contracts == "lenient"}
+        return {root for root, table in said.items() if _is_lenient(table)}
 
     def file_roots(self, name: str) -> list[list[str]]:
         """Return the directories in which files may be read or written, one list per source.
@@ -401,7 +402,7 @@ class Settings:
         """Return the file and line that name a registry root; empty if a flag or variable names
         it."""
         for file in self.files:
-            if root in map(os.path.abspath, file.values.get("registry", ())):
+            if root in map(os.path.abspath, file.registry):
                 return file.shown, file.lines["registry"]
         return "", 0
 
@@ -450,3 +451,9 @@ _NAMED = {"export.otlp": "COGCLI_OTLP_ENDPOINT"}
 def variable(name: str) -> str:
     """Return the name of the environment variable of a setting."""
     return _NAMED.get(name) or f"COGCLI_{name.upper().replace('.', '_')}"
+
+
+def _is_lenient(table: Json) -> bool:
+    """Whether the declarations about a registry root make it lenient."""
+    contracts: object = table.get("contracts")
+    return contracts == "lenient"

@@ -169,6 +169,12 @@ class ConfigFile:
             self.values[name] = self._with_absolute_paths(key, value)
             self.lines[name] = line
 
+    @property
+    def registry(self) -> list[str]:
+        """Return the registry roots that the file names."""
+        roots: list[str] = self.values.get("registry", [])
+        return roots
+
     def _refuse_unknown(self, name: str, value: object, line: int) -> None:
         """Report a key that does not exist."""
         if _is_table_of_settings(name):

@@ -14,6 +14,8 @@ from cogcli.app.settings.pin_file import PinRefused, with_pin
 from cogcli.base import system_text
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.files import FileRefused, FolderLock, hint_for_write, read_regular, write_atomic
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 
 VARIABLE: Final = "COGCLI_ENV"
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -72,10 +74,18 @@ def has_untrusted_pin(settings: Settings, id: str) -> bool:
     return any(file.project and id in _pins_in(file, environment) for file in settings.files)
 
 
+class PinTablesOfFile(Record):
+    """The checked tables of pins in a configuration file."""
+
+    pins: dict[str, str]
+    env: dict[str, dict[str, str]]
+    """The table of each environment."""
+
+
 def _pins_in(file: ConfigFile, environment: str) -> dict[str, str]:
     """Return the references to which a file pins packs in an environment, by id."""
-    packs = file.values.get(PINS) or {}
-    table = packs.get("env", {}).get(environment, {}) if environment else packs.get("pins", {})
+    tables = read_record(PinTablesOfFile, file.values.get(PINS))
+    table = tables.env.get(environment, {}) if environment else tables.pins
     return {id: f"{id}@{version}" for id, version in table.items()}
 
 

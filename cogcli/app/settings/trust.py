@@ -17,6 +17,8 @@ from cogcli.app.settings.trust_digests import compute_digests, digest_states, fo
 from cogcli.app.settings.user_dirs import cache_home, config_home
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused, FolderLock, hint_for_write, read_regular, write_atomic
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.specs.layers import HOST, HOST_FOLDER, PROJECT, Layer, distinct
 
@@ -123,7 +125,7 @@ def roots_of(project: str, file: ConfigFile | None = None) -> list[Layer]:
         Layer(PROJECT, project, False),
         Layer(HOST, os.path.join(project, HOST_FOLDER), False, host=True),
     ]
-    named = [os.path.abspath(root) for root in file.values.get("registry", ())]
+    named = [os.path.abspath(root) for root in file.registry]
     beside = [
         os.path.join(project, directory_of(protocol), REGISTRY)
         for protocol, row in PROTOCOLS.items()
@@ -151,7 +153,7 @@ def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None =
         return Trust("untrusted")
     if isinstance(entry, str):
         return Trust("outdated")
-    if entry.get("folder") is True:
+    if read_record(TrustEntry, entry).folder:
         return Trust("folder", layers=layers)
     try:
         accepted, changes = _compare_with_accepted(project, entry, file, environ)
@@ -286,11 +288,28 @@ def read_store(environ: Mapping[str, str]) -> Json:
         body = orjson.loads(read_regular(store_path(environ), limit=_LIMIT))
     except (FileRefused, ValueError):
         return {}
-    projects = body.get("projects") if isinstance(body, dict) else None
-    if not isinstance(projects, dict) or body.get("schema") not in (SCHEMA, *_OLDER):
+    store = read_record(TrustStore, body)
+    if store.schema not in (SCHEMA, *_OLDER):
         return {}
-    entries = {path: entry for path, entry in projects.items() if isinstance(entry, str | dict)}
-    return entries if body["schema"] == SCHEMA else _convert_old_entries(entries, body["schema"])
+    if store.schema == SCHEMA:
+        return store.projects
+    return _convert_old_entries(store.projects, store.schema)
+
+
+class TrustStore(Record):
+    """The file of the trusted projects. An entry is what was accepted, or the name of an older schema."""
+
+    schema: str
+    projects: dict[str, str | Json]
+
+
+class TrustEntry(Record):
+    """What was accepted of a project."""
+
+    folder: bool = False
+    """Whether the folder is trusted, not its files."""
+    accepted: Json | None = None
+    """The digests of the accepted files by name."""
 
 
 def _convert_old_entries(entries: Json, schema: str) -> Json:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from cogcli.app.settings.trust import (
+    TrustEntry,
     change_store,
     changes_between,
     key_of,
@@ -27,6 +28,7 @@ from cogcli.app.settings.trust_needs import (
     find_service_files,
     find_service_needs,
 )
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 
 
@@ -84,11 +86,10 @@ def take_project_snapshot(project: str, environ: Mapping[str, str]) -> ProjectSn
 
 def _read_accepted_digests(project: str, environ: Mapping[str, str]) -> dict[str, str] | None:
     """Return the digests that were accepted; None if the project never was."""
-    entry = read_store(environ).get(key_of(project))
-    accepted = entry.get("accepted") if isinstance(entry, dict) else None
-    if not isinstance(accepted, dict):
+    entry = read_record(TrustEntry, read_store(environ).get(key_of(project)))
+    if entry.accepted is None:
         return None
-    return {str(name): str(digest) for name, digest in accepted.items()}
+    return {str(name): str(digest) for name, digest in entry.accepted.items()}
 
 
 def accept(look: ProjectSnapshot, environ: Mapping[str, str]) -> None:
@@ -123,13 +124,13 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
     kept: dict[str, str] = {}
 
     def update(projects: Json) -> Json:
-        entry = projects.get(key_of(project))
-        if not isinstance(entry, dict) or not isinstance(entry.get("accepted"), dict):
+        entry = read_record(TrustEntry, projects.get(key_of(project)))
+        if entry.accepted is None:
             return projects
-        needs = Needs.from_entry(entry).merge(more)
+        needs = Needs.from_entry(entry.json).merge(more)
         found = find_files(root, roots_of(root), needs)
         found.add_all(find_programs(root, needs, environ))
-        kept.update({**entry["accepted"], **_digest_written(found, located)})
+        kept.update({**entry.accepted, **_digest_written(found, located)})
         return {**projects, key_of(project): {"accepted": dict(kept), **needs._asdict()}}
 
     try:

@@ -8,7 +8,7 @@ from shlex import quote
 from typing import Final
 
 from cogcli.app.editor_schemas import write_schemas
-from cogcli.app.registry import open_registry, text_of
+from cogcli.app.registry import open_registry, read_spec_text
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import PROJECT_FILE
 from cogcli.app.settings.trust_accept import accept_folder
@@ -193,7 +193,7 @@ def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
         raise UsageError(
             "usage.value", f"`--like`: `{like}` would be a copy of itself", hint="give another ID"
         )
-    text = text_of(settings, sources[-1]).removeprefix("\ufeff").replace("\r\n", "\n")
+    text = read_spec_text(settings, sources[-1]).removeprefix("\ufeff").replace("\r\n", "\n")
     domain, slug = id.split(".")
     said = {"id": id, "channel": path.split("/")[1], "domain": domain, "slug": slug}
     written, lines = parse(text.encode(), file=path).value or {}, text.split("\n")
