@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from cogcli.agent.compress import (
@@ -23,6 +24,7 @@ from cogcli.agent.sections import Prompt as Prompt
 from cogcli.agent.state import AgentState
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 
 HEADERS: Final = (
@@ -133,27 +135,47 @@ def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def _blocks(compiled: Json) -> dict[str, list[Json]]:
+class _Block(Record):
+    """A block of the compiled context."""
+
+    block_id: str
+    bucket: str
+    content: str
+    trust: str
+    truncated: bool
+    provenance_refs: list[str]
+
+    @property
+    def is_prohibition(self) -> bool:
+        """Whether it is a rule of the pack that says what never happens."""
+        return self.block_id.startswith("policy:never:")
+
+
+_Blocks = defaultdict[str, list[_Block]]
+
+
+def _blocks(compiled: Json) -> _Blocks:
     """Return the blocks of the compiled context by bucket."""
-    found: dict[str, list[Json]] = {}
-    for block in compiled["compiled_prompt"]["context_blocks"]:
-        found.setdefault(block["bucket"], []).append(block)
+    found: _Blocks = defaultdict(list)
+    for json in compiled["compiled_prompt"]["context_blocks"]:
+        block = _Block.of(json)
+        found[block.bucket].append(block)
     return found
 
 
-def _system(compiled: Json, blocks: Mapping[str, list[Json]]) -> str:
-    never = [_item(block["content"]) for block in blocks.get("policy", ()) if _is_never(block)]
+def _system(compiled: Json, blocks: _Blocks) -> str:
+    never = [_item(block.content) for block in blocks["policy"] if block.is_prohibition]
     return "\n".join((compiled["compiled_prompt"]["system"], *never, _DATA_ONLY))
 
 
 def _developer(
     compiled: Json,
-    blocks: Mapping[str, list[Json]],
+    blocks: _Blocks,
     tools: Iterable[ToolSpec],
     mode: str,
 ) -> str:
-    rules = [block["content"] for block in blocks.get("policy", ()) if not _is_never(block)]
-    rules += [block["content"] for block in blocks.get("business", ())]
+    rules = [block.content for block in blocks["policy"] if not block.is_prohibition]
+    rules += [block.content for block in blocks["business"]]
     objectives = [
         f"Objective: {text}" for text in compiled["compiled_prompt"]["task"]["objectives"]
     ]
@@ -170,10 +192,6 @@ def _developer(
         _MODES[mode],
         _REPLY,
     ))  # fmt: skip
-
-
-def _is_never(block: Json) -> bool:
-    return str(block["block_id"]).startswith("policy:never:")
 
 
 def _item(text: str) -> str:
@@ -197,21 +215,21 @@ def _request(task: Json) -> Iterator[DataLine]:
 def _data(
     state: AgentState,
     compiled: Json,
-    blocks: Mapping[str, list[Json]],
+    blocks: _Blocks,
     notices: Sequence[Json],
     tokenizer: Tokenizer,
 ) -> list[DataSection]:
     request, profile = _request(compiled["compiled_prompt"]["task"]), state.user_profile
     reasoning = compress_for_context(state.reasoning, tokenizer=tokenizer)
     user = compress_for_injection(profile, tokenizer=tokenizer) if profile else CutText("")
-    memory = [*blocks.get("memory", ()), *blocks.get("session", ())]
+    memory = [*blocks["memory"], *blocks["session"]]
     completed = [read_record(CompletedCall, each) for each in state.execution.completed_calls]
     loops = [notice for notice in notices if _is_loop(notice)]
     others = [notice for notice in notices if not _is_loop(notice)]
     found: tuple[tuple[Sequence[DataLine], bool], ...] = (
         ([*request, *digest_lines(user.text, "profile")], user.truncated),
         (digest_lines(reasoning.text, "reasoning"), reasoning.truncated),
-        _block_lines(blocks.get("evidence", [])),
+        _block_lines(blocks["evidence"]),
         _block_lines(memory),
         (_results(completed), any(each.truncated for each in completed[-_IN_FULL:])),
         (_notices([*loops, *others], state.execution.draft_response), False),
@@ -222,18 +240,18 @@ def _data(
     return [*sections, last._replace(kept=len(loops))]
 
 
-def _block_lines(blocks: Sequence[Json]) -> tuple[list[DataLine], bool]:
+def _block_lines(blocks: Sequence[_Block]) -> tuple[list[DataLine], bool]:
     """Return the lines of blocks, and whether one of them is truncated."""
-    return [_block_line(block) for block in blocks], any(block["truncated"] for block in blocks)
+    return [_block_line(block) for block in blocks], any(block.truncated for block in blocks)
 
 
 def _is_loop(notice: Json) -> bool:
     return notice.get("type") == LOOP
 
 
-def _block_line(block: Json) -> DataLine:
-    origin = next(iter(block["provenance_refs"]), block["bucket"])
-    return DataLine(block["block_id"], origin, block["trust"], block["content"])
+def _block_line(block: _Block) -> DataLine:
+    origin = next(iter(block.provenance_refs), block.bucket)
+    return DataLine(block.block_id, origin, block.trust, block.content)
 
 
 def _results(completed: Sequence[CompletedCall]) -> list[DataLine]:

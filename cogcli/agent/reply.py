@@ -10,6 +10,7 @@ from cogcli.agent.reply_text import ReplyProblem as ReplyProblem
 from cogcli.agent.reply_text import read_object
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import NOTHING, preview
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 
 MAX_CALL_BYTES: Final = 32 * 1024
@@ -62,7 +63,7 @@ REPLY_SCHEMA: Final[Json] = {
 
 
 class Reply(NamedTuple):
-    """A usable reply. `calls` are `{name, args, id?, depends_on?}`, `notes` about dropped values are `{code, what,
+    """A usable reply. `calls` is the JSON of `ReplyCall` values, `notes` about dropped values are `{code, what,
     detail}`. Missing texts are empty."""
 
     thinking: str = ""
@@ -75,6 +76,15 @@ class Reply(NamedTuple):
     switch_mode: str = ""
     switch_why: str = ""
     notes: tuple[Note, ...] = ()
+
+
+class ReplyCall(Record):
+    """A call in a usable reply."""
+
+    name: str
+    args: Json
+    id: str | None = None
+    depends_on: list[str] | None = None
 
 
 class _Refused(Exception):
@@ -214,12 +224,8 @@ def _call(found: object, place: tuple[str | int, ...], notes: list[Note]) -> Jso
     if after is not None and not _is_list_of_texts(after):
         raise _bad_type((*place, "depends_on"), "a list of ids", after)
     members.note_unknown(_CALL_KEYS)
-    given = {"id": id or None, "depends_on": after}
-    return {
-        "name": name.strip(),
-        "args": args or {},
-        **{key: item for key, item in given.items() if item is not None},
-    }
+    call = ReplyCall(name=name.strip(), args=args or {}, id=id or None, depends_on=after)
+    return call.json
 
 
 def _is_list_of_texts(value: object) -> bool:

@@ -5,7 +5,7 @@ that views of a run display (docs/reference/agent-run.md#layers).
 from __future__ import annotations
 
 from cogcli.declarations.record import Record
-from cogcli.declarations.value_types import Count
+from cogcli.declarations.value_types import Count, Json
 
 
 class PerceivedEvent(Record):
@@ -65,6 +65,21 @@ class PolicyGateWrites(Record):
 
     verdict: str | None = None
     obligations: list[str]
+
+
+class TurnEffect(Record):
+    """The effect of a step of a turn's plan, as the layer `action` writes it."""
+
+    step_id: str
+    capability: str
+    status: str
+    ref: str
+    code: str | None = None
+    """The code of its error."""
+    facts: list[Json] = []
+    """The facts that it showed."""
+    result: str | None = None
+    """The digest of its output."""
 
 
 class ProposedFact(Record):

@@ -14,8 +14,10 @@ from typing import Final, NamedTuple
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.planner import Candidate, TurnPlan, decision_of
 from cogcli.agent.context.compiler import CompiledContext
+from cogcli.base.jsonvalue import only_texts
 from cogcli.base.terminal_text import truncate
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.layer_records import TurnEffect
 from cogcli.declarations.pack_spec import PackTool, Slot
 from cogcli.declarations.skill_spec import Step
 from cogcli.declarations.spec_types import NESTED
@@ -149,7 +151,7 @@ def _named(slot: Slot, arguments: Json) -> list[str]:
     """Return the ids for a slot in arguments: that of its parameter, else all texts that match its pattern."""
     if arguments.get(slot.param) is not None:
         return [str(arguments[slot.param])]
-    texts = [value for value in arguments.values() if isinstance(value, str)]
+    texts = only_texts(arguments.values())
     return [text for text in texts if slot.pattern and has_match(f"^(?:{slot.pattern})$", text)]
 
 
@@ -264,6 +266,6 @@ def score(results: Results) -> Score:
 
 def _gap(results: Results) -> str:
     """Return the code or the status of the first failed step, else the missed goal. Empty if there is neither."""
-    for failed in results.failures:
-        return str(failed.get("code") or failed["status"])
+    for failed in map(TurnEffect.of, results.failures):
+        return failed.code or failed.status
     return "goal_unmet" if results.success is False else ""

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from cogcli.base.errors import InternalError
+from cogcli.declarations.layer_records import TurnEffect
+from cogcli.declarations.run_start import RecordedRequest
 from cogcli.declarations.value_types import Json
 
 View = Json
@@ -29,9 +31,10 @@ def perception(view: View) -> Json:
     request, events = view["request"], []
     if not view["effects"] and not view["approvals"]:
         events.append({"id": "e0", "type": "user_message", "text": request["message"]})
-        if request.get("session_id"):
-            events.append({"id": "e1", "type": "session_resumed", "text": request["session_id"]})
-        for attachment in request["attachments"]:
+        given = RecordedRequest.of(request)
+        if given.session_id:
+            events.append({"id": "e1", "type": "session_resumed", "text": given.session_id})
+        for attachment in given.attachments:
             events.append(
                 {"id": f"e{len(events)}", "type": "attachment", "text": str(attachment.get("name"))}
             )
@@ -91,7 +94,7 @@ def consolidation(view: View) -> Json:
     if candidate["safety_mode"] == "read_only":
         return {"proposals": []}
     proposals = []
-    for fact in (fact for effect in effects for fact in effect.get("facts", ())):
+    for fact in (fact for effect in effects for fact in TurnEffect.of(effect).facts):
         kind = "correction" if fact["corrects"] else "evidence_link"
         proposals.append(
             _proposal(
@@ -121,7 +124,8 @@ def _proposal(kind: str, tier: str, entity: str, predicate: str, value: object, 
 def reflection(view: View) -> Json:
     """Return whether the goal is met, the reasons if not, and what remains of each budget."""
     score, ledger = view["score"], view["ledger"]
-    reasons = [each["code"] for each in view["effects"] if each.get("code")]
+    codes = (TurnEffect.of(effect).code for effect in view["effects"])
+    reasons = [code for code in codes if code]
     made = {
         "success": score["verdict"] == "accept" and not reasons,
         "goal_met": score["goal_met"],

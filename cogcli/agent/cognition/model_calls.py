@@ -137,12 +137,10 @@ class ModelCalls:
                     self._emit(ModelResent(call_id=request.call_id))
                     known.resent, was_cut_off = known.resent + 1, False
                 outcome, is_new = (yield from self._attempt(request)), True
-            wait = (
-                retry_wait(outcome, attempt, request.seed)
-                if isinstance(outcome, ModelError)
-                else None
-            )
-            if wait is None or not isinstance(outcome, ModelError):
+            if not isinstance(outcome, ModelError):
+                break
+            wait = retry_wait(outcome, attempt, request.seed)
+            if wait is None:
                 break
             if is_new:
                 yield Sleep(time.monotonic() + wait)

@@ -18,12 +18,18 @@ from cogcli.agent.cognition.planner import Candidate, Judged, JudgmentView, Prop
 from cogcli.agent.models.port import ModelInfo, ModelReply, ModelRequest
 from cogcli.agent.modes import CALLS
 from cogcli.agent.prompts import ToolSpec, build_reasoning_prompt, repair_prompt
-from cogcli.agent.reply import REPLY_SCHEMA, Reply, ReplyProblem, parse_reply, reply_of_tool_calls
+from cogcli.agent.reply import (
+    REPLY_SCHEMA,
+    Reply,
+    ReplyCall,
+    ReplyProblem,
+    parse_reply,
+    reply_of_tool_calls,
+)
 from cogcli.agent.sections import Prompt
 from cogcli.agent.state import AgentState
 from cogcli.agent.update import update_from_reasoning
 from cogcli.base.errors import InternalError
-from cogcli.declarations.value_types import Json
 from cogcli.specs.field_schema import schema_of
 
 REPAIRS: Final = 2
@@ -114,11 +120,12 @@ def candidate_from_reply(reply: Reply) -> Candidate:
     """
     if not reply.calls:
         return Candidate("model", response=reply.response)
-    ids = _ids([str(call.get("id") or "") for call in reply.calls])
-    by_name = {call.get("id") or id: id for call, id in zip(reply.calls, ids, strict=True)}
+    wanted = [ReplyCall.of(call) for call in reply.calls]
+    ids = _ids([call.id or "" for call in wanted])
+    by_name = {call.id or id: id for call, id in zip(wanted, ids, strict=True)}
     calls = (
-        ProposedCall(id, call["name"], call["args"], _depends_on(call, by_name))
-        for call, id in zip(reply.calls, ids, strict=True)
+        ProposedCall(id, call.name, call.args, _depends_on(call, by_name))
+        for call, id in zip(wanted, ids, strict=True)
     )
     return Candidate("model", calls=tuple(calls))
 
@@ -134,7 +141,8 @@ def _ids(given: Sequence[str]) -> list[str]:
     )
 
 
-def _depends_on(call: Json, by_name: Mapping[str, str]) -> tuple[str, ...] | None:
+def _depends_on(call: ReplyCall, by_name: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return the ids of the calls that a call waits for. An unknown name stays, and is refused."""
-    named = call.get("depends_on")
-    return None if named is None else tuple(by_name.get(name, name) for name in named)
+    if call.depends_on is None:
+        return None
+    return tuple(by_name.get(name, name) for name in call.depends_on)

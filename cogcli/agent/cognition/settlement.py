@@ -15,6 +15,7 @@ from cogcli.declarations.agent_events import (
     ReflectionRecorded,
     ResultJudged,
 )
+from cogcli.declarations.layer_records import TurnEffect
 from cogcli.declarations.pack_spec import BUILT_IN_GATE
 from cogcli.declarations.value_types import Json
 from cogcli.policy.guardrails import find_triggered
@@ -167,7 +168,7 @@ def _count_idle(loop: Progress) -> None:
     proposed = [
         {"capability": call.capability, "args": call.arguments} for call in loop.candidate.calls
     ]
-    trip = loop.guard.end_turn([*proposed, *(each.get("result") for each in loop.effects)])
+    trip = loop.guard.end_turn([*proposed, *(TurnEffect.of(each).result for each in loop.effects)])
     if trip is not None:
         loop.note_trip(trip)
         if trip.again:

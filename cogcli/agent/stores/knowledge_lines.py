@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import has_at_most_values, kind_of
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.pack_spec import DATA_CLASSES, TRUST
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 
 MAX_LINE: Final = 64 * 1024
@@ -27,6 +28,17 @@ _TEXTS: Final = (
 _TIMES: Final = ("observed_at", "valid_from", "valid_until")
 _KNOWN: Final = (*_TEXTS, "value", "retracts")
 _CHOICES: Final = {"trust": TRUST, "data_class": DATA_CLASSES}
+
+
+class KnowledgeLine(Record):
+    """The optional members of a line that are compared."""
+
+    object: str | None = None
+    value: Any = None
+    valid_from: str | None = None
+    valid_until: str | None = None
+    retracts: int | None = None
+    """The number of the edge that it retracts."""
 
 
 def checked_lines(data: bytes, file: str) -> Iterator[tuple[int, Json]]:
@@ -49,7 +61,8 @@ def _checked(line: bytes, file: str, number: int) -> Json:
         raise line_refusal(file, number, f"expected an object, found {kind_of(value)}")
     for fault in faults_of(value):
         raise line_refusal(file, number, fault)
-    first, last = value.get("valid_from"), value.get("valid_until")
+    edge = KnowledgeLine.of(value)
+    first, last = edge.valid_from, edge.valid_until
     if first and last and datetime.fromisoformat(first) >= datetime.fromisoformat(last):
         raise line_refusal(file, number, "`valid_until`: expected a time after `valid_from`")
     return value
@@ -88,9 +101,10 @@ def _form_faults(line: Json) -> Iterator[str]:
 def _value_faults(line: Json) -> Iterator[str]:
     if "retracts" in line and (type(line["retracts"]) is not int or line["retracts"] < 1):
         yield "`retracts`: expected the number of an edge"
-    if not has_at_most_values(line.get("value"), _MAX_VALUES):
+    edge = KnowledgeLine.of(line)
+    if not has_at_most_values(edge.value, _MAX_VALUES):
         yield f"`value`: more than {_MAX_VALUES} values"
-    if line.get("value") is not None and line.get("object"):
+    if edge.value is not None and edge.object:
         yield "`value` and `object`: an edge has one of them"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.agent.context.inputs import Edge
-from cogcli.agent.stores.knowledge_lines import faults_of
+from cogcli.agent.stores.knowledge_lines import KnowledgeLine, faults_of
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.strict_json import JsonRefused, loads
@@ -74,7 +74,7 @@ class KnowledgeStore:
             for place, line in enumerate(lines):
                 seq += 1
                 row = _row_from_line(line)
-                if (line.get("retracts") or 0) >= seq:
+                if (KnowledgeLine.of(line).retracts or 0) >= seq:
                     raise refusal(
                         place,
                         f"`retracts`: {line['retracts']} is not an earlier edge, this one is {seq}",
@@ -178,7 +178,7 @@ def _next_hash(state: str, row: tuple[object, ...]) -> str:
 
 
 def _row_from_line(line: Json) -> tuple[object, ...]:
-    value = line.get("value")
+    value = KnowledgeLine.of(line).value
     defaults = {
         "object": "",
         "valid_from": "",
