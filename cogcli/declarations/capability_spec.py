@@ -210,6 +210,12 @@ class Capability(Spec):
         return (role,) if isinstance(role, str) else role or ()
 
     @property
+    def answers_allowed(self) -> bool:
+        """Whether the capability has the boolean output `allowed`, as a gate must."""
+        allowed = self.outputs.get("allowed")
+        return allowed is not None and allowed.type == "boolean"
+
+    @property
     def produces(self) -> dict[str, Production]:
         """Return the hinted path of each output that has one."""
         return self.cognitive_hints.produces if self.cognitive_hints else NOTHING
@@ -254,6 +260,11 @@ class Capability(Spec):
         """Return the conformance profile that the capability requires of its bindings, or None."""
         profile: str | None = self.metadata.get("required_conformance_profile")
         return profile or self.properties.required_conformance_profile
+
+    @property
+    def is_deprecated(self) -> bool:
+        """Return whether its use is reported."""
+        return self.deprecated or CapabilityMetadata.of(self.metadata).status == "deprecated"
 
     @property
     def step_kind(self) -> str:

@@ -65,7 +65,7 @@ def _check_operation(operation: str, grammar: Grammar, report: ProblemReport) ->
 def _check_response(response: Json, report: ProblemReport) -> None:
     """Report outputs whose value is not read from the response."""
     for name, value in response.items():
-        text = value if isinstance(value, str) else ""
+        text = text_at(value) or ""
         if is_ignored(name) or RESPONSE_PATH.fullmatch(text) or _OF_SERVICE.search(text):
             continue
         message = f"`response.{name}` is a literal, not read from the reply"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cogcli.base.canonical import digest_of
-from cogcli.base.jsonvalue import NOTHING, Json
+from cogcli.base.jsonvalue import NOTHING, Json, only_texts
 from cogcli.base.links import require_inside
 from cogcli.base.problems import Problem, Severity, sort_problems
 from cogcli.declarations.binding_spec import Binding
@@ -28,6 +28,7 @@ from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import LOCK
 from cogcli.specs.service_variables import with_variables
 from cogcli.specs.spec_reader import SpecFile, SpecReader
+from cogcli.specs.unchecked import list_at
 
 if TYPE_CHECKING:
     from cogcli.declarations.pack_spec import Pack
@@ -407,7 +408,8 @@ class CatalogBuilder:
             }
             claims: dict[str, list[str]] = {}
             for id, place in last.items():
-                for alias in (self._reader.load(place).raw or {}).get("aliases") or ():
+                raw = self._reader.load(place).raw
+                for alias in only_texts(list_at(raw, "aliases")):
                     claims.setdefault(alias, []).append(id)
             self._scanned = {alias: ids[0] for alias, ids in claims.items() if len(set(ids)) == 1}
         return self._scanned

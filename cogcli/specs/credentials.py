@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Any, Final
 
-from cogcli.base.jsonvalue import Json, kind_of
+from cogcli.base.jsonvalue import Json, kind_of, only_texts
 from cogcli.base.problems import KeyPath
 from cogcli.base.redact import MASK, names_secret
 from cogcli.base.refs import parse, parse_loop
@@ -104,7 +104,7 @@ def find_in_arguments(arguments: Sequence[object]) -> Iterator[int]:
     """Yield the indices of arguments that hold a credential: `--api-key=x`, `x` after `--token`, `X-Api-Key: x`."""
     before = ""
     for index, argument in enumerate(arguments):
-        text = argument if isinstance(argument, str) else ""
+        text = text_at(argument) or ""
         if _assigns_credential(text) or _is_value_of_flag(text, before):
             yield index
         before = text
@@ -161,8 +161,8 @@ def address_holds_credential(url: str) -> bool:
 def _step_literal_test(step: object) -> IsLiteral:
     """Return the function that recognizes literals among the values of a step."""
     foreach = object_at(step, "config", "foreach")
-    names = (foreach.get("as") or "item", text_at(foreach, "index_as")) if foreach else ()
-    loops = frozenset(name for name in names if isinstance(name, str))
+    names = (value_at(foreach, "as") or "item", value_at(foreach, "index_as")) if foreach else ()
+    loops = frozenset(only_texts(names))
     return lambda text: parse(text) is None and parse_loop(text, loops) is None
 
 

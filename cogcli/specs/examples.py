@@ -43,11 +43,15 @@ def examples_of(capability: Capability) -> list[Example]:
 
 def with_paths(value: object, path_of: Callable[[str], str]) -> Any:
     """Return a copy of a value in which the path of the file replaces each `{$file: NAME}`."""
-    if has_only(value, FILE) and isinstance(value[FILE], str):
-        return path_of(value[FILE])
-    if isinstance(value, dict):
-        return {key: with_paths(inner, path_of) for key, inner in value.items()}
-    return [with_paths(inner, path_of) for inner in value] if isinstance(value, list) else value
+    match value:
+        case {"$file": str(name), **others} if not others:
+            return path_of(name)
+        case dict():
+            return {key: with_paths(inner, path_of) for key, inner in value.items()}
+        case list():
+            return [with_paths(inner, path_of) for inner in value]
+        case _:
+            return value
 
 
 def is_inside(name: str) -> bool:

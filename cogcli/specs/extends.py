@@ -20,7 +20,7 @@ from cogcli.declarations.capability_spec import (
     Safety,
 )
 from cogcli.declarations.field_spec import Fields
-from cogcli.specs.unchecked import object_at
+from cogcli.specs.unchecked import object_at, value_at
 
 if TYPE_CHECKING:
     from cogcli.specs.problem_report import ProblemReport
@@ -48,7 +48,7 @@ def follow_bases(
     `find` returns the effective file for an id, `canonical` the id for a name.
     """
     files = [own]
-    while (base := (files[-1].raw or {}).get("extends")) is not None:
+    while (base := value_at(files[-1].raw, "extends")) is not None:
         id = canonical(base)
         ids = [loaded.id for loaded in files]
         if id in ids:

@@ -20,6 +20,7 @@ from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.shape import Boolean, Either, ListOf, MapOf, NumberShape, RecordShape, Shape, Text
 from cogcli.specs.shapes import check_file, shape_of
+from cogcli.specs.unchecked import object_at
 
 _MOST: Final = 100
 """The maximum number of problems of a file to repair, since each requires another parse."""
@@ -209,8 +210,7 @@ def _locate_fault(shape: Shape, value: Any, path: KeyPath, source: str) -> _Faul
         holder = (holder.option_for(within) or holder) if isinstance(holder, Either) else holder
         shape, value = _find_member_shape(holder, step), value[step]
     options = shape.options if isinstance(shape, Either) else (shape,)
-    siblings = within if isinstance(within, dict) else {}
-    return _FaultPlace(options, holder, siblings, path[-1], value, source)
+    return _FaultPlace(options, holder, object_at(within), path[-1], value, source)
 
 
 def _find_member_shape(shape: Shape, step: Any) -> Shape:

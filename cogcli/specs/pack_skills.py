@@ -20,6 +20,7 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.declarations.pack_spec import Pack, TaskTemplate
+from cogcli.declarations.record import Record
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.catalog import Catalog
@@ -120,9 +121,19 @@ def reply_template(reply: str) -> str:
     return _OF_REPLY.sub(r"${input.\1.", reply)
 
 
+class _StepKeys(Record):
+    """The keys of a step of a template, or of its `config`, that are read here."""
+
+    uses: str | None = None
+    output: object = None
+    config: Json | None = None
+    foreach: Json | None = None
+    depends_on: list[str] | None = None
+
+
 def is_lane(step: Json) -> bool:
     """Return whether a step of a template is a lane."""
-    return str(step.get("uses") or "").startswith(LANE)
+    return str(_StepKeys.of(step).uses or "").startswith(LANE)
 
 
 def _build_step(pack: Pack, step: Json, prefix: str) -> Json:
@@ -131,8 +142,9 @@ def _build_step(pack: Pack, step: Json, prefix: str) -> Json:
         made["uses"] = NESTED + template_skill_id(pack, step["uses"].removeprefix(LANE))
     if "config" in step:
         config = made["config"] = dict(step["config"] or {})
-        if config.get("foreach") and is_lane(step):
-            config["foreach"] = _limit_lanes(config["foreach"])
+        foreach = _StepKeys.of(config).foreach
+        if foreach and is_lane(step):
+            config["foreach"] = _limit_lanes(foreach)
         _add_prefix(config, prefix)
     _add_prefix(made, prefix)
     return made
@@ -145,7 +157,7 @@ def _limit_lanes(foreach: Json) -> Json:
 
 def _add_prefix(members: Json, prefix: str) -> None:
     """Add a prefix to the step ids among the dependencies in a step or in its config."""
-    named = members.get("depends_on")
+    named = _StepKeys.of(members).depends_on
     if named is not None:
         members["depends_on"] = [prefix + name for name in named]
 
@@ -155,14 +167,14 @@ def _add_dependency(step: Json, earlier: str) -> None:
 
     A step that declares no dependencies already waits for the step before it.
     """
-    holder = step if "depends_on" in step else step.get("config") or {}
+    holder = step if "depends_on" in step else _StepKeys.of(step).config or {}
     if "depends_on" in holder and earlier not in holder["depends_on"]:
         holder["depends_on"] = [*holder["depends_on"], earlier]
 
 
 def _build_skill(id: str, version: str, steps: Sequence[Json]) -> Json:
     inputs = dict.fromkeys(name for text in _walk_texts(steps) for name in _INPUT.findall(text))
-    written = _walk_texts([step.get("output") for step in steps])
+    written = _walk_texts([_StepKeys.of(step).output for step in steps])
     outputs = dict.fromkeys(name for text in written for name in _OUTPUT.findall(text))
     return {
         "id": id,

@@ -162,17 +162,19 @@ _PATHS: Final = (ast.Attribute, ast.Subscript)
 
 def _join_dotted_path(node: ast.expr, heads: frozenset[str]) -> str:
     segments: list[str] = []
-    while isinstance(node, _PATHS):
-        if isinstance(node, ast.Attribute):
-            segments.append(node.attr)
-        elif isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str | int):
-            segments.append(str(node.slice.value))
-        else:
-            segments.clear()  # only the part before can be a path
-        node = node.value
-    if not (isinstance(node, ast.Name) and node.id in heads and segments):
-        return ""
-    return ".".join([node.id, *reversed(segments)])
+    while True:
+        match node:
+            case ast.Attribute(attr=name, value=inner):
+                segments.append(name)
+            case ast.Subscript(slice=ast.Constant(value=str() | int() as key), value=inner):
+                segments.append(str(key))
+            case ast.Subscript(value=inner):
+                segments.clear()  # only the part before can be a path
+            case ast.Name(id=head) if head in heads and segments:
+                return ".".join([head, *reversed(segments)])
+            case _:
+                return ""
+        node = inner
 
 
 def suggest_correct_form(

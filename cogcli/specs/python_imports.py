@@ -345,8 +345,12 @@ def _names_search(node: ast.AST) -> bool:
 
 def _find_names(node: ast.AST) -> set[str]:
     """Return the names and attributes in an expression."""
-    found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-    return found | {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+    found: set[str] = set()
+    for each in ast.walk(node):
+        match each:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                found.add(name)
+    return found
 
 
 def _find_bound_names(tree: ast.Module) -> set[str] | None:

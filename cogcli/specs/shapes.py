@@ -25,6 +25,7 @@ from cogcli.specs.service_shape import check_service, document_key, service_shap
 from cogcli.specs.shape import Shape, clean
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.skill_shape import SKILL, check_skill
+from cogcli.specs.unchecked import text_at
 
 KINDS: Final = ("skill", "capability", "binding", "service", "policy", "pack")
 
@@ -67,7 +68,7 @@ def check_file(
     """Check a single parsed file against the shape and the rules of its kind."""
     if kind == "services":
         return read_services(value, places, file, protocols)
-    named = kind in KINDS and isinstance(value.get("id"), str)
+    named = kind in KINDS and text_at(value, "id") is not None
     subject = (
         f"{kind} `{value['id']}`" if named else "active bindings" if kind == "active" else kind
     )

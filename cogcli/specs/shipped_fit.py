@@ -50,12 +50,7 @@ def is_shipped_gate(catalog: Catalog, id: str) -> bool:
     """Return whether a capability is a shipped gate, which returns `allowed`, or replaces one."""
     own = catalog.capabilities.get(id)
     known = [each for each in (own, *catalog.replaced.get(id, ())) if each is not None]
-    return any(_answers_allowed(each) and is_shipped_file(catalog, each.file) for each in known)
-
-
-def _answers_allowed(capability: Capability) -> bool:
-    answer = capability.outputs.get("allowed")
-    return answer is not None and answer.type == "boolean"
+    return any(each.answers_allowed and is_shipped_file(catalog, each.file) for each in known)
 
 
 def find_weakened(
@@ -93,7 +88,7 @@ def _needs_input(slot: TemplateSlot, before: Sequence[Capability]) -> bool:
         return False
     is_text_part = not slot.whole and slot.otherwise is None
     is_required = any(field.required for field in gone)
-    return is_text_part or is_required or any(map(_answers_allowed, before))
+    return is_text_part or is_required or any(each.answers_allowed for each in before)
 
 
 def _find_inputs(binding: Binding) -> Iterator[TemplateSlot]:

@@ -89,7 +89,7 @@ _CONFLICTS: Final = (
 
 
 def _check_loop_names(foreach: Json, report: ProblemReport) -> None:
-    names = {"as": foreach.get("as") or "item", "index_as": value_at(foreach, "index_as")}
+    names = {"as": value_at(foreach, "as") or "item", "index_as": value_at(foreach, "index_as")}
     for key, name in names.items():
         if name in READABLE:
             message = f"loop name `{name}` is a namespace"

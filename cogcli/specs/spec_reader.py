@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cogcli.base.canonical import digest, digest_of
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import Problem, suggestion
+from cogcli.declarations.record import Record
 from cogcli.specs.cache import CompiledCache, CompiledFile
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.layout import IS_ID
 from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.unchecked import text_at
 
 if TYPE_CHECKING:
     from cogcli.base.yaml.reader import Parsed
@@ -146,10 +148,8 @@ class SpecReader:
         raw, own = check_file(found.kind, value, parsed.places, read.file, self.protocols)
         problems = parsed.problems + own
         if raw is None:
-            id = None if found.kind == "pack" else value.get("id")
-            return read._replace(
-                id=found.id or (id if isinstance(id, str) else read.id), problems=problems
-            )
+            id = None if found.kind == "pack" else text_at(value, "id")
+            return read._replace(id=found.id or (read.id if id is None else id), problems=problems)
         credential = any(problem.code == "secret.literal" for problem in problems)
         if (
             self._cache
@@ -191,47 +191,70 @@ def is_tolerated(found: FoundFile, problem: Problem) -> bool:
     )
 
 
-def _find_path_mismatches(found: FoundFile, raw: Json) -> list[tuple[str, str, str]]:
-    """Return the keys whose value contradicts the path of the file, as (key, message, hint)."""
-    wrong = []
+_Mismatch = tuple[str, str, str]
+"""A key whose value contradicts the path of the file: the key, the message and the hint."""
+
+
+class _SpecHead(Record):
+    """The keys of a checked mapping that the path of its file determines."""
+
+    id: str | None = None
+    capability: str | None = None
+
+
+def _find_path_mismatches(found: FoundFile, raw: Json) -> list[_Mismatch]:
+    """Return the keys whose value contradicts the path of the file."""
+    head = _SpecHead.of(raw)
     if found.kind == "pack":
-        id = _find_id(found, raw)
+        return list(_find_pack_mismatches(found, _find_id(found, raw)))
+    return [
+        *_find_id_mismatches(found, head),
+        *_find_capability_mismatches(found, head),
+        *_find_skill_mismatches(found, raw),
+    ]
+
+
+def _find_pack_mismatches(found: FoundFile, id: str) -> Iterator[_Mismatch]:
+    if found.id not in ("", id):
         hint = f"write pack_id and pack_version of `{found.id}`, or move the file"
-        return (
-            [("pack_meta", f"pack `{id}`: its path says `{found.id}`", hint)]
-            if found.id not in ("", id)
-            else []
-        )
-    if found.id and raw.get("id") != found.id:
-        message = f"{found.kind} `{raw.get('id')}`: its path says `{found.id}`"
+        yield "pack_meta", f"pack `{id}`: its path says `{found.id}`", hint
+
+
+def _find_id_mismatches(found: FoundFile, head: _SpecHead) -> Iterator[_Mismatch]:
+    if found.id and head.id != found.id:
+        message = f"{found.kind} `{head.id}`: its path says `{found.id}`"
         is_id = IS_ID.get(found.kind, bool)(found.id)
         hint = (
             f"write `id: {found.id}`, or move the file"
             if is_id
             else "move the file: its path is not an id"
         )
-        wrong.append(("id", message, hint))
-    if found.capability and raw.get("capability") != found.capability:
-        expected = f"capability `{raw.get('capability')}`, its folder says `{found.capability}`"
-        message = f"binding `{raw.get('id')}`: {expected}"
-        near = suggestion(str(raw.get("capability")), [found.capability])
+        yield "id", message, hint
+
+
+def _find_capability_mismatches(found: FoundFile, head: _SpecHead) -> Iterator[_Mismatch]:
+    if found.capability and head.capability != found.capability:
+        expected = f"capability `{head.capability}`, its folder says `{found.capability}`"
+        near = suggestion(str(head.capability), [found.capability])
         hint = (
             f"{near}\nelse move the file"
             if near
             else "move the file, or name the folder's capability"
         )
-        wrong.append(("capability", message, hint))
+        yield "capability", f"binding `{head.id}`: {expected}", hint
+
+
+def _find_skill_mismatches(found: FoundFile, raw: Json) -> Iterator[_Mismatch]:
     if found.kind == "skill" and found.id:
         domain, slug = found.id.split(".")
         for key, expected in (("channel", found.channel), ("domain", domain), ("slug", slug)):
             if raw.get(key) not in (None, expected):
                 message = f"skill `{found.id}`: {key} `{raw[key]}`, its path says `{expected}`"
-                wrong.append((key, message, "remove the key, or move the file"))
-    return wrong
+                yield key, message, "remove the key, or move the file"
 
 
 def _find_id(found: FoundFile, raw: Json) -> str:
     """Return the id in a checked mapping, with the version for a pack. Empty if the kind of file has no id."""
     if found.kind == "pack":
         return f"{raw['pack_meta']['pack_id']}@{raw['pack_meta']['pack_version']}"
-    return raw.get("id") or ""
+    return _SpecHead.of(raw).id or ""

@@ -110,14 +110,15 @@ class CheckContext:
         files |= {capability.file for capability in catalog.capabilities.values()}
         files |= {*catalog.defaults.files.values(), *catalog.host.files}
         found = [self.selection(id) for id in catalog.capabilities if id not in catalog.stubbed]
-        failed = any(isinstance(selection, BindingResolutionError) for selection in found)
+        chosen = [selection for selection in found if isinstance(selection, Selection)]
+        failed = len(chosen) < len(found)
         for key, file in catalog.broken.items():
             # A binding that does not load may be the reason for a failed selection.
             if failed or not key.startswith(("binding:", "service:")):
                 files.add(file)
                 services.add(key.partition(":")[2])
-        for selection in found:
-            for link in selection.chain if isinstance(selection, Selection) else ():
+        for selection in chosen:
+            for link in selection.chain:
                 files |= self._files_of_link(link)
                 services.add(link.service_id or "")
         return NeededFiles(files, services, catalog.host.services_files)

@@ -41,8 +41,7 @@ def check_gates(context: CheckContext, capability: Capability) -> None:
 
 def _check_answer(called: Capability, report: ProblemReport) -> None:
     """Report a gate that does not return `allowed`, or that has effects."""
-    allowed = called.outputs.get("allowed")
-    if allowed is None or allowed.type != "boolean":
+    if not called.answers_allowed:
         message, hint = "has no boolean output `allowed`", "a gate answers `allowed`"
         report.error("gate.allowed", (), message, hint=hint)
     if called.effect == "unknown":

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.base.problems import suggest_path
-from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.checks.context import CheckContext
@@ -69,16 +68,14 @@ def _check_step(step: StepFacts) -> None:
 
 def _check_targets(step: StepFacts) -> None:
     for called in step.interface.called:
-        spec = called.spec
-        if spec is None:
+        capability = called.capability
+        if called.spec is None:
             kind = "skill" if called.name.startswith(NESTED) else "capability"
             message, hint = _explain_absent_target(step, kind, called.name)
             step.report.error("step.uses", called.path, message, hint=hint)
-        elif isinstance(spec, Capability) and (
-            spec.deprecated or spec.metadata.get("status") == "deprecated"
-        ):
-            message = f"capability `{spec.id}` is deprecated"
-            hint = f"use {spec.replacement}" if spec.replacement else ""
+        elif capability and capability.is_deprecated:
+            message = f"capability `{capability.id}` is deprecated"
+            hint = f"use {capability.replacement}" if capability.replacement else ""
             step.report.warn("capability.deprecated", called.path, message, hint=hint)
 
 

@@ -34,6 +34,11 @@ class ResolvedTarget(NamedTuple):
     path: KeyPath
     spec: Capability | Skill | None
 
+    @property
+    def capability(self) -> Capability | None:
+        """Its capability. None if the target is a skill, or unknown."""
+        return self.spec if isinstance(self.spec, Capability) else None
+
 
 class Interface(NamedTuple):
     """The contract of a step. A field of `outputs` is `required` if it is always produced.
@@ -166,9 +171,9 @@ def interface_of(catalog: Catalog, step: Step) -> Interface:
     # A gate may skip the step.
     degrades = any(
         gate.on_fail == "degrade"
-        for spec in known
-        if isinstance(spec, Capability)
-        for gate in spec.gates
+        for entry in called
+        if entry.capability
+        for gate in entry.capability.gates
     )
     return Interface(
         called=tuple(called),

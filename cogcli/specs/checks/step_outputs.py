@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from cogcli.base.problems import KeyPath, suggest_path
 from cogcli.base.refs import Target, parse_target
-from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.specs.capability import hinted_writes
 from cogcli.specs.checks.absent_members import report_absent
@@ -101,9 +100,9 @@ def _note_hinted_writes(step: StepFacts) -> None:
     """Record the writes of a step without an `output` mapping."""
     config = step.step.config
     for called in step.interface.called:
-        if not isinstance(called.spec, Capability):
+        if called.capability is None:
             continue
-        for write in hinted_writes(called.spec, as_list=config.foreach is not None):
+        for write in hinted_writes(called.capability, as_list=config.foreach is not None):
             target = parse_target(write.target)
             field = step.interface.outputs.get(write.output)
             if target and field and find_target_fault(write.target) is None:
