@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from cogcli.base.errors import ExpressionError
 from cogcli.base.jsonvalue import deep_copy, kind_of
 from cogcli.base.refs import MISSING, Reference
 from cogcli.declarations.field_spec import Fields
-from cogcli.state.inputs import Scope
+from cogcli.state.inputs import Scope, text_from
 from cogcli.state.namespaces import look_up_through_lists, members_of, suggest_existing_path, walk
 
 # The expression language is imported on use: most runs have no expression, and start-up counts.
@@ -97,4 +95,4 @@ def case_text(value: Any) -> str:
         )
     if kind == "number":
         return str(int(value) if float(value).is_integer() else value)
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    return text_from(value)

@@ -10,7 +10,7 @@ import orjson
 from cogcli.base.errors import InputMappingError, ReferenceResolutionError
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.base.refs import MISSING, Reference, parse, parse_loop
-from cogcli.specs.step_values import TEXT, TextSlot, is_text, parse_text
+from cogcli.specs.step_values import TextSlot, parse_text
 from cogcli.state.execution import ExecutionState
 from cogcli.state.namespaces import look_up, read_reference, suggest_existing_path, walk
 
@@ -28,24 +28,30 @@ Resolver = Callable[[Scope, dict[str, None]], Any]
 
 def compile_input(value: object, loop_names: frozenset[str] = frozenset()) -> Resolver:
     """Return the resolver for a value in `input` or `otherwise`. Resolved values share no objects with the state."""
-    if isinstance(value, str):
-        reference = parse(value)
-        if reference is not None:
-            return _build_state_resolver(reference)
-        loop = parse_loop(value, loop_names) if loop_names else None
-        return _build_loop_resolver(loop) if loop else lambda scope, reads: value
-    if isinstance(value, dict):
-        if value.keys() == {"$literal"}:
-            literal = value["$literal"]
+    match value:
+        case str():
+            return _compile_plain_text(value, loop_names)
+        case {"$literal": literal, **others} if not others:
             return lambda scope, reads: deep_copy(literal)
-        if is_text(value) and isinstance(value[TEXT], str):
-            return _build_text_resolver(value[TEXT], loop_names)
-        members = {key: compile_input(member, loop_names) for key, member in value.items()}
-        return lambda scope, reads: {key: give(scope, reads) for key, give in members.items()}
-    if isinstance(value, list):
-        items = [compile_input(item, loop_names) for item in value]
-        return lambda scope, reads: [give(scope, reads) for give in items]
-    return lambda scope, reads: value
+        case {"$text": str(text), **others} if not others:
+            return _build_text_resolver(text, loop_names)
+        case dict():
+            members = {key: compile_input(member, loop_names) for key, member in value.items()}
+            return lambda scope, reads: {key: give(scope, reads) for key, give in members.items()}
+        case list():
+            items = [compile_input(item, loop_names) for item in value]
+            return lambda scope, reads: [give(scope, reads) for give in items]
+        case _:
+            return lambda scope, reads: value
+
+
+def _compile_plain_text(text: str, loop_names: frozenset[str]) -> Resolver:
+    """Return the resolver for a text, which is a reference or stands for itself."""
+    reference = parse(text)
+    if reference is not None:
+        return _build_state_resolver(reference)
+    loop = parse_loop(text, loop_names) if loop_names else None
+    return _build_loop_resolver(loop) if loop else lambda scope, reads: text
 
 
 def _build_state_resolver(reference: Reference) -> Resolver:
@@ -122,6 +128,11 @@ def _render_slot(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
         )
     if value is None:
         return slot.otherwise or ""
+    return text_from(value)
+
+
+def text_from(value: object) -> str:
+    """Return a value as text: a text unchanged, any other value as compact JSON."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 

@@ -128,17 +128,22 @@ def _explain_missing(state: ExecutionState, reference: Reference) -> tuple[str, 
     for segment in reference.segments:
         below = _member(value, segment)
         if below is MISSING:
-            present = "a value without members"
-            if isinstance(value, dict):
-                present = ", ".join(sorted(value)[:10]) or "nothing"
-            elif isinstance(value, list):
-                present = f"{len(value)} item{'' if len(value) == 1 else 's'}"
             hint = suggest_existing_path(
                 (reference.namespace, *reference.segments), {reference.namespace: root}
             )
-            return f"`{reference.text}`: no `{segment}`, present: {present}", hint
+            return f"`{reference.text}`: no `{segment}`, present: {_describe_members(value)}", hint
         value = below
     return f"`{reference.text}`: lists are not walked in {reference.namespace}", ""
+
+
+def _describe_members(value: object) -> str:
+    match value:
+        case dict():
+            return ", ".join(sorted(value)[:10]) or "nothing"
+        case list():
+            return f"{len(value)} item{'' if len(value) == 1 else 's'}"
+        case _:
+            return "a value without members"
 
 
 def members_of(state: ExecutionState, namespace: str) -> object:

@@ -22,6 +22,7 @@ from cogcli.base.refs import Target, parse_target
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import EVENT_TYPES, Written, row_of
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.state.execution import ExecutionState, StepResult, TraceStep, frame_from
 
@@ -57,18 +58,34 @@ class ReusedResult(NamedTuple):
 _COUNTED: Final = frozenset(("done", "failed", "vetoed"))
 
 
+class _SkillOfRun(Record):
+    """The skill in a start event."""
+
+    id: str = ""
+    version: str | None = None
+
+
+class _StartOfRun(Record):
+    """The members of a start event that begin a state. The start of another tool may lack any of them."""
+
+    skill: Json | None = None
+    parent_run_id: str | None = None
+    inputs: Json | None = None
+    frame: Json | None = None
+
+
 def initial_state(event: Event) -> ExecutionState:
     """Return the state of a run after its `run.started` event."""
-    payload = event.payload
-    skill = payload.get("skill") or {}
+    start = _StartOfRun.of(event.payload)
+    skill = _SkillOfRun.of(start.skill or {})
     return ExecutionState(
         run_id=event.run_id or "",
         trace_id=event.trace_id or "",
-        skill_id=skill.get("id", ""),
-        skill_version=skill.get("version"),
-        parent_run_id=payload.get("parent_run_id"),
-        inputs=deep_copy(payload.get("inputs") or {}),
-        frame=frame_from(deep_copy(payload.get("frame") or {})),
+        skill_id=skill.id,
+        skill_version=skill.version,
+        parent_run_id=start.parent_run_id,
+        inputs=deep_copy(start.inputs or {}),
+        frame=frame_from(deep_copy(start.frame or {})),
         updated_at=event.timestamp,
     )
 
