@@ -105,28 +105,43 @@ def shortened(value: object, room: int) -> tuple[object, bool]:
     """
     if json_size(value) <= room:
         return value, False
-    if isinstance(value, str):
-        return cut_text(value, room, json_size).text, True
-    room -= 1  # two brackets, and one comma fewer than members
-    if isinstance(value, dict):
-        members: Json = {}
-        for name, item in value.items():
-            room -= json_size(name) + 2
-            if room < _SMALLEST:
-                break
-            members[name], _ = shortened(item, room)
-            room -= json_size(members[name])
-        return members, True
-    if isinstance(value, list):
-        items: list[object] = []
-        for item in value:
-            room -= 1
-            if room < _SMALLEST:
-                break
-            items.append(shortened(item, room)[0])
-            room -= json_size(items[-1])
-        return items, True
-    return None, True
+    match value:
+        case str():
+            return cut_text(value, room, json_size).text, True
+        case dict():
+            return _first_members(value, room - _BRACKETS), True
+        case list():
+            return _first_items(value, room - _BRACKETS), True
+        case _:
+            return None, True
+
+
+def _first_members(value: Json, room: int) -> Json:
+    """Return the members of an object that have room, each shortened to the rest of it."""
+    members: Json = {}
+    for name, item in value.items():
+        room -= json_size(name) + 2
+        if room < _SMALLEST:
+            break
+        members[name], _ = shortened(item, room)
+        room -= json_size(members[name])
+    return members
+
+
+def _first_items(value: list[object], room: int) -> list[object]:
+    """Return the items of a list that have room, each shortened to the rest of it."""
+    items: list[object] = []
+    for item in value:
+        room -= 1
+        if room < _SMALLEST:
+            break
+        items.append(shortened(item, room)[0])
+        room -= json_size(items[-1])
+    return items
+
+
+_BRACKETS: Final = 1
+"""The bytes around the parts of a value: two brackets, but one comma fewer than parts."""
 
 
 _SMALLEST: Final = 8

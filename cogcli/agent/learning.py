@@ -113,10 +113,13 @@ def _entries(key: str, field: str, value: object, notes: list[Note]) -> list[tup
     if type(value) is not _TYPES[expected]:
         notes.append(wrong_type(key, expected, value))
         return []
-    if isinstance(value, dict):
-        return list(value.items())
-    items = value if isinstance(value, list) else [value]
-    return [("", item) for item in items]
+    match value:
+        case dict():
+            return list(value.items())
+        case list():
+            return [("", item) for item in value]
+        case _:
+            return [("", value)]
 
 
 def fold_interactions(profile: UserProfile, interactions: Iterable[Json]) -> Learned:

@@ -66,6 +66,19 @@ def walk_values(value: object) -> Iterator[object]:
         waiting += inner_values(part)
 
 
+def walk_scalars(value: object) -> Iterator[object]:
+    """Yield the texts, numbers, booleans and nulls in a value, in order. Keys are not included."""
+    match value:
+        case dict():
+            for member in value.values():
+                yield from walk_scalars(member)
+        case list():
+            for member in value:
+                yield from walk_scalars(member)
+        case _:
+            yield value
+
+
 def has_at_most_values(value: object, limit: int) -> bool:
     """Whether a value consists of at most `limit` values, including itself. Counting stops there."""
     return sum(1 for _ in islice(walk_values(value), limit + 1)) <= limit

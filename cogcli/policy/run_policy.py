@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple, Protocol
 
-from cogcli.base.jsonvalue import NOTHING, deep_copy, object_of
+from cogcli.base.jsonvalue import NOTHING, deep_copy
 from cogcli.base.refs import MISSING
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
@@ -20,6 +20,7 @@ from cogcli.policy.budgets import Budgets
 from cogcli.policy.freshness import is_stale
 from cogcli.policy.pack_policy import MASK, GovernedCall, Policy
 from cogcli.policy.verdict import Verdict, approval_mode, is_above, mode_under
+from cogcli.specs.unchecked import value_at
 from cogcli.state.namespaces import walk
 
 _UNDECLARED: Final = PackTool()
@@ -394,7 +395,7 @@ class RunPolicy:
 def _is_known(data: Mapping[str, object], name: str) -> bool:
     """Return whether `data` has a value for the fact `name`, which is written as `slot.fact`."""
     slot, _, fact = name.partition(".")
-    return object_of(data.get(slot)).get(fact) is not None
+    return value_at(data.get(slot), fact) is not None
 
 
 class LimitsPolicy:

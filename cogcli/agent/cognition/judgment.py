@@ -34,18 +34,19 @@ def judge(
     shortened = False
     while isinstance(proposed, Question):
         outcome = yield from _ask(loop, proposed.purpose, proposed.request)
-        if isinstance(outcome, ModelReply):
-            proposed = proposed.take(outcome)
-        elif isinstance(outcome, BudgetOverrun):
-            loop.exceed(outcome)
-            return None
-        elif outcome.kind == "context_too_long" and not shortened:
-            shortened = True
-            room = int(view.room * SHORTER)
-            proposed = loop.planner.propose(view._replace(context=recompile(SHORTER), room=room))
-        else:
-            loop.ending = LoopEnding("failed", outcome.code, outcome.to_error())
-            return None
+        match outcome:
+            case ModelReply():
+                proposed = proposed.take(outcome)
+            case BudgetOverrun():
+                loop.exceed(outcome)
+                return None
+            case ModelError(kind="context_too_long") if not shortened:
+                shortened = True
+                shorter = view._replace(context=recompile(SHORTER), room=int(view.room * SHORTER))
+                proposed = loop.planner.propose(shorter)
+            case ModelError():
+                loop.ending = LoopEnding("failed", outcome.code, outcome.to_error())
+                return None
     return _keep_state(loop, proposed)
 
 

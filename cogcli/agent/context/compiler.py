@@ -246,8 +246,10 @@ def _budget_report(found: Compilation) -> Json:
 
 def _plain(value: object) -> Any:
     """Return a result as JSON: tuples are lists."""
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value
+    match value:
+        case dict():
+            return {name: _plain(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case _:
+            return value

@@ -35,6 +35,7 @@ from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import clean
 from cogcli.specs.shape_check import check_shape
 from cogcli.specs.shape_of_spec import shape_of_spec
+from cogcli.specs.unchecked import objects_at
 
 _PIECE: Final = re.compile(r"\s*\S+|\s+$")
 
@@ -148,9 +149,7 @@ def read_script(path: str, shown: str) -> Script:
 
 def _check_entries(raw: Json, report: ProblemReport) -> None:
     """Report entries that answer no call, or that answer one twice. The shape checks everything else."""
-    for number, entry in enumerate(raw["replies"] if isinstance(raw.get("replies"), list) else []):
-        if not isinstance(entry, dict):
-            continue
+    for number, entry in objects_at(raw, "replies"):
         place = ("replies", number)
         if not entry.keys() & {"json", "text", "tool_calls", "error"}:
             hint = "give one of json, text, tool_calls, error"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -11,7 +10,7 @@ import orjson
 from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.stores.agent_tables import AGENT_TABLES
 from cogcli.base.canonical import canonical
-from cogcli.base.jsonvalue import object_of
+from cogcli.base.jsonvalue import object_of, walk_scalars
 from cogcli.declarations.pack_spec import DATA_CLASSES, PROPOSAL_CLASSES, TIERS
 from cogcli.declarations.value_types import Json
 from cogcli.policy.freshness import seconds_of
@@ -159,16 +158,6 @@ def _require_readable(members: Json) -> None:
 
 def index_text_from(proposal: MemoryProposal) -> str:
     """Return the text in the index of a memory."""
-    text = " ".join((proposal.entity, proposal.predicate, *_iterate_texts(proposal.value)))
+    scalars = (scalar for scalar in walk_scalars(proposal.value) if scalar is not None)
+    text = " ".join((proposal.entity, proposal.predicate, *map(str, scalars)))
     return text.replace("_", " ").casefold()
-
-
-def _iterate_texts(value: object) -> Iterator[str]:
-    if isinstance(value, dict):
-        for item in value.values():
-            yield from _iterate_texts(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _iterate_texts(item)
-    elif value is not None:
-        yield str(value)

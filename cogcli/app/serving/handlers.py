@@ -23,7 +23,9 @@ from mcp.shared.exceptions import MCPError
 from cogcli import __version__
 from cogcli.app.serving.run_pool import ProgressNotifier, RunPool
 from cogcli.base.errors import CogcliError
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
+from cogcli.specs.unchecked import text_at
 
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
@@ -123,6 +125,15 @@ def server_of(tools: ToolHandlers) -> Server[Any]:
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
+class ErrorOfRun(Record):
+    """The error of a run, as `run --json` prints it."""
+
+    code: str
+    message: str
+    hint: str | None = None
+    next: list[str] | None = None
+
+
 def _tool_result(result: RunResult, error: Json | None, where: str) -> types.CallToolResult:
     """Return the reply to a call with the result of its run."""
     meta = {
@@ -144,7 +155,7 @@ def _tool_result(result: RunResult, error: Json | None, where: str) -> types.Cal
     if result.status == "pending":
         return _error_result(
             _waiting_text(result.episode_id, error, where),
-            meta | {"cogcli/next": error.get("next") or []},
+            meta | {"cogcli/next": ErrorOfRun.of(error).next or []},
         )
     reply = _error_result(_error_lines("error", error, "look with"), meta)
     if result.status == "partial" and result.outputs:
@@ -155,10 +166,11 @@ def _tool_result(result: RunResult, error: Json | None, where: str) -> types.Cal
 def _error_lines(word: str, error: Json, lead: str) -> str:
     """Return an error as lines of text: code and message, the hint, and each next command after
     `lead`."""
-    lines = [f"{word}[{error['code']}]: {error['message']}"]
-    if error.get("hint"):
-        lines.append(f"hint: {_hint_for_client(error['hint'])}")
-    return "\n".join([*lines, *(f"{lead}: {command}" for command in error.get("next") or ())])
+    found = ErrorOfRun.of(error)
+    lines = [f"{word}[{found.code}]: {found.message}"]
+    if found.hint:
+        lines.append(f"hint: {_hint_for_client(found.hint)}")
+    return "\n".join([*lines, *(f"{lead}: {command}" for command in found.next or ())])
 
 
 def _hint_for_client(hint: str) -> str:
@@ -219,5 +231,5 @@ def _trace_id(client: ClientRequest) -> str | None:
     headers = getattr(client.request, "headers", None)
     if given is None and headers is not None:
         given = headers.get("traceparent")
-    found = _TRACEPARENT.fullmatch(given) if isinstance(given, str) else None
+    found = _TRACEPARENT.fullmatch(text_at(given) or "")
     return found[1] if found else None

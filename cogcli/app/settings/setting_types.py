@@ -4,7 +4,7 @@ secrets, and tables."""
 from __future__ import annotations
 
 import os
-from typing import Final, Literal
+from typing import Final, Literal, TypeGuard
 
 from cogcli.declarations.option_types import OptionType, TextList, is_line
 from cogcli.declarations.value_types import Json
@@ -105,7 +105,7 @@ class PinTables(OptionType):
     expected = 'tables `pins` and `env.NAME` of versions by pack, like "4.0.0#sha256:..."'
 
     def accepts(self, value: object) -> bool:
-        if not isinstance(value, dict) or not value.keys() <= {"pins", "env"}:
+        if not _has_only_keys(value, {"pins", "env"}):
             return False
         pins, named = value.get("pins", {}), value.get("env", {})
         if not isinstance(named, dict):
@@ -131,9 +131,12 @@ def _is_path(value: object) -> bool:
 
 
 def _is_root_table(table: object) -> bool:
-    if not isinstance(table, dict) or not table.keys() <= {"contracts"}:
-        return False
-    return table.get("contracts", "strict") in CONTRACTS
+    return _has_only_keys(table, {"contracts"}) and table.get("contracts", "strict") in CONTRACTS
+
+
+def _has_only_keys(table: object, keys: set[str]) -> TypeGuard[Json]:
+    """Whether a value is a table with at most these keys."""
+    return isinstance(table, dict) and table.keys() <= keys
 
 
 def _is_version_table(table: object) -> bool:

@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 from cogcli.app.settings.trust_declarations import DeclarationKey, texts_in
 from cogcli.base.files import FileRefused, read_regular
-from cogcli.base.jsonvalue import list_of
 from cogcli.base.source_lines import hide_secrets
 from cogcli.base.yaml.reader import DOCUMENT, parse
 from cogcli.declarations.capability_spec import GATES, STRICTNESS, TRUST_RANKS
@@ -234,6 +233,8 @@ class SafetyBlock(Record):
     trust_level: object = None
     requires_confirmation: bool | None = None
     reversible: bool | None = None
+    mandatory_pre_gates: list[object]
+    mandatory_post_gates: list[object]
     allowed_targets: list[object]
     scope_constraints: list[object]
 
@@ -304,7 +305,7 @@ def _find_wider_scope(capability: str, old: SafetyBlock, new: SafetyBlock) -> It
 
 def _read_gates(safety: SafetyBlock, phase: str) -> Iterator[GateEntry]:
     """Yield the gates of a phase. A gate may be only a name."""
-    for gate in list_of(safety.json.get(phase)):
+    for gate in getattr(safety, phase):
         yield read_record(GateEntry, {"capability": gate} if isinstance(gate, str) else gate)
 
 

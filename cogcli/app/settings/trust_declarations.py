@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from cogcli.app.settings.config import PROJECT_FILE
-from cogcli.base.jsonvalue import Json, list_of, object_of
+from cogcli.base.jsonvalue import Json, list_of, object_of, only_texts, walk_scalars
 from cogcli.base.toml_bounds import find_excess
 from cogcli.base.yaml.reader import DOCUMENT, parse
 from cogcli.declarations.reading import read_record
@@ -356,7 +356,9 @@ def texts_in(values: list[object]) -> set[str]:
 
 def _find_hosts(value: object, pattern: re.Pattern[str] = _HOST) -> set[str]:
     """Return the hosts in all texts of a value."""
-    return {host.lower() for text in _walk_texts(value) for host in pattern.findall(text)}
+    return {
+        host.lower() for text in only_texts(walk_scalars(value)) for host in pattern.findall(text)
+    }
 
 
 class VariableDefault(Record):
@@ -381,22 +383,9 @@ def _insert_defaults(raw: Json, variables: Json) -> Json:
 
 def _find_variables(raw: Json, variables: Json) -> set[str]:
     """Return the names of the variables and secrets that a service uses."""
-    named = {name for text in _walk_texts(raw) for name in PLACEHOLDER.findall(text)}
+    named = {name for text in only_texts(walk_scalars(raw)) for name in PLACEHOLDER.findall(text)}
     named |= {name.removeprefix("env:") for name in _find_members(raw, "auth_ref")}
     return named | set(_find_members(variables, "env"))
-
-
-def _walk_texts(value: object) -> Iterator[str]:
-    """Yield all texts in a value, at any depth."""
-    match value:
-        case str():
-            yield value
-        case dict():
-            for member in value.values():
-                yield from _walk_texts(member)
-        case list():
-            for member in value:
-                yield from _walk_texts(member)
 
 
 def _find_members(value: object, name: str) -> Iterator[str]:
