@@ -32,6 +32,7 @@ from cogcli.base.step_path import StepPath
 from cogcli.base.yaml.edit import UneditableYaml, replace_values, to_yaml
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted, RunTerminated, StepFinished, StepStarted
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.typed_payload import read_payload
 from cogcli.declarations.value_types import Json
 from cogcli.run.log_index import LogIndex
@@ -103,8 +104,7 @@ def _require_recordable(episode: str, log: LogIndex) -> tuple[Event, RunTerminat
     if started is None or not isinstance(end, RunTerminated) or end.status in _UNENDED:
         what = f"`{episode}` has not run to its end, so it is not a case"
         raise UsageError("usage.value", what)
-    opening = read_payload(started)
-    if isinstance(opening, RunStarted) and opening.agent:
+    if read_record(RunStarted, started.payload).agent:
         hint = "record the run of a skill"
         what = f"`{episode}` is the run of an agent, not of a skill"
         raise UsageError("usage.value", what, hint=hint)
@@ -180,8 +180,8 @@ def _stubs(settings: Settings, request: RunRequest, log: LogIndex) -> dict[str, 
     """Return the recorded answers of each capability that must be stubbed."""
     stubs: dict[str, list[Json]] = {id: [] for id in _outside_capabilities(settings, request)}
     for (run, step), event in sorted(log.intents.items(), key=lambda each: each[1].seq or 0):
-        intent = read_payload(event)
-        if isinstance(intent, StepStarted) and intent.capability in stubs:
+        intent = read_record(StepStarted, event.payload)
+        if intent.capability in stubs:
             answers = _answers(log, run or "", step or "")
             stubs[intent.capability] += [{"when": intent.input or {}, **one} for one in answers]
     return {capability: _group_answers(answers) for capability, answers in stubs.items()}
@@ -247,8 +247,8 @@ def _unusual_steps(log: LogIndex) -> Iterator[tuple[str, str]]:
     for (run, step), event in log.closings.items():
         path = StepPath(step or "")
         if run == log.root and step and not path.in_call and not path.in_loop:
-            ended = read_payload(event)
-            if isinstance(ended, StepFinished) and ended.step_status != "done":
+            ended = read_record(StepFinished, event.payload)
+            if ended.step_status != "done":
                 yield step, ended.step_status
 
 

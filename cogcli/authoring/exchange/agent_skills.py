@@ -59,6 +59,7 @@ from cogcli.specs.selection import CANDIDATE, Explanation, SelectionOptions, exp
 from cogcli.specs.service import is_shipped
 from cogcli.specs.service_variables import lacking_variables
 from cogcli.specs.skill import list_targets
+from cogcli.specs.unchecked import object_at
 
 BESIDE: Final = "agent-skill-registry"
 """The folder of the registry next to the tool, as the agent-skills documentation names it."""
@@ -592,7 +593,7 @@ class _Proposal:
             chosen = loads(read_regular(path, limit=_MOST_BYTES))
         except (FileRefused, JsonRefused):
             return {}
-        return chosen if isinstance(chosen, dict) else {}
+        return object_at(chosen)
 
 
 def _find_roots(tool: str, registry: str | None) -> list[str]:

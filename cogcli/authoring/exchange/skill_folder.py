@@ -20,6 +20,7 @@ from cogcli.base.problems import Problem, ProblemsFound
 from cogcli.base.yaml.builder import Limits
 from cogcli.base.yaml.reader import MAX_DEPTH, MAX_NODES, parse
 from cogcli.declarations.value_types import Json
+from cogcli.specs.unchecked import text_at
 
 MOST_BODY: Final = 64 * 1024
 MOST_HEAD: Final = 16 * 1024
@@ -111,8 +112,8 @@ def _find_end_of_head(lines: list[bytes], file: str) -> int:
 
 
 def _text(head: Json, key: str, file: str, most: int) -> str:
-    value = head.get(key)
-    if not isinstance(value, str) or not value.strip():
+    value = text_at(head, key) or ""
+    if not value.strip():
         raise _broken(file, f"`{key}` is missing, or no text", f"write {key}: ... in the head")
     if len(value) > most:
         message = f"`{key}` has {len(value):,} characters, at most {most:,} are allowed"

@@ -12,6 +12,7 @@ from cogcli.authoring.new_specs.operation_words import OperationWords
 from cogcli.base.api_documents.openapi import Entry
 from cogcli.base.redact import names_secret
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.value_types import Json
 
 
@@ -40,11 +41,12 @@ def fit_capability(spec: OperationSpec, capability: Capability) -> OperationSpec
     value in the reply.
     """
     known = {f"input.{name}" for name in capability.inputs}
+    required = _required_inputs(spec)
     sent = {key: source for key, source in spec.request.items() if source in known}
     missing = [
         f"`{key}`"
         for key, source in spec.request.items()
-        if key not in sent and spec.inputs[source.removeprefix("input.")].get("required")
+        if key not in sent and source.removeprefix("input.") in required
     ]
     if missing:
         raise NotBindable(
@@ -72,9 +74,13 @@ def _require_outputs(spec: OperationSpec, capability: Capability) -> None:
         )
 
 
+def _required_inputs(spec: OperationSpec) -> set[str]:
+    return {name for name, field in spec.inputs.items() if FieldSpec.of(field).required}
+
+
 def capability_file(path: str, id: str, spec: OperationSpec, words: OperationWords) -> NewFile:
     example = example_inputs(spec.request, words)
-    whole = all(name in example for name, field in spec.inputs.items() if field.get("required"))
+    whole = _required_inputs(spec) <= example.keys()
     value: Json = {
         "id": id,
         "version": "1.0.0",

@@ -25,6 +25,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.protocols.openapi.contract import good_statuses
 from cogcli.specs.id_grammar import FIELD_NAME, is_settable
 from cogcli.specs.shape import is_ignored
+from cogcli.specs.unchecked import object_at, text_at
 
 _LONGEST_KEY: Final = 200
 _SEGMENT: Final = re.compile(r"[^.\s]+")
@@ -219,13 +220,13 @@ def _is_flat(inside: Members, schema: object) -> bool:
 
 def example_inputs(request: Json, words: OperationWords) -> Json:
     """Return the examples in the document, by the input whose whole value the request sends there."""
-    whole = words.examples.get("body")
+    whole = object_at(words.examples, "body")
     found = {}
     for key, source in request.items():
         value = words.examples.get(key)
-        if value is None and isinstance(whole, dict) and key.startswith("body."):
+        if value is None and key.startswith("body."):
             value = whole.get(key.removeprefix("body."))
-        scope, _, name = source.partition(".") if isinstance(source, str) else ("", "", "")
+        scope, _, name = (text_at(source) or "").partition(".")
         if value is not None and scope == "input" and "." not in name:
             found[name] = value
     return found

@@ -42,6 +42,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.contract_flow import schema_of
 from cogcli.specs.scenario_folders import directory_of
+from cogcli.specs.unchecked import list_at, objects_at
 
 _ORDINARY: Final = ("text", 1, "2024-01-01")
 """Values to try before the smallest ones: an empty text cannot be part of a path."""
@@ -141,8 +142,8 @@ def _inputs(capability: Capability, binding: Binding, service: Service) -> Json:
     """Return examples from the service's document or the capability, and a generated value for each
     other required input.
     """
-    examples = map(object_of, list_of(capability.metadata.get("examples")))
-    declared: Json = next((each["inputs"] for each in examples if "inputs" in each), {})
+    examples = objects_at(capability.metadata, "examples")
+    declared: Json = next((each["inputs"] for _, each in examples if "inputs" in each), {})
     found = {**_examples(binding, service), **object_of(declared)}
     found = {name: value for name, value in found.items() if name in capability.inputs}
     for name, field in capability.inputs.items():
@@ -154,7 +155,7 @@ def _inputs(capability: Capability, binding: Binding, service: Service) -> Json:
 def _value(what: str, field: FieldSpec) -> object:
     schema = schema_of(field)
     try:
-        return sample({**schema, "examples": [*list_of(schema.get("examples")), *_ORDINARY]})
+        return sample({**schema, "examples": [*list_at(schema, "examples"), *_ORDINARY]})
     except NoSample as lost:
         raise UsageError(
             "usage.value", f"{what}: {lost}", hint="give the capability an example with it"

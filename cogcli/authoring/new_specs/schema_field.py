@@ -6,12 +6,14 @@ from typing import Final
 
 from cogcli.base.json_pointer import find_at, parse_reference
 from cogcli.base.jsonvalue import inner_values
+from cogcli.base.schema import keywords
 from cogcli.base.schema.candidates import TYPES, types_of
 from cogcli.base.schema.limits import faults
 from cogcli.base.schema.lookup import with_definitions
 from cogcli.base.schema.visitor import rewrite
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.type_fit import drop_null
+from cogcli.specs.unchecked import text_at
 
 _ANNOTATIONS: Final = frozenset(("default", "examples", "deprecated", "readOnly", "writeOnly"))
 _MOST_REFERENCES: Final = 20
@@ -70,9 +72,9 @@ def _constraints(schema: object) -> Json:
         return {} if schema else {"not": {}}
     whole = rewrite(schema, _without_annotations)
     own = {key: value for key, value in whole.items() if key not in ("type", "$defs", "format")}
-    if isinstance(whole.get("type"), list) and len(types_of(whole)) > 1:
+    if keywords.items(whole, "type") and len(types_of(whole)) > 1:
         own["type"] = whole["type"]
-    used = _used_definitions(own, whole.get("$defs") or {})
+    used = _used_definitions(own, keywords.mapping(whole, "$defs"))
     return {**own, "$defs": used} if used else own
 
 
@@ -87,23 +89,19 @@ def _used_definitions(part: object, definitions: Json) -> Json:
     found, pending = set[str](), [part]
     while pending:
         value = pending.pop()
-        if isinstance(value, dict):
-            reference = value.get("$ref")
-            name = reference.removeprefix("#/$defs/") if isinstance(reference, str) else ""
-            if name in definitions and name not in found:
-                found.add(name)
-                pending.append(definitions[name])
+        name = (text_at(value, "$ref") or "").removeprefix("#/$defs/")
+        if name in definitions and name not in found:
+            found.add(name)
+            pending.append(definitions[name])
         pending += inner_values(value)
     return {name: schema for name, schema in definitions.items() if name in found}
 
 
 def _simple_items(rest: Json) -> Json:
     """Return the elements of a list as a field, if only their type is restricted."""
-    items = rest.get("items")
-    types = types_of(with_definitions(rest, items)) if isinstance(items, dict) else frozenset()
-    plain = isinstance(items, dict) and items.keys() <= {"type", "format"} and len(types) == 1
-    return (
-        {"type": next(iter(types))}
-        if plain and types <= {"string", "number", "integer", "boolean"}
-        else {}
-    )
+    items = keywords.mapping(rest, "items")
+    if not items or items.keys() - {"type", "format"}:
+        return {}
+    types = types_of(with_definitions(rest, items))
+    is_plain = len(types) == 1 and types <= {"string", "number", "integer", "boolean"}
+    return {"type": next(iter(types))} if is_plain else {}

@@ -16,6 +16,8 @@ from cogcli.authoring.verification.loopback_server import Loopback
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import CogcliError, RuntimeErrorBase
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import CallRetried
+from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.policy.approvals import Approvals
@@ -155,7 +157,7 @@ class Outcome(NamedTuple):
     def was_retried(self) -> bool:
         """Whether a step repeated its call because of its own `retry`."""
         retries = (event for event in self.events if event.event_type == "call.retried")
-        return any(event.payload.get("reason") == "retry" for event in retries)
+        return any(read_record(CallRetried, event.payload).reason == "retry" for event in retries)
 
     @property
     def directory(self) -> str:

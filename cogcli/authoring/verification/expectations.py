@@ -177,11 +177,16 @@ def _text_at(value: str, state: ExecutionState) -> str:
     """Return the text at a reference, with the texts of a list joined; any other text unchanged."""
     reference: Reference | None = parse(value)
     found = look_up_through_lists(state, reference) if reference else value
-    return "\n".join(map(str, found)) if isinstance(found, list) else str(found)
+    return "\n".join(map(str, _list_items(found)))
+
+
+def _list_items(value: object) -> list[object]:
+    """Return the items of a list; any other value as the only item."""
+    return value if isinstance(value, list) else [value]
 
 
 def _not_verbatim(found: object, source: str, path: str) -> Iterator[str]:
-    for text in found if isinstance(found, list) else [found]:
+    for text in _list_items(found):
         if not isinstance(text, str):
             yield f"found {kind_of(text)}, expected text"
         elif text not in source:
@@ -189,11 +194,15 @@ def _not_verbatim(found: object, source: str, path: str) -> Iterator[str]:
 
 
 def _contains(found: object, value: object) -> bool:
-    if isinstance(found, str):
-        return isinstance(value, str) and value in found
-    if isinstance(found, list):
-        return any(equal(item, value) for item in found)
-    return isinstance(found, dict) and value in found
+    match found:
+        case str():
+            return isinstance(value, str) and value in found
+        case list():
+            return any(equal(item, value) for item in found)
+        case dict():
+            return value in found
+        case _:
+            return False
 
 
 def _is_type(found: object, value: str) -> bool:

@@ -19,6 +19,7 @@ from cogcli.protocols.exchange import (
     json_reply,
     reply_in_turn,
 )
+from cogcli.specs.unchecked import list_at
 
 _MOST_WORDS: Final = 20
 
@@ -57,8 +58,8 @@ def _fs_read(asked: Json) -> Json:
 
 
 def _agent_route(asked: Json) -> Json:
-    agents = asked.get("agents")
-    if not isinstance(agents, list) or not agents:
+    agents = list_at(asked, "agents")
+    if not agents:
         raise RefusedRequest("`agents` must be a list with at least one agent")
     first = agents[0]
     return {"route": first.get("id") if isinstance(first, dict) else first, "confidence": 0.95}
