@@ -264,7 +264,8 @@ class Capability(Spec):
     @property
     def is_deprecated(self) -> bool:
         """Return whether its use is reported."""
-        return self.deprecated or CapabilityMetadata.of(self.metadata).status == "deprecated"
+        status: object = self.metadata.get("status")
+        return self.deprecated or status == "deprecated"
 
     @property
     def step_kind(self) -> str:

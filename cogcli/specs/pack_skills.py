@@ -68,13 +68,25 @@ def reach_given_pack(registry: Registry, raw: Json, *, also: Iterable[str] = ())
 
 def _close(registry: Registry, builder: CatalogBuilder, pack: Pack, also: Iterable[str]) -> Catalog:
     plans = [Skill.of(raw) for raw in skills_of_templates(pack)]
-    own = {plan.id for plan in plans}
-    nested = [name for plan in plans for name in skills_of(plan) if name not in own]
-    named = [name for plan in plans for name in capabilities_of(plan)]
-    called = [id for id in pack.permitted if not id.startswith(NESTED)]
-    tools = [id.removeprefix(NESTED) for id in pack.permitted if id.startswith(NESTED)]
-    catalog = registry.close(builder, [*nested, *tools], [*called, *named, *also])
+    capabilities = [*_permitted_capabilities(pack), *_called_capabilities(plans), *also]
+    catalog = registry.close(builder, _nested_skills(pack, plans), capabilities)
     return with_pack_skills(catalog, pack)
+
+
+def _nested_skills(pack: Pack, plans: Sequence[Skill]) -> list[str]:
+    """Return the skills that the templates call and that are tools of the pack, without the templates."""
+    own = {plan.id for plan in plans}
+    called = [name for plan in plans for name in skills_of(plan) if name not in own]
+    tools = [id.removeprefix(NESTED) for id in pack.permitted if id.startswith(NESTED)]
+    return [*called, *tools]
+
+
+def _permitted_capabilities(pack: Pack) -> list[str]:
+    return [id for id in pack.permitted if not id.startswith(NESTED)]
+
+
+def _called_capabilities(plans: Sequence[Skill]) -> list[str]:
+    return [name for plan in plans for name in capabilities_of(plan)]
 
 
 def agent_skill_id(pack: Pack) -> str:

@@ -105,23 +105,30 @@ class CheckContext:
         if not self.catalog.partial:
             return None
         catalog = self.catalog
-        services: set[str] = set()
-        files = {skill.file for skill in catalog.skills.values()}
-        files |= {capability.file for capability in catalog.capabilities.values()}
-        files |= {*catalog.defaults.files.values(), *catalog.host.files}
         found = [self.selection(id) for id in catalog.capabilities if id not in catalog.stubbed]
         chosen = [selection for selection in found if isinstance(selection, Selection)]
-        failed = len(chosen) < len(found)
-        for key, file in catalog.broken.items():
-            # A binding that does not load may be the reason for a failed selection.
-            if failed or not key.startswith(("binding:", "service:")):
-                files.add(file)
-                services.add(key.partition(":")[2])
+        broken = self._find_broken(failed=len(chosen) < len(found))
+        files = {*self._files_of_skills(), *broken.values()}
+        services = {key.partition(":")[2] for key in broken}
         for selection in chosen:
             for link in selection.chain:
                 files |= self._files_of_link(link)
                 services.add(link.service_id or "")
         return NeededFiles(files, services, catalog.host.services_files)
+
+    def _files_of_skills(self) -> Iterator[str]:
+        """Yield the files of skills and capabilities, and those that choose bindings."""
+        catalog = self.catalog
+        yield from (skill.file for skill in catalog.skills.values())
+        yield from (capability.file for capability in catalog.capabilities.values())
+        yield from (*catalog.defaults.files.values(), *catalog.host.files)
+
+    def _find_broken(self, *, failed: bool) -> dict[str, str]:
+        """Return the relevant files with errors by `kind:id`. `failed` is whether a selection failed."""
+        # A binding that does not load may be the reason for a failed selection.
+        ignored = () if failed else ("binding:", "service:")
+        broken = self.catalog.broken.items()
+        return {key: file for key, file in broken if not key.startswith(ignored)}
 
     def _files_of_link(self, link: ChainLink) -> set[str]:
         """Return the files of a binding and of its service, even if they have errors."""

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from cogcli.specs.unchecked import list_at, members_of, object_at, objects_at, text_at, value_at
+from cogcli.specs.unchecked import (
+    list_at,
+    members_of,
+    object_at,
+    objects_at,
+    text_at,
+    texts_at,
+    value_at,
+)
 
 RAW = {"a": {"text": "x", "list": [{"id": 1}, 2, {"id": 3}], "null": None}, "b": "text"}
 
@@ -31,6 +39,11 @@ def test_an_existing_value_is_returned_unchanged() -> None:
 
 def test_entries_that_are_objects_keep_their_index() -> None:
     assert list(objects_at(RAW, "a", "list")) == [(0, {"id": 1}), (2, {"id": 3})]
+
+
+def test_entries_that_are_texts_keep_their_index() -> None:
+    assert list(texts_at({"needs": ["a", 1, None, "b"]}, "needs")) == [(0, "a"), (3, "b")]
+    assert list(texts_at({"needs": "a"}, "needs")) == []
 
 
 def test_members_have_their_key_or_their_index() -> None:

@@ -725,6 +725,12 @@ def test_the_first_of_a_repeated_key_has_the_place() -> None:
 
 
 @pytest.mark.usefixtures("either_parser")
+def test_a_key_is_declared_if_the_text_has_it() -> None:
+    places = parsed("a:\n  b: 1\n").places
+    paths: list[tuple[str, ...]] = [("a",), ("a", "b"), ("a", "c"), ("b",)]
+    assert [path for path in paths if places.declares(path)] == [("a",), ("a", "b")]
+
+
 def test_a_broken_file_has_places_as_far_as_it_can_be_read() -> None:
     places = parsed("a:\n  b: 1\nc: d: e\n").places
     assert places.value(("a", "b")) == Span(2, 6, 2, 7)
