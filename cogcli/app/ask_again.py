@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from shlex import join
-from typing import Any
 
 from cogcli.base.errors import UsageError
 from cogcli.declarations.envelope import Event
@@ -108,7 +107,7 @@ class PermissionOptions(Record):
     trust_level: object = None
     confirmed_capabilities: list[object]
     binds: Json
-    timeout_seconds: Any = None
+    timeout_seconds: object = None
 
 
 def _permission_flags(options: Json) -> Iterator[str]:

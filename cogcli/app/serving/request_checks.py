@@ -58,12 +58,17 @@ def find_request_fault(message: object, header: str = "") -> types.ErrorData | N
     version = value_at(params, "_meta", VERSION_KEY) or header
     if isinstance(version, str) and version and version not in _KNOWN:
         return _unknown_version_error(version[:40])
-    if params is not None and not isinstance(params, dict):
-        fault = _Fault("params", "an object", _describe_value(params))
-        return _invalid_params_error(method, [fault])
-    versions = (version,) if version in _KNOWN else tuple(reversed(HANDSHAKE_PROTOCOL_VERSIONS))
-    faults = _find_faults(method, params, versions)
+    faults = _check_params(method, params, version)
     return _invalid_params_error(method, faults) if faults else None
+
+
+def _check_params(method: str, params: object, version: object) -> list[_Fault]:
+    """Return the faults of the parameters in the version of the protocol, or in any handshake version
+    if the request names none."""
+    if params is not None and not isinstance(params, dict):
+        return [_Fault("params", "an object", _describe_value(params))]
+    handshakes = tuple(reversed(HANDSHAKE_PROTOCOL_VERSIONS))
+    return _find_faults(method, params, (str(version),) if version in _KNOWN else handshakes)
 
 
 def _unknown_version_error(version: str) -> types.ErrorData:
