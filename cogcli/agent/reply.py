@@ -9,7 +9,7 @@ from cogcli.agent.bounds import Note, json_size, limit_notes, note, wrong_type
 from cogcli.agent.reply_text import ReplyProblem as ReplyProblem
 from cogcli.agent.reply_text import read_object
 from cogcli.base.json_pointer import pointer_of
-from cogcli.base.jsonvalue import NOTHING, preview
+from cogcli.base.jsonvalue import NOTHING, is_list_of, preview
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 
@@ -221,12 +221,8 @@ def _call(found: object, place: tuple[str | int, ...], notes: list[Note]) -> Jso
     args = members.checked("args", dict)
     id = members.checked("id", str)
     after = found.get("depends_on")
-    if after is not None and not _is_list_of_texts(after):
+    if after is not None and not is_list_of(after, str):
         raise _bad_type((*place, "depends_on"), "a list of ids", after)
     members.note_unknown(_CALL_KEYS)
     call = ReplyCall(name=name.strip(), args=args or {}, id=id or None, depends_on=after)
     return call.json
-
-
-def _is_list_of_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(each, str) for each in value)

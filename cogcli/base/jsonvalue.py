@@ -6,7 +6,7 @@ import gc
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, TypeGuard, TypeVar
 
 from cogcli.base.foreign_data import list_data, object_data, scalar_data
 
@@ -17,6 +17,7 @@ NOTHING: Final[dict[Any, Any]] = {}
 MAX_DEPTH: Final = 100
 MAX_INTEGER: Final = 2**53 - 1
 _LONGEST_PLACE: Final = 80
+_Item = TypeVar("_Item")
 _SCALARS = (str, int, float, bool, type(None))
 
 
@@ -38,6 +39,11 @@ def list_of(value: object) -> list[Any]:
 def only_texts(values: Iterable[object]) -> list[str]:
     """Return the texts among these values, in order."""
     return [value for value in values if isinstance(value, str)]
+
+
+def is_list_of(value: object, kind: type[_Item]) -> TypeGuard[list[_Item]]:
+    """Whether a value is a list whose items are all of this type."""
+    return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
 class NotJson(ValueError):

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from cogcli.base.errors import InputMappingError, ReferenceResolutionError
-from cogcli.base.jsonvalue import deep_copy
+from cogcli.base.jsonvalue import Json, deep_copy
 from cogcli.base.refs import MISSING, Reference, parse, parse_loop
 from cogcli.specs.step_values import TextSlot, parse_text
 from cogcli.state.execution import ExecutionState
@@ -36,13 +36,21 @@ def compile_input(value: object, loop_names: frozenset[str] = frozenset()) -> Re
         case {"$text": str(text), **others} if not others:
             return _build_text_resolver(text, loop_names)
         case dict():
-            members = {key: compile_input(member, loop_names) for key, member in value.items()}
-            return lambda scope, reads: {key: give(scope, reads) for key, give in members.items()}
+            return _compile_object(value, loop_names)
         case list():
-            items = [compile_input(item, loop_names) for item in value]
-            return lambda scope, reads: [give(scope, reads) for give in items]
+            return _compile_list(value, loop_names)
         case _:
             return lambda scope, reads: value
+
+
+def _compile_object(value: Json, loop_names: frozenset[str]) -> Resolver:
+    members = {key: compile_input(member, loop_names) for key, member in value.items()}
+    return lambda scope, reads: {key: give(scope, reads) for key, give in members.items()}
+
+
+def _compile_list(value: list[object], loop_names: frozenset[str]) -> Resolver:
+    items = [compile_input(item, loop_names) for item in value]
+    return lambda scope, reads: [give(scope, reads) for give in items]
 
 
 def _compile_plain_text(text: str, loop_names: frozenset[str]) -> Resolver:

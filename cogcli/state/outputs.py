@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from cogcli.base.errors import OutputMappingError, ReferenceResolutionError
-from cogcli.base.jsonvalue import deep_copy, kind_of, preview
+from cogcli.base.jsonvalue import deep_copy, is_list_of, kind_of, preview
 from cogcli.base.merge import require_mergeable
 from cogcli.base.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, parse_target
 from cogcli.declarations.value_types import Json
@@ -122,14 +122,13 @@ def _build_scratch(state: ExecutionState, writes: list[Write]) -> ExecutionState
 
 def _require_slot_type(write: Write) -> None:
     target, value = write.target, write.value
-    if target.namespace == "working" and len(target.path) == 1:
-        if target.path[0] in _LIST_SLOTS:
-            fits = isinstance(value, list) and all(isinstance(item, dict) for item in value)
-            wanted = "a list of objects"
-        else:
-            fits, wanted = isinstance(value, dict), "an object"
-    elif target.namespace == "output" and target.path[0] != "result":
-        fits = len(target.path) == 1 and (value is None or isinstance(value, str))
+    slot, is_whole = target.path[0], len(target.path) == 1
+    if target.namespace == "working" and is_whole and slot in _LIST_SLOTS:
+        fits, wanted = is_list_of(value, dict), "a list of objects"
+    elif target.namespace == "working" and is_whole:
+        fits, wanted = isinstance(value, dict), "an object"
+    elif target.namespace == "output" and slot != "result":
+        fits = is_whole and (value is None or isinstance(value, str))
         wanted = "text or null"
     else:
         return

@@ -10,8 +10,10 @@ import orjson
 from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.stores.agent_tables import AGENT_TABLES
 from cogcli.base.canonical import canonical
-from cogcli.base.jsonvalue import object_of, walk_scalars
+from cogcli.base.jsonvalue import is_list_of, walk_scalars
 from cogcli.declarations.pack_spec import DATA_CLASSES, PROPOSAL_CLASSES, TIERS
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.policy.freshness import seconds_of
 from cogcli.policy.proposals import MemoryProposal
@@ -122,19 +124,26 @@ def stored_from(row: tuple[Any, ...]) -> StoredProposal:
         consent=bool(members["consent"]),
         **{name: members[name] for name in names},
     )
-    contradiction = object_of(orjson.loads(members["contradiction"]))
-    _texts(contradiction.get("existing"), "contradiction")
-    if contradiction.get("verdict") not in VERDICTS:
+    contradiction = read_record(_Contradiction, orjson.loads(members["contradiction"]))
+    _texts(contradiction.existing, "contradiction")
+    if contradiction.verdict not in VERDICTS:
         raise UnreadableRow("the contradiction of a proposal is none")
-    kept = (proposal, members["state"], contradiction)
+    kept = (proposal, members["state"], contradiction.json)
     decided = (members["decided_by"], members["decided_at"], members["reason"])
     return StoredProposal(
         members["proposal_id"], members["tenant_id"], members["user_id"], *kept, *decided
     )
 
 
+class _Contradiction(Record):
+    """How a stored proposal relates to what is known."""
+
+    existing: object = None
+    verdict: object = None
+
+
 def _texts(value: object, name: str) -> tuple[str, ...]:
-    if isinstance(value, list) and all(isinstance(text, str) for text in value):
+    if is_list_of(value, str):
         return tuple(value)
     raise UnreadableRow(f"`{name}` of a proposal is not a list of texts")
 

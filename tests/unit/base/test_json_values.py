@@ -8,7 +8,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
-from cogcli.base.jsonvalue import MAX_DEPTH, MAX_INTEGER, NotJson, deep_copy, equal, to_plain_json
+from cogcli.base.jsonvalue import (
+    MAX_DEPTH,
+    MAX_INTEGER,
+    NotJson,
+    deep_copy,
+    equal,
+    is_list_of,
+    only_texts,
+    to_plain_json,
+    walk_scalars,
+)
 
 
 def nested(depth: int) -> Any:
@@ -308,3 +318,20 @@ def test_same_coerces_nothing_but_number_to_number() -> None:
         (None, False),
     ):
         assert not equal(a, b)
+
+
+def test_the_scalars_of_a_value_come_in_its_order_without_keys() -> None:
+    value = {"a": [1, {"b": None}, []], "c": {}, "d": "x"}
+    assert list(walk_scalars(value)) == [1, None, "x"]
+    assert list(walk_scalars("x")) == ["x"]
+
+
+def test_only_texts_remain_of_several_values() -> None:
+    assert only_texts(["a", 1, None, True, ["b"], ""]) == ["a", ""]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(["a", "b"], True), ([], True), (["a", 1], False), ("a", False)]
+)
+def test_a_list_of_texts_has_nothing_else(value: object, expected: bool) -> None:
+    assert is_list_of(value, str) is expected
