@@ -14,7 +14,6 @@ from cogcli.base.api_documents.openapi import (
     load_openapi,
 )
 from cogcli.base.json_pointer import DocumentFault
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.problems import Severity, suggest_path
 from cogcli.base.schema.lookup import members
 from cogcli.declarations.binding_spec import Binding
@@ -31,6 +30,7 @@ from cogcli.protocols.contract_finding import (
 )
 from cogcli.protocols.openapi.checks import CHANGING
 from cogcli.specs.request_locations import RequestLocation, place_of
+from cogcli.specs.unchecked import value_at
 
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
 """The schema of an absent reply body, which reads as `{}`."""
@@ -289,7 +289,7 @@ def object_findings(
     for name, key in parts.items():
         own = inside.properties.get(name)
         if own is not None:
-            deprecated = object_of(own).get("deprecated") is True
+            deprecated = value_at(own, "deprecated") is True
             taken[key] = OperationInput(f"{prefix}{name}", name in inside.required, own, deprecated)
         elif inside.plain and (inside.closed or inside.properties):
             severity: Severity = "E" if inside.closed else "W"

@@ -13,6 +13,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Grammar
 from cogcli.specs.service import is_shipped
+from cogcli.specs.unchecked import text_at
 
 _FUNCTION: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -25,8 +26,8 @@ def _operation(operation: str) -> str:
 
 def _check_module(raw: Json, report: ProblemReport) -> None:
     """Report modules that no service may name: of the standard library, and of this package but the shipped ones."""
-    module = raw.get("module")
-    if not isinstance(module, str):
+    module = text_at(raw, "module")
+    if module is None:
         return
     top = module.partition(".")[0]
     if (top == "cogcli" and not is_shipped(module)) or top in sys.stdlib_module_names:
