@@ -34,6 +34,7 @@ from cogcli.specs.template import (
     is_file,
     is_literal,
     parse_template,
+    slots_of,
 )
 
 _EVERY: Final = frozenset(TYPES)
@@ -218,10 +219,9 @@ def request_schema(value: object, inputs: Fields) -> RequestType | None:
 
 def _text(text: str, inputs: Fields) -> RequestType | None:
     try:
-        parts = parse_template(text)
+        parts, slots = parse_template(text), slots_of(text)
     except TemplateFault:
         return None
-    slots = [part for part in parts if not isinstance(part, str)]
     if not slots:
         return RequestType({"const": "".join(map(str, parts))})
     own = [slot for slot in slots if not slot.of_service]
