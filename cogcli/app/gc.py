@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +13,9 @@ from cogcli.app.episodes import find, parse_age, store_of
 from cogcli.app.retention import is_expired
 from cogcli.app.settings import Settings
 from cogcli.base.errors import UsageError
+from cogcli.episode.archive.access import open_archives
+from cogcli.episode.archive.reader import is_archive_file
+from cogcli.episode.archive.transfer import drop_archive
 from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.removal import (
     is_being_made,
@@ -24,7 +29,8 @@ from cogcli.episode.removal import (
 
 REMOVABLE = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")
 """Running and waiting episodes are never removed."""
-KEEP_REASONS = ("newest", "running", "pending", "pinned")
+KEEP_REASONS = ("newest", "running", "pending", "pinned", "archived")
+"""`archived`: in an archive with other episodes that are kept. An archive is removed as a whole."""
 
 
 class Criteria(NamedTuple):
@@ -52,11 +58,13 @@ class Criteria(NamedTuple):
 
 class Sweep(NamedTuple):
     """The episodes to remove, their size in bytes, and the number of matching episodes that are
-    kept, by reason. The reasons are in KEEP_REASONS."""
+    kept, by reason. The reasons are in KEEP_REASONS. `archives` are the archives to remove, with all
+    their episodes."""
 
     rows: list[EpisodeRow]
     bytes: int
     kept: Counter[str]
+    archives: tuple[Path, ...] = ()
 
 
 def parse_criteria(
@@ -96,7 +104,33 @@ def plan_sweep(settings: Settings, wanted: Criteria) -> Sweep:
                 kept[reason] += 1
             else:
                 rows.append(row)
-    return Sweep(rows, sum(size_of(row.directory) for row in rows), kept)
+    archives = _whole_archives(Path(settings.runs_dir), {row.id for row in rows})
+    stays = [row for row in rows if _is_archived(row) and row.directory.parent not in archives]
+    kept += Counter(archived=len(stays))
+    staying = {row.id for row in stays}
+    rows = [row for row in rows if row.id not in staying]
+    freed = sum(size_of(row.directory) for row in rows) + _size_of_files(archives)
+    return Sweep(rows, freed, kept, archives)
+
+
+def _is_archived(row: EpisodeRow) -> bool:
+    return is_archive_file(row.directory.parent)
+
+
+def _size_of_files(paths: Iterable[Path]) -> int:
+    return sum(path.stat().st_size for path in paths if path.exists())
+
+
+def _whole_archives(runs_dir: Path, ids: set[str]) -> tuple[Path, ...]:
+    """Return the archives whose episodes are all among these ids."""
+    archives = open_archives(runs_dir)
+    if archives is None:
+        return ()
+    return tuple(
+        archive.path
+        for archive in archives.archives()
+        if not archive.contents.fault and ids.issuperset(archive.episode_ids())
+    )
 
 
 def _find_protection(row: EpisodeRow, pins: frozenset[str]) -> str:
@@ -117,7 +151,14 @@ def remove_planned(settings: Settings, wanted: Criteria, planned: Sweep) -> Swee
     remove_leftovers(runs_dir)
     removed: list[EpisodeRow] = []
     freed = 0
-    for row in planned.rows:
+    folders = [row for row in planned.rows if not _is_archived(row)]
+    for path in planned.archives:
+        rows = [row for row in planned.rows if row.directory.parent == path]
+        size = _size_of_files([path])
+        if drop_archive(path, partial(_may_drop, runs_dir, {row.id for row in planned.rows})):
+            removed += rows
+            freed += size
+    for row in folders:
         size = size_of(row.directory)
         if remove(
             row.directory,
@@ -127,6 +168,11 @@ def remove_planned(settings: Settings, wanted: Criteria, planned: Sweep) -> Swee
             freed += size
     kept = planned.kept + Counter(running=len(planned.rows) - len(removed))
     return Sweep(removed, freed, kept)
+
+
+def _may_drop(runs_dir: Path, planned: set[str], ids: list[str]) -> bool:
+    """Whether an archive with these episodes may go: all were planned, and none was pinned since."""
+    return planned.issuperset(ids) and not read_pins(runs_dir).intersection(ids)
 
 
 def set_pin(settings: Settings, name: str) -> str:

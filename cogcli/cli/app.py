@@ -13,6 +13,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "diff": ("diff:diff", "show what differs between two runs"),
     "graph": ("graph:graph", "draw the steps of a skill or run, and what they wait for"),
     "gc": ("gc:sweep", "remove old episodes, except running, waiting and pinned ones"),
+    "episodes archive": ("episodes:archive", "move finished episodes into archives"),
+    "episodes extract": ("episodes:extract", "write the folders of archived episodes"),
     "verify": ("verify:verify", "check whether an episode was altered"),
     "resume": ("resume:resume", "resume a stopped or paused run, or answer its request"),
     "rerun": ("rerun:rerun", "run again as a new episode, keeping the results before a step"),
@@ -211,7 +213,7 @@ GROUPS = {
     "Author": ("skills", "capabilities", "bindings", "services", "new", "validate", "schema"),
     "Agent": ("agent", "policy", "pack", "context", "memory", "knowledge", "metrics"),
     "Check": ("doctor", "test", "registry", "openapi"),
-    "Manage": ("gc", "config", "completion", "serve", "import", "explain", "help"),
+    "Manage": ("gc", "episodes", "config", "completion", "serve", "import", "explain", "help"),
 }
 """The first words of commands by heading of `help commands`."""
 

@@ -46,6 +46,8 @@ SUCCESSES: dict[str, tuple[str, ...]] = {
     "state show --path": ("state", "show", "--path", "episode.id"),
     "state show --check": ("state", "show", "--check"),
     "ls": ("ls",),
+    "episodes archive": ("episodes", "archive", "@last"),
+    "episodes extract": ("episodes", "extract", "@last"),
     "verify": ("verify",),
     "validate": ("validate",),
     "doctor": ("doctor",),

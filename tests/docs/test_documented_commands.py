@@ -38,6 +38,7 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 HOW_TO = (
     "ci",
     "run-a-batch",
+    "archive-episodes",
     "inspect",
     "host-overrides",
     "probe-effects",

@@ -69,6 +69,8 @@ HEADER: Final = 512
 _BEGINNING: Final = b'{"format":"%s","batch":"' % FORMAT.encode()
 _TABLE: Final = 16 * 1024 * 1024
 _MOST_NODES: Final = 400_000
+_KEYS: Final = rb"(?s:(?:B.{32})*(?:Eep_[0-7][0-9A-HJKMNP-TV-Z]{25}\0{3})*)"
+"""All keys of an index: blobs, then episodes."""
 _BATCH: Final = r"(?:ba_[0-7][0-9A-HJKMNP-TV-Z]{25})?"
 
 Key = bytes
@@ -443,9 +445,8 @@ def parse_index(stored: bytes, begin: int, end: int) -> RecordIndex:
     keys = [stored[at : at + KEY] for at in range(0, names, KEY)]
     if not all(map(lt, keys, keys[1:])):
         raise ArchiveFault("its index names a record twice, or out of order")
-    for key in keys:
-        if not _is_sound_key(key):
-            raise ArchiveFault(f"its index names {key!r:.80}, which is no record")
+    if not re.fullmatch(_KEYS, index.keys):
+        raise ArchiveFault("its index has a name that no record has")
     _check_places(index, begin, end)
     return index
 
@@ -457,9 +458,3 @@ def _check_places(index: RecordIndex, begin: int, end: int) -> None:
     expected = list(places)
     if [offset for offset, _ in in_order] != expected[:-1] or expected[-1] != end:
         raise ArchiveFault("its index has places that overlap, or that leave a gap")
-
-
-def _is_sound_key(key: Key) -> bool:
-    if key[:1] == EPISODE[:1]:
-        return is_own_id(_text(key[1:]))
-    return key[:1] == BLOB[:1]

@@ -1,0 +1,244 @@
+"""`episodes archive` and `episodes extract` (docs/reference/archive.md#commands)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cogcli.app.episodes import store_of
+from cogcli.app.settings import Settings
+from cogcli.app.verify_episodes import trusted_of
+from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.episode.archive.access import open_archives
+from cogcli.episode.archive.directories import ARCHIVES, BATCH_ARCHIVES, BATCHES, archives_in
+from cogcli.episode.archive.locator import RunsArchives, open_kept
+from cogcli.episode.archive.reader import is_archive_file
+from cogcli.episode.archive.transfer import (
+    find_conflict,
+    read_archived,
+    remove_archived_folder,
+    remove_unfinished,
+    write_folder,
+)
+from cogcli.episode.archive.writer import ArchiveSeries, refused_error
+from cogcli.episode.folder import Folder
+from cogcli.episode.layout import MANIFEST
+from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
+from cogcli.episode.refusals import unreadable
+from cogcli.episode.removal import remove_leftovers, size_of
+from cogcli.episode.verify.check import verify
+
+_TOGETHER: Final = 200
+"""Episodes between two syncs: each sync costs milliseconds, and no folder is removed before one."""
+_BATCH: Final = r"ba_[0-7][0-9A-HJKMNP-TV-Z]{25}"
+
+IsClaimable = Callable[[str, str], bool]
+"""Whether a batch may still claim an episode, by the ids of both: then its folder must stay."""
+
+
+class Transfer(NamedTuple):
+    """The result for one episode: where it is now, the bytes of its folder, or the error."""
+
+    episode_id: str
+    place: Path | None
+    bytes: int = 0
+    error: CogcliError | None = None
+
+
+class _Placed(NamedTuple):
+    """An episode whose archive is not known to be on disk yet."""
+
+    directory: Path
+    archive: Path
+
+
+class EpisodeArchiver:
+    """Moves sealed episodes of a runs directory into archives."""
+
+    def __init__(self, settings: Settings, is_claimable: IsClaimable) -> None:
+        self._settings = settings
+        self._runs_dir = Path(settings.runs_dir)
+        self._trusted = trusted_of(settings)
+        self._is_claimable = is_claimable
+        self._series: dict[str, ArchiveSeries] = {}
+        self._archived: dict[str, Path] = {}
+        """The archives of episodes that were archived before."""
+
+    def archive(self, directories: Sequence[Path]) -> Iterator[Transfer]:
+        """Archive each episode, and yield the results in order.
+
+        An episode that cannot be archived has an error, and its folder stays. Raise EnvironmentRefusal `env.disk`.
+        """
+        remove_leftovers(self._runs_dir)
+        self._archived = self._find_archived({directory.name for directory in directories})
+        rest = iter(directories)
+        try:
+            while together := list(islice(rest, _TOGETHER)):
+                yield from self._archive_together(together)
+        finally:
+            for series in self._series.values():
+                series.close()
+
+    def _find_archived(self, wanted: set[str]) -> dict[str, Path]:
+        """Return the archives that have any of these episodes, by id."""
+        archives = open_archives(self._runs_dir)
+        found: dict[str, Path] = {}
+        for archive in archives.archives() if archives is not None else ():
+            found |= dict.fromkeys(wanted.intersection(archive.episode_ids()), archive.path)
+        return found
+
+    def _archive_together(self, directories: list[Path]) -> Iterator[Transfer]:
+        placed = [self._place(directory) for directory in directories]
+        for series in self._series.values():
+            series.sync()
+        for one in placed:
+            yield one if isinstance(one, Transfer) else self._remove_folder(one)
+
+    def _place(self, directory: Path) -> _Placed | Transfer:
+        """Append an episode, unless an archive has it. Return the result if there is nothing more to do."""
+        name = directory.name
+        found = self._archived.get(name)
+        try:
+            if not directory.is_dir():
+                return Transfer(name, directory if found is None else found / name)
+            if found is not None:
+                if conflict := find_conflict(directory, found):
+                    raise conflict
+                return _Placed(directory, found)
+            row = self._require_fit(directory)
+            with Folder.open(directory) as folder:
+                series, line = self._series_of(row)
+                return _Placed(directory, series.append_folder(folder, line=line).path)
+        except OSError as error:
+            refused = unreadable(directory, error.strerror or "cannot be opened")
+            return Transfer(name, None, error=refused)
+        except EnvironmentRefusal as error:
+            if error.code == "env.disk":
+                raise
+            return Transfer(name, None, error=error)
+
+    def _require_fit(self, directory: Path) -> EpisodeRow:
+        """Return the row of a sealed episode that verifies. Raise EnvironmentRefusal."""
+        name = directory.name
+        if directory.parent != self._runs_dir:
+            raise refused_error(name, f"it is not in `{self._runs_dir}`")
+        row = read_row(directory, self._trusted.owner)
+        if not row.sealed:
+            raise refused_error(name, f"it has no {MANIFEST}: it is not sealed")
+        fault = next(
+            (each for each in verify(directory, self._trusted) if each.severity == "error"), None
+        )
+        if fault is not None:
+            raise refused_error(name, f"it does not verify: {fault.file}: {fault.message}")
+        batch = self._batch_of(row)
+        if batch and self._is_claimable(batch, name):
+            hint = f"`cogcli resume {batch}` finishes the batch"
+            raise refused_error(name, f"`{batch}` has not recorded its end", hint=hint)
+        return row
+
+    def _batch_of(self, row: EpisodeRow) -> str:
+        """Return the batch of an episode that this runs directory has. Empty for another one."""
+        batch = row.tags.get("batch")
+        if type(batch) is not str or not re.fullmatch(_BATCH, batch):
+            return ""
+        return batch if (self._runs_dir / BATCHES / batch).is_dir() else ""
+
+    def _series_of(self, row: EpisodeRow) -> tuple[ArchiveSeries, int]:
+        """Return the archives that take an episode, and its line of the batch, 0 without one."""
+        batch = self._batch_of(row)
+        if batch not in self._series:
+            own = self._runs_dir / BATCHES / batch / BATCH_ARCHIVES
+            self._series[batch] = ArchiveSeries(
+                own if batch else self._runs_dir / ARCHIVES, batch=batch
+            )
+        line = str(row.tags.get("line") or "") if batch else ""
+        return self._series[batch], int(line) if re.fullmatch(r"[1-9]\d{0,11}", line) else 0
+
+    def _remove_folder(self, placed: _Placed) -> Transfer:
+        """Remove the folder of an archived episode."""
+        directory, archive = placed
+        size = size_of(directory)
+        if remove_archived_folder(directory, archive):
+            return Transfer(directory.name, archive / directory.name, size)
+        error = refused_error(
+            directory.name,
+            f"its folder changed, or is in use: it is kept, and a copy is in `{archive.name}`",
+        )
+        return Transfer(directory.name, None, error=error)
+
+
+def _find_archive(archives: RunsArchives, episode_id: str) -> Path | None:
+    found = archives.find(episode_id)
+    if found is None:
+        return None
+    with found:
+        return found.path
+
+
+def sealed_folders(settings: Settings, batch: str = "") -> list[Path]:
+    """Return the folders of all sealed episodes of ours, oldest first; with `batch` only those of its lines."""
+    runs_dir = Path(settings.runs_dir)
+    wanted = EpisodeFilter(tags=(("batch", batch),) if batch else ())
+    rows = store_of(settings).episode_rows(wanted)
+    found = [row.directory for row in rows if row.sealed and row.directory.parent == runs_dir]
+    return found[::-1]
+
+
+class EpisodeExtractor:
+    """Writes the folders of archived episodes."""
+
+    def __init__(self, settings: Settings, target: Path | None = None) -> None:
+        """`target` is the directory of the folders. None means the runs directory."""
+        self._settings = settings
+        self._runs_dir = Path(settings.runs_dir)
+        self._target = target or self._runs_dir
+
+    def extract(self, places: Iterable[Path]) -> Iterator[Transfer]:
+        """Write the folder of each episode, `ARCHIVE/ID` or `RUNS/ID`, and yield the results in order.
+
+        Raise EnvironmentRefusal `env.disk`.
+        """
+        remove_unfinished(self._target)
+        for place in places:
+            try:
+                yield self._extract(place)
+            except CogcliError as error:
+                if error.code == "env.disk":
+                    raise
+                yield Transfer(place.name, None, error=error)
+
+    def _extract(self, place: Path) -> Transfer:
+        archive = self._archive_of(place)
+        directory = self._target / place.name
+        if archive is None:
+            if place == directory and place.is_dir():
+                return Transfer(place.name, directory)  # it has a folder
+            raise unreadable(place, "is in no archive")
+        with open_kept(archive) as opened:
+            write_folder(directory, read_archived(opened, place.name))
+        return Transfer(place.name, directory, size_of(directory))
+
+    def _archive_of(self, place: Path) -> Path | None:
+        """Return the archive of an episode; None if it has a folder, or does not exist."""
+        if is_archive_file(place.parent):
+            return place.parent
+        archives = None if place.is_dir() else open_archives(place.parent)
+        return None if archives is None else _find_archive(archives, place.name)
+
+
+def episodes_of_archives(settings: Settings, batch: str) -> list[Path]:
+    """Return the places of all archived lines of a batch, in order. Raise EnvironmentRefusal `archive.unreadable`."""
+    return [
+        path / episode_id
+        for path in archives_in(Path(settings.runs_dir) / BATCHES / batch / BATCH_ARCHIVES)
+        for episode_id in episodes_of_archive(path)
+    ]
+
+
+def episodes_of_archive(path: Path) -> list[str]:
+    """Return the ids of the episodes of an archive. Raise EnvironmentRefusal `archive.unreadable`."""
+    with open_kept(path) as opened:
+        return opened.episode_ids()
