@@ -15,6 +15,7 @@ from cogcli.base.schema.containment import UNKNOWN, Cover, covers, disjoint
 from cogcli.base.schema.lookup import schema_at
 from cogcli.base.schema.normalizer import normalize
 from cogcli.base.schema.validator import errors
+from cogcli.specs.unchecked import text_at
 
 _SCALAR_TEXT: Final = frozenset(("integer", "number", "boolean"))
 _NOT_TEXT: Final = frozenset(("object", "array"))
@@ -83,7 +84,7 @@ def _without_null(narrow: object) -> object:
 
 def _parse_fixed_text(narrow: object) -> object:
     """Return the number or boolean that a constant text is read as, None for any other schema."""
-    text = keywords.text(object_of(narrow), "const")
+    text = text_at(narrow, "const")
     try:
         return None if text is None else orjson.loads(text)
     except ValueError:

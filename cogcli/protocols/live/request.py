@@ -23,6 +23,7 @@ from cogcli.specs.template import (
     is_file,
     is_literal,
     parse_template,
+    slots_of,
 )
 from cogcli.state.namespaces import walk
 
@@ -94,13 +95,12 @@ def as_data(value: object) -> object:
 
 
 def _compile_text(text: str, at: TemplatePath, around: TemplateContext) -> Template:
-    parts = parse_template(text)
-    first = parts[0] if parts else ""
-    if len(parts) == 1 and isinstance(first, TemplateSlot) and first.whole:
-        return _compile_slot(first, at, around)
-    if all(isinstance(part, str) for part in parts):
+    parts, slots = parse_template(text), slots_of(text)
+    if not slots:
         plain = "".join(map(str, parts))
         return lambda given: plain
+    if len(parts) == 1 and slots[0].whole:
+        return _compile_slot(slots[0], at, around)
     return lambda given: "".join(
         [p if isinstance(p, str) else _text_value(p, given, at, around) for p in parts]
     )
