@@ -54,6 +54,9 @@ class BatchFlags(Flags):
         default="ask",
     )
     o: str | None = text("-o", "FILE", "the results of a batch", OUTPUT, default="stdout")
+    keep: str | None = choice(
+        "--keep", "WORD", ("auto", "folders"), "how episodes are kept", OUTPUT, default="auto"
+    )
     order: str | None = choice(
         "--order", "WORD", ("input", "done"), "of the results", OUTPUT, default="input"
     )

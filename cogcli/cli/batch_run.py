@@ -9,9 +9,9 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, BinaryIO, Final
 
-from cogcli.base.errors import CogcliError
 from cogcli.base.terminal_text import visible
 from cogcli.cli.batch_flags import BatchFlags
 from cogcli.cli.context import CommandContext
@@ -60,12 +60,10 @@ def perform_batch(context: CommandContext, given: GivenRun, request: BatchReques
     """Run a batch with its display and signals, report the totals, and return the exit code."""
     context.warn_of_shared_runs()
     display = BatchDisplay(context.screen, request.output)
-    stop = StopSwitch()
-    with _handle_signals(context, display, stop):
-        result = run_batch(
-            context.settings, given, request, RowPrinter(context.screen), display, stop
-        )
-    return report_batch(context, result, stop)
+    take_signals = partial(_handle_signals, context, display)
+    writer = RowPrinter(context.screen)
+    result = run_batch(context.settings, given, request, writer, display, take_signals)
+    return report_batch(context, result)
 
 
 def _refuse_inputs(context: CommandContext, flags: RunFlags, batch: BatchFlags) -> None:
@@ -139,6 +137,8 @@ def _parse_shard(context: CommandContext, batch: BatchFlags) -> Shard:
 def _parse_jobs(text: str | None) -> int:
     if text in (None, "1"):
         return 1
+    if os.name == "nt":
+        raise wrong_value("`--jobs`: worker processes do not work on Windows", "leave it out")
     if text == "auto":
         return _usable_processors()
     if not (str(text).isascii() and str(text).isdigit() and 1 <= int(str(text)[:6]) <= _MOST_JOBS):
@@ -251,10 +251,9 @@ class BatchDisplay:
 
 
 @contextmanager
-def _handle_signals(
-    context: CommandContext, display: BatchDisplay, stop: StopSwitch
-) -> Iterator[None]:
-    """Handle signals within the block: the first stops sending, a second one ends at once."""
+def _handle_signals(context: CommandContext, display: BatchDisplay) -> Iterator[StopSwitch]:
+    """Return the switch that signals press within the block: the first stops sending, a second one ends at once."""
+    stop = StopSwitch()
     previous: dict[int, Any] = {}
 
     def handle_signal(number: int, frame: object) -> None:
@@ -270,17 +269,14 @@ def _handle_signals(
         for number in (getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)):
             if signal.getsignal(number) is not signal.SIG_IGN:
                 previous[number] = signal.signal(number, handle_signal)
-        yield
-    except CogcliError as error:
-        display.close()
-        raise error
+        yield stop
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         display.close()
 
 
-def report_batch(context: CommandContext, result: BatchResult, stop: StopSwitch) -> int:
+def report_batch(context: CommandContext, result: BatchResult) -> int:
     """Write the totals of a batch, fill the envelope, and return the exit code."""
     totals = result.totals
     context.own["status"] = _status_word(result)
@@ -293,7 +289,7 @@ def report_batch(context: CommandContext, result: BatchResult, stop: StopSwitch)
         )
     else:
         left = result.lines - totals.ended
-        why = "stopped" if stop.signals else "--max-failures"
+        why = "stopped" if result.stopped_by else "--max-failures"
         context.note(f"{counts}, {left} not run ({why}) · {result.batch_id}")
     for line in _next_commands(context, result):
         context.note(f"next: {line}")

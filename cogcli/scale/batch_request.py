@@ -49,6 +49,8 @@ class BatchResult(NamedTuple):
     """Whether every line of the shard has a result."""
     was_complete: bool
     """Whether nothing was left to do."""
+    stopped_by: str = ""
+    """The first signal. Empty without one."""
 
 
 class PreparedBatch(NamedTuple):

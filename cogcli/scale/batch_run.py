@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from typing import Final
 
 from cogcli.app.registry import open_registry
@@ -26,6 +27,8 @@ from cogcli.scale.retry import read_selection
 from cogcli.scale.spool import STDIN, open_line_file
 from cogcli.scale.tables import require_reader
 
+TakeSignals = Callable[[], AbstractContextManager[StopSwitch]]
+"""A context manager that returns the switch which signals press."""
 _OWN_TAGS: Final = ("batch", "line", "try", "input", "retry_of")
 
 
@@ -35,10 +38,10 @@ def run_batch(
     request: BatchRequest,
     writer: RowWriter,
     observer: BatchObserver,
-    stop: StopSwitch,
+    take_signals: TakeSignals,
 ) -> BatchResult:
     """Run the lines of an input that have no result yet, and return the totals of the batch. `writer` gets the rows
-    for stdout.
+    for stdout. Signals are taken once lines may run; before, nothing has begun that would have to be finished.
 
     Raise the errors of `prepare_given`, UsageError for problems of the input, and EnvironmentRefusal.
     """
@@ -49,6 +52,7 @@ def run_batch(
         opened.callback(ledger.close)
         batch = batch._replace(file=batch.file.place(folder))
         run = BatchSession(settings, batch, request, folder, header, ledger)
+        stop = opened.enter_context(take_signals())
         return run.run(writer, observer, stop)
 
 

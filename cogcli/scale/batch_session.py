@@ -89,6 +89,7 @@ class BatchSession:
             output=self._request.output,
             is_complete=self._totals.ended == self._lines,
             was_complete=was_complete,
+            stopped_by=stop.signals[0] if stop.signals else "",
         )
 
     def _run_lines(self, rows: Rows, observer: BatchObserver, stop: StopSwitch) -> bool:

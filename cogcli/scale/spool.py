@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.file_lock import lock
 from cogcli.declarations.field_spec import Fields
 from cogcli.episode.folder import Folder, disk_refusal
 from cogcli.scale.batch_folder import LINES, BatchFolder, batches_dir
@@ -17,6 +19,7 @@ from cogcli.scale.input_lines import read_lines
 from cogcli.scale.tables import kind_of_file, read_table, require_reader
 
 STDIN: Final = "-"
+_SPOOL: Final = ".spool-"
 
 
 class LineFile(NamedTuple):
@@ -28,6 +31,8 @@ class LineFile(NamedTuple):
     is_spooled: bool = False
     header_lines: int = 0
     """Lines of the original before its first row."""
+    lock: int = -1
+    """The descriptor that holds the lock of a spooled file."""
 
     def place(self, batch: BatchFolder) -> LineFile:
         """Return the file after moving a spooled one to the folder of its batch. Raise EnvironmentRefusal."""
@@ -45,6 +50,7 @@ class LineFile(NamedTuple):
         if self.is_spooled:
             with suppress(OSError):
                 os.unlink(self.path)
+            os.close(self.lock)
 
 
 def open_line_file(
@@ -58,34 +64,51 @@ def open_line_file(
     if path == STDIN:
         if stdin is None:
             raise UsageError("input.empty", "stdin is closed")
-        return LineFile(_spool(runs_dir, read_lines(stdin)), "stdin", is_spooled=True)
+        return _spool(runs_dir, read_lines(stdin), "stdin", 0)
     if not kind_of_file(path):
         return LineFile(path, shown)
     header_lines = 1 if kind_of_file(path) == ".csv" else 0
     lines = read_table(path, shown, fields)
-    return LineFile(_spool(runs_dir, lines), shown, is_spooled=True, header_lines=header_lines)
+    return _spool(runs_dir, lines, shown, header_lines)
 
 
-def _spool(runs_dir: str, lines: Iterator[bytes]) -> str:
-    """Write lines to a new file, and return its path. Raise EnvironmentRefusal."""
+def _spool(runs_dir: str, lines: Iterator[bytes], shown: str, header_lines: int) -> LineFile:
+    """Write lines to a new file in the folder of all batches. Raise EnvironmentRefusal."""
     folder = batches_dir(runs_dir)
-    name = f".spool-{os.urandom(8).hex()}"
     try:
-        with Folder.open(folder, make=True) as opened:
-            handle = opened.create(name, os.O_WRONLY)
+        path, handle = _create(folder)
     except OSError as error:
         text = f"nothing can be kept in `{folder}`: {error.strerror or error}"
         raise EnvironmentRefusal("env.runs-dir", text) from error
-    path = os.fspath(folder / name)
-    complete = False
-    try:
-        with os.fdopen(handle, "wb", buffering=1 << 20) as file:
-            for line in lines:
-                file.write(line + b"\n")
-        complete = True
-    except OSError as error:
-        raise disk_refusal(path, error) from error
-    finally:
-        if not complete:
-            os.unlink(path)
-    return path
+    file = LineFile(path, shown, is_spooled=True, header_lines=header_lines, lock=handle)
+    with ExitStack() as undo:
+        undo.callback(file.discard)
+        try:
+            with os.fdopen(os.dup(handle), "wb", buffering=1 << 20) as target:
+                for line in lines:
+                    target.write(line + b"\n")
+        except OSError as error:
+            raise disk_refusal(path, error) from error
+        undo.pop_all()
+    return file
+
+
+def _create(folder: Path) -> tuple[str, int]:
+    """Return path and descriptor of a new, locked file. Raise OSError."""
+    with Folder.open(folder, make=True) as opened:
+        _remove_abandoned(opened)
+        while True:
+            name = f"{_SPOOL}{os.urandom(8).hex()}"
+            handle = opened.create(name, os.O_WRONLY)
+            lock(handle, wait=True)
+            if os.fstat(handle).st_nlink:  # no other process removed it before it was locked
+                return os.fspath(folder / name), handle
+            os.close(handle)
+
+
+def _remove_abandoned(folder: Folder) -> None:
+    """Remove the spooled files of processes that were killed while they wrote them. Raise OSError."""
+    for name in folder.names():
+        if name.startswith(_SPOOL) and not folder.is_locked(name):
+            with suppress(FileNotFoundError):
+                folder.unlink(name)
