@@ -45,6 +45,9 @@ class BatchFlags(Flags):
     max_failures: str | None = text(
         "--max-failures", "N|P%", "stop sending after more failed lines than this", EXECUTION
     )
+    rate: list[str] = text(
+        "--rate", "SERVICE=N/s", "call a service at most N times a second (repeatable)", EXECUTION
+    )
     in_doubt: str | None = choice(
         "--in-doubt",
         "WORD",

@@ -29,6 +29,7 @@ from cogcli.scale.batch_request import STDOUT, BatchRequest, BatchResult
 from cogcli.scale.batch_run import run_batch
 from cogcli.scale.coordinator import StopSwitch
 from cogcli.scale.pacing import FailureLimit
+from cogcli.scale.rates import parse_rate
 from cogcli.scale.shard_words import parse_shard
 from cogcli.scale.totals import Totals
 
@@ -94,6 +95,7 @@ def read_request(context: CommandContext, batch: BatchFlags) -> BatchRequest:
         invalid=batch.invalid or "stop",
         max_failures=_parse_limit(batch.max_failures),
         in_doubt=batch.in_doubt or "",
+        rates=_parse_rates(batch.rate),
         force=batch.force,
     )
 
@@ -152,6 +154,19 @@ def _usable_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return min(len(os.sched_getaffinity(0)), _MOST_JOBS)
     return min(os.cpu_count() or 1, _MOST_JOBS)
+
+
+def _parse_rates(texts: list[str]) -> dict[str, float]:
+    """Return the rates of `--rate`. Raise UsageError."""
+    rates: dict[str, float] = {}
+    for text in texts:
+        service, _, rate = text.partition("=")
+        try:
+            rates[service] = parse_rate(rate)
+        except ValueError as error:
+            expected = "SERVICE=N/s, such as notes=5/s"
+            raise wrong_value(f"`--rate`: found `{text[:60]}`", expected=expected) from error
+    return rates
 
 
 def _parse_limit(text: str | None) -> FailureLimit | None:

@@ -52,6 +52,7 @@ class ShardCommand(Record):
     order: Literal["input", "done"]
     jobs: int
     keep: str
+    rates: dict[str, float] = {}
     mac: str = ""
 
 

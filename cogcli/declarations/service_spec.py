@@ -54,6 +54,15 @@ EnvironmentName = Annotated[
 ]
 
 
+Rate = Annotated[
+    str,
+    SpecLimits(
+        pattern=r"(?:[1-9][0-9]{0,5}(?:\.[0-9]{1,6})?|0\.[0-9]{0,5}[1-9])/s",
+        expected="calls a second, such as 5/s or 0.5/s",
+    ),
+]
+
+
 class ServiceVariable(Spec):
     """The source of the value of a variable."""
 
@@ -75,6 +84,8 @@ class ServiceMetadata(Spec):
     """Limit of one attempt, after that of the binding; the start of a program has as much, else 60,
     in addition; a limit of the binding bounds the start, too.
     Default: `30`"""
+    max_rate: Rate | None = None
+    """Calls a second that [batches](batch.md#rates) make at most: `5/s`, `0.5/s`."""
     headers: Headers = NOTHING
     """Sent with each request ([rules](protocols.md#headers)); `${NAME}` is a variable."""
     targets: tuple[ServiceTarget, ...] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import BinaryIO, Final, NamedTuple
 
 from cogcli.run.prepare import PreparedRun
@@ -30,6 +32,8 @@ class BatchRequest(NamedTuple):
     invalid: str = "stop"
     max_failures: FailureLimit | None = None
     in_doubt: str = ""
+    rates: Mapping[str, float] = MappingProxyType({})
+    """The most calls a second by service."""
     force: bool = False
     retry_failed: str = ""
     """A result file: only its lines that did not end well run, and those that it lacks."""
@@ -60,6 +64,8 @@ class PreparedBatch(NamedTuple):
     digest: InputDigest
     file: LineFile
     retry: RetrySelection | None = None
+    rates: Mapping[str, float] = MappingProxyType({})
+    """The most calls a second by service, of the command and of the services."""
 
     def count_lines(self, shard: Shard) -> int:
         """Return how many lines of a shard run."""

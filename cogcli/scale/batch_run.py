@@ -23,6 +23,7 @@ from cogcli.scale.batch_session import BatchSession
 from cogcli.scale.coordinator import BatchObserver, StopSwitch
 from cogcli.scale.input_lines import FirstPass, open_input, read_lines
 from cogcli.scale.output import RowWriter
+from cogcli.scale.rates import find_rates
 from cogcli.scale.retry import read_selection
 from cogcli.scale.spool import STDIN, open_line_file
 from cogcli.scale.tables import require_reader
@@ -64,6 +65,7 @@ def _prepare_batch(
     require_reader(request.output)
     catalog = open_registry(settings).reach(given.request.skill_id, pack=given.request.pack_ref)
     prepared = prepare_given_for_inputs(catalog, given, settings.environ)
+    rates = find_rates(catalog, request.rates)
     fields = prepared.skill.inputs
     path = request.input
     if path != STDIN:
@@ -79,7 +81,7 @@ def _prepare_batch(
     )  # fmt: skip
     with open_input(file.path) as lines:
         digest = first.read(read_lines(lines))
-    return PreparedBatch(prepared, digest, file, retry)
+    return PreparedBatch(prepared, digest, file, retry, rates)
 
 
 def _refuse_own_tags(options: RunOptions) -> None:

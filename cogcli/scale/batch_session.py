@@ -13,6 +13,7 @@ import orjson
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import ensure_key
+from cogcli.app.settings.user_dirs import state_home
 from cogcli.base.errors import ABORTED, NO, EnvironmentRefusal
 from cogcli.base.files import write_atomic
 from cogcli.declarations.batch_records import BatchHeader, BatchSummary, ShardCommand
@@ -37,6 +38,7 @@ from cogcli.scale.output import (
     RowWriter,
     UnorderedRows,
 )
+from cogcli.scale.rates import ServiceRates, open_rates
 from cogcli.scale.tables import kind_of_file, write_table
 from cogcli.scale.totals import Totals
 
@@ -101,7 +103,7 @@ class BatchSession:
         observer.begin(self._lines, before)
         coordinator = Coordinator(
             executor, self._ledger, rows, self._totals, observer, stop,
-            limit=self._request.max_failures, flush=self._flush,
+            limit=self._request.max_failures, flush=self._flush, rates=self._open_rates(),
         )  # fmt: skip
         try:
             coordinator.run(self._tasks())
@@ -117,11 +119,20 @@ class BatchSession:
             return ABORTED[stop.signals[0]]
         return NO if was_limited else self._totals.exit_code
 
+    def _open_rates(self) -> ServiceRates:
+        services = self._batch.prepared.catalog.services
+        parts = self._request.shard.parts
+        return open_rates(state_home(self._settings.environ), services, self._batch.rates, parts)
+
     def _open_executor(self) -> Executor:
         if self._request.jobs > 1:
             return LocalWorkers(self._first_frame(), self._settings.environ, self._request.jobs)
         runner = LineRunner(
-            self._settings.copy_for_run(), self._batch.prepared, self._key, self._request.in_doubt
+            self._settings.copy_for_run(),
+            self._batch.prepared,
+            self._key,
+            self._request.in_doubt,
+            counts_calls=bool(self._batch.rates),
         )
         return InProcessExecutor(runner.run)
 
@@ -137,6 +148,7 @@ class BatchSession:
             "options": given.options.json,
             "specs": self._header.specs,
             "in_doubt": self._request.in_doubt,
+            "counts_calls": bool(self._batch.rates),
         }
 
     def _tasks(self) -> Iterator[LineTask]:
@@ -166,6 +178,7 @@ class BatchSession:
             order="done" if self._request.order == "done" else "input",
             jobs=self._request.jobs,
             keep="folders",
+            rates=dict(self._request.rates),
         )
         key = ensure_key(self._settings.environ)
         self._folder.write_command(self._request.shard, command, key)

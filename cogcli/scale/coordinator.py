@@ -29,6 +29,7 @@ from cogcli.scale.identity import LineTask
 from cogcli.scale.ledger import LedgerEntry
 from cogcli.scale.line_result import LineResult, unsealed_result
 from cogcli.scale.pacing import FailureLimit, ServicePause
+from cogcli.scale.rates import ServiceRates
 from cogcli.scale.totals import Totals
 
 GRACE: Final = 5.0
@@ -105,6 +106,7 @@ class Coordinator:
         *,
         limit: FailureLimit | None = None,
         pause: ServicePause | None = None,
+        rates: ServiceRates | None = None,
         clock: Callable[[], float] = time.monotonic,
         flush: Callable[[], None] = lambda: None,
     ) -> None:
@@ -116,6 +118,7 @@ class Coordinator:
         self._stop = stop
         self._limit = limit
         self._pause = pause or ServicePause()
+        self._rates = rates or ServiceRates({})
         self._clock = clock
         self._flush = flush
         self._waiting: list[tuple[float, int, float, LineTask]] = []
@@ -154,7 +157,9 @@ class Coordinator:
 
     def _seconds_to_wait(self) -> float:
         due = self._waiting[0][0] - self._clock() if self._waiting else _TICK
-        return min(max(due, 0.01), _TICK)
+        if self._executor.free > 0:
+            due = min(due, self._rates.seconds_left() or _TICK)
+        return min(max(due, 0.001), _TICK)
 
     # -- sending -------------------------------------------------------------------------------------------------------
 
@@ -164,9 +169,12 @@ class Coordinator:
         if self._pause.seconds_left(now):
             return
         while self._executor.free > 0 and not self._is_stopping():
+            if self._rates.seconds_left():
+                return
             task = self._next_task(upcoming, now)
             if task is None:
                 return
+            self._rates.reserve(task.line)
             self._executor.submit(task)
 
     def _next_task(self, upcoming: _Lookahead, now: float) -> LineTask | None:
@@ -192,8 +200,10 @@ class Coordinator:
         match completion:
             case LineEnded(task, result):
                 self._waits.pop(task.line, None)
+                self._rates.settle(task.line, result.calls)
                 self._record(result)
             case LineBusy(task):
+                self._rates.settle(task.line, {})
                 self._postpone(task)
             case LineLost(task):
                 self._repeat_lost(task)

@@ -119,7 +119,13 @@ def completion_to_frame(completion: Completion) -> Json:
         case LineEnded(_, result):
             entry = result.entry.to_payload()
             row = result.row.decode()
-            return {"kind": "ended", "entry": entry, "row": row, "service": result.service}
+            return {
+                "kind": "ended",
+                "entry": entry,
+                "row": row,
+                "service": result.service,
+                "calls": dict(result.calls),
+            }
         case BatchStopped(_, error):
             return error_to_frame(error)
         case _:
@@ -133,7 +139,9 @@ def completion_from_frame(frame: Json, task: LineTask) -> Completion:
             entry = parse_entry(frame["entry"])
             if entry is None or (entry.line, entry.attempt) != (task.line, task.attempt):
                 raise ValueError("the frame is for another line")
-            result = LineResult(entry, str(frame["row"]).encode(), str(frame["service"]))
+            result = LineResult(
+                entry, str(frame["row"]).encode(), str(frame["service"]), frame["calls"]
+            )
             return LineEnded(task, result)
         case "stopped":
             return BatchStopped(task, error_from_frame(frame))

@@ -4,7 +4,9 @@ after a kill (docs/reference/batch.md#output).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import orjson
@@ -33,6 +35,8 @@ class LineResult(NamedTuple):
     row: bytes
     """One line of JSON, with its newline."""
     service: str = ""
+    calls: Mapping[str, int] = MappingProxyType({})
+    """The calls to each service, if they are counted."""
 
 
 def row_of(entry: LedgerEntry, outputs: object, error: Json | None) -> bytes:

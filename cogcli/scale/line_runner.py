@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.verify_episodes import trusted_of, verify_episode
 from cogcli.base.errors import ENVIRONMENT, CogcliError, UsageError
 from cogcli.base.redact import Redactor
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.value_types import Json
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_reader import iterate_events
@@ -39,14 +41,39 @@ from cogcli.scale.line_result import (
 
 _OWN_LINES: Final = ("episode.", "resume.masked")
 """Errors of the environment that concern one episode. Others stop the batch."""
+_CALLS: Final = ("step.started", "call.retried")
 _SAME: Final = ("batch", "line", "try", "input")
+
+
+class CallCounter:
+    """A listener that counts the calls of a run by service."""
+
+    def __init__(self) -> None:
+        self._calls: Counter[str] = Counter()
+
+    def __call__(self, event: Event) -> None:
+        if event.event_type in _CALLS:
+            service = event.payload.get("service")
+            if service:
+                self._calls[str(service)] += 1
+
+    def take(self) -> dict[str, int]:
+        """Return the calls since the last time."""
+        calls, self._calls = dict(self._calls), Counter()
+        return calls
 
 
 class LineRunner:
     """Runs lines of one batch. `prepared` is the run without inputs; its closure was read once."""
 
     def __init__(
-        self, settings: Settings, prepared: PreparedRun, key: BatchKey, in_doubt: str = ""
+        self,
+        settings: Settings,
+        prepared: PreparedRun,
+        key: BatchKey,
+        in_doubt: str = "",
+        *,
+        counts_calls: bool = False,
     ) -> None:
         self._settings = settings
         self._environment = environment_of(settings)
@@ -54,6 +81,7 @@ class LineRunner:
         self._prepared = prepared
         self._key = key
         self._in_doubt = in_doubt
+        self._calls = CallCounter() if counts_calls else None
         self._trusted = trusted_of(settings)
 
     def run(self, task: LineTask) -> Completion:
@@ -72,7 +100,10 @@ class LineRunner:
             if error.exit_code == ENVIRONMENT and not error.code.startswith(_OWN_LINES):
                 return BatchStopped(task, error)
             result = result_from_error(task, episode, error)
-        return LineBusy(task) if result is None else LineEnded(task, result)
+        if result is None:
+            return LineBusy(task)
+        calls = self._calls.take() if self._calls is not None else {}
+        return LineEnded(task, result._replace(calls=calls))
 
     def _key_of(self, task: LineTask) -> BatchKey:
         """Return the batch that the episode of a line belongs to."""
@@ -148,9 +179,8 @@ class LineRunner:
             durability=options.durability,
             allow_hosts=tuple(options.allow_hosts),
         )
-        return resume(
-            self._settings, directory, request, listener=lambda event: None, control=Control()
-        )
+        listener = self._calls or (lambda event: None)
+        return resume(self._settings, directory, request, listener=listener, control=Control())
 
     def _take_sealed(self, task: LineTask, directory: Path) -> LineResult:
         """Return the result of a run that is sealed. Raise EnvironmentRefusal unless it is whole and the user's."""

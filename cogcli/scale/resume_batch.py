@@ -67,6 +67,7 @@ def _request(
         order=command.order,
         invalid=header.invalid,
         in_doubt=in_doubt,
+        rates=command.rates,
         retry_failed=retry,
         batch_id=header.batch_id,
     )

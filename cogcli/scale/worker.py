@@ -91,7 +91,9 @@ def _open_runner(first: Json) -> LineRunner:
         )
     prepared = prepare_for_inputs(catalog, request, settings.environ)
     key = BatchKey(first["batch"], first["created_ms"])
-    return LineRunner(settings, prepared, key, first["in_doubt"])
+    return LineRunner(
+        settings, prepared, key, first["in_doubt"], counts_calls=first["counts_calls"]
+    )
 
 
 if __name__ == "__main__":

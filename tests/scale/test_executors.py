@@ -59,7 +59,7 @@ def first_frame(project: Any) -> dict[str, Any]:
     catalog = open_registry(settings).reach("demo.counted", pack="")
     return {
         "flags": {"runs_dir": str(project.root / "runs")}, "base": str(project.root), "created_ms": 1,
-        "batch": "ba_" + "0" * 26, "skill": "demo.counted", "options": {}, "in_doubt": "",
+        "batch": "ba_" + "0" * 26, "skill": "demo.counted", "options": {}, "in_doubt": "", "counts_calls": True,
         "specs": digest_of(document_of(catalog)),
     }  # fmt: skip
 

@@ -27,6 +27,7 @@ TEXTS: Final = (
     "A_B",
     "https://a.example/b",
     "2026-01-31T09:00:00Z",
+    "5/s",
 )
 ODD: Final[tuple[Any, ...]] = (
     None, True, False, 0, 1, -1, 3.0, 0.5, 1e9, 99_999_999_999, "", " ", "A.b", "x" * 70, "x" * 200, "true", *TEXTS,
