@@ -859,6 +859,52 @@ def copy_episode(template: Path, episode_id: str, trace_id: str) -> None:
         (target / name).write_text(text, encoding="utf-8")
 
 
+# -- archives ---------------------------------------------------------------------------------------------------------
+
+ARCHIVED_EPISODES = 300
+
+
+def archive(folder: Path) -> Iterator[Figure]:
+    """Bytes and processor time of an episode of two steps, in its folder and in an archive."""
+    from cogcli.api import Project
+    from cogcli.episode.archive.reader import Archive
+    from cogcli.episode.archive.writer import ArchiveWriter, EpisodeBytes, read_folder
+    from cogcli.episode.folder import Folder
+
+    write_registry(folder / "project", files=6)
+    runs = (folder / "runs").resolve()
+    project = Project(folder / "project", runs_dir=runs, environ={"HOME": str(folder)})
+    for number in range(ARCHIVED_EPISODES):
+        project.run("bench.two", {"n": number})
+    episodes: dict[str, EpisodeBytes] = {}
+
+    def read_all() -> None:
+        for directory in sorted(runs.glob("ep_*")):
+            with Folder.open(directory) as opened:
+                episodes[directory.name] = read_folder(opened)
+
+    reading = cpu_seconds(read_all)
+    sizes = [
+        len(data)
+        for each in episodes.values()
+        for data in (*each.files.values(), *each.blobs.values())
+    ]
+    path = runs / "bench.cogarchive"
+    with ArchiveWriter(path) as writer:
+        writing = cpu_seconds(lambda: [writer.append(*each) for each in episodes.items()])
+    with Archive.open(path) as opened:
+        found = cpu_seconds(lambda: [opened.read_episode(name) for name in episodes])
+    count = len(episodes)
+    each = f"of {count}"
+    yield Figure("an episode's files", sum(sizes) / count, "B", None, each)
+    yield Figure(
+        "an archived episode, with its index entry", path.stat().st_size / count, "B", None, each
+    )
+    yield Figure("reading a folder", reading / count * 1e6, "µs", None, "CPU")
+    yield Figure("writing a record", writing / count * 1e6, "µs", None, "CPU")
+    yield Figure("reading a record", found / count * 1e6, "µs", None, "CPU")
+
+
 # -- memory -----------------------------------------------------------------------------------------------------------
 
 
@@ -1115,6 +1161,7 @@ BENCHES: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "events": events,
     "index": index,
     "memory": memory,
+    "archive": archive,
     "quality": quality,
 }
 

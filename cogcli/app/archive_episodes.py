@@ -25,7 +25,7 @@ from cogcli.episode.archive.transfer import (
 )
 from cogcli.episode.archive.writer import ArchiveSeries, refused_error
 from cogcli.episode.folder import Folder
-from cogcli.episode.layout import MANIFEST
+from cogcli.episode.layout import MANIFEST, is_own_id
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.refusals import unreadable
 from cogcli.episode.removal import remove_leftovers, size_of
@@ -183,7 +183,11 @@ def sealed_folders(settings: Settings, batch: str = "") -> list[Path]:
     runs_dir = Path(settings.runs_dir)
     wanted = EpisodeFilter(tags=(("batch", batch),) if batch else ())
     rows = store_of(settings).episode_rows(wanted)
-    found = [row.directory for row in rows if row.sealed and row.directory.parent == runs_dir]
+    found = [
+        row.directory
+        for row in rows
+        if row.sealed and row.directory.parent == runs_dir and is_own_id(row.id)
+    ]
     return found[::-1]
 
 

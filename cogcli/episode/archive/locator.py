@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -68,6 +68,13 @@ def open_kept(path: Path) -> Archive:
     return Archive(path, fd, contents)
 
 
+class ArchivePlace(NamedTuple):
+    """Where an episode is: the file, and the offset of its record."""
+
+    path: Path
+    offset: int
+
+
 class ArchivedEpisode(NamedTuple):
     """An archived episode: its path in the archive, and a text that differs as soon as a file of it does."""
 
@@ -106,17 +113,7 @@ class RunsArchives:
         """Return the open archive that has an episode; the caller closes it. None if no archive has it."""
         if not is_own_id(episode_id):
             return None
-        for path in self._paths:
-            try:
-                archive = self._open_if_likely(path, episode_id)
-            except EnvironmentRefusal:
-                continue
-            if archive is None:
-                continue
-            if archive.find(episode_id):
-                return archive
-            archive.close()
-        return None
+        return find_archive(self._paths, episode_id)
 
     def has(self, episode_id: str) -> bool:
         """Return whether an archive has an episode."""
@@ -148,11 +145,31 @@ class RunsArchives:
             self._latest.close()
             self._latest = None
 
-    def _open_if_likely(self, path: Path, episode_id: str) -> Archive | None:
-        """Return the open archive unless its index shows that the episode is not in it."""
-        if str(path) not in _kept() and not peek_range(path, episode_id):
-            return None
-        return open_kept(path)
+
+def find_archive(paths: Iterable[Path], episode_id: str) -> Archive | None:
+    """Return the open archive among these that has an episode; the caller closes it. None if no archive has it."""
+    for path in paths:
+        try:
+            # Most archives are passed over by the first and the last name of their index.
+            if str(path) not in _kept() and not peek_range(path, episode_id):
+                continue
+            archive = open_kept(path)
+        except EnvironmentRefusal:
+            continue
+        if archive.find(episode_id):
+            return archive
+        archive.close()
+    return None
+
+
+def find_place(paths: Iterable[Path], episode_id: str) -> ArchivePlace | None:
+    """Return the place of an episode in one of these archives. None if no archive has it."""
+    archive = find_archive(paths, episode_id)
+    if archive is None:
+        return None
+    with archive:
+        record = archive.find(episode_id)
+        return None if record is None else ArchivePlace(archive.path, record.offset)
 
 
 def open_archived(path: Path) -> ArchivedFolder | None:

@@ -21,8 +21,9 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.file_lock import lock
 from cogcli.base.files import FileRefused
 from cogcli.episode.archive import format
-from cogcli.episode.archive.directories import SUFFIX
+from cogcli.episode.archive.directories import SUFFIX, archives_in
 from cogcli.episode.archive.format import ArchiveFault, Deflater, Header, Key, RecordPlace
+from cogcli.episode.archive.locator import ArchivePlace, find_place
 from cogcli.episode.archive.reader import archive_error, read_contents
 from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
 from cogcli.episode.layout import BLOBS, is_blob_name, is_own_id
@@ -34,13 +35,6 @@ _NUMBERED: Final = rf"(\d{{{_DIGITS}}})\{SUFFIX}"
 
 class ArchiveFull(Exception):
     """An episode does not fit into the rest of an archive. Nothing was written."""
-
-
-class ArchivePlace(NamedTuple):
-    """Where an episode is: the file, and the offset of its record."""
-
-    path: Path
-    offset: int
 
 
 class EpisodeBytes(NamedTuple):
@@ -246,17 +240,20 @@ def encode_checked(episode_id: str, episode: EpisodeBytes) -> bytes:
     for name in (*episode.files, *episode.blobs):
         if name not in format.ARCHIVED_FILES and not is_blob_name(name):
             raise refused_error(episode_id, f"it has a file `{name:.80}`, which is no episode's")
-    largest = max(map(len, episode.blobs.values()), default=0)
-    payload = format.encode_episode(
-        episode.files, {name: len(data) for name, data in episode.blobs.items()}
-    )
-    if max(largest, len(payload)) > format.INFLATED:
-        raise refused_error(episode_id, f"it is larger than {format.INFLATED:,} bytes")
+    blobs = {name: len(data) for name, data in episode.blobs.items()}
+    payload = format.encode_episode(episode.files, blobs)
+    _require_size(episode_id, len(payload) + sum(blobs.values()))
     try:
         format.parse_episode(payload)
     except ArchiveFault as error:
         raise refused_error(episode_id, error.why) from error
     return payload
+
+
+def _require_size(episode_id: str, size: int) -> None:
+    if size > format.INFLATED:
+        why = f"it has {size:,} bytes, at most {format.INFLATED:,} fit into an archive"
+        raise refused_error(episode_id, why)
 
 
 def read_folder(folder: Folder) -> EpisodeBytes:
@@ -271,21 +268,27 @@ def read_folder(folder: Folder) -> EpisodeBytes:
         raise refused_error(
             folder.path.name, f"it has a file `{foreign:.80}`, which is no episode's"
         )
+    _require_size(folder.path.name, sum(entries[name].st_size for name in names))
     files = {name: folder.read(name, limit=format.INFLATED) for name in names}
-    blobs: dict[str, bytes] = {}
-    if BLOBS in entries:
-        try:
-            kept = folder.sub(BLOBS)
-        except OSError as error:
-            why = f"{BLOBS} cannot be opened: {error.strerror}"
-            raise refused_error(folder.path.name, why) from error
-        with kept:
-            for name in kept.names():
-                if not is_blob_name(name):
-                    why = f"it has a file `{BLOBS}/{name:.80}`, which is no blob"
-                    raise refused_error(folder.path.name, why)
-                blobs[name] = kept.read(name, limit=format.INFLATED)
-    return EpisodeBytes(files, blobs)
+    return EpisodeBytes(files, _read_blobs(folder) if BLOBS in entries else {})
+
+
+def _read_blobs(folder: Folder) -> dict[str, bytes]:
+    """Return the blobs of an episode's open folder. Raise as `read_folder`."""
+    episode_id = folder.path.name
+    try:
+        kept = folder.sub(BLOBS)
+    except OSError as error:
+        raise refused_error(episode_id, f"{BLOBS} cannot be opened: {error.strerror}") from error
+    with kept:
+        entries = kept.entries()
+        foreign = next((name for name in entries if not is_blob_name(name)), "")
+        if foreign:
+            raise refused_error(
+                episode_id, f"it has a file `{BLOBS}/{foreign:.80}`, which is no blob"
+            )
+        _require_size(episode_id, sum(found.st_size for found in entries.values()))
+        return {name: kept.read(name, limit=format.INFLATED) for name in entries}
 
 
 class ArchiveSeries:
@@ -324,6 +327,14 @@ class ArchiveSeries:
         except FileRefused as error:
             raise refused_error(folder.path.name, error.message) from error
         return self.append(folder.path.name, episode, line=line)
+
+    def find(self, episode_id: str) -> ArchivePlace | None:
+        """Return the place of an episode in any archive of the directory. None if no archive has it."""
+        if self._writer is not None and (found := self._writer.find(episode_id)):
+            return found
+        own = None if self._writer is None else self._writer.path
+        others = [path for path in archives_in(self.directory) if path != own]
+        return find_place(others, episode_id)
 
     def sync(self) -> None:
         """Make all appended episodes survive a power loss. Raise EnvironmentRefusal `env.disk`."""

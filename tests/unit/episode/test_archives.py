@@ -205,6 +205,16 @@ def test_a_second_writer_of_a_directory_writes_a_file_of_its_own(tmp_path: Path)
     assert_holds(second.path, 200)
 
 
+def test_a_series_finds_what_any_of_its_files_has(tmp_path: Path) -> None:
+    with ArchiveSeries(tmp_path) as one, ArchiveSeries(tmp_path) as other:
+        places = [one.append(*sample_files(100)), other.append(*sample_files(200))]
+        for series in (one, other):
+            assert [series.find(sample_files(seed)[0]) for seed in (100, 200)] == places
+            assert series.find(sample_files(300)[0]) is None
+    with ArchiveSeries(tmp_path) as closed:
+        assert closed.find(sample_files(100)[0]) == places[0]
+
+
 def test_a_full_file_is_followed_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,6 +310,17 @@ def test_a_folder_with_another_file_is_refused(tmp_path: Path) -> None:
     with Folder.open(directory) as folder, pytest.raises(EnvironmentRefusal) as refused:
         read_folder(folder)
     assert refused.value.code == "archive.refused"
+
+
+def test_too_large_a_folder_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    directory = tmp_path / sample_files(100)[0]
+    directory.mkdir()
+    for name in ("events.jsonl", "state.json"):
+        with (directory / name).open("wb") as file:
+            file.truncate(format.INFLATED // 2 + 1)
+    with Folder.open(directory) as folder, pytest.raises(EnvironmentRefusal) as refused:
+        read_folder(folder)
+    assert f"{format.INFLATED + 2:,} bytes" in refused.value.message
 
 
 def test_blobs_are_part_of_a_folder(tmp_path: Path) -> None:
