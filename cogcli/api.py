@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
 from cogcli.app import episodes, resume
 from cogcli.app.inventory.kinds import list_specs, spec_details, whole_view
@@ -28,6 +28,7 @@ from cogcli.app.state_document import (
 from cogcli.app.verify_episodes import verify_episode
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.base.jsonvalue import NotJson, preview, to_plain_json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations.api_options import Options
 from cogcli.declarations.envelope import Event

@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from cogcli.base.credential_names import credential_error, credential_reason
 from cogcli.base.errors import ExpressionError, TransportError
 from cogcli.base.errors import RuntimeErrorBase as CallFailed
 from cogcli.base.host_access import ACCESS
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refusal import Reason, Refused
 from cogcli.base.wall.limits import ProcessLimits
 

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from cogcli.agent.context.compiled import ContextBlock
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.agent.context.truncation import cut_text, first_sentence
 from cogcli.agent.records import ConversationMessage
 from cogcli.agent.update import MOST
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 

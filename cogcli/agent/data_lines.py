@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.bounds import encodable
 from cogcli.agent.records import ConversationMessage
 from cogcli.base.canonical import canonical
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible_json
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json

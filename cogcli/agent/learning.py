@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.bounds import Note, limit_notes, note, wrong_type
 from cogcli.agent.profile import (
@@ -25,6 +25,7 @@ from cogcli.agent.records import SeenInteraction
 from cogcli.agent.reply_text import ReplyProblem, read_object
 from cogcli.agent.stored import is_zoned
 from cogcli.agent.update import Updated
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent import state as agent_state
 from cogcli.agent.reply import Reply
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import MODES as APPROVAL_MODES
 from cogcli.policy.verdict import is_above
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.agent.bounds import Note, append_newest, newest, plain, truncate_text, wrong_type
 from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, zoned
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
 VERSION: Final = 1

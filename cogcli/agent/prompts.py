@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.compress import (
     SITUATED,
@@ -23,6 +23,7 @@ from cogcli.agent.sections import DataSection, PromptSection, fit_sections
 from cogcli.agent.sections import Prompt as Prompt
 from cogcli.agent.state import AgentState
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from cogcli.agent.bounds import Note, json_size, limit_notes, note, wrong_type
 from cogcli.agent.reply_text import ReplyProblem as ReplyProblem
 from cogcli.agent.reply_text import read_object
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import NOTHING, is_list_of, preview
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 

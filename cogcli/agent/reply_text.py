@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
 from cogcli.agent.bounds import Note, note
 from cogcli.base.jsonvalue import kind_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.value_types import Json
 

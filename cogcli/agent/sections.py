@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 from cogcli.agent.context.tokenizer import Tokenizer
 from cogcli.agent.context.truncation import cut_text, mark_truncated
 from cogcli.agent.data_lines import DataLine
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
 

@@ -6,11 +6,12 @@ run in memory has a class of that name.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.stored import Migration, from_payload, migrate, to_payload, zoned
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
 Migration = Callable[[Json], Json]
@@ -80,7 +81,7 @@ def from_payload(cls: type[_Stored], payload: object, what: str, lacking: str = 
             if name not in tuple_class._field_defaults:
                 raise UnreadableState(lacking)
             continue
-        value, kind = payload[name], _KINDS[annotation.__forward_arg__]
+        value, kind = payload[name], _KINDS[annotation]
         if not kind.fits(value):
             raise UnreadableState(f"`{what}.{name}` is no {kind.name}")
         members[name] = tuple(value) if type(value) is list else value

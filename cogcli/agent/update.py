@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from cogcli.agent import state as agent_state
 from cogcli.agent.bounds import (
@@ -30,6 +30,7 @@ from cogcli.agent.records import CompletedCall, ConversationMessage, PendingCall
 from cogcli.agent.reply import MAX_CALL_BYTES, Reply
 from cogcli.agent.state import AgentState, ReasoningContext
 from cogcli.agent.stored import is_zoned
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 

@@ -6,12 +6,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
 from cogcli.base.errors import CogcliError, UsageError
 from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.episode.layout import is_digest, is_episode_id

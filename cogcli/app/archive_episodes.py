@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.episodes import store_of
 from cogcli.app.settings import Settings
 from cogcli.app.verify_episodes import trusted_of
 from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive.access import open_archives
 from cogcli.episode.archive.directories import ARCHIVES, BATCH_ARCHIVES, BATCHES, archives_in
 from cogcli.episode.archive.locator import RunsArchives, open_kept

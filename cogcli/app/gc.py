@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from cogcli.app.episodes import find, parse_age, store_of
 from cogcli.app.retention import is_expired
 from cogcli.app.settings import Settings
 from cogcli.base.errors import UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive.access import open_archives
 from cogcli.episode.archive.reader import is_archive_file
 from cogcli.episode.archive.transfer import drop_archive

@@ -4,10 +4,11 @@ and `registry` (docs/reference/command-line.md#needs)."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import BindingResolutionError
 from cogcli.base.extras import install_line, missing_module
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service

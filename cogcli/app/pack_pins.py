@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from cogcli.app.settings import Settings
 from cogcli.app.settings.pins import parse_environment_name, write_pin
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import Pack
 
 

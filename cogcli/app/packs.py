@@ -4,7 +4,7 @@ policy (docs/reference/pack.md#check)."""
 from __future__ import annotations
 
 import os
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.registry import open_registry
@@ -12,6 +12,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.pins import active_environment, active_pins, has_untrusted_pin
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.jsonvalue import Json, kind_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.declarations.pack_spec import MODES, Pack
 from cogcli.declarations.reading import read_record

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.ask_again import (
     agent_rerun_error,
@@ -38,6 +38,7 @@ from cogcli.base.errors import (
     SkillNotFoundError,
     UsageError,
 )
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.capability_spec import CONFORMANCE_RANKS, TRUST_RANKS
 from cogcli.declarations.envelope import Event

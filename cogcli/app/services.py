@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import NamedTuple
 
 import orjson
 
@@ -19,6 +18,7 @@ from cogcli.base.calls import Cancellation
 from cogcli.base.errors import ServerFaultError, ServiceResolutionError, UsageError
 from cogcli.base.files import write_atomic
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound, suggestion
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json

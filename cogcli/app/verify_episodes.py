@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from cogcli.app.anchors import Head
 from cogcli.app.settings import Settings
@@ -13,6 +12,7 @@ from cogcli.app.settings.runs_dir import SIGNING_KEY, signer_of
 from cogcli.base.errors import CogcliError
 from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import paused_collection
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.base.system_text import variable
 from cogcli.base.terminal_text import visible

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from cogcli.base.named_tuple import NamedTuple
 
 
 class WingFunction(NamedTuple):

@@ -16,7 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.needs import (
     NETWORK,
@@ -60,6 +60,7 @@ from cogcli.authoring.verification.contract import (
     refused_calls,
     write_files,
 )
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.system_text import variable
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability

@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.needs import NETWORK, Need, find_needs, find_outside_need, first_eligible_link
 from cogcli.app.registry import open_registry, selection_options
@@ -26,6 +26,7 @@ from cogcli.authoring.spec_results import (
 from cogcli.authoring.verification.check_result import FAILED, PASSED, SKIPPED, CheckResult
 from cogcli.authoring.verification.skill_case import SkillCase
 from cogcli.base.errors import BindingResolutionError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.system_text import variable
 from cogcli.declarations.binding_spec import Binding

@@ -10,7 +10,7 @@ with its own episode.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -18,6 +18,7 @@ from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import SIGNING_KEY
 from cogcli.authoring.verification.case import CaseTarget, Inputs
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.options import RunOptions

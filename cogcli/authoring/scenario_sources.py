@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.authoring.verification.named_mocks import STAND_INS
 from cogcli.authoring.verification.scenario import files_in, read_scenario
 from cogcli.base.errors import UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations.scenario_spec import Scenario
 from cogcli.specs.layers import BUILT_IN, builtin_root

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
@@ -30,6 +30,7 @@ from cogcli.authoring.verification.harness import (
     rule_from_invoker,
 )
 from cogcli.base.errors import ENVIRONMENT, FAILURE_OF, UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound
 from cogcli.declarations.options import RunOptions
 from cogcli.protocols import PROTOCOLS

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import unified_diff
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.editor_schemas import FOLDER
 from cogcli.app.episodes import find
@@ -25,6 +25,7 @@ from cogcli.base.calls import Answer
 from cogcli.base.canonical import compact
 from cogcli.base.errors import NO, OK, SkillNotFoundError, UsageError, exit_code
 from cogcli.base.files import write_atomic
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath
 from cogcli.base.redact import MASK, Redactor
 from cogcli.base.source_lines import hide_secrets

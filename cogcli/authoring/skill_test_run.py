@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.run_skill import environment_of, with_pack
 from cogcli.app.settings import Settings
@@ -35,6 +35,7 @@ from cogcli.authoring.verification.skill_case import CaseFault, SkillCase
 from cogcli.authoring.verification.stubs import RecordedOutcomes, Stub, StubbedCalls
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import CogcliError, RuntimeErrorBase
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath
 from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds

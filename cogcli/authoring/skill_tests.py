@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.use_cases.language_model import chosen_model
 from cogcli.app.needs import NETWORK, Need
@@ -29,6 +29,7 @@ from cogcli.authoring.verification.check_result import (
 from cogcli.authoring.verification.skill_case import SkillCase, read_cases, skill_folder
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.base.extras import EXTRAS, install_line, missing_module
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, suggestion
 from cogcli.base.redact import Redactor
 from cogcli.base.scratch import scratch_folder

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.needs import Need, count_first_needs, describe_counts
 from cogcli.app.registry import Layers, open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.authoring.verification.check_result import FAILED, PASSED, CheckResult
 from cogcli.base.errors import UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound, suggestion
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check

@@ -15,11 +15,12 @@ fd00:ec2::254 (metadata).
 from __future__ import annotations
 
 import ipaddress
-import re
 import socket
 from typing import Final
 from unicodedata import normalize
 from urllib.parse import unquote
+
+from cogcli.base.lazy_pattern import lazy_pattern
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -38,7 +39,7 @@ _METADATA: Final = ipaddress.ip_address("fd00:ec2::254")
 _UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 """All of IPv6 that is assigned for global use."""
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
-_NUMBERS: Final = re.compile(r"(?:0x)?[0-9a-f]+(?:\.(?:0x)?[0-9a-f]+){0,3}")
+_NUMBERS: Final = lazy_pattern(r"(?:0x)?[0-9a-f]+(?:\.(?:0x)?[0-9a-f]+){0,3}")
 """The forms in which systems take an IPv4 address (`127.1`, `0x7f.1`, `2130706433`, `017700000001`), and words like
 `cafe`."""
 

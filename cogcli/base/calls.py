@@ -7,10 +7,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base.errors import TransportError
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 
 HARMLESS: Final = ("none", "idempotent")
 """Effect classes whose calls may be repeated without an approval."""

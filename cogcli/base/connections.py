@@ -26,7 +26,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base import addresses, threads
 from cogcli.base.errors import (
@@ -35,6 +35,7 @@ from cogcli.base.errors import (
     SafetyScopeError,
     TransportError,
 )
+from cogcli.base.named_tuple import NamedTuple
 
 CONNECT_SECONDS: Final = 5.0
 MAX_HEAD: Final = 64 * 1024

@@ -8,10 +8,11 @@ import datetime
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base.errors import ExpressionError
 from cogcli.base.jsonvalue import MAX_INTEGER, equal, kind_of
+from cogcli.base.named_tuple import NamedTuple
 
 MAX_TEXT: Final = 1_000_000
 """The most characters of a text that `join` returns."""

@@ -19,7 +19,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base.errors import ExpressionError
 from cogcli.base.expression_functions import FUNCTIONS, contains
@@ -30,6 +30,7 @@ from cogcli.base.expression_hints import (
     similar_functions,
 )
 from cogcli.base.jsonvalue import NotJson, equal, kind_of, to_plain_json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion_hint
 from cogcli.base.python_syntax import parse_python
 from cogcli.base.refs import MAX_SEGMENTS, MISSING, READABLE, Reference

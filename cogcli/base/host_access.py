@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
+
+from cogcli.base.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from cogcli.base.calls import Cancellation

@@ -21,7 +21,7 @@ import ssl
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import httpcore
 import httpx
@@ -51,6 +51,7 @@ from cogcli.base.errors import (
     ServiceResolutionError,
     TransportError,
 )
+from cogcli.base.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import httpx2

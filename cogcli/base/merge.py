@@ -5,10 +5,11 @@ value.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base.errors import OutputMappingError
 from cogcli.base.jsonvalue import Json, equal
+from cogcli.base.named_tuple import NamedTuple
 
 
 def require_mergeable(strategy: str, target: str, present: str | None, value: str) -> None:

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice, zip_longest
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.jsonvalue import Json, equal, kind_of
+from cogcli.base.named_tuple import NamedTuple
 
 ABSENT: Final = object()
 """The value of an absent member."""

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from cogcli.base.errors import ENVIRONMENT, FAILURE_OF, VETOED, CogcliError
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 
 KeyPath = tuple[Any, ...]
 """Keys and list indices from the root of a document."""
-_MEANT: Final = re.compile(r"did you mean `([^`]+(?:` or `[^`]+)*)`\?")
+_MEANT: Final = lazy_pattern(r"did you mean `([^`]+(?:` or `[^`]+)*)`\?")
 Severity = Literal["E", "W", "R"]
 """E error, W warning, R warning in `validate` and error when a run needs it."""
 
@@ -66,7 +67,7 @@ def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
 
 FILE_HAS_ERRORS: Final = " has errors"
 """The end of the message of a problem that an error in another file causes."""
-_QUOTED: Final = re.compile(r"`([^`]+)`")
+_QUOTED: Final = lazy_pattern(r"`([^`]+)`")
 
 
 def did_you_mean(word: str, known: Iterable[str], *, limit: int = 3) -> list[str]:

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.base.jsonvalue import Json
+from cogcli.base.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from cogcli.base.secret_search import SecretSearch
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 MASK: Final = "[masked]"
 MIN_LENGTH: Final = 8
 
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_WORDS = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _SECRET_WORDS: Final = frozenset(
     """
     password passwords passwd passphrase passphrases pwd secret secrets token credential credentials
@@ -59,8 +60,8 @@ _NAMING: Final = ("target", "key", "name")
 _CACHED_KEYS: Final = 10_000
 _CACHED_LENGTH: Final = 80
 _LEAST_NUMBER: Final = 10 ** (MIN_LENGTH - 1)
-_INNER_KEY = re.compile(r'"([^"\\]{1,64})"\s*:\s*')
-_INNER_VALUE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[{].*|[^,}\]]*', re.DOTALL)
+_INNER_KEY = lazy_pattern(r'"([^"\\]{1,64})"\s*:\s*')
+_INNER_VALUE = lazy_pattern(r'"(?:[^"\\]|\\.)*+"?|[\[{].*|[^,}\]]*', re.DOTALL)
 
 
 class Redactor:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
+
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 
 MAX_SEGMENTS: Final = 16
 """Segments after the namespace."""
@@ -29,8 +31,8 @@ MISSING: Final = object()
 """What a look-up gives where there is nothing. A present null is a value."""
 
 _SEGMENT: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*"
-_PATH = re.compile(rf"{_SEGMENT}(?:\.{_SEGMENT})*")
-_REFERENCE = re.compile(rf"(?:{'|'.join(READABLE)})(?:\.{_SEGMENT}){{1,{MAX_SEGMENTS}}}")
+_PATH = lazy_pattern(rf"{_SEGMENT}(?:\.{_SEGMENT})*")
+_REFERENCE = lazy_pattern(rf"(?:{'|'.join(READABLE)})(?:\.{_SEGMENT}){{1,{MAX_SEGMENTS}}}")
 
 
 class Reference(NamedTuple):

@@ -7,15 +7,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-_NUMBER: Final = re.compile(r"#\d+")
-_NAME: Final = re.compile(r"#[A-Za-z0-9_-]+")
-_GATE: Final = re.compile(r"(?:pre|post)\d+")
-_PROBE: Final = re.compile(r"probe\d+")
+from cogcli.base.lazy_pattern import lazy_pattern
+
+_NUMBER: Final = lazy_pattern(r"#\d+")
+_NAME: Final = lazy_pattern(r"#[A-Za-z0-9_-]+")
+_GATE: Final = lazy_pattern(r"(?:pre|post)\d+")
+_PROBE: Final = lazy_pattern(r"probe\d+")
 _PROBES: Final = "@probe"
-_SEPARATOR: Final = re.compile(r"[/#@]")
+_SEPARATOR: Final = lazy_pattern(r"[/#@]")
 
 
 class StepPath(str):

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
@@ -16,6 +16,7 @@ from cogcli.agent.use_cases.invoke_agent import GivenInvocation, invoke
 from cogcli.agent.use_cases.user_memory import profile_payload
 from cogcli.base.errors import ABORTED, OK, CogcliError
 from cogcli.base.jsonvalue import object_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible_block
 from cogcli.cli.approve import interruptible, show_request
 from cogcli.cli.context import CommandContext

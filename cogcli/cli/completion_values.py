@@ -11,12 +11,13 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.explain import pages
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
 from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.cli.app import COMMANDS, TOPICS, first_words
 from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.record import Record

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import cells, visible_block
 from cogcli.cli.streams import OutputStream
 from cogcli.report.styled_text import ASCII, StyledLine, StyledSpan

@@ -7,9 +7,10 @@ A flag that takes a value takes the next word unless that word is a known flag.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from typer.core import TyperOption
+
+from cogcli.base.named_tuple import NamedTuple
 
 KnownFlags = Mapping[str, TyperOption]
 """The flags of a command by spelling."""

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
@@ -20,6 +19,7 @@ from typing import TypeVar
 from cogcli.base.errors import UsageError
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.jsonvalue import preview
+from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.problems import suggestion
 from cogcli.base.strict_json import MAX_BYTES
 from cogcli.cli.context import CommandContext
@@ -151,7 +151,7 @@ class CommandInputs:
         return data
 
 
-_HASH = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+_HASH = lazy_pattern(r"(?:sha256:)?([0-9a-f]{64})")
 
 
 def parse_hash(text: str, flag: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import cells, shorten_middle, truncate, visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.drawing import DrawnColumn, DrawnPart, draw_table

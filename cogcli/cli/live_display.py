@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import cells, pad, shorten_middle, truncate, visible, visible_block
 from cogcli.cli.display import Display
 from cogcli.cli.streams import Screen

@@ -6,11 +6,12 @@ import annotations`."""
 
 from collections.abc import Callable, Mapping
 from inspect import get_annotations
-from typing import Annotated, Any, ClassVar, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, ClassVar, get_args, get_origin
 
 import typer
 
 from cogcli.base.errors import UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations import options as run_options
 from cogcli.declarations.option_types import OptionType, PositiveNumber, WholeNumber, WordChoice

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from cogcli.base.errors import CogcliError
+from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.problems import Problem, names_from_hint
 from cogcli.base.terminal_text import visible
 from cogcli.cli.typer_app import parse
@@ -258,9 +259,9 @@ def _correct_problem(
     return _set_binding(argv, choice[1]) if choice else _correct_spelling(one, argv, samples)
 
 
-_ALLOWED_HOSTS = re.compile(r"^allow it for one run: (--allow-host (?!HOST$).+)$", re.MULTILINE)
+_ALLOWED_HOSTS = lazy_pattern(r"^allow it for one run: (--allow-host (?!HOST$).+)$", re.MULTILINE)
 """The line of a hint that names hosts which may be allowed."""
-_OTHER_BINDING = re.compile(r"^for one run: --bind (\S+=\S+)$", re.MULTILINE)
+_OTHER_BINDING = lazy_pattern(r"^for one run: --bind (\S+=\S+)$", re.MULTILINE)
 """The line of a hint that names a binding which can be called."""
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.checks.reports import RENDERERS
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import hint_for_write, write_atomic
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import envelope

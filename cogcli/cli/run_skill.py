@@ -7,12 +7,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import NamedTuple
 
 from cogcli.app.registry import open_registry, untrusted_warning
 from cogcli.app.run_skill import options_of, run_given, with_pack
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion_hint
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
-from typing import NamedTuple
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.base.terminal_text import truncate_bytes, visible, visible_block
 from cogcli.cli.context import CommandContext

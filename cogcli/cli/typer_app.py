@@ -17,13 +17,15 @@ from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
 from cogcli.base.errors import UsageError
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.system_text import require_argument
 from cogcli.cli import wrong_words
 from cogcli.cli.app import COMMANDS, first_words, verbs
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
 
 _TEXTS = {"help", "version"}
 """The global flags that are answered with a text."""
-_PAIR = re.compile(r"\w[\w-]*:?=.*", re.DOTALL)
+_PAIR = lazy_pattern(r"\w[\w-]*:?=.*", re.DOTALL)
 """`text=hi`: an input, where its flag was left out."""
 _Refused = cast("type[Exception]", typer.BadParameter.__base__)
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from shlex import join
-from typing import NamedTuple
 
 from cogcli.base.errors import UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import did_you_mean, suggestion, suggestion_hint
 from cogcli.base.redact import names_secret
 from cogcli.cli.app import COMMANDS, first_words, verbs

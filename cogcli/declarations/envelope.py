@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.event_type import Payload
 from cogcli.declarations.events import row_of
 from cogcli.declarations.value_types import Json

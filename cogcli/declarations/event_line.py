@@ -6,17 +6,18 @@ The constants come from an event that was built like any other, so that no membe
 
 from __future__ import annotations
 
-import re
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
 from cogcli.base.errors import InternalError
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event, to_json
 
 _MARK: Final = "\x1f"
 """No id, path or text of a spec has this character."""
-_HOLE: Final = re.compile(rb'"\\u001f([a-z_]+)\\u001f"')
+_HOLE: Final = lazy_pattern(rb'"\\u001f([a-z_]+)\\u001f"')
 _FIRST: Final = ("seq", "id", "timestamp")
 _LAST: Final = "prev"
 _ENVELOPE_SIZE: Final = 160

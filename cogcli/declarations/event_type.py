@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.record import Record
 
 

@@ -11,18 +11,9 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-)
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.field import ABSENT, REQUIRED, Field, fields_of
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json, ValueLimits

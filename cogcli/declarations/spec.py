@@ -17,23 +17,13 @@ Null and an absent key mean the default.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Collection, Iterator
 from types import NoneType, UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Final,
-    NamedTuple,
-    Self,
-    Union,
-    get_args,
-    get_origin,
-)
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Self, Union, get_args, get_origin
 
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.field import REQUIRED, fields_of
 from cogcli.declarations.record import Record, set_json
 from cogcli.declarations.value_types import Json
@@ -259,7 +249,7 @@ def _converters_of(cls: type[Spec]) -> dict[str, Converter]:
     return converters
 
 
-_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_WORD: Final = lazy_pattern(r"[A-Za-z_]\w*")
 
 
 def _is_converted(named: object) -> bool:

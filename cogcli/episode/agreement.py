@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.canonical import digest
 from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.checksum import has_valid_checksum
 from cogcli.declarations.envelope import Event

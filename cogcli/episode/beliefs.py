@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
 from cogcli.base.jsonvalue import list_of
 from cogcli.base.merge import replaces_present
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING, parse_target
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record

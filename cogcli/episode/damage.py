@@ -14,8 +14,9 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.checksum import (
     corrections,

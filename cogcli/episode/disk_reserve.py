@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from contextlib import ExitStack, suppress
 from typing import Final
 
 from cogcli.base.files import FileRefused
+from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.episode.folder import Folder, write_all
 from cogcli.episode.layout import BALLAST
 
 SIZE: Final = 64 * 1024
 FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 """The errors of a write to a full disk, or beyond a user's quota."""
-_HOLDER = re.compile(rb"pid (\d{1,10}) on ([A-Za-z0-9._-]{1,64})\n")
+_HOLDER = lazy_pattern(rb"pid (\d{1,10}) on ([A-Za-z0-9._-]{1,64})\n")
 
 
 class DiskReserve:

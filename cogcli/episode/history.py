@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from shlex import quote
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import ActiveTime, Event
 from cogcli.declarations.event_type import Payload

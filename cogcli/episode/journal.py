@@ -15,7 +15,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, NotRequired, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, NoReturn, NotRequired, TypedDict, Unpack
 
 import orjson
 
@@ -23,6 +23,7 @@ from cogcli.base.canonical import digest
 from cogcli.base.errors import EnvironmentRefusal, InternalError
 from cogcli.base.file_lock import lock
 from cogcli.base.files import FileRefused
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.base.step_path import StepPath
 from cogcli.base.system import Clock, IdSource

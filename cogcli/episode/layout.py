@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal, NamedTuple, get_args
+from typing import Final, Literal, get_args
 
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.options import TRACE_ID
 from cogcli.declarations.value_types import Json, Outcome, StepKind, StepStatus
 
@@ -45,14 +47,14 @@ EXCERPT: Final = 200
 
 _ULID = "[0-7][0-9A-HJKMNP-TV-Z]{25}"
 # Ours are upper case; those of other tools are lower case and not ULIDs. So no two ids differ by case alone.
-_EPISODE_ID = re.compile(
+_EPISODE_ID = lazy_pattern(
     rf"ep_(?:{_ULID}|(?!{_ULID.lower()}$)[a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)*)"
 )
-_OWN_ID = re.compile(rf"ep_{_ULID}")
-_BLOB = re.compile(r"[0-9a-f]{64}")
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-EVENT_ID: Final = re.compile(rf"ev_{_ULID}")
-TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
+_OWN_ID = lazy_pattern(rf"ep_{_ULID}")
+_BLOB = lazy_pattern(r"[0-9a-f]{64}")
+_DIGEST = lazy_pattern(r"sha256:[0-9a-f]{64}")
+EVENT_ID: Final = lazy_pattern(rf"ev_{_ULID}")
+TIMESTAMP: Final = lazy_pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 MAX_ID: Final = 64
 
 

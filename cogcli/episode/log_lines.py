@@ -22,11 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
 from cogcli.base.canonical import digest
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused
 from cogcli.base.strict_json import loads as strict_loads
 from cogcli.declarations.checksum import Checksums, looks_complete, valid_prefix

@@ -18,12 +18,13 @@ from contextlib import ExitStack, suppress
 from hashlib import sha256
 from operator import itemgetter
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.canonical import digest
 from cogcli.base.errors import CogcliError
 from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import parse

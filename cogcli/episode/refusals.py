@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import closing
 from pathlib import Path
 from shlex import quote
@@ -11,13 +10,14 @@ from typing import Final
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of
+from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.declarations.envelope import Event
 from cogcli.episode.archive.access import open_archived
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
 
 _FIRST_FILES: Final = (EVENTS, BLOBS, BALLAST)
-_SKILL: Final = re.compile(rb'"skill":\{"id":"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"')
+_SKILL: Final = lazy_pattern(rb'"skill":\{"id":"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"')
 
 
 def open_episode(path: Path) -> Folder:

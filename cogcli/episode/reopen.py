@@ -19,12 +19,13 @@ from contextlib import ExitStack, closing, suppress
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import Final, NamedTuple, Unpack
+from typing import Final, Unpack
 
 from cogcli.base.canonical import digest
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.file_lock import lock
 from cogcli.base.files import FileRefused
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import RunRecovered
 from cogcli.declarations.reading import read_record

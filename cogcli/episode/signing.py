@@ -13,11 +13,12 @@ import re
 import stat
 from collections.abc import Callable
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import EnvironmentRefusal, ServiceResolutionError
 from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:

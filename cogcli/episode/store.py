@@ -6,12 +6,12 @@ Ids and prefixes match their grammar before a path is built; a path given by the
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
 from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.episode.archive.access import open_archives, read_archived_ids
 from cogcli.episode.archive.directories import SUFFIX
 from cogcli.episode.folder import Folder
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from cogcli.episode.reopen import Reopened
     from cogcli.episode.signing import Sign
 
-_NAME = re.compile(r"@?(?:last(?:~(\d{1,6}))?|(failed))")
-_PREFIX = re.compile(r"ep_[0-9A-Za-z][0-9A-Za-z._-]{3,}")
+_NAME = lazy_pattern(r"@?(?:last(?:~(\d{1,6}))?|(failed))")
+_PREFIX = lazy_pattern(r"ep_[0-9A-Za-z][0-9A-Za-z._-]{3,}")
 _FAILED: Final = ("error", "partial", "vetoed", "aborted", "interrupted", "altered", "unsealed")
 _SHOWN: Final = 10
 

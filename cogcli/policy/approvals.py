@@ -8,10 +8,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase, SafetyGateFailedError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import PackBudget
 from cogcli.declarations.spec import Spec
 from cogcli.declarations.value_types import Json

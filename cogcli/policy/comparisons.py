@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.canonical import compact
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import MAX_INTEGER, list_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import PolicyRule
 from cogcli.declarations.value_types import Json
 from cogcli.policy.evaluation import Evaluation, EvaluationError, Path, is_number

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol, TypeGuard
+from typing import Final, Protocol, TypeGuard
 
 from cogcli.base.jsonvalue import MAX_INTEGER, equal, kind_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING
 from cogcli.declarations.value_types import Json, Number
 

@@ -6,10 +6,11 @@ Pure; docs/reference/pack.md#rules.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.canonical import canonical
 from cogcli.base.json_pointer import pointer_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.policy.evaluation import (
     MAX_BYTES,

@@ -5,9 +5,10 @@ The guard folds the calls that a planner proposes, and their results. A call tha
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.canonical import digest_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
 SAME_RESULT: Final = 3

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.canonical import canonical
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations.pack_spec import BUILT_IN_GATE, Pack, PolicyRule
 from cogcli.declarations.spec_types import NESTED

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from cogcli.base.jsonvalue import equal
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import Pack, PolicyRule
 from cogcli.declarations.spec import Spec
 from cogcli.declarations.value_types import Json

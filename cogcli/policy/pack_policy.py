@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.canonical import canonical
 from cogcli.base.jsonvalue import equal
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import (
     BUILT_IN_GATE,
     ArgumentLimit,

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.jsonvalue import NOTHING, list_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import Pack, PolicyRule
 from cogcli.policy.comparisons import MIRRORED, path_of

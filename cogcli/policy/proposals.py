@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.canonical import canonical, digest_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import DATA_CLASSES, PROPOSAL_CLASSES, TIERS, MemoryLayer
 from cogcli.declarations.value_types import Json
 

@@ -7,9 +7,10 @@ starts. Only facts are added later, from the outputs of calls.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from cogcli.base.jsonvalue import NOTHING, deep_copy
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event

@@ -6,7 +6,7 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import (
     RuntimeErrorBase,
@@ -14,6 +14,7 @@ from cogcli.base.errors import (
     SafetyGateFailedError,
     SafetyTrustLevelError,
 )
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import TRUST_RANKS, Gate, Safety
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.service_spec import Service
 from cogcli.specs.protocol import DOCUMENT, LOCK, SOURCE, Grammar
 from cogcli.specs.service import is_shipped

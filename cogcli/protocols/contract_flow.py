@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Severity, suggest_path
 from cogcli.base.schema.bundle import SchemaBundler
 from cogcli.base.schema.candidates import TYPES, types_of

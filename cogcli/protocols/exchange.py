@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import orjson
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record

@@ -7,9 +7,10 @@ A rule is data: its calls, the answers of the servers and what is expected.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from cogcli.base.errors import CogcliError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.protocols.exchange import ReceivedRequest, Responder, ServerReply, json_reply
 
 PATIENT: Final = 10.0

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
 
@@ -15,6 +15,7 @@ from cogcli.base.api_documents.loader import MAX_BYTES, identity_of, load, parse
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import RuntimeErrorBase, ServerFaultError
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.binding_spec import Binding, BindingMetadata
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json

@@ -5,9 +5,10 @@ A count that is not a whole number from 0 to 2^53 is refused, with a notice in t
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.jsonvalue import MAX_INTEGER, kind_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.canonical import digest, digest_of
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import ProtocolRow
 from cogcli.specs.cache import CompiledFile, newest_change

@@ -3,11 +3,12 @@ result is unknown."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
 from cogcli.base.jsonvalue import Json, object_of, preview
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Severity
 from cogcli.base.schema import keywords
 from cogcli.base.schema.candidates import TYPES, types_of

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record

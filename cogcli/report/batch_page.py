@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.report.humanize import duration
 from cogcli.report.svg import ShareBar, shares_svg
 

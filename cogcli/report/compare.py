@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.jsonvalue import NOTHING, equal
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import cells, truncate, visible
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted

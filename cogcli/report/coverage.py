@@ -10,9 +10,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.jsonvalue import object_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Step

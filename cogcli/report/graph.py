@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import cells, pad, visible
 from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import NamedTuple
+
+from cogcli.base.named_tuple import NamedTuple
 
 _SWEEPS = 4
 """How often the layers are passed, down and up."""

@@ -11,8 +11,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.base.terminal_text import cells, pad, truncate, visible
 from cogcli.declarations.envelope import Event

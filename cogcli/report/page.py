@@ -6,9 +6,10 @@ Pure: the same episode gives the same page.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.jsonvalue import text_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted
 from cogcli.declarations.governance_events import Approval

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.report.compare import SAME, ComparedEpisode, DiffLine, EpisodeDiff, compare
 from cogcli.report.humanize import duration
 from cogcli.report.page_values import json_text

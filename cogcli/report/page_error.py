@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import cells
 from cogcli.declarations.call_records import RunError
 from cogcli.declarations.reading import read_record

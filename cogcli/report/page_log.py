@@ -4,8 +4,8 @@ that hold the values of each step."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.agent_events import ModelAnswered, ModelRequested
 from cogcli.declarations.envelope import Event

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.call_records import StepError
 from cogcli.declarations.layer_records import ContextOmission, ModelQuestion, RecordedReply
 from cogcli.declarations.reading import read_record

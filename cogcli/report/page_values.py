@@ -4,8 +4,8 @@ contains the full value."""
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import truncate_bytes
 from cogcli.declarations.value_types import Json
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import cells, shorten_middle, visible
 from cogcli.report.graph import GraphView
 from cogcli.report.humanize import count_of, duration

@@ -7,8 +7,9 @@ narrow screen only names and times are displayed."""
 from __future__ import annotations
 
 from itertools import count
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import cells, pad, shorten_middle, truncate, visible
 from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History

@@ -11,8 +11,9 @@ interrupted steps.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible
 from cogcli.episode.history import Ask, History
 from cogcli.episode.run_history import StepHistory

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from shlex import quote
-from typing import NamedTuple
 
 from cogcli.base.calls import HARMLESS, Answer, Attempt
 from cogcli.base.errors import EffectInDoubtError, UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import CallRetried, StepStarted

@@ -10,9 +10,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.canonical import digest_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted, StepAnswered, StepFinished, StepStarted

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base.errors import FAILURE_OF, CogcliError, InputValidationError, UsageError
 from cogcli.base.jsonvalue import preview
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound, suggestion
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.field_spec import Fields

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.run_start import RecordedStart
 from cogcli.declarations.value_types import Json
 

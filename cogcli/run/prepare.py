@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.allowed_hosts import name_hosts
 from cogcli.base.jsonvalue import preview
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound, sort_problems, suggestion, suggestion_hint
 from cogcli.base.refs import FRAME_FIELDS
 from cogcli.declarations.field_spec import Fields, FieldSpec

@@ -7,8 +7,8 @@ arguments and facts from the decision itself. No call is made, and no engine run
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import MASK
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event

@@ -11,10 +11,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NoReturn
 
 from cogcli.base.calls import HARMLESS, Answer, Attempt, BindingChain, chain_from_payload
 from cogcli.base.errors import BindingResolutionError, CogcliError, EffectInDoubtError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Draft, Event, mask_payload
 from cogcli.declarations.events import (

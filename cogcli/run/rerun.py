@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from cogcli.base.errors import UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.options import options_from_log

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import MASK
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event

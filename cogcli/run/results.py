@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from cogcli.base.errors import ABORTED, OK, CogcliError, EffectInDoubtError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import RunPaused, StepStarted

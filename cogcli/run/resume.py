@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from cogcli.base.calls import Answer, Attempt, BindingChain, chain_from_payload
 from cogcli.base.errors import EnvironmentRefusal, RunTimeoutError, UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event, draft_of

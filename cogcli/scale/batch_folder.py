@@ -14,13 +14,14 @@ from contextlib import suppress
 from hashlib import blake2b
 from hmac import compare_digest
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.base.files import FileRefused
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.batch_records import BatchHeader, ShardCommand
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.run.prepare import PreparedRun
 from cogcli.scale.batch_folder import Shard
 from cogcli.scale.input_lines import InputDigest

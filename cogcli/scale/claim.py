@@ -14,10 +14,11 @@ from contextlib import ExitStack, suppress
 from enum import Enum
 from pathlib import Path
 from stat import S_ISREG
-from typing import Final, NamedTuple, Unpack
+from typing import Final, Unpack
 
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.file_lock import lock
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import TEMPORARY, Folder, read_at
 from cogcli.episode.journal import End, Journal, JournalPorts

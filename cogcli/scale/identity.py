@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.canonical import canonical
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.system import encode_ulid
 from cogcli.declarations.value_types import Json
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.base.files import FileRefused, open_regular
 from cogcli.base.jsonvalue import preview
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.field_spec import Fields

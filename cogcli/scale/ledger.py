@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
@@ -20,6 +20,7 @@ from cogcli.base.canonical import digest
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.file_lock import lock
 from cogcli.base.files import FileRefused
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.checksum import line_with_sum
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import Folder, disk_refusal, fdatasync, read_at, write_all

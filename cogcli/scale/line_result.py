@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
 from cogcli.base.errors import ABORTED, NO, OK, CogcliError, exit_code
 from cogcli.base.files import FileRefused
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.summary_document import Summary
 from cogcli.declarations.value_types import Json

@@ -11,12 +11,13 @@ from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
 import orjson
 
 from cogcli.base.errors import UsageError
 from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.batch_records import BatchSummary
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import TRANSIENT
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.scale.line_result import LineResult
 
 _IN_A_ROW: Final = 5

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import NamedTuple
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import find_key
 from cogcli.base.errors import UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.batch_records import BatchHeader, ShardCommand
 from cogcli.declarations.options import RunOptions
 from cogcli.run.given_inputs import GivenRun

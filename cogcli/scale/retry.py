@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
 from cogcli.app.settings import Settings
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json

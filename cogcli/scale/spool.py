@@ -8,10 +8,11 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.file_lock import lock
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.field_spec import Fields
 from cogcli.episode.folder import Folder, disk_refusal
 from cogcli.scale.batch_folder import LINES, BatchFolder, batches_dir

@@ -10,12 +10,13 @@ import contextlib
 import os
 from functools import cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from cogcli import __version__
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema.engine_choice import engine_key
 
 if TYPE_CHECKING:

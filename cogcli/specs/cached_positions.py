@@ -5,10 +5,11 @@ The positions of a file are computed for its first problem, then cached. So a ru
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.canonical import digest
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.specs.cache import CompiledCache, CompiledFile
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cogcli.base.jsonvalue import NOTHING, Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.cached_positions import NO_PLACES, FilePlaces
 from cogcli.specs.host_overrides import Host

@@ -7,9 +7,10 @@ references and permissions are as strict as in other roots.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem
 from cogcli.declarations.run_start import RecordedContracts
 from cogcli.specs.catalog import Catalog

@@ -15,6 +15,7 @@ from copy import copy
 from typing import Any, Final
 
 from cogcli.base.jsonvalue import Json, kind_of, only_texts
+from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.problems import KeyPath
 from cogcli.base.redact import MASK, names_secret
 from cogcli.base.refs import parse, parse_loop
@@ -25,7 +26,7 @@ _PLACES: Final = frozenset(
     ("file", "files", "path", "paths", "dir", "directory", "folder", "store")
 )
 # Each of these takes linear time in any text: a repetition consumes each character once.
-_LAST_WORD: Final = re.compile(r"(?<![A-Za-z])[A-Za-z]+$")
+_LAST_WORD: Final = lazy_pattern(r"(?<![A-Za-z])[A-Za-z]+$")
 # Patterns are compiled at first use: a run with cached specs imports this module and needs none of them.
 _ARGUMENT: Final = r"(?s:(?:^|[\s\"'])-{0,2}([A-Za-z][A-Za-z0-9_-]*)(?:=|:\s*)(\S.*))"
 _KEYS: Final = ("key", "sig", "signature")

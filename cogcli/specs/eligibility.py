@@ -6,10 +6,11 @@ The rules are in docs/reference/binding.md#eligibility and docs/reference/servic
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.allowed_hosts import ANY, allow_hint, allows_host, is_private_host
 from cogcli.base.extras import install_line, missing_module
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import CONFORMANCE_RANKS, Capability, Safety

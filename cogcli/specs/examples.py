@@ -6,8 +6,9 @@ import binascii
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from posixpath import normpath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
 from cogcli.specs.template import has_only
 from cogcli.specs.unchecked import object_at, objects_at, text_at, value_at

@@ -7,9 +7,10 @@ values as a whole. It does not inherit id, version, name, description, metadata,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations.capability_spec import (
     GATES,

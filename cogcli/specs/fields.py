@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
 
 from cogcli.base.jsonvalue import MAX_INTEGER, Json, deep_copy, equal, kind_of, preview
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
 
 TYPES: Final = get_args(FieldType)

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from difflib import SequenceMatcher
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath, Problem, did_you_mean, names_from_hint
 from cogcli.base.redact import names_secret
 from cogcli.base.yaml.edit import UneditableYaml, rename_key, replace_values, source_of

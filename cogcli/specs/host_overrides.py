@@ -6,9 +6,10 @@ The rules are in docs/reference/binding.md#host-overrides.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from cogcli.base.jsonvalue import NOTHING, Json
+from cogcli.base.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from cogcli.specs.spec_reader import SpecFile

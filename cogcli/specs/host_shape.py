@@ -5,7 +5,6 @@ The rules are in docs/reference/binding.md#host-overrides.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final, cast
 
 from cogcli.base.jsonvalue import Json
@@ -38,7 +37,7 @@ def _build_file_shape(entry: Shape) -> RecordShape:
     """Return the shape of a file of services, each with the shape `entry`."""
     whole = shape_of_spec(ServicesFile).keys["services"]
     return RecordShape(
-        {"services": replace(whole, shape=replace(cast(MapOf, whole.shape), value=entry))}
+        {"services": whole._replace(shape=cast(MapOf, whole.shape)._replace(value=entry))}
     )
 
 

@@ -6,26 +6,26 @@ docs/reference/protocols.md#headers.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
+from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.declarations import spec_types
 from cogcli.declarations.options import USER_ID
 from cogcli.declarations.spec_types import LONGEST_ID
 
-SKILL_ID: Final = re.compile(spec_types.SKILL_ID)
-CAPABILITY_ID: Final = re.compile(spec_types.CAPABILITY_ID)
-PLAIN_ID: Final = re.compile(spec_types.PLAIN_ID)
+SKILL_ID: Final = lazy_pattern(spec_types.SKILL_ID)
+CAPABILITY_ID: Final = lazy_pattern(spec_types.CAPABILITY_ID)
+PLAIN_ID: Final = lazy_pattern(spec_types.PLAIN_ID)
 """The grammar of binding and service ids."""
 USER_ID_WORDS: Final = USER_ID.expected
-FIELD_NAME: Final = re.compile(spec_types.FIELD_NAME)
-CHANNEL: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
-SEMVER: Final = re.compile(
+FIELD_NAME: Final = lazy_pattern(spec_types.FIELD_NAME)
+CHANNEL: Final = lazy_pattern(r"[a-z][a-z0-9-]{0,31}")
+SEMVER: Final = lazy_pattern(
     r"(?:0|[1-9][0-9]*)\.(?:0|[1-9][0-9]*)\.(?:0|[1-9][0-9]*)"
     r"(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
-VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
-PLACEHOLDER: Final = re.compile(r"\$\{([A-Z][A-Z0-9_]*)\}")
+VARIABLE: Final = lazy_pattern(r"[A-Z][A-Z0-9_]*")
+PLACEHOLDER: Final = lazy_pattern(r"\$\{([A-Z][A-Z0-9_]*)\}")
 """`${NAME}` in header and environment values of services and bindings."""
 
 _TOKEN: Final = frozenset(

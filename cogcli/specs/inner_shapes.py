@@ -8,10 +8,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.json_pointer import find_at, parse_reference
 from cogcli.base.jsonvalue import Json, kind_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
 from cogcli.specs.unchecked import list_at, object_at, text_at, value_at
 

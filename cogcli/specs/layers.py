@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from cogcli.base.jsonvalue import Json
 from cogcli.base.links import is_below
+from cogcli.base.named_tuple import NamedTuple
 
 BUILT_IN = "built-in"
 PROJECT = "project"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.links import find_leaving_link, require_inside
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.system_text import bad_byte
 from cogcli.base.walk import Mark, Walk, directory_mark
 from cogcli.specs.id_grammar import CHANNEL, is_capability_id, is_pack_id, is_plain_id, is_skill_id

@@ -19,10 +19,12 @@ import re
 import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.python_syntax import parse_python
 from cogcli.base.refs import READABLE
 
@@ -51,7 +53,7 @@ class PlausibleRead(NamedTuple):
         return f":-{match[1] if match[1] is not None else match[3]}" if match else ""
 
 
-_DEFAULT: Final = re.compile(r"""\s*(?::-(.*)|\|\s*default\(\s*(["'])([^"'}]*)\2.*)""", re.DOTALL)
+_DEFAULT: Final = lazy_pattern(r"""\s*(?::-(.*)|\|\s*default\(\s*(["'])([^"'}]*)\2.*)""", re.DOTALL)
 
 
 class _Patterns(NamedTuple):
@@ -132,7 +134,7 @@ def find_plausible(
 
 
 _WORDS: Final = r"(?:and|or|not|in|is|if|else|for|lambda|await)\b"
-_TWO_WORDS: Final = re.compile(rf"(?<![\w.])(?!{_WORDS})[\w.]++\s+(?!{_WORDS})\w")
+_TWO_WORDS: Final = lazy_pattern(rf"(?<![\w.])(?!{_WORDS})[\w.]++\s+(?!{_WORDS})\w")
 
 
 def _is_prose(text: str) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, Protocol, TypedDict, Unpack
+from typing import Final, Protocol, TypedDict, Unpack
 
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath, Problem, Severity
 from cogcli.base.terminal_text import shorten_middle
 from cogcli.specs.cached_positions import Within

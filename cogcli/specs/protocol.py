@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.specs.shape_of_spec import shape_of_spec
 
 if TYPE_CHECKING:

@@ -19,12 +19,13 @@ from importlib.machinery import (
     SourceFileLoader,
 )
 from importlib.util import find_spec
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.extras import extra_of, install_line
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.links import require_inside
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.base.python_syntax import parse_python
 

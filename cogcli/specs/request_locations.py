@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
 from cogcli.base.json_pointer import DocumentFault, find_at, parse_reference
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.specs.unchecked import list_at, object_at, text_at
 

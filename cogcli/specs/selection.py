@@ -11,9 +11,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import BindingResolutionError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.specs.binding_chain import (
     BY_NAME,
     CANDIDATE,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
 from cogcli.base.allowed_hosts import only_hosts
+from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.declarations.service_spec import Service
 
 
@@ -26,7 +26,7 @@ def network_of(service: Service) -> str:
     return "private" if service.address_by_host else service.network
 
 
-IN_ADDRESS: Final = re.compile(r"\{([^{}]*)\}")
+IN_ADDRESS: Final = lazy_pattern(r"\{([^{}]*)\}")
 
 
 def names_in_address(address: str) -> list[str]:

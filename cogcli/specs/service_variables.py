@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
 from cogcli.specs.catalog import Catalog
@@ -17,7 +18,7 @@ from cogcli.specs.template import TemplateFault, slots_of, texts
 from cogcli.specs.unchecked import object_at
 
 ADDRESSES: Final = ("base_url", "url")
-_URL: Final = re.compile(r"https?://[^/?#\s@]+(?:/[^?#\s]*)?", re.IGNORECASE)
+_URL: Final = lazy_pattern(r"https?://[^/?#\s@]+(?:/[^?#\s]*)?", re.IGNORECASE)
 
 
 def with_variables(service: Service, environ: Mapping[str, str]) -> Service:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any, Final
 
 from cogcli.base.jsonvalue import Json, kind_of
+from cogcli.base.named_tuple import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """Text, optionally one of `choices` or matching `pattern`. `code` and `expected` are for problems with either.
 
     `hint` is for any problem of the text. A `secretive` text may hold a secret by mistake, so it is never displayed.
@@ -29,8 +28,7 @@ class Text:
     ids: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NumberShape:
+class NumberShape(NamedTuple):
     """A finite number in a range. The bound `above` is exclusive."""
 
     least: float | None = None
@@ -39,18 +37,20 @@ class NumberShape:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Boolean:
+class Boolean(NamedTuple):
     """`true` or `false`."""
 
+    kind: str = "boolean"
+    """Keeps it unequal to `Data`, which has no members either."""
 
-@dataclass(frozen=True, slots=True)
-class Data:
+
+class Data(NamedTuple):
     """Any JSON value."""
 
+    kind: str = "any"
 
-@dataclass(frozen=True, slots=True)
-class ListOf:
+
+class ListOf(NamedTuple):
     """A list whose items have one shape.
 
     `code` is for a wrong length, `hint` for a value that is not a list. `unique` is the key whose values must differ
@@ -65,8 +65,7 @@ class ListOf:
     unique: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MapOf:
+class MapOf(NamedTuple):
     """A mapping from free names to values of one shape.
 
     `foreign` means that another party chooses the names, so that names with `x-` are not ignored.
@@ -78,8 +77,7 @@ class MapOf:
     filled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RecordKey:
+class RecordKey(NamedTuple):
     """One key of a record. `declared` is its unique name: the name of its class, a dot and the key."""
 
     shape: Shape
@@ -88,8 +86,7 @@ class RecordKey:
     declared: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordShape:
+class RecordShape(NamedTuple):
     """A mapping with known keys.
 
     In messages `thing` precedes the value of `id`: ``step `sum` ``. `open` allows other keys.
@@ -100,8 +97,7 @@ class RecordShape:
     open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
+class Either(NamedTuple):
     """A choice between shapes. The first one that accepts the kind of the value is used."""
 
     options: tuple[Shape, ...]

@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from cogcli.base.jsonvalue import Json, kind_of, preview
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath, suggestion
 from cogcli.specs.credentials import text_holds_credential
 from cogcli.specs.problem_report import ProblemReport

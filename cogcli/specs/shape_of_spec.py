@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
@@ -44,10 +43,10 @@ def with_protocols(shape: RecordShape, protocols: Collection[str]) -> RecordShap
     """Return a shape in which keys that name a protocol accept only the names of these protocols."""
     names = Text(choices=tuple(protocols))
     keys = {
-        name: replace(key, shape=names) if key.shape == _PROTOCOL else key
+        name: key._replace(shape=names) if key.shape == _PROTOCOL else key
         for name, key in shape.keys.items()
     }
-    return replace(shape, keys=keys)
+    return shape._replace(keys=keys)
 
 
 _PROTOCOL: Final = Text(ids="protocols")
@@ -61,10 +60,10 @@ def _build_key(cls: type[Spec], field: Field, hint: Any) -> RecordKey:
     declared = f"{owner.__name__}.{field.key}"
     if isinstance(shape, RecordShape) and get_origin(plain_hint(hint)) is dict:
         keys = {
-            name: key if key.declared else replace(key, declared=f"{declared}.NAME")
+            name: key if key.declared else key._replace(declared=f"{declared}.NAME")
             for name, key in shape.keys.items()
         }
-        shape = shape if keys == shape.keys else replace(shape, keys=keys)
+        shape = shape if keys == shape.keys else shape._replace(keys=keys)
     return RecordKey(shape, field.required, field.file_key.nullable, declared)
 
 

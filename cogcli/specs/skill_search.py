@@ -6,9 +6,10 @@ The rules are in docs/reference/agent-run.md#without-pack.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.jsonvalue import only_texts
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import MASK, names_secret
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import Fields

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.canonical import digest, digest_of
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, suggestion
 from cogcli.declarations.record import Record
 from cogcli.specs.cache import CompiledCache, CompiledFile

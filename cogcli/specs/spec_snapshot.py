@@ -7,9 +7,10 @@ writes happen in mapping order, so sorted keys would change the skill.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath
 from cogcli.base.redact import names_secret
 from cogcli.declarations.binding_spec import Binding

@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple, TypeGuard
+from typing import Final, Literal, TypeGuard
 
 from cogcli.base.jsonvalue import Json
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath
 from cogcli.base.refs import Reference, parse, parse_loop
 from cogcli.specs.template import (
@@ -23,7 +25,7 @@ from cogcli.specs.template import (
 from cogcli.specs.unchecked import members_of
 
 TEXT: Final = "$text"
-_PLACEHOLDER: Final = re.compile(r"([^:\s]+)(?::-(.*))?", re.DOTALL)
+_PLACEHOLDER: Final = lazy_pattern(r"([^:\s]+)(?::-(.*))?", re.DOTALL)
 
 
 class TextSlot(NamedTuple):

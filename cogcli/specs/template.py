@@ -6,18 +6,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeGuard, TypeVar
+from typing import Final, TypeGuard, TypeVar
 
 from cogcli.base.jsonvalue import Json
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath
 from cogcli.specs.unchecked import members_of
 
 _PATH: Final = r"[A-Za-z0-9_][A-Za-z0-9_-]*(?:\.(?:\*|[A-Za-z0-9_][A-Za-z0-9_-]*)){0,15}"
 EACH: Final = "*"
-_WHOLE: Final = re.compile(rf"input\.({_PATH})|\$\{{input\.({_PATH})\}}")
-_VARIABLE: Final = re.compile(r"service\.([A-Za-z_][A-Za-z0-9_]*)")
-_INNER: Final = re.compile(rf"input\.({_PATH})(?::-(.*))?", re.DOTALL)
-_NEAR: Final = re.compile(r"inputs?\.\S*")
+_WHOLE: Final = lazy_pattern(rf"input\.({_PATH})|\$\{{input\.({_PATH})\}}")
+_VARIABLE: Final = lazy_pattern(r"service\.([A-Za-z_][A-Za-z0-9_]*)")
+_INNER: Final = lazy_pattern(rf"input\.({_PATH})(?::-(.*))?", re.DOTALL)
+_NEAR: Final = lazy_pattern(r"inputs?\.\S*")
 LITERAL: Final = "$literal"
 FILE: Final = "$file"
 AS: Final = "as"

@@ -5,9 +5,10 @@ The trace has an entry for each step that has ended, and totals. Times are RFC 3
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.jsonvalue import NOTHING, deep_copy
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
 STATE_VERSION: Final = "1.0.0"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
 from cogcli.base.errors import InputMappingError, ReferenceResolutionError
 from cogcli.base.jsonvalue import Json, deep_copy
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING, Reference, parse, parse_loop
 from cogcli.specs.step_values import TextSlot, parse_text
 from cogcli.state.execution import ExecutionState

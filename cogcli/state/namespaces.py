@@ -6,9 +6,10 @@ The rules are in docs/reference/execution.md#reading and docs/reference/executio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import ReferenceResolutionError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggest_path
 from cogcli.base.refs import FRAME_FIELDS, MISSING, OUTPUT_FIELDS, WORKING_SLOTS, Reference
 from cogcli.state.execution import ExecutionState

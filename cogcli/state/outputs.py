@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import OutputMappingError, ReferenceResolutionError
 from cogcli.base.jsonvalue import deep_copy, is_list_of, kind_of, preview
 from cogcli.base.merge import require_mergeable
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, parse_target
 from cogcli.declarations.value_types import Json
 from cogcli.state.execution import ExecutionState

@@ -13,11 +13,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base.errors import OutputMappingError
 from cogcli.base.jsonvalue import deep_copy, kind_of
 from cogcli.base.merge import merge
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import Target, parse_target
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event

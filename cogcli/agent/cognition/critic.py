@@ -9,12 +9,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.planner import Candidate, TurnPlan, decision_of
 from cogcli.agent.context.compiler import CompiledContext
 from cogcli.base.jsonvalue import only_texts
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import truncate
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.layer_records import TurnEffect

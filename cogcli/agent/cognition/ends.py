@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.cognition.critic import REJECTED, Verification
 from cogcli.agent.context.compiler import CompiledContext
@@ -14,6 +14,7 @@ from cogcli.base.errors import (
     RuntimeErrorBase,
     error_from_payload,
 )
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json, Outcome
 from cogcli.policy.budgets import budget_hint
 from cogcli.policy.loop_guard import LoopTrip

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.pack_spec import Pack, PackGate

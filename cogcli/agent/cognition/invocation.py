@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.compaction import Compaction, compact_messages
 from cogcli.agent.context.inputs import (
@@ -21,6 +21,7 @@ from cogcli.agent.context.tokenizer import ESTIMATE
 from cogcli.agent.withheld import withheld
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import BindingResolutionError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event

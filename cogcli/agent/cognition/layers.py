@@ -7,9 +7,10 @@ policy gate uses the policy of the run, so the loop drives these three; the othe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import InternalError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.layer_records import TurnEffect
 from cogcli.declarations.run_start import RecordedRequest
 from cogcli.declarations.value_types import Json

@@ -7,7 +7,7 @@ replay are those of any run. Decisions depend on recorded events alone; the time
 from __future__ import annotations
 
 import time
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.cognition.ends import LoopEnding, external_ending
 from cogcli.agent.cognition.invocation import Invocation
@@ -18,6 +18,7 @@ from cogcli.agent.cognition.reasoning import ModelAccess, Reasoning, begin_state
 from cogcli.agent.cognition.turn import pass_turn
 from cogcli.agent.cognition.turn_record import milliseconds
 from cogcli.base.errors import BudgetExceededError, CogcliError, PolicyApprovalError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import BY_NAME
 from cogcli.declarations.agent_events import DecisionRecorded
 from cogcli.declarations.envelope import draft_of

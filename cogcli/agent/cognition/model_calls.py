@@ -12,7 +12,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from math import inf
-from typing import NamedTuple
 
 import orjson
 
@@ -28,6 +27,7 @@ from cogcli.agent.models.port import (
 from cogcli.agent.reply_text import partial_response
 from cogcli.base.calls import Cancellation
 from cogcli.base.canonical import compact
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.agent_events import (
     ModelAnswered,
     ModelRequested,

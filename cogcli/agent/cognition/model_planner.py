@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.bounds import note
 from cogcli.agent.cognition.ends import UNUSABLE
@@ -30,6 +30,7 @@ from cogcli.agent.sections import Prompt
 from cogcli.agent.state import AgentState
 from cogcli.agent.update import update_from_reasoning
 from cogcli.base.errors import InternalError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.specs.field_schema import schema_of
 
 REPAIRS: Final = 2

@@ -7,13 +7,14 @@ skill, so that the engine runs it as any other; its step ids begin with `t<turn>
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.context.compiler import CompiledContext
 from cogcli.agent.models.port import ModelReply, ModelRequest
 from cogcli.agent.state import AgentState
 from cogcli.base.canonical import digest_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import DecisionSpec, TaskTemplate
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.value_types import Json

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from cogcli.agent.cognition.ends import LoopEnding, denied, refused, unplanned
 from cogcli.agent.cognition.escalation import Escalation
@@ -16,6 +15,7 @@ from cogcli.agent.prompts import LOOP
 from cogcli.agent.withheld import withheld
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import CogcliError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.agent_events import LoopDetected
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.governance_events import BudgetExceeded

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.model_calls import ModelCalls, OnResponse, OpenModel
@@ -21,6 +20,7 @@ from cogcli.agent.update import (
     end_run,
     new_state,
 )
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.agent_events import AgentUpdated
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import RecordedSession

@@ -7,11 +7,11 @@ recorded values of the stores, the facts of earlier calls, and the time of the e
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.observer import Observer
 from cogcli.agent.context.compiler import STAGES, CompiledContext, compile_context
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.agent_events import ContextCompiled
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.layer_records import ContextLedger

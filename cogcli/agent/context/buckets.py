@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.context.compiled import ContextBlock, Omission
 from cogcli.agent.context.tokenizer import Tokenizer
 from cogcli.agent.context.truncation import SENTENCE_END, mark_truncated
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import BUCKETS
 
 FIXED: Final = ("policy", "tool")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from cogcli.base.canonical import digest
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
 

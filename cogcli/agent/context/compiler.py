@@ -6,7 +6,7 @@ Eight stages, each hashed; equal input gives equal bytes. `STAGES` is their orde
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.agent.context import blocks as block_builders
 from cogcli.agent.context.buckets import Assembly, allocate, assemble
@@ -23,6 +23,7 @@ from cogcli.agent.context.tools import (
     surface_tools,
 )
 from cogcli.base.canonical import digest_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import BUCKETS
 from cogcli.declarations.value_types import Json
 

@@ -7,11 +7,12 @@ The content identifies a block, not its number, so that a moved block is the sam
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.context.compiler import CompiledContext
 from cogcli.agent.context.placements import CUT, OUT, STATEMENT, Placement, placements
 from cogcli.base.canonical import canonical
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
 _ABSENT: Final = {

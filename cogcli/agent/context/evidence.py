@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.context.compiled import EvidenceGate
 from cogcli.agent.context.inputs import Edge
 from cogcli.base.jsonvalue import equal
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import DATA_CLASSES, TRUST, KnowledgeLimits
 from cogcli.declarations.value_types import Json
 from cogcli.policy.freshness import is_stale, seconds_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from cogcli.agent.context.inputs import CompileInput
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import PackIntent, Slot
 from cogcli.declarations.value_types import Json
 from cogcli.policy.guardrails import has_match, has_phrase

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.context.inputs import PromotedMemory, User
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import DATA_CLASSES, MemoryLayer
 from cogcli.declarations.value_types import Json
 from cogcli.policy.freshness import seconds_of

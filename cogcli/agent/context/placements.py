@@ -8,7 +8,7 @@ first one that removed the item, or else `assembly`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.context.compiled import Redaction
 from cogcli.agent.context.compiler import Compilation
@@ -16,6 +16,7 @@ from cogcli.agent.context.evidence import explain_hidden, fault_of
 from cogcli.agent.context.inputs import Edge
 from cogcli.agent.context.tools import NOT_USABLE, SurfacedTool
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
 IN, CUT, OUT = "in", "cut", "out"

@@ -6,11 +6,11 @@ A capability that fails a check is redacted, not only refused at its call. Rules
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from cogcli.agent.context.compiled import Redaction
 from cogcli.agent.context.inputs import CompileInput
 from cogcli.agent.context.intent import IntentResult
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import PackTool
 from cogcli.declarations.value_types import Json

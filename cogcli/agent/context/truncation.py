@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.context.tokenizer import ESTIMATE, WIDE, Tokenizer
+from cogcli.base.named_tuple import NamedTuple
 
 _WORD: Final = re.compile(rf"[{WIDE}]|(?:(?![{WIDE}])\S)+")
 

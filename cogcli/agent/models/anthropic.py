@@ -5,7 +5,7 @@ No schema of the answer is sent: the API allows only closed objects, and facts a
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.models.port import ModelRequest
 from cogcli.agent.models.provider_api import (
@@ -19,6 +19,7 @@ from cogcli.agent.models.provider_api import (
     split_system,
 )
 from cogcli.agent.models.server_events import ServerEvent
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Count, Json

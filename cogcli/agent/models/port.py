@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from hashlib import sha256
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from cogcli.base.calls import Cancellation
 from cogcli.base.canonical import canonical, digest_of
 from cogcli.base.errors import RuntimeErrorBase, error_from_payload
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
 KINDS: Final[dict[str, tuple[str, bool]]] = {

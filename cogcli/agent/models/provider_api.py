@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from cogcli.agent.models.port import ModelError, ModelRequest
 from cogcli.agent.models.server_events import ServerEvent
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Generator
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import orjson
 
@@ -25,6 +25,7 @@ from cogcli.agent.models.settings import ModelContext, ModelSettings
 from cogcli.base.calls import Cancellation
 from cogcli.base.connections import GIVEN_UP
 from cogcli.base.jsonvalue import MAX_INTEGER, NOTHING
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound, sort_problems
 from cogcli.base.yaml.reader import read_file
 from cogcli.declarations.field import key

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from cogcli.app.settings.model_adapters import TEMPLATE
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.protocols.secrets import Secrets
 
 

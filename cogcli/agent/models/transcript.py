@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.models.port import Delta, ModelError, ModelInfo, ModelReply, ModelRequest
 from cogcli.agent.models.settings import ModelContext, ModelSettings
 from cogcli.base.calls import Cancellation
 from cogcli.base.canonical import compact
 from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound
 from cogcli.base.strict_json import JsonRefused, loads
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.learning import THRESHOLD, is_synthesis_due
@@ -29,6 +29,7 @@ from cogcli.agent.stores.memory_store import keep_proposal, read_proposals
 from cogcli.agent.stores.sessions import SessionSnapshot, VersionChanged
 from cogcli.agent.stores.user_data import all_rows, forget_in, forget_in_copies
 from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.declarations.value_types import Json
 from cogcli.policy.proposals import MemoryProposal

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
 from cogcli.base.canonical import canonical
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import DATA_CLASSES, MemoryLayer
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cogcli.agent.context.inputs import Edge
 from cogcli.agent.stores.knowledge_lines import KnowledgeLine, faults_of
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.value_types import Json
 from cogcli.stores.database import Database, UnreadableRow

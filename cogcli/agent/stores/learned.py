@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from cogcli.agent.bounds import Note
 from cogcli.agent.profile import (
@@ -20,6 +19,7 @@ from cogcli.agent.profile import (
 )
 from cogcli.agent.stores.interactions import Interaction, ProfileCounters
 from cogcli.agent.stores.memory_rows import StoredProposal
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import DATA_CLASSES
 from cogcli.policy.proposals import MemoryProposal
 

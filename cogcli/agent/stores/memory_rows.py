@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
@@ -11,6 +11,7 @@ from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.stores.agent_tables import AGENT_TABLES
 from cogcli.base.canonical import canonical
 from cogcli.base.jsonvalue import is_list_of, walk_scalars
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import DATA_CLASSES, PROPOSAL_CLASSES, TIERS
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record

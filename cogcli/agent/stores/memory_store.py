@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cogcli.agent.context.inputs import PromotedMemory, User
 from cogcli.agent.context.memory import fault_of
@@ -21,6 +21,7 @@ from cogcli.agent.stores.memory_rows import (
 )
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.declarations.value_types import Json
 from cogcli.policy.proposals import MemoryProposal, proposal_from

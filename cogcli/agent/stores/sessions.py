@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
 from cogcli.agent.state import VERSION, AgentState, ReasoningContext
 from cogcli.agent.stored import UnreadableState
 from cogcli.base.canonical import compact
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.stores.database import UnreadableRow
 

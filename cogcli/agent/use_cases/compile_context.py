@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.cognition.invocation import Fetched
 from cogcli.agent.context.compiler import CompiledContext, compile_context
@@ -24,6 +24,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.stores import has_store, is_of_project
 from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import NOTHING, kind_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations.pack_spec import PROPOSAL_CLASSES, Pack
 from cogcli.declarations.reading import read_record

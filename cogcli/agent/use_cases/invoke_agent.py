@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from cogcli.agent.cognition.invocation import Invocation, invocation_of, refuse_message
 from cogcli.agent.cognition.loop import agent_run
@@ -22,6 +21,7 @@ from cogcli.app.checks.packs import own_problems
 from cogcli.app.registry import open_registry
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound
 from cogcli.declarations.value_types import Json
 from cogcli.run.launch import Watch, launch

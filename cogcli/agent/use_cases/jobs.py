@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Timer
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.job_prompts import ANSWER_TOKENS, build_extract_prompt, build_synthesis_prompt
 from cogcli.agent.learning import Learned, fold_interactions, parse_learned
@@ -23,6 +23,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.stores import has_store
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import CogcliError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.declarations.value_types import Json
 from cogcli.stores import MEMORY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.context.tokenizer import estimate
 from cogcli.agent.models import open_model
@@ -15,6 +15,7 @@ from cogcli.app.settings.config import KEYS
 from cogcli.app.settings.model_adapters import MODELS, TEMPLATE
 from cogcli.base import system_text
 from cogcli.base.errors import USAGE, CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound, did_you_mean, suggestion_hint
 from cogcli.protocols.secrets import Secrets
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from cogcli.base.errors import CogcliError, UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.checked import problem_of
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.context.inputs import User
 from cogcli.agent.context.memory import fault_of, recall
@@ -15,6 +15,7 @@ from cogcli.app.packs import find_pack
 from cogcli.app.settings import Settings
 from cogcli.app.stores import is_of_project, store_directory, store_refusal
 from cogcli.base.errors import UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.system_text import require_text
 from cogcli.base.terminal_text import is_plain_name
 from cogcli.declarations.pack_spec import MemoryLayer

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from cogcli.agent.use_cases.log import AgentLog, read_agent_log
 from cogcli.app import episodes
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import start_of
 from cogcli.declarations.value_types import Json

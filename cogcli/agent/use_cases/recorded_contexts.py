@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from shlex import quote
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.agent.cognition.invocation import recorded_invocation
 from cogcli.agent.cognition.recorded_contexts import RecompiledTurn, recompile
@@ -14,6 +14,7 @@ from cogcli.agent.use_cases.log import AgentLog, read_agent_log
 from cogcli.app import episodes
 from cogcli.app.settings import Settings
 from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations.events import RunResumed
 from cogcli.declarations.reading import read_record

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
 
 from cogcli.agent.cognition.invocation import NO_MODEL, Invocation, recorded_invocation
 from cogcli.agent.cognition.loop import Stores, agent_run
@@ -19,6 +18,7 @@ from cogcli.agent.use_cases.sessions import hold_session
 from cogcli.agent.use_cases.user_memory import consolidate
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.pack_spec import DATA_CLASSES
 from cogcli.declarations.run_start import start_of

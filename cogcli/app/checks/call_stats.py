@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app import episodes
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History, history_of

@@ -6,7 +6,7 @@ import os
 import platform
 from collections.abc import Iterator
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli import __version__
 from cogcli.app.checks.doctor_services import CODES, DoctorCheck, check_services, place_of
@@ -22,6 +22,7 @@ from cogcli.app.settings.trust_needs import find_service_files
 from cogcli.app.wings import DOCTOR_CHECKS
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.extras import EXTRAS, install_line, missing_module
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem
 from cogcli.base.schema.engine_choice import RUST, engine
 from cogcli.base.wall.confined_call import NO_WALL_HINT, wall_state

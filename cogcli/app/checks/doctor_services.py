@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from cogcli.app.checks.registry_check import RegistryCheck
@@ -20,6 +20,7 @@ from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import BindingResolutionError, CogcliError, RuntimeErrorBase
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS

@@ -6,13 +6,14 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from difflib import unified_diff
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.registry import open_registry, writing_to
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
 from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, names_from_hint
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.fixes import FIXES, Respelling, repair, respell, respelling_of

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.checks.packs import pack_problems
 from cogcli.app.registry import Layers, open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.base.jsonvalue import paused_collection
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, sort_problems
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check

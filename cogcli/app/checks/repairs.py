@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.app.editor_schemas import FOLDER, write_schemas
 from cogcli.app.registry import writing_to
 from cogcli.app.settings import Settings
 from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.named_tuple import NamedTuple
 
 IGNORED: Final = ".cogcli/"
 _LARGEST: Final = 1024 * 1024

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 import orjson
 
@@ -13,6 +12,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import Written, keep_trust
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused, FolderLock, read_regular, write_atomic
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.value_types import Json

@@ -4,12 +4,13 @@ selected (docs/reference/binding.md#selection)."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.inventory.kinds import find_spec, shadows_of
 from cogcli.app.registry import Layers, open_registry, selection_options, untrusted_warning
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CapabilityNotFoundError, CogcliError, ServiceResolutionError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound, sort_problems
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.value_types import Json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.app.inventory.skill import (
     find_skill,
@@ -24,6 +24,7 @@ from cogcli.app.registry import (
 )
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CapabilityNotFoundError, CogcliError, UsageError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound, sort_problems, suggestion
 from cogcli.base.redact import Redactor
 from cogcli.declarations.binding_spec import Binding

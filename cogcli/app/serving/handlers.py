@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
 from mcp.server import Server
@@ -23,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 from cogcli import __version__
 from cogcli.app.serving.run_pool import ProgressNotifier, RunPool
 from cogcli.base.errors import CogcliError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.specs.unchecked import text_at

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import mcp_types as types
 from mcp_types.jsonrpc import UNSUPPORTED_PROTOCOL_VERSION
@@ -15,6 +15,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from pydantic import ValidationError
 
 from cogcli.base.jsonvalue import Json, kind_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.specs.unchecked import value_at
 
 if TYPE_CHECKING:

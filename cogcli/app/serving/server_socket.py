@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import socket
 from ipaddress import ip_address
-from typing import NamedTuple
 
 from cogcli.base.errors import UsageError
+from cogcli.base.named_tuple import NamedTuple
 
 
 class Endpoint(NamedTuple):

@@ -12,11 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Skill

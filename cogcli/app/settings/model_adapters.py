@@ -3,7 +3,9 @@ them."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from cogcli.base.named_tuple import NamedTuple
 
 TEMPLATE: Final = "template"
 """The default, which is not an adapter: a pack's templates are followed, and no model is called."""

@@ -16,10 +16,11 @@ import stat
 from contextlib import suppress
 from functools import cache
 from shlex import quote
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cogcli.app.settings.user_dirs import config_home
 from cogcli.base.files import FileRefused, FolderLock, read_regular, write_atomic
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.checkpoint import KEY_BYTES
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import PINS, PROJECT_FILE, ConfigFile
@@ -14,6 +14,7 @@ from cogcli.app.settings.pin_file import PinRefused, with_pin
 from cogcli.base import system_text
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.files import FileRefused, FolderLock, hint_for_write, read_regular, write_atomic
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 

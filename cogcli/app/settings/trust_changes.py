@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from itertools import islice
 from shlex import quote
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.app.settings.trust_accept import ProjectSnapshot
 from cogcli.app.settings.trust_consequences import (
@@ -28,6 +28,7 @@ from cogcli.app.settings.trust_declarations import (
     read_mapping,
 )
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 
 _MOST_LINES: Final = 2000
 _LARGEST_DIFF: Final = 512 * 1024

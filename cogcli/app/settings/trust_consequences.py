@@ -6,10 +6,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.app.settings.trust_declarations import DeclarationKey, texts_in
 from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.source_lines import hide_secrets
 from cogcli.base.yaml.reader import DOCUMENT, parse
 from cogcli.declarations.capability_spec import GATES, STRICTNESS, TRUST_RANKS

@@ -12,11 +12,12 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import escape, glob
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
 from cogcli.app.settings.model_adapters import MODELS
 from cogcli.app.settings.trust_digests import BYTECODE, DecidingFiles
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.needs import MissingNeeds
 from cogcli.app.registry import selection_options
@@ -28,6 +28,7 @@ from cogcli.authoring.exchange.foreign_folder import (
 )
 from cogcli.base.errors import UsageError
 from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import FILE_HAS_ERRORS, Problem
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.terminal_text import visible

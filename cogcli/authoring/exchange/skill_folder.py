@@ -12,10 +12,11 @@ import re
 import stat
 from collections.abc import Iterator
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import USAGE, UsageError
 from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound
 from cogcli.base.yaml.builder import Limits
 from cogcli.base.yaml.reader import MAX_DEPTH, MAX_NODES, parse

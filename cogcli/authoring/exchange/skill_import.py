@@ -16,7 +16,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.checks.registry_check import check_registry
 from cogcli.app.registry import open_registry
@@ -25,6 +25,7 @@ from cogcli.app.settings.own_writes import keep_trust
 from cogcli.authoring.exchange.skill_folder import SkillFolder
 from cogcli.base.errors import USAGE, EnvironmentRefusal, UsageError
 from cogcli.base.files import hint_for_write, write_atomic
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound, suggestion
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import FieldSpec

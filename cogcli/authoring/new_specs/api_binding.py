@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
@@ -44,6 +44,7 @@ from cogcli.base.api_documents.openapi import Entry, OpenApiOperation
 from cogcli.base.canonical import digest
 from cogcli.base.errors import UsageError
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, list_known, suggestion
 from cogcli.base.schema.containment import count_parts
 from cogcli.base.terminal_text import visible

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import urlsplit
 
 from cogcli.authoring.new_specs.new_files import NewFile, spec_file
@@ -19,6 +19,7 @@ from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation
 from cogcli.base.errors import USAGE, UsageError
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record

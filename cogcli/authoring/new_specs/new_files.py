@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.app.checks.registry_check import check_registry
 from cogcli.app.editor_schemas import FOLDER, WRITTEN, leads_out, write_schemas
@@ -20,6 +20,7 @@ from cogcli.app.settings.own_writes import keep_trust
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.files import FileRefused, read_regular, write_atomic
 from cogcli.base.links import find_leaving_link
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem
 from cogcli.base.terminal_text import visible
 from cogcli.base.yaml.writer import yaml_text

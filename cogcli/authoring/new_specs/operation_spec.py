@@ -11,11 +11,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.authoring.new_specs.operation_words import OperationWords
 from cogcli.authoring.new_specs.schema_field import field_of, may_be_null
 from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema.candidates import TYPES, types_of
 from cogcli.base.schema.lookup import Members, members
 from cogcli.base.terminal_text import visible

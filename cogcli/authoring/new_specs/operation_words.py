@@ -5,11 +5,12 @@ Schemas that are bundled for checking contain none of them."""
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from cogcli.base.api_documents.openapi import Entry
 from cogcli.base.api_documents.parts import resolve
 from cogcli.base.json_pointer import NOWHERE, DocumentFault
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible
 from cogcli.base.yaml.text_faults import UNSAFE
 from cogcli.declarations.reading import read_record

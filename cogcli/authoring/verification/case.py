@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.authoring.verification.loopback_server import Loopback
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import CogcliError, RuntimeErrorBase
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import CallRetried
 from cogcli.declarations.reading import read_record

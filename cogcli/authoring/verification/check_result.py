@@ -8,10 +8,11 @@ import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from cogcli.base.errors import CogcliError
 from cogcli.base.jsonvalue import kind_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.output_diff import ABSENT, OutputDifference
 from cogcli.base.redact import Redactor
 from cogcli.declarations.value_types import Json

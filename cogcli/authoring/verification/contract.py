@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.authoring.verification.case import Expectation, Outcome, expect_no_fault
 from cogcli.authoring.verification.check_result import join_differences
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.output_diff import SHAPE, differences
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import FieldSpec

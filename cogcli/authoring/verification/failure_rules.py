@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.authoring.verification.case import Case, Outcome, expect_no_fault
 from cogcli.authoring.verification.harness import (
@@ -28,6 +28,7 @@ from cogcli.authoring.verification.loopback_server import Loopback, RefusingPort
 from cogcli.authoring.verification.rule_catalog import CAPABILITY, SKILL, STEP
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import FAILURE_OF, BindingResolutionError, FailureRow
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.value_types import Json
 from cogcli.policy.approvals import ApprovalAnswer, RequestedAction

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -35,6 +35,7 @@ from cogcli.authoring.verification.loopback_server import Loopback
 from cogcli.authoring.verification.rule_catalog import CAPABILITY, SKILL, catalog_of_call
 from cogcli.base.errors import CogcliError, RuntimeErrorBase
 from cogcli.base.extras import missing_module
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.scratch import scratch_folder
 from cogcli.base.system import SystemClock, SystemIds
 from cogcli.declarations.options import RunOptions

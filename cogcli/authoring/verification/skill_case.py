@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from cogcli.base.errors import OK
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath, Problem
 from cogcli.base.source_lines import hide_secrets
 from cogcli.base.yaml.positions import Places

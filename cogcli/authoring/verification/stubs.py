@@ -10,11 +10,12 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import RejectedError, RuntimeErrorBase, error_from_payload
 from cogcli.base.jsonvalue import deep_copy
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.output_diff import SUBSET, differences
 from cogcli.declarations.value_types import Json
 

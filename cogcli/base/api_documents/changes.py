@@ -10,11 +10,12 @@ existing calls.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation
 from cogcli.base.api_documents.openrpc import OpenRpcDocument, RpcMethod
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema.candidates import types_of
 from cogcli.base.schema.containment import covers
 from cogcli.base.schema.keywords import Schema

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from cogcli.base.canonical import digest
 from cogcli.base.files import FileRefused, read_regular
@@ -27,6 +27,7 @@ from cogcli.base.json_pointer import (
     pointer_text,
 )
 from cogcli.base.jsonvalue import Json, kind_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import did_you_mean, suggest_path
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.yaml import reader

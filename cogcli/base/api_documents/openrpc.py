@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.api_documents.loader import DescribedService, load_described
 from cogcli.base.api_documents.parts import DocumentPart, document_fault, resolve
 from cogcli.base.json_pointer import DocumentFault, Pointer
 from cogcli.base.jsonvalue import Json, preview
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import list_known, suggestion
 from cogcli.base.schema.bundle import SchemaBundler
 from cogcli.base.schema.keywords import Schema

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from cogcli.base.json_pointer import (
     NOWHERE,
@@ -14,6 +13,7 @@ from cogcli.base.json_pointer import (
     pointer_text,
 )
 from cogcli.base.jsonvalue import Json, kind_of, text_of
+from cogcli.base.named_tuple import NamedTuple
 
 
 def resolve(document: Json, value: object, place: Pointer) -> tuple[Json, Pointer]:

@@ -14,12 +14,13 @@ long.
 from __future__ import annotations
 
 from itertools import chain, islice
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import orjson
 
 from cogcli.base.json_pointer import find_at, parse_reference
 from cogcli.base.jsonvalue import Json, walk_values
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema import keywords
 from cogcli.base.schema.candidates import MAX_NODES, candidates, types_of
 from cogcli.base.schema.engine_choice import RUST, engine

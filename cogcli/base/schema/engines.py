@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from fractions import Fraction
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema.messages import Breach
 
 if TYPE_CHECKING:

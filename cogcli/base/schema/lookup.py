@@ -5,10 +5,11 @@ object.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.json_pointer import find_at, parse_reference
 from cogcli.base.jsonvalue import Json, walk_values
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema import keywords
 from cogcli.base.schema.visitor import CHOICES, any_of
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base.jsonvalue import Json, preview
+from cogcli.base.named_tuple import NamedTuple
 
 _MAX_LENGTH: Final = 300
 _MAX_NAMES: Final = 10

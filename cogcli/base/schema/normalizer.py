@@ -15,10 +15,11 @@ reports a wrong place for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.json_pointer import parse_reference
 from cogcli.base.jsonvalue import Json
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath
 from cogcli.base.schema import keywords
 from cogcli.base.schema.keywords import Schema

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import warnings
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema.engine_choice import PYTHON, RUST, engine
 from cogcli.base.schema.regex_parser import (
     EDGE,

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema import regex_parser
 from cogcli.base.schema.regex_parser import (
     END,

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema.engine_choice import PYTHON, RUST, engine
 from cogcli.base.schema.engines import (
     DIALECT,

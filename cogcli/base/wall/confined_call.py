@@ -15,9 +15,10 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import IO, Final, NamedTuple
+from typing import IO, Final
 
 from cogcli.base.jsonvalue import Json, object_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refusal import Reason, Refused
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.wall.enter import NO_WALL, Wall, package_folder, python_files

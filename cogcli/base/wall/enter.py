@@ -13,8 +13,9 @@ import signal
 import struct
 import sys
 from collections.abc import Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NoReturn
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.wall import landlock, name_spaces, system_calls
 
 NO_WALL: Final = 77

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+
+from cogcli.base.named_tuple import NamedTuple
 
 MIB = 1024 * 1024
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
+
+from cogcli.base.named_tuple import NamedTuple
 
 _REFUSED: Final = """
 ptrace 101 117

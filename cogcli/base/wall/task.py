@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.wall.limits import ProcessLimits
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NoReturn
 
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import Json
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem
 from cogcli.base.text_places import excerpt
 from cogcli.base.yaml.parsers import ParserEvent, Take
@@ -44,8 +46,8 @@ _OTHER_WORDS: Final = frozenset(("yes", "no", "on", "off"))
 _LONGEST_WORD: Final = 5
 _QUOTES: Final = "'\""
 _NUMERIC: Final = frozenset("0123456789+-.")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-_LOOK_ALIKE = re.compile(
+_NUMBER = lazy_pattern(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_LOOK_ALIKE = lazy_pattern(
     r"""[-+]?\.(?:inf|nan)
     |[-+]?0(?:x[0-9a-f_]+|o[0-7_]+|b[01_]+)
     |[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.yaml.parsers import Mark, ParserEvent, Take
 
-SUSPECT: Final = re.compile(
+SUSPECT: Final = lazy_pattern(
     r"\t"  # tabs
     r"|[^\s]#"  # what may be a comment
     r"|[\[{,]\s*\?\S|:[ ]*[,\]}]|[\[,]\s*-\s*[,\]]"  # text that begins or ends with an indicator
@@ -197,7 +199,7 @@ def _faults_between(nodes: list[_Node], text: str) -> Iterator[StyleBreach]:
         reached = max(reached, end)
 
 
-_MARKS: Final = re.compile(r"(?P<comment>#[^\n]*)|[\t?:]")
+_MARKS: Final = lazy_pattern(r"(?P<comment>#[^\n]*)|[\t?:]")
 
 
 def _marker_faults(match: re.Match[str], brackets: list[_Node]) -> Iterator[StyleBreach]:

@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem
 from cogcli.base.text_places import excerpt, line_column
 from cogcli.base.yaml.parsers import Mark
@@ -15,14 +17,14 @@ from cogcli.base.yaml.parsers import Mark
 MAX_PROBLEMS: Final = 100
 _CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _BIDI_CONTROL = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-LONE_RETURN = re.compile(r"\r(?!\n)")
+LONE_RETURN = lazy_pattern(r"\r(?!\n)")
 # Some programs end a line at these characters, others read on: a comment could hide a key.
-_UNSEEN = re.compile(f"[{_CONTROL}{_BIDI_CONTROL}\u2028\u2029\ufeff\ufffe\uffff]")
+_UNSEEN = lazy_pattern(f"[{_CONTROL}{_BIDI_CONTROL}\u2028\u2029\ufeff\ufffe\uffff]")
 # In text that was written with escapes.
-UNSAFE = re.compile(f"[{_CONTROL}{_BIDI_CONTROL}\r\ud800-\udfff]")
+UNSAFE = lazy_pattern(f"[{_CONTROL}{_BIDI_CONTROL}\r\ud800-\udfff]")
 _HARMLESS = bytes((9, 10, *range(32, 127)))
-_DIRECTIVES = re.compile(r"(?:[ \t]*(?:#[^\n]*|\r)?\n|%[^\n]*\n?)*+")
-_DIRECTIVE = re.compile(r"^%[^\r\n]*", re.MULTILINE)
+_DIRECTIVES = lazy_pattern(r"(?:[ \t]*(?:#[^\n]*|\r)?\n|%[^\n]*\n?)*+")
+_DIRECTIVE = lazy_pattern(r"^%[^\r\n]*", re.MULTILINE)
 
 
 def clean_text(text: str, file: str) -> tuple[list[Problem], str]:
@@ -91,7 +93,7 @@ _BAD_ALIAS: Final = _Explanation(
 )
 _LONG_KEY: Final = _Explanation("", *LONG_KEY)
 
-_FILLED: Final = re.compile(r"\$\{\s*([A-Za-z_][\w-]*(?:\.[\w-]+)+)\s*\}")
+_FILLED: Final = lazy_pattern(r"\$\{\s*([A-Za-z_][\w-]*(?:\.[\w-]+)+)\s*\}")
 """A reference as texts are filled with; a name alone is a variable of a service."""
 # The first that fits.
 _SYNTAX: Final = (

@@ -21,11 +21,12 @@ from hashlib import sha256
 from itertools import accumulate
 from operator import lt
 from sys import byteorder
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
 from cogcli.base.jsonvalue import object_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused
 from cogcli.base.strict_json import loads as strict_loads
 from cogcli.episode.layout import CHECKPOINT, FILES, is_blob_name, is_own_id

@@ -12,9 +12,10 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive.archived_folder import ArchivedFolder, open_in_archive
 from cogcli.episode.archive.directories import archive_paths
 from cogcli.episode.archive.format import ArchiveFault

@@ -12,10 +12,11 @@ import os
 import stat
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive import format
 from cogcli.episode.archive.directories import SUFFIX
 from cogcli.episode.archive.format import (

@@ -15,11 +15,12 @@ import re
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.file_lock import lock
 from cogcli.base.files import FileRefused
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive import format
 from cogcli.episode.archive.directories import SUFFIX, archives_in
 from cogcli.episode.archive.format import ArchiveFault, Deflater, Header, Key, RecordPlace

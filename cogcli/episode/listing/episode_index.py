@@ -17,10 +17,11 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.sqlite_file import (
     SCHEMA_QUERY,
     bound_connection,

@@ -7,11 +7,12 @@ import re
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 
 import orjson
 
 from cogcli.base.files import FileRefused
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.agent_events import DecisionRecorded
 from cogcli.declarations.checksum import Checksums

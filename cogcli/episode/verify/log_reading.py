@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, suppress
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
 from cogcli.base.canonical import digest
 from cogcli.base.jsonvalue import object_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from cogcli.base.named_tuple import NamedTuple
 
 
 class Trusted(NamedTuple):

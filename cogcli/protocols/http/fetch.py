@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
 
 from cogcli import __version__
@@ -12,6 +12,7 @@ from cogcli.base.calls import Cancellation
 from cogcli.base.errors import RejectedError
 from cogcli.base.host_access import HostAccess
 from cogcli.base.http import Http, HttpReply, HttpRequest
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.protocols.http.failures import error_from_reply
 from cogcli.protocols.http.headers import Headers
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from cogcli.base.errors import RequestMappingError, RuntimeErrorBase
 from cogcli.base.http import Http, HttpRequest, proxy_for, proxy_without_user
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.headers import Headers
 from cogcli.protocols.http.reply_body import media_type

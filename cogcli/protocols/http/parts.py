@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.api_documents.openapi import Body, OpenApiOperation, Parameter
 from cogcli.base.errors import RequestMappingError
 from cogcli.base.jsonvalue import kind_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.url import (
     encode,

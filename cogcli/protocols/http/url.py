@@ -4,7 +4,6 @@ Values are percent-encoded whole, and no value leads out of the base path."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
@@ -13,6 +12,7 @@ import orjson
 
 from cogcli.base.errors import RequestMappingError
 from cogcli.base.jsonvalue import NotJson, kind_of, to_plain_json
+from cogcli.base.lazy_pattern import lazy_pattern
 
 _DOTS: Final = (".", "..")
 _KEPT: Final = "/:@!$&'()*+,;=%{}"
@@ -91,8 +91,8 @@ def json_bytes(value: object, name: str) -> bytes:
         raise unsendable_value_error(f"{name} is not JSON: {error}") from error
 
 
-_SEGMENT: Final = re.compile(r"(?:[A-Za-z0-9._~-]|\{[A-Za-z_][A-Za-z0-9_-]*\})+")
-_NAME: Final = re.compile(r"\{([^{}]*)\}")
+_SEGMENT: Final = lazy_pattern(r"(?:[A-Za-z0-9._~-]|\{[A-Za-z_][A-Za-z0-9_-]*\})+")
+_NAME: Final = lazy_pattern(r"\{([^{}]*)\}")
 GRAMMAR: Final = (
     "segments of A-Z a-z 0-9 . _ ~ - or {name}, joined by slashes, none of them `.` or `..`"
 )

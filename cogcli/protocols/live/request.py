@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
 from cogcli.base.errors import RequestMappingError
 from cogcli.base.jsonvalue import deep_copy
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING
 from cogcli.declarations.value_types import Json
 from cogcli.specs.template import (

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Mapping
 from itertools import islice
@@ -13,6 +12,7 @@ from typing import Final
 from cogcli.base.canonical import compact
 from cogcli.base.errors import ResponseMappingError
 from cogcli.base.jsonvalue import NOTHING, deep_copy, kind_of
+from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.problems import did_you_mean, suggestion_hint
 from cogcli.base.refs import MISSING
 from cogcli.base.terminal_text import visible
@@ -25,9 +25,9 @@ from cogcli.protocols.secrets import Secrets
 from cogcli.specs.fields import fit_values
 from cogcli.state.namespaces import walk
 
-_PATH: Final = re.compile(r"response(?:\.[^.]+)*")
-_VARIABLE: Final = re.compile(r"\$\{service\.([A-Za-z_][A-Za-z0-9_]*)\}")
-_SEGMENT: Final = re.compile(r"[^.\s]+")
+_PATH: Final = lazy_pattern(r"response(?:\.[^.]+)*")
+_VARIABLE: Final = lazy_pattern(r"\$\{service\.([A-Za-z_][A-Za-z0-9_]*)\}")
+_SEGMENT: Final = lazy_pattern(r"[^.\s]+")
 _LONGEST: Final = 120
 _MASKED_LENGTH: Final = 64 * 1024
 """The most characters of a reply that is quoted. In a longer one, masking a part could leave half a

@@ -6,8 +6,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols.mcp.grammar import McpServer

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.errors import (
     CallTimeoutError,
@@ -18,6 +18,7 @@ from cogcli.base.errors import (
     ServerFaultError,
     TransportError,
 )
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.system import Clock
 from cogcli.declarations.reading import read_record

@@ -16,10 +16,11 @@ import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.errors import ResponseMappingError, ServerFaultError
 from cogcli.base.http import HttpReply, async_client, cap_body, proxy_without_user, read_body
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.protocols.mcp.errors import Refusals, translate_error

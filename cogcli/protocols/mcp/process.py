@@ -11,9 +11,10 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import TransportError
+from cogcli.base.named_tuple import NamedTuple
 
 _LAUNCHER: Final = str(Path(__file__).with_name("launcher.py"))
 IS_GUARDED: Final = sys.platform == "linux" and bool(sys.executable)

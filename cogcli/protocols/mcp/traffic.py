@@ -15,7 +15,7 @@ import asyncio
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from cogcli.base.errors import (
     RequestMappingError,
@@ -25,6 +25,7 @@ from cogcli.base.errors import (
     TransportError,
 )
 from cogcli.base.jsonvalue import list_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json

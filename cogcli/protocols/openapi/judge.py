@@ -4,7 +4,7 @@ and reply (docs/reference/protocols.md#scenarios)."""
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from cogcli.base.api_documents.openapi import (
@@ -14,6 +14,7 @@ from cogcli.base.api_documents.openapi import (
     load_openapi,
 )
 from cogcli.base.jsonvalue import object_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema import keywords
 from cogcli.base.schema.validator import errors
 from cogcli.base.strict_json import JsonRefused, loads

@@ -13,10 +13,9 @@ quickly.
 
 from __future__ import annotations
 
-import re
 import time
 from types import CodeType, FunctionType, ModuleType
-from typing import Final, NamedTuple, TypeGuard
+from typing import Final, TypeGuard
 
 from cogcli.base.errors import (
     CallTimeoutError,
@@ -29,6 +28,8 @@ from cogcli.base.errors import (
 )
 from cogcli.base.extras import extra_of, install_line
 from cogcli.base.jsonvalue import NotJson, kind_of, to_plain_json
+from cogcli.base.lazy_pattern import lazy_pattern
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refusal import Refused
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.pythoncall import module_access
@@ -40,7 +41,7 @@ _LONGEST_TEXT: Final = 32 * 1024
 """The most characters kept of a foreign text. It is cut for display only after it is masked
 (`cut_message`)."""
 _PLACE_CAP: Final = 200
-_PLACE: Final = re.compile(r" \(at [^()\n]{1,200}\.py:[0-9]+\)\Z")
+_PLACE: Final = lazy_pattern(r" \(at [^()\n]{1,200}\.py:[0-9]+\)\Z")
 _COROUTINE: Final = 0x80
 _KEYWORD_REST: Final = 0x08
 

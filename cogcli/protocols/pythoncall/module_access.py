@@ -19,9 +19,10 @@ from importlib.machinery import (
     SourceFileLoader,
 )
 from types import CodeType, FrameType, ModuleType
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.errors import ServiceResolutionError
+from cogcli.base.named_tuple import NamedTuple
 
 SHIPPED: Final = "cogcli.official."
 _FORBIDDEN: Final = sys.stdlib_module_names | {"cogcli", "test", "__main__"}

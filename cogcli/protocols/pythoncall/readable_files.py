@@ -19,7 +19,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
 
 from cogcli.base.credential_names import credential_error, credential_reason, has_repository_folder
 from cogcli.base.errors import RejectedError, ServiceResolutionError
@@ -27,6 +26,7 @@ from cogcli.base.file_roots import Roots, is_below, is_within, outside_text
 from cogcli.base.files import irregular
 from cogcli.base.host_access import HostAccess
 from cogcli.base.jsonvalue import walk_values
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible
 
 _SHOWN = 200

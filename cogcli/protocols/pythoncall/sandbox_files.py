@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from cogcli.base.file_roots import is_within
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.walk import Walk
 from cogcli.protocols.pythoncall.readable_files import Reads, possible_paths
 

@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import orjson
 
@@ -33,6 +33,7 @@ from cogcli.base.errors import (
     TransportError,
 )
 from cogcli.base.file_roots import Roots
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.search_path import NAME as SEARCH_PATH
 from cogcli.base.search_path import relative_folders
 from cogcli.base.strict_json import JsonRefused, loads

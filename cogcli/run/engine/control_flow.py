@@ -12,7 +12,7 @@ at once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from cogcli.base.errors import (
     PENDING,
@@ -22,6 +22,7 @@ from cogcli.base.errors import (
     RuntimeErrorBase,
 )
 from cogcli.base.jsonvalue import deep_copy, kind_of
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.skill_spec import Foreach, Scatter, While
 from cogcli.run.engine.doubt import SkippedByPerson
 from cogcli.run.engine.invocation import call_target, invoke

@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base.calls import Answer
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import EffectInDoubtError, RejectedError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.base.step_path import StepPath
 from cogcli.run.engine.outcome import Degraded

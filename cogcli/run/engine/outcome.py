@@ -6,7 +6,7 @@ The first matching row of one table decides (docs/reference/execution.md#outcome
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base.errors import (
     PENDING,
@@ -15,6 +15,7 @@ from cogcli.base.errors import (
     RuntimeErrorBase,
     StepExecutionError,
 )
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.value_types import Outcome

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
-from typing import Any, NamedTuple
+from typing import Any
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import names_secret
 from cogcli.base.refs import parse_target
 from cogcli.declarations.capability_spec import Capability

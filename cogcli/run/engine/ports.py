@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from cogcli.base.calls import Answer, Attempt, BindingChain
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Draft, Event
 from cogcli.declarations.value_types import IntuitionMode
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from cogcli.base.errors import (
     CogcliError,
@@ -16,6 +16,7 @@ from cogcli.base.errors import (
     RunTimeoutError,
     out_of_memory,
 )
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.call_records import RunError
 from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.events import (

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.system import Clock
 
 

@@ -24,10 +24,11 @@ from collections import deque
 from collections.abc import Callable, Generator
 from heapq import heappop, heappush
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.base import memory_limit, threads
 from cogcli.base.errors import TransportError
+from cogcli.base.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from cogcli.run.engine.ports import SnapshotWriter

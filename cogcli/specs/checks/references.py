@@ -6,12 +6,12 @@ docs/reference/skill.md#target-checks.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
 from cogcli.base import refs
+from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.problems import Severity, did_you_mean, suggest_path
 from cogcli.base.refs import READABLE, WORKING_SLOTS, WRITABLE, Reference, Target
 from cogcli.declarations.field_spec import Fields, FieldSpec
@@ -20,8 +20,8 @@ from cogcli.specs.plausible_syntax import PlausibleRead, find_plausible, suggest
 from cogcli.specs.problem_report import TextFault
 from cogcli.specs.step_values import reference_of
 
-_DOTTED: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)\.[^\s]*")
-_WORD: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\.[A-Za-z0-9_-]+)+")
+_DOTTED: Final = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_-]*)\.[^\s]*")
+_WORD: Final = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\.[A-Za-z0-9_-]+)+")
 
 
 def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
@@ -220,8 +220,8 @@ _OPEN_SLOTS: Final = ("artifacts", "result")
 _LIST_SLOTS: Final = frozenset(WORKING_SLOTS) - {"artifacts"}
 
 
-_INNER_PATH: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
-_SIGNS: Final = re.compile(r"[\s${}|()\[\]]")
+_INNER_PATH: Final = lazy_pattern(r"[A-Za-z_][\w-]*(?:\.[\w-]+)*")
+_SIGNS: Final = lazy_pattern(r"[\s${}|()\[\]]")
 
 
 def find_first_path(text: str) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from cogcli.base.errors import ExpressionError
 from cogcli.base.expression_hints import foreign_value
 from cogcli.base.expressions import Expression, ExpressionFault, read_expression
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath, did_you_mean, suggestion_hint
 from cogcli.base.refs import READABLE, Reference
 from cogcli.declarations.field_spec import FieldSpec

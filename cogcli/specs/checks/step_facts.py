@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath
 from cogcli.base.refs import Reference, Target
 from cogcli.declarations.capability_spec import Capability

@@ -1,0 +1,83 @@
+"""`NamedTuple` as in `typing`, for a tenth of what it costs to define a class (docs/adr/0035-named-tuples.md).
+
+A command defines some 180 named tuples while its modules are imported, and makes values of half of them. `typing`
+compiles each annotation and each constructor. Here annotations stay texts, and a constructor is compiled when the first
+value is made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import NamedTuple as NamedTuple
+else:
+    from _collections import _tuplegetter
+
+    class _NamedType(type):
+        """Turns the annotated names of a class into the members of a tuple."""
+
+        def __new__(mcs, name, bases, members):
+            if bases == (tuple,) or _TupleWithNames not in bases:  # the base itself, and subclasses
+                return type.__new__(mcs, name, bases, members)
+            fields = tuple(members.get("__annotations__", ()))
+            members["_field_defaults"] = {
+                field: members[field] for field in fields if field in members
+            }
+            for index, field in enumerate(fields):
+                members[field] = _tuplegetter(index, None)
+            members.update(__slots__=(), __match_args__=fields, _fields=fields, __new__=_first_new)
+            return type.__new__(mcs, name, bases, members)
+
+    def _first_new(cls, /, *values, **named):
+        """Replace this `__new__` by a compiled one when the first value of a class is made."""
+        owner = next(each for each in cls.__mro__ if "_fields" in vars(each))
+        owner.__new__ = staticmethod(_compile_new(owner))
+        return owner.__new__(cls, *values, **named)
+
+    def _compile_new(owner):
+        names = "".join(f"{field}, " for field in owner._fields)
+        made = eval(  # noqa: S307  # the field names of our own classes
+            f"lambda _cls, {names}: _new(_cls, ({names}))",
+            {"_new": tuple.__new__, "__builtins__": {}},
+        )
+        made.__name__, made.__qualname__ = "__new__", f"{owner.__qualname__}.__new__"
+        made.__defaults__ = tuple(owner._field_defaults.values())
+        return made
+
+    class _TupleWithNames(tuple, metaclass=_NamedType):
+        """What all named tuples have in common."""
+
+        __slots__ = ()
+        _fields = ()
+
+        @classmethod
+        def _make(cls, values):
+            made = tuple.__new__(cls, values)
+            if len(made) != len(cls._fields):
+                raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
+            return made
+
+        def _replace(self, /, **changes):
+            made = self._make(map(changes.pop, self._fields, self))
+            if changes:
+                raise ValueError(f"Got unexpected field names: {list(changes)!r}")
+            return made
+
+        def _asdict(self):
+            return dict(zip(self._fields, self, strict=True))
+
+        def __repr__(self):
+            members = ", ".join(f"{name}={value!r}" for name, value in self._asdict().items())
+            return f"{type(self).__name__}({members})"
+
+        def __getnewargs__(self):
+            return tuple(self)
+
+    class _Word:
+        """Stands in a list of bases for `_TupleWithNames`."""
+
+        def __mro_entries__(self, bases):
+            return (_TupleWithNames,)
+
+    NamedTuple = _Word()
