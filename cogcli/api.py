@@ -90,7 +90,9 @@ class OpenApproval(NamedTuple):
 
 
 class Episode:
-    """A run on disk, finished or not. Each method reads the files again."""
+    """A run on disk, finished or not. Each method reads the files again.
+
+    `directory` of an archived episode does not exist; its files are read from the archive."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory

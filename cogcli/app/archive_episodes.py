@@ -16,7 +16,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive.access import open_archives
 from cogcli.episode.archive.directories import ARCHIVES, BATCH_ARCHIVES, BATCHES, archives_in
 from cogcli.episode.archive.locator import RunsArchives, open_kept
-from cogcli.episode.archive.reader import is_archive_file
+from cogcli.episode.archive.reader import archive_error, is_archive_file
 from cogcli.episode.archive.transfer import (
     find_conflict,
     read_archived,
@@ -234,16 +234,25 @@ class EpisodeExtractor:
         return None if archives is None else _find_archive(archives, place.name)
 
 
-def episodes_of_archives(settings: Settings, batch: str) -> list[Path]:
-    """Return the places of all archived lines of a batch, in order. Raise EnvironmentRefusal `archive.unreadable`."""
-    return [
-        path / episode_id
-        for path in archives_in(Path(settings.runs_dir) / BATCHES / batch / BATCH_ARCHIVES)
-        for episode_id in episodes_of_archive(path)
-    ]
+class ArchiveListing(NamedTuple):
+    """The places of the episodes of archives, in order, and the errors of what cannot be read in them."""
+
+    places: list[Path]
+    faults: list[EnvironmentRefusal]
 
 
-def episodes_of_archive(path: Path) -> list[str]:
-    """Return the ids of the episodes of an archive. Raise EnvironmentRefusal `archive.unreadable`."""
-    with open_kept(path) as opened:
-        return opened.episode_ids()
+def list_archives(paths: Iterable[Path]) -> ArchiveListing:
+    """Return what archives have. Raise EnvironmentRefusal `archive.unreadable` for a file that is none."""
+    places: list[Path] = []
+    faults = []
+    for path in paths:
+        with open_kept(path) as opened:
+            places += [path / episode_id for episode_id in opened.episode_ids()]
+            if opened.contents.fault:
+                faults.append(archive_error(path, opened.contents.fault))
+    return ArchiveListing(places, faults)
+
+
+def batch_archives(settings: Settings, batch: str) -> list[Path]:
+    """Return the archives of a batch, in order."""
+    return archives_in(Path(settings.runs_dir) / BATCHES / batch / BATCH_ARCHIVES)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.project import Project, Result
 
+from cogcli import api
 from cogcli.episode.archive.writer import ArchiveSeries
 from cogcli.episode.folder import Folder
 
@@ -91,6 +92,16 @@ def test_an_archived_episode_is_named_as_any_other(project: Project) -> None:
         project.run("trace", place)
     project.run("trace", str(archive)).assert_exit(2)  # it has several
     project.run("trace", f"{archive}/ep_01HF7YAT00000000000000000A").assert_exit(2)
+
+
+def test_python_reads_archived_episodes(project: Project) -> None:
+    ids = archive_all(project)
+    opened = api.Project(project.root, environ=project.env)
+    assert [row.id for row in opened.episodes()] == ids
+    episode = opened.episode(ids[0])
+    assert episode.state["outcomes"]["status"] == "ok"
+    assert next(iter(episode.events())).event_type == "run.started"
+    assert not [finding for finding in episode.findings() if finding["severity"] == "error"]
 
 
 def test_verify_reports_that_it_read_an_archive(project: Project) -> None:

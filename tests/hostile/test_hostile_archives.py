@@ -15,6 +15,7 @@ from typing import Final
 import orjson
 import pytest
 from support.examples import LONG
+from support.project import Project
 
 from cogcli.base.errors import CogcliError, EnvironmentRefusal
 from cogcli.episode.archive import format
@@ -191,6 +192,40 @@ def test_a_hostile_archive_is_refused(name: str, tmp_path: Path) -> None:
     forged = HOSTILE[name]()
     assert refusal_of(forged.data, path) == "archive.unreadable"
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_command_follows_a_hostile_archive(name: str, tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    runs = project.root / "runs"
+    place = runs / ".archives/000001.cogarchive"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(HOSTILE[name]().data)
+    place_dir = ("--runs-dir", "runs")
+    before = sorted(tmp_path.rglob("*"))
+    for words in (
+        ("ls",),
+        ("trace", ID),
+        ("verify", "--all"),
+        ("state", "show", f"{place}/{ID}"),
+        ("resume", ID),
+        ("gc", "--keep", "0", "--dry-run"),
+        ("episodes", "extract", ID),
+        ("episodes", "extract", str(place), "--to", "out"),
+    ):
+        found = project.run(*words, *place_dir)
+        assert found.code in (0, 1, 2, 3), found.err
+        found.assert_exit(found.code)
+        assert "internal" not in found.err
+    assert project.run("episodes", "extract", str(place), "--to", "out").code in (2, 3)
+    # A whole record before the damage may be extracted. Nothing else is written, and nothing elsewhere.
+    written = {path for path in tmp_path.rglob("*") if path.is_file()} - set(before)
+    written -= set(project.home.rglob("*")) | set(runs.glob(".index.db*"))
+    for path in written:
+        assert path.parent.parent in (runs, project.root / "out")
+        assert path.parent.name in (ID, OTHER)
+        assert path.read_bytes() == FILES[path.name]
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ from cogcli.app.archive_episodes import (
     EpisodeArchiver,
     EpisodeExtractor,
     Transfer,
-    episodes_of_archive,
-    episodes_of_archives,
+    batch_archives,
+    list_archives,
     sealed_folders,
 )
 from cogcli.app.episodes import find
 from cogcli.app.settings import Settings
 from cogcli.app.wings import is_batch_word
-from cogcli.base.errors import OK, UsageError
+from cogcli.base.errors import ENVIRONMENT, OK, EnvironmentRefusal, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, command, switch, text, wrong_flag
 from cogcli.episode.archive.directories import SUFFIX
@@ -92,19 +92,36 @@ def extract(
     """Write the folders of archived episodes. The archive keeps them."""
     settings = context.settings
     places: list[Path] = []
+    faults: list[EnvironmentRefusal] = []
     for name in names:
-        if is_batch_word(name):
-            places += episodes_of_archives(settings, find_batch(settings.runs_dir, name))
-        elif name.endswith(SUFFIX) and os.path.isfile(name):
-            archive = Path(settings.inside(name))
-            places += [archive / episode_id for episode_id in episodes_of_archive(archive)]
-        else:
+        archives = _archives_named(settings, name)
+        if archives is None:
             places.append(find(settings, name))
+        else:
+            listed = list_archives(archives)
+            places += listed.places
+            faults += listed.faults
+    if not places and faults:
+        raise faults[0]
     if not places:
         raise UsageError("episode.unknown", "no archive has an episode of this name")
     target = None if to is None else Path(settings.inside(os.path.abspath(to)))
     extractor = EpisodeExtractor(settings, target)
-    return _report(context, extractor.extract(dict.fromkeys(places)), "extracted")
+    code = _report(context, extractor.extract(dict.fromkeys(places)), "extracted")
+    for fault in faults:
+        context.warn(fault)
+    if faults and code == OK:
+        context.fail({"code": faults[0].code, "message": faults[0].message})
+    return code or (ENVIRONMENT if faults else OK)
+
+
+def _archives_named(settings: Settings, name: str) -> list[Path] | None:
+    """Return the archives that a word names as a whole: a file, or those of a batch. None for an episode."""
+    if is_batch_word(name):
+        return batch_archives(settings, find_batch(settings.runs_dir, name))
+    if name.endswith(SUFFIX) and os.path.isfile(name):
+        return [Path(settings.inside(name))]
+    return None
 
 
 def _report(context: CommandContext, results: Iterable[Transfer], verb: str) -> int:

@@ -99,7 +99,8 @@ class RunsArchives:
             try:
                 archive = open_kept(path)
             except EnvironmentRefusal as error:
-                self.faults.append(error)
+                if not _is_empty(path):
+                    self.faults.append(error)
                 continue
             with archive:
                 if archive.contents.fault:
@@ -145,6 +146,14 @@ class RunsArchives:
         if self._latest is not None:
             self._latest.close()
             self._latest = None
+
+
+def _is_empty(path: Path) -> bool:
+    """Return whether a file has no bytes: a kill leaves it before the first episode of an archive."""
+    try:
+        return os.lstat(path).st_size == 0
+    except OSError:
+        return False
 
 
 def find_archive(paths: Iterable[Path], episode_id: str) -> Archive | None:

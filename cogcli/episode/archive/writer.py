@@ -219,7 +219,10 @@ class ArchiveWriter:
         self._unsynced = self._is_made = False
 
     def close(self) -> None:
-        """Write the index, sync, and give up the lock; may be called twice. Raise EnvironmentRefusal `env.disk`."""
+        """Write the index, sync, and give up the lock; may be called twice. A file without an episode is removed.
+
+        Raise EnvironmentRefusal `env.disk`.
+        """
         if self._fd < 0:
             return
         try:
@@ -227,11 +230,23 @@ class ArchiveWriter:
                 index = format.encode_index(self._encoder.base, self._spans, self._end)
                 self._write(index, self._end)
                 self._is_indexed = True
-            self.sync()
+            if self._encoder is None and not os.fstat(self._fd).st_size:
+                self._remove_empty()
+            else:
+                self.sync()
         finally:
             os.close(self._fd)
             self._fd = -1
             self._folder.close()
+
+    def _remove_empty(self) -> None:
+        """Remove a file that got no episode, under its lock. Raise EnvironmentRefusal `env.disk`."""
+        try:
+            self._folder.unlink(self.path.name)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise disk_refusal(self.path, error) from error
 
 
 def encode_checked(episode_id: str, episode: EpisodeBytes) -> bytes:

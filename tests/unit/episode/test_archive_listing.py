@@ -70,6 +70,17 @@ def test_an_archive_that_is_gone_leaves_no_row(tmp_path: Path, archive: Path) ->
     assert Store(tmp_path).ids() == []
 
 
+def test_an_empty_file_is_no_fault(tmp_path: Path, archive: Path) -> None:
+    archive.parent.mkdir()
+    archive.touch()
+    archives = RunsArchives(tmp_path)
+    assert archives.episode_ids() == set()
+    assert archives.faults == []
+    archive.write_bytes(b"{")
+    assert archives.episode_ids() == set()
+    assert [fault.code for fault in archives.faults] == ["archive.unreadable"]
+
+
 def test_a_folder_comes_before_an_archive(tmp_path: Path, archive: Path) -> None:
     (episode_id,) = write_archive(archive, 100)
     folder = sealed_episode(tmp_path, seed=100)

@@ -260,6 +260,16 @@ def _refused(path: Path, episode_id: str, episode: EpisodeBytes) -> CogcliError:
     return refused.value
 
 
+def test_a_file_that_got_no_episode_does_not_stay(tmp_path: Path) -> None:
+    with ArchiveSeries(tmp_path) as series, pytest.raises(EnvironmentRefusal):
+        series.append("ep_of-another-tool", sample_files(100)[1])
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "000001.cogarchive").touch()  # as a kill leaves it
+    with ArchiveSeries(tmp_path) as series:
+        series.append(*sample_files(100))
+    assert_holds(tmp_path / "000001.cogarchive", 100)
+
+
 def test_what_no_reader_takes_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
