@@ -6,6 +6,14 @@
 3. The first episode gives the dictionary. So a file without an episode has no header either, and is begun anew.
 4. The index is written when the file is closed. The next writer cuts it, and appends where it began.
 5. A damaged file is never appended to.
+
+    with ArchiveSeries(directory, batch=batch_id) as series:
+        if series.find(episode_id) is None:
+            place = series.append(episode_id, EpisodeBytes(files, blobs), line=7)
+        series.sync()
+
+`append_folder` takes an open folder instead. `transfer.remove_archived_folder` then removes the folder, after comparing
+it with the record. A directory that `directories.archive_paths` lists is seen by every command that reads episodes.
 """
 
 from __future__ import annotations
