@@ -1152,9 +1152,75 @@ def large_input() -> Any:
     )  # fmt: skip
 
 
+# -- batch ------------------------------------------------------------------------------------------------------------
+
+
+def batch(folder: Path) -> Iterator[Figure]:
+    """Wall time of a batch beside a loop over runs in one process, and beside a process per line."""
+    lines = 300
+    project = folder / "project"
+    write_registry(project, files=6)
+    environment = {"HOME": str(folder), "PATH": os.environ["PATH"], "COGCLI_TRUST_PROJECT": "1"}
+    source = folder / "in.jsonl"
+    source.write_text("".join(f'{{"n": {line}}}\n' for line in range(1, lines + 1)))
+    numbers = iter(range(10_000))
+
+    def run_batch(*flags: str) -> Callable[[], float]:
+        def take() -> float:
+            words = ["run", "bench.two", "--batch", str(source), "-q", *flags]
+            output = str(folder / f"out-{next(numbers)}.jsonl")
+            runs = ["--runs-dir", str(folder / "runs"), "-o", output]
+            return measured([str(COGCLI), *words, *runs], project, environment)[0]
+
+        return take
+
+    def run_loop() -> float:
+        command = [sys.executable, "-c", _LOOP, str(source), str(folder / "runs")]
+        return measured(command, project, environment)[0]
+
+    def run_one() -> float:
+        words = ["run", "bench.two", "-p", "n:=1", "-q", "--runs-dir", str(folder / "runs")]
+        return measured([str(COGCLI), *words], project, environment)[0]
+
+    run_one()
+    mine, loop = in_turn(run_batch(), run_loop, rounds=5)
+    note = f"{mine / lines:.2f} ms a line beside {loop / lines:.2f}"
+    yield Figure("--jobs 1, folders / loop over runs", mine / loop, "x", 1.1, note)
+    one, two = in_turn(run_batch(), run_batch("--jobs", "2"), rounds=5)
+    yield Figure("--jobs 2 / --jobs 1, speed", one / two, "x", None, f"{two / lines:.2f} ms a line")
+    single = statistics.median(run_one() for _ in range(11))
+    speed = single / 2 / (two / lines)
+    note = f"{single:.0f} ms a process, taken as two at a time"
+    yield Figure("--jobs 2 / two processes a line, speed", speed, "x", 12, note, at_least=True)
+
+
+_LOOP = """
+import json
+import os
+import sys
+
+from cogcli.app.run_skill import environment_of
+from cogcli.app.settings import Settings
+from cogcli.app.registry import open_registry
+from cogcli.declarations.options import RunOptions
+from cogcli.run.launch import launch
+from cogcli.run.prepare import RunRequest, prepare_again, prepare_for_inputs
+
+settings = Settings({"runs_dir": sys.argv[2]}, os.environ)
+catalog = open_registry(settings).reach("bench.two", pack="")
+request = RunRequest("bench.two", {}, RunOptions())
+prepared = prepare_for_inputs(catalog, request, os.environ)
+environment = environment_of(settings)
+for line in open(sys.argv[1]):
+    inputs = json.loads(line)
+    assert launch(environment, prepare_again(prepared, request._replace(inputs=inputs))).status == "ok"
+"""
+
+
 BENCHES: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "startup": startup,
     "steps": steps,
+    "batch": batch,
     "context": context,
     "fanout": fanout,
     "validate": validate,

@@ -354,6 +354,8 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
             ("run", "text.profile", "-p", "text=Some words here."),
             ("run", "text.brief", "-p", "text=Some words here."),
             ("run", SKILL, "--plan"),
+            ("run", SKILL, "--batch", "in.json", "-o", "out.jsonl", "--jobs", "2"),
+            ("run", "text.profile", "--batch", "in.json", "--invalid", "record"),
             ("run", SKILL, "--trust-level", "privileged", "--bind", f"{CAPABILITY}=own_thread"),
         ],
         "trace": [

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -175,26 +176,65 @@ def test_a_second_command_is_refused_and_ctrl_c_leaves_the_line_interrupted(coun
     assert "run.aborting" not in kinds
 
 
+def children(pid: int) -> list[int]:
+    """The child processes of a process; none if it is gone."""
+    try:
+        return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    except FileNotFoundError:
+        return []
+
+
+def kill_some(process: subprocess.Popen[bytes], chance: random.Random) -> None:
+    """Kill workers at random moments, then the batch."""
+    for _ in range(chance.randint(0, 2)):
+        time.sleep(chance.uniform(0, 0.4))
+        for child in chance.sample(workers := children(process.pid), min(1, len(workers))):
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+    time.sleep(chance.uniform(0, 0.4))
+    process.kill()
+    process.communicate()
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not LONG, reason="20 seeded kills: COGCLI_LONG_TESTS=1, or check.py --long")
+@pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize("seed", range(20))
-def test_a_batch_that_is_killed_at_a_random_moment_is_completed(project: Any, seed: int) -> None:
+def test_a_batch_that_is_killed_at_random_moments_is_completed(
+    project: Any, seed: int, jobs: str
+) -> None:
     make_counted(project)
     texts = [f"t{number}" for number in range(40)]
     write_lines(project, texts)
     chance = random.Random(seed)
     for _ in range(3):
-        process = start(project)
-        time.sleep(chance.uniform(0, 0.5))
-        process.kill()
-        process.communicate()
-    result = project.started(*RUN)
+        kill_some(start(project, "--jobs", jobs), chance)
+    result = project.started(*RUN, "--jobs", jobs)
     assert result.code in (0, 5), result.err
     assert [line for line, _ in outcomes(project)] == list(range(1, 41))
     done = effects(project)
     assert len(done) == len(set(done))
     waiting = [row for row in rows(project) if row["status"] == "pending"]
-    assert len(waiting) <= 3
     assert all(row["error"]["code"] == "effect.in-doubt" for row in waiting)
     missing = set(texts) - set(done)
     assert missing <= {texts[row["line"] - 1] for row in waiting}
+    project.run("verify", batch_folder(project).name).assert_ok()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="a limit of files in the shell")
+def test_a_full_disk_stops_the_batch_and_the_same_command_completes_it(project: Any) -> None:
+    project.demo()
+    lines = "".join(json.dumps({"text": f"{line}" * 9_000}) + "\n" for line in range(1, 9))
+    project.write("in.jsonl", lines)
+    command = ("run", "demo.greet", "--batch", "in.jsonl", "-o", "out.jsonl")
+    limited = subprocess.run(
+        ["bash", "-c", 'ulimit -f 66; exec "$0" "$@"', COGCLI, *command],
+        cwd=project.root, env=project.env, capture_output=True, check=False,
+    )  # fmt: skip
+    assert limited.returncode == 3, limited.stderr
+    assert b"error[env.disk]" in limited.stderr
+    assert b"Traceback" not in limited.stderr
+    project.run(*command).assert_ok()
+    assert outcomes(project) == [(line, "ok") for line in range(1, 9)]
+    assert len(project.episodes) == 8

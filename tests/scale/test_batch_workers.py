@@ -104,3 +104,23 @@ def test_a_worker_that_reads_other_specs_is_no_worker(counting: Any) -> None:
     process.stdout.close()
     assert process.wait(60) == 0
     assert frame["code"] == "batch.worker-differs"
+
+
+def test_a_worker_that_stands_still_holds_its_own_line_only(project: Any) -> None:
+    make_counted(project, idempotent=True)
+    write_lines(project, ["sleep:0.5", "sleep:0.6", *(f"t{number}" for number in range(6))])
+    process = subprocess.Popen(
+        [COGCLI, *RUN, "--jobs", "2"], cwd=project.root, env=project.env, stderr=subprocess.PIPE
+    )
+    wait_until(lambda: len(project.episodes) == 2)
+    stopped = _children(process.pid)[0]
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        ledger = batch_folder(project) / "ledger.jsonl"
+        wait_until(lambda: ledger.read_bytes().count(b"\n") == 7)
+        assert process.poll() is None
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert len(effects(project)) == 8
