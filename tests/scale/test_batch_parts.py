@@ -192,3 +192,22 @@ def test_the_episodes_of_a_batch_are_found_by_line(project: Any) -> None:
     project.run("trace", f"{batch_id}/3").assert_exit(2)
     (batch_folder(project) / "ledger.jsonl").write_bytes(b"")
     assert project.run("trace", f"{batch_id}/2").assert_ok().out == shown.out
+
+
+def test_a_line_that_waits_for_a_person_is_answered_by_its_name(counting: Any) -> None:
+    file = counting.root / "capabilities/demo.count.yaml"
+    file.write_text(file.read_text() + "safety: {requires_confirmation: true}\n")
+    write_lines(counting, ["a", "b"])
+    result = counting.run(*RUN).assert_exit(5)
+    assert "0 ok, 2 wait → out.jsonl" in result.err
+    assert [status for _, status in outcomes(counting)] == ["pending", "pending"]
+    batch_id = batch_folder(counting).name
+    counting.run("resume", f"{batch_id}/2", "--approve", "demo.count").assert_ok()
+    assert effects(counting) == ["b"]
+    counting.run(*RUN).assert_exit(5)
+    assert outcomes(counting) == [(1, "pending"), (2, "ok")]
+    assert rows(counting)[1]["outputs"] == {"text": "B"}
+    counting.run("verify", batch_id).assert_ok()
+    counting.run(*RUN, "--confirm", "demo.count").assert_exit(2)
+    counting.run(*RUN, "--force", "--confirm", "demo.count").assert_ok()
+    assert effects(counting) == ["a", "b", "b"]
