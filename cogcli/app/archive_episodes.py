@@ -216,21 +216,21 @@ class EpisodeExtractor:
                 yield Transfer(place.name, None, error=error)
 
     def _extract(self, place: Path) -> Transfer:
-        archive = self._archive_of(place)
         directory = self._target / place.name
+        if place == directory and place.is_dir():
+            return Transfer(place.name, directory)  # it has its folder
+        archive = self._archive_of(place)
         if archive is None:
-            if place == directory and place.is_dir():
-                return Transfer(place.name, directory)  # it has a folder
             raise unreadable(place, "is in no archive")
         with open_kept(archive) as opened:
             write_folder(directory, read_archived(opened, place.name))
         return Transfer(place.name, directory, size_of(directory))
 
     def _archive_of(self, place: Path) -> Path | None:
-        """Return the archive of an episode; None if it has a folder, or does not exist."""
+        """Return the archive of an episode; None if no archive has it."""
         if is_archive_file(place.parent):
             return place.parent
-        archives = None if place.is_dir() else open_archives(place.parent)
+        archives = open_archives(place.parent)
         return None if archives is None else _find_archive(archives, place.name)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.project import Project
 
+from cogcli.app import archive_episodes, gc
 from cogcli.app.archive_episodes import EpisodeArchiver
-from cogcli.episode.archive import transfer
+from cogcli.app.settings import Settings
+from cogcli.episode.archive import transfer, writer
 from cogcli.episode.archive.writer import ArchiveSeries, ArchiveWriter
 
 
@@ -131,12 +134,8 @@ def test_a_kill_loses_no_episode(
     project: Project, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     """The same command again ends with the same files."""
-    from cogcli.app import archive_episodes
-    from cogcli.app.settings import Settings
-
     before = {directory.name: files_of(directory) for directory in project.episodes}
-    monkeypatch.setenv("HOME", str(project.home))
-    settings = Settings({}, project.env, base=str(project.root))
+    settings = own_settings(project, monkeypatch)
 
     def kill(*owner: object, **_: object) -> None:
         if place == "close" and isinstance(owner[0], ArchiveWriter):
@@ -159,6 +158,67 @@ def test_a_kill_loses_no_episode(
     assert project.episodes == []
     project.run("episodes", "extract", *before).assert_ok()
     assert {directory.name: files_of(directory) for directory in project.episodes} == before
+
+
+def own_settings(project: Project, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """The settings of the commands of a project."""
+    monkeypatch.setenv("HOME", str(project.home))
+    return Settings({}, project.env, base=str(project.root))
+
+
+def test_no_folder_goes_before_its_record_is_on_disk(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = own_settings(project, monkeypatch)
+    done: list[str] = []
+
+    def noted(owner: Any, name: str) -> None:
+        real = getattr(owner, name)
+
+        def call(*args: Any, **options: Any) -> Any:
+            done.append(name)
+            return real(*args, **options)
+
+        monkeypatch.setattr(owner, name, call)
+
+    noted(ArchiveWriter, "append")
+    noted(writer, "fdatasync")
+    noted(archive_episodes, "remove_archived_folder")
+    list(EpisodeArchiver(settings, lambda batch, episode: True).archive(project.episodes))
+    removed = "remove_archived_folder"
+    assert done[:7] == [*["append"] * 3, "fdatasync", *[removed] * 3]
+    assert project.episodes == []
+
+
+def test_a_folder_that_its_record_does_not_equal_is_kept(project: Project) -> None:
+    name = project.episode.name
+    project.run("episodes", "archive", name).assert_ok()
+    archive = archives(project)[0]
+    project.run("episodes", "extract", name).assert_ok()
+    (project.episode / "checkpoint.jsonl").unlink()
+    assert not transfer.remove_archived_folder(project.episode, archive)
+    assert project.episode.name == name
+    project.run("episodes", "extract", name, "--to", "copies").assert_ok()
+    shutil.copy(project.root / "copies" / name / "checkpoint.jsonl", project.episode)
+    assert transfer.remove_archived_folder(project.episode, archive)
+
+
+def test_what_changes_after_the_plan_of_gc_keeps_an_archive(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = own_settings(project, monkeypatch)
+    first, second, third = (directory.name for directory in project.episodes)
+    project.run("episodes", "archive", second, third).assert_ok()
+    wanted = gc.parse_criteria(settings, keep=1, older_than=None, outcome=None, expired=False)
+    planned = gc.plan_sweep(settings, wanted)
+    assert [row.id for row in planned.rows] == [second, third]
+    project.run("gc", "--pin", third).assert_ok()
+    assert gc.remove_planned(settings, wanted, planned).rows == []
+    project.run("gc", "--unpin", third).assert_ok()
+    project.run("episodes", "archive", first).assert_ok()  # into the same archive
+    assert gc.remove_planned(settings, wanted, planned).rows == []
+    assert len(archives(project)) == 1
+    project.run("verify", "--all").assert_ok()
 
 
 def test_a_folder_half_written_is_never_seen(

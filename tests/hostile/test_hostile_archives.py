@@ -136,7 +136,42 @@ HOSTILE: Final[dict[str, Callable[[], Forged]]] = {
     "an index out of order": lambda: index_with([0, 0], keys(OTHER, ID)),
     "an index with another name": lambda: index_with([0, 0], keys("ep_../../etc", ID)),
     "an index that swaps": lambda: _swapped(),
+    "a record in a record": lambda: _nested(),
+    "an index that hides": lambda: _hidden(),
+    "other bytes under a sum": lambda: _replaced(),
 }
+
+
+def verbatim(payload: bytes) -> bytes:
+    """Deflated bytes that have the payload as it is."""
+    engine = zlib.compressobj(0, zlib.DEFLATED, -15)
+    return engine.compress(payload) + engine.flush()
+
+
+def _nested() -> Forged:
+    """A record inside the bytes of another one: both are sound, but they share bytes."""
+    inner = Forged().record(format.encode_episode(FILES, {}), name=OTHER.encode())
+    record = inner.data[len(Forged().data) :]
+    payload = format.encode_episode({**FILES, "state.json": record}, {})
+    outer = Forged().record(payload, stored=verbatim(payload))
+    (place,) = inner.spans.values()
+    outer.spans[keys(OTHER)[0]] = place._replace(offset=outer.data.index(record))
+    return outer.index()
+
+
+def _hidden() -> Forged:
+    """An index that passes over one of the records."""
+    forged = whole().record(format.encode_episode(FILES, {}), name=OTHER.encode())
+    del forged.spans[keys(OTHER)[0]]
+    return forged.index()
+
+
+def _replaced() -> Forged:
+    """Sound bytes in place of others, under the sum of the others."""
+    payload = format.encode_episode(FILES, {})
+    forged = Forged().record(payload, stored=verbatim(payload)).index()
+    forged.data = forged.data.replace(b'{"seq":0}', b'{"seq":9}')
+    return forged
 
 
 def _swapped() -> Forged:
@@ -321,9 +356,10 @@ def test_a_record_of_another_archive_fits_nowhere(tmp_path: Path) -> None:
     other = Forged()
     other.header = Header(BATCH, b"")
     other.base = format.sum_base(other.header)
-    other.record(format.encode_episode(FILES, {}))
+    other.record(format.encode_episode(FILES, {}), name=OTHER.encode())
     moved = whole()
     moved.data += other.data[len(Forged().data) :]
+    moved.data = moved.data.replace(other.header.line, b"")
     assert refusal_of(moved.data, tmp_path / "a.cogarchive") == "archive.unreadable"
 
 
