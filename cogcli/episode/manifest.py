@@ -26,6 +26,8 @@ from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import parse
 from cogcli.episode.folder import TEMPORARY, Folder
@@ -152,6 +154,12 @@ class NamedFile(NamedTuple):
     size: int | None
 
 
+class NamedEpisode(Record):
+    """The member of a manifest or an event that names its episode."""
+
+    episode_id: str | None = None
+
+
 class NamedFiles(NamedTuple):
     """The files that a manifest names, by name, and the problems of its list."""
 
@@ -232,10 +240,10 @@ def read_seal(directory: Path) -> tuple[str, str] | None:
     try:
         with open_episode(directory) as folder:
             data = folder.read(MANIFEST, limit=1 << 30)
-        episode_id = object_of(parse(data)).get("episode_id")
+        episode_id = read_record(NamedEpisode, parse(data)).episode_id
     except (CogcliError, FileRefused, JsonRefused):
         return None
-    return (episode_id, sha256(data).hexdigest()) if isinstance(episode_id, str) else None
+    return None if episode_id is None else (episode_id, sha256(data).hexdigest())
 
 
 # -- status ------------------------------------------------------------------------------------------------------------

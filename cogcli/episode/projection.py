@@ -19,7 +19,7 @@ from cogcli.base.canonical import digest
 from cogcli.base.errors import CogcliError
 from cogcli.base.jsonvalue import object_of
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.events import StateProjected, row_of
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.shared_events import SharedAct, SharedEnd, SharedStart
 from cogcli.declarations.value_types import Json
@@ -324,7 +324,8 @@ def snapshot_outcomes(outcomes: Json) -> Json:
 
 def is_snapshot(event: Event) -> bool:
     """Return whether an event is the evidence of a snapshot, written while its run was alive."""
-    return row_of(event.event_type).projected and object_of(event.payload).get("snapshot") is True
+    is_projected = row_of(event.event_type).projected
+    return is_projected and read_record(StateProjected, event.payload).snapshot is True
 
 
 def state_bytes(document: Json, rules: int) -> bytes:

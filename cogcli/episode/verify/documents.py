@@ -16,6 +16,8 @@ from typing import Final
 
 from cogcli.base.files import FileRefused
 from cogcli.base.strict_json import JsonRefused
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import to_bytes
@@ -36,7 +38,7 @@ from cogcli.episode.layout import (
     is_blob_name,
 )
 from cogcli.episode.learn import learn_lines
-from cogcli.episode.manifest import build_manifest, entry, measure, with_signature
+from cogcli.episode.manifest import NamedEpisode, build_manifest, entry, measure, with_signature
 from cogcli.episode.signing import is_signature
 from cogcli.episode.summary import summary_of
 from cogcli.episode.verify.log_reading import LogReading
@@ -45,6 +47,14 @@ _LIMIT: Final = 1 << 30
 _ALIVE: Final = "cannot be compared while the run is alive"
 _SHOWN: Final = 120
 """The length of a line of a document in a finding."""
+
+
+class FileEntry(Record):
+    """A file as a manifest lists it. A member of a wrong type is absent, and fits no file."""
+
+    name: str
+    sha256: str | None = None
+    size_bytes: int | None = None
 
 
 class DocumentCheck:
@@ -192,7 +202,7 @@ class DocumentCheck:
                     "episode.other", MANIFEST, line, f"it is the manifest of {other:.80}"
                 )
                 return
-            entries: dict[str, Json] = {}
+            entries: dict[str, FileEntry] = {}
             findings += self._listed(manifest.get("files"), entries)
             findings += self._altered(manifest, entries)
         yield from findings
@@ -204,21 +214,22 @@ class DocumentCheck:
 
     def _other_episode(self, manifest: Json) -> str:
         """Return the episode that a manifest copied from elsewhere names."""
-        named, ended = manifest.get("episode_id"), self._ended
-        return named if ended and type(named) is str and named != ended.episode_id else ""
+        named, ended = read_record(NamedEpisode, manifest).episode_id, self._ended
+        return named if ended and named is not None and named != ended.episode_id else ""
 
-    def _listed(self, listed: object, entries: dict[str, Json]) -> Iterator[Finding]:
+    def _listed(self, listed: object, entries: dict[str, FileEntry]) -> Iterator[Finding]:
         if type(listed) is not list:
             yield error_finding("manifest.files", MANIFEST, 1, "lists no files")
             return
         for item in listed:
-            if not _is_file_entry(item):
+            file = read_record(FileEntry, item)
+            if not _can_be_listed(file.name):
                 message = "lists something that is not a file of an episode"
                 yield error_finding("manifest.files", MANIFEST, 1, message)
                 return
-            if item["name"] in entries:
-                yield error_finding("manifest.files", MANIFEST, 1, f"lists `{item['name']}` twice")
-            entries[item["name"]] = item
+            if file.name in entries:
+                yield error_finding("manifest.files", MANIFEST, 1, f"lists `{file.name}` twice")
+            entries[file.name] = file
         for name in sorted(entries.keys() - self._files.keys()):
             expected = named_content(entries[name])
             message = "the manifest names it"
@@ -228,9 +239,9 @@ class DocumentCheck:
         for name in sorted(self._files.keys() - entries.keys() - {MANIFEST}):
             yield error_finding("file.extra", name, 0, "the manifest does not name it")
 
-    def _altered(self, manifest: Json, entries: dict[str, Json]) -> Iterator[Finding]:
+    def _altered(self, manifest: Json, entries: dict[str, FileEntry]) -> Iterator[Finding]:
         """Yield the altered files that only the manifest vouches for."""
-        for name, item in entries.items():
+        for name, file in entries.items():
             if name in self._expected or name.startswith(f"{BLOBS}/") or name not in self._files:
                 continue
             if name == EVENTS:
@@ -238,12 +249,11 @@ class DocumentCheck:
                 found, line = (self._log.sha256, self._log.size), self._log.lines.count
             else:
                 vouched, line = False, 0
-                size = item.get("size_bytes")
                 # Another size is found without reading the file.
-                same = type(size) is not int or size == self._files[name]
+                same = file.size_bytes is None or file.size_bytes == self._files[name]
                 found = self._measured(name) if same else ("", self._files[name])
-            if found[0] != item.get("sha256") and not vouched:
-                expected = named_content(item)
+            if found[0] != file.sha256 and not vouched:
+                expected = named_content(file)
                 message = "is not the file that the manifest names"
                 yield error_finding(
                     "file.altered",
@@ -286,24 +296,15 @@ class DocumentCheck:
             yield _differs(MANIFEST, data, whole, "is not what the log and the files say")
 
 
-def _is_file_entry(item: object) -> bool:
-    """Return whether a manifest's entry names a file that an episode may have, other than the manifest itself."""
-    if type(item) is not dict or type(item.get("name")) is not str:
-        return False
-    folder, _, blob = item["name"].rpartition("/")
-    return (
-        is_blob_name(blob)
-        if folder == BLOBS
-        else item["name"] in FILES and item["name"] != MANIFEST
-    )
+def _can_be_listed(name: str) -> bool:
+    """Return whether a name is that of a file which an episode may have, other than the manifest itself."""
+    folder, _, blob = name.rpartition("/")
+    return is_blob_name(blob) if folder == BLOBS else name in FILES and name != MANIFEST
 
 
-def named_content(item: Json) -> str:
-    """Return size and hash of a file, from its entry in a manifest."""
-    size, sha256 = item.get("size_bytes"), item.get("sha256")
-    return describe_content(
-        f"{sha256:.80}" if type(sha256) is str else "", size if type(size) is int else None
-    )
+def named_content(file: FileEntry) -> str:
+    """Return size and hash of a file, as the manifest lists them."""
+    return describe_content(f"{file.sha256 or '':.80}", file.size_bytes)
 
 
 def _differs(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.checksum import Checksums
 from cogcli.declarations.envelope import OPTIONAL, PHASES, TYPES
 from cogcli.declarations.value_types import Json
@@ -25,6 +26,21 @@ _SHAPES: Final = 1000
 Faults = Iterator[tuple[str, str]]
 """The code and the message of each fault of a line."""
 _METRICS: Final = frozenset(("started_at", "completed_at", "duration_ms"))
+
+
+class _LineMembers(NamedTuple):
+    """The members of a line, which may have any type; None for one that is not there."""
+
+    seq: object
+    id: object
+    timestamp: object
+    prev: object
+    episode_id: object
+    trace_id: object
+    phase: object
+    caused_by: object
+    clock: object
+    metrics: object
 
 
 class LineCheck:
@@ -50,20 +66,21 @@ class LineCheck:
 
     def check(self, number: int, raw: bytes, line: Json) -> Iterable[Finding]:
         """Return the findings about one line, to be taken before the next line is checked."""
-        if self.count and self.chained and self._is_sound(raw, line):
+        found = _LineMembers._make(map(line.get, _LineMembers._fields))
+        if self.count and self.chained and self._is_sound(raw, line, found):
             self._accept(raw, line)
             return ()
-        return self._findings(number, raw, line)
+        return self._findings(number, raw, line, found)
 
-    def _is_sound(self, raw: bytes, line: Json) -> bool:
+    def _is_sound(self, raw: bytes, line: Json, found: _LineMembers) -> bool:
         """Return whether a line is surely without a finding. Nearly every line is, and one test takes a third of the
         time of the checks that can say what is wrong.
         """
-        sequence, event_id, timestamp = line.get("seq"), line.get("id"), line.get("timestamp")
-        cause, metrics = line.get("caused_by"), line.get("metrics")
+        sequence, event_id, timestamp = found.seq, found.id, found.timestamp
+        cause, metrics = found.caused_by, found.metrics
         return (
             (*line, *map(type, line.values())) in self._sound
-            and line.get("prev") == self.head
+            and found.prev == self.head
             and type(sequence) is int
             and sequence == self._sequence
             and type(event_id) is str
@@ -74,11 +91,11 @@ class LineCheck:
             and timestamp >= self._timestamp
             and len(raw) < MAX_LINE
             and (cause is None or cause in self.ids)
-            and (metrics is None or metrics.keys() <= _METRICS)
-            and line.get("clock") is None
-            and line.get("phase") in _PHASES
-            and line.get("episode_id") == self.episode
-            and line.get("trace_id") == self._trace
+            and (metrics is None or _has_known_metrics(metrics))
+            and found.clock is None
+            and found.phase in _PHASES
+            and found.episode_id == self.episode
+            and found.trace_id == self._trace
             and self._has_sound_trace
             and "sum" in line
             and self._checksums.problem(raw, line) is None
@@ -94,14 +111,16 @@ class LineCheck:
         self.count += 1
         self.head = f"sha256:{sha256(raw).hexdigest()}"
 
-    def _findings(self, number: int, raw: bytes, line: Json) -> Iterator[Finding]:
+    def _findings(
+        self, number: int, raw: bytes, line: Json, found: _LineMembers
+    ) -> Iterator[Finding]:
         if not self.count:
             self.chained = not is_unchained(line)
-            self.episode, self._trace = line.get("episode_id"), line.get("trace_id")
+            self.episode, self._trace = found.episode_id, found.trace_id
             self._has_sound_trace = type(self._trace) is str and is_trace_id(self._trace)
             self.head = first_link(self.episode) if type(self.episode) is str else ""
         if self.chained:
-            if line.get("prev") != self.head:
+            if found.prev != self.head:
                 # The altered line is the one whose hash the next line names differently.
                 self._broken_at = number
                 message = (
@@ -111,15 +130,15 @@ class LineCheck:
                     message = "its `prev` is not that of an episode's first line"
                 yield error_finding(
                     "chain.broken", EVENTS, max(number - 1, 1), message,
-                    expected=f"{line.get('prev')!s:.80}", found=self.head,
+                    expected=f"{found.prev!s:.80}", found=self.head,
                 )  # fmt: skip
             if problem := self._checksums.problem(raw, line):
                 yield _error(problem[0], number, f"the line {problem[1]}")
-            for code, message in self._own(raw, line):
+            for code, message in self._own(raw, line, found):
                 yield _error(code, number, message)
         elif "seq" in line or "prev" in line:
             yield _error("chain.mixed", number, "a chained line in an unchained log")
-        yield from self._neighbours(number, line)
+        yield from self._neighbours(number, found)
         self._count_line(raw)
 
     def end(self) -> Iterator[Finding]:
@@ -131,8 +150,8 @@ class LineCheck:
 
     # -- our own lines ------------------------------------------------------------------------------------------------
 
-    def _own(self, raw: bytes, line: Json) -> Faults:
-        sequence, event_id = line.get("seq"), line.get("id")
+    def _own(self, raw: bytes, line: Json, found: _LineMembers) -> Faults:
+        sequence, event_id = found.seq, found.id
         if type(sequence) is not int or sequence != self._sequence:
             yield "seq.wrong", f"seq is {sequence!r:.30}, expected {self._sequence}"
         self._sequence = (sequence if type(sequence) is int else self._sequence) + 1
@@ -140,22 +159,22 @@ class LineCheck:
             yield "id.invalid", f"id {event_id!r:.60} is none of ours"
         if len(raw) >= MAX_LINE:
             yield "line.long", f"{len(raw) + 1:,} bytes, at most {MAX_LINE:,} are allowed"
-        yield from self._time(line)
+        yield from self._time(found)
         yield from self._shape(line)
-        if type(metrics := line.get("metrics")) is dict and not metrics.keys() <= _METRICS:
+        if type(found.metrics) is dict and not _has_known_metrics(found.metrics):
             yield "event.key", "`metrics` holds more than started_at, completed_at and duration_ms"
 
     def _shape(self, line: Json) -> Faults:
         """Return the problems of keys and types. A shape that was sound once is not checked again."""
         shape = (*line, *map(type, line.values()))
         if shape not in self._sound:
-            found = list(_key_problems(line))
-            yield from found
-            if not found and len(self._sound) < _SHAPES:
+            problems = list(_key_problems(line))
+            yield from problems
+            if not problems and len(self._sound) < _SHAPES:
                 self._sound.add(shape)
 
-    def _time(self, line: Json) -> Faults:
-        timestamp, clock = line.get("timestamp"), line.get("clock")
+    def _time(self, found: _LineMembers) -> Faults:
+        timestamp, clock = found.timestamp, found.clock
         if type(timestamp) is not str or not TIMESTAMP.fullmatch(timestamp):
             yield (
                 "time.invalid",
@@ -170,19 +189,19 @@ class LineCheck:
 
     # -- any line -----------------------------------------------------------------------------------------------------
 
-    def _neighbours(self, number: int, line: Json) -> Iterator[Finding]:
-        yield from self._identity(number, line)
-        yield from self._membership(number, line)
-        phase = line.get("phase")
+    def _neighbours(self, number: int, found: _LineMembers) -> Iterator[Finding]:
+        yield from self._identity(number, found)
+        yield from self._membership(number, found)
+        phase = found.phase
         if type(phase) is str and phase not in _PHASES and phase not in self._unknown_phases:
             self._unknown_phases.add(phase)
             yield Finding(
                 "phase.unknown", "info", EVENTS, number, f"phase `{phase:.40}` is not known here"
             )
 
-    def _identity(self, number: int, line: Json) -> Iterator[Finding]:
+    def _identity(self, number: int, found: _LineMembers) -> Iterator[Finding]:
         """Yield a finding for a repeated id, or for a cause that is not an earlier event."""
-        event_id, cause = line.get("id"), line.get("caused_by")
+        event_id, cause = found.id, found.caused_by
         if type(event_id) is str:
             if event_id in self.ids:
                 yield _error("id.repeated", number, f"id `{event_id:.60}` was given before")
@@ -190,9 +209,9 @@ class LineCheck:
         if type(cause) is str and (cause not in self.ids or cause == event_id):
             yield _error("cause.unknown", number, f"caused_by `{cause:.60}` names no earlier event")
 
-    def _membership(self, number: int, line: Json) -> Iterator[Finding]:
+    def _membership(self, number: int, found: _LineMembers) -> Iterator[Finding]:
         """Yield a finding if the line names another episode or trace than the lines before."""
-        episode, trace = line.get("episode_id"), line.get("trace_id")
+        episode, trace = found.episode_id, found.trace_id
         if not self.chained:
             # Other tools need not repeat the members of an earlier line.
             self.episode, self._trace = self.episode or episode, self._trace or trace
@@ -203,6 +222,11 @@ class LineCheck:
             yield _error(
                 "trace.other", number, f"trace_id is {trace!r:.80}, expected {self._trace!r:.80}"
             )
+
+
+def _has_known_metrics(metrics: Any) -> bool:
+    known: bool = metrics.keys() <= _METRICS
+    return known
 
 
 def _key_problems(line: Json) -> Faults:

@@ -16,6 +16,7 @@ from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import row_of
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
 from cogcli.declarations.shared_events import SharedAct
 from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs
@@ -32,6 +33,18 @@ from cogcli.episode.verify.ordering import OrderingCheck
 LONGEST_SHOWN: Final = 200
 """Characters of a value in a finding."""
 _MARK: Final = b'"event_type":"run.state_projection"'
+
+
+class _PinnedBlob(Record):
+    """The member of the pins of a run that names the blob of its specs."""
+
+    specs_blob: str | None = None
+
+
+class _PinningStart(Record):
+    """The pins of a start event."""
+
+    pins: _PinnedBlob
 
 
 class ProjectedState(NamedTuple):
@@ -193,8 +206,8 @@ class LogReading:
 
     def _missing_blobs(self, number: int, named: Iterable[str], event: Event) -> Iterator[Finding]:
         if event.phase == "start":
-            specs = object_of(object_of(event.payload).get("pins")).get("specs_blob")
-            named = [*named, specs] if type(specs) is str else named
+            specs = read_record(_PinningStart, event.payload).pins.specs_blob
+            named = named if specs is None else [*named, specs]
         for name in named:
             if name not in self._kept:
                 message = (
