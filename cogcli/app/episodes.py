@@ -59,10 +59,7 @@ def find(settings: Settings, name: str | None) -> Path:
 def archive_faults(settings: Settings) -> list[EnvironmentRefusal]:
     """Return the errors of archives in the runs directory that cannot be read as a whole."""
     archives = open_archives(Path(settings.runs_dir))
-    if archives is None:
-        return []
-    archives.episode_ids()
-    return archives.faults
+    return [] if archives is None else archives.find_faults()
 
 
 OUTCOMES = (

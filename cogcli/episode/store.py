@@ -139,10 +139,8 @@ class Store:
     def _unreadable_archives(self) -> str:
         """Return the names of archives that cannot be read as a whole, in which an unknown episode may be."""
         archives = open_archives(self.runs_dir)
-        if archives is None:
-            return ""
-        archives.episode_ids()
-        return ", ".join(Path(fault.file).name for fault in archives.faults)
+        faults = [] if archives is None else archives.find_faults()
+        return ", ".join(Path(fault.file).name for fault in faults)
 
     def _by_name(self, text: str) -> list[str]:
         match = _NAME.fullmatch(text)

@@ -2,7 +2,7 @@
 
 1. Archives are in `.archives/` and, for the lines of a batch, in `.batches/ba_.../archives/`. No link is followed.
 2. A folder comes first: an episode with a folder is not looked for here.
-3. A file that cannot be read as an archive is passed over; `faults` lists it. What it has is not found.
+3. A file that cannot be read as an archive is passed over; `find_faults` lists it. What it has is not found.
 4. What an archive has is kept for its last state, and read on from there when it has grown.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -47,6 +48,12 @@ def _kept() -> dict[str, _Kept]:
     return {}
 
 
+@cache
+def _sound() -> dict[str, FileState]:
+    """Return the state of each archive in which this process found no fault, by path."""
+    return {}
+
+
 def open_kept(path: Path) -> Archive:
     """Open an archive, whose contents are read only if they changed. Raise EnvironmentRefusal `archive.unreadable`."""
     fd = open_archive_file(path)
@@ -64,6 +71,8 @@ def open_kept(path: Path) -> Archive:
         why = error.why if isinstance(error, ArchiveFault) else error.strerror
         raise archive_error(path, why or "cannot be read") from error
     kept[str(path)] = _Kept(state, contents)
+    if not contents.fault:
+        _sound()[str(path)] = state
     while len(kept) > _KEPT:
         del kept[next(iter(kept))]
     return Archive(path, fd, contents)
@@ -89,23 +98,16 @@ class RunsArchives:
     def __init__(self, runs_dir: Path) -> None:
         self._paths = archive_paths(runs_dir)
         self._latest: Archive | None = None
-        self.faults: list[EnvironmentRefusal] = []
-        """The errors of archives that could not be read as a whole."""
 
     def archives(self) -> Iterator[Archive]:
         """Yield each archive that can be read, open for as long as it is the current one."""
-        self.faults = []
         for path in self._paths:
-            try:
-                archive = open_kept(path)
-            except EnvironmentRefusal as error:
-                if not _is_empty(path):
-                    self.faults.append(error)
-                continue
-            with archive:
-                if archive.contents.fault:
-                    self.faults.append(archive_error(path, archive.contents.fault))
+            with suppress(EnvironmentRefusal), open_kept(path) as archive:
                 yield archive
+
+    def find_faults(self) -> list[EnvironmentRefusal]:
+        """Return the errors of archives that cannot be read as a whole. An empty file has no fault."""
+        return [fault for path in self._paths if (fault := _find_fault(path)) is not None]
 
     def episode_ids(self) -> set[str]:
         """Return the ids of all archived episodes."""
@@ -148,12 +150,20 @@ class RunsArchives:
             self._latest = None
 
 
-def _is_empty(path: Path) -> bool:
-    """Return whether a file has no bytes: a kill leaves it before the first episode of an archive."""
+def _find_fault(path: Path) -> EnvironmentRefusal | None:
+    """Return why an archive cannot be read as a whole. None if it can, and if a kill left it without a byte."""
     try:
-        return os.lstat(path).st_size == 0
+        state = state_of(os.lstat(path))
     except OSError:
-        return False
+        return None  # it was removed in the meantime
+    if not state.size or _sound().get(str(path)) == state:
+        return None
+    try:
+        with open_kept(path) as archive:
+            fault = archive.contents.fault
+    except EnvironmentRefusal as error:
+        return error
+    return archive_error(path, fault) if fault else None
 
 
 def find_archive(paths: Iterable[Path], episode_id: str) -> Archive | None:

@@ -75,10 +75,10 @@ def test_an_empty_file_is_no_fault(tmp_path: Path, archive: Path) -> None:
     archive.touch()
     archives = RunsArchives(tmp_path)
     assert archives.episode_ids() == set()
-    assert archives.faults == []
+    assert archives.find_faults() == []
     archive.write_bytes(b"{")
     assert archives.episode_ids() == set()
-    assert [fault.code for fault in archives.faults] == ["archive.unreadable"]
+    assert [fault.code for fault in archives.find_faults()] == ["archive.unreadable"]
 
 
 def test_a_folder_comes_before_an_archive(tmp_path: Path, archive: Path) -> None:
