@@ -60,7 +60,7 @@ def run_batch_command(
 def perform_batch(context: CommandContext, given: GivenRun, request: BatchRequest) -> int:
     """Run a batch with its display and signals, report the totals, and return the exit code."""
     context.warn_of_shared_runs()
-    display = BatchDisplay(context.screen, request.output)
+    display = BatchDisplay(context.screen, request.output, str(context.settings.value("progress")))
     take_signals = partial(_handle_signals, context, display)
     writer = RowPrinter(context.screen)
     result = run_batch(context.settings, given, request, writer, display, take_signals)
@@ -201,10 +201,13 @@ class RowPrinter:
 class BatchDisplay:
     """One line of progress on a terminal, or a line every ten seconds elsewhere."""
 
-    def __init__(self, screen: Screen, output: str) -> None:
+    def __init__(self, screen: Screen, output: str, progress: str) -> None:
         self._screen = screen
-        self._is_live = screen.err.tty and not screen.ci
-        self._is_quiet = screen.quiet or (output == STDOUT and screen.out.tty)
+        self._is_live = progress == "live" or (
+            progress == "auto" and screen.err.tty and not screen.ci
+        )
+        is_mixed = output == STDOUT and screen.out.tty
+        self._is_quiet = screen.quiet or is_mixed or progress == "none"
         self._times: deque[tuple[float, int]] = deque()
         self._shown = 0.0
         self._last = ""

@@ -9,10 +9,11 @@ from typing import Final
 from cogcli import __version__
 from cogcli.app.settings import Settings
 from cogcli.base.canonical import digest_of
-from cogcli.base.errors import UsageError
+from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.declarations.batch_records import BatchHeader, BatchInput
 from cogcli.declarations.options import OPTIONS
 from cogcli.declarations.value_types import Json
+from cogcli.episode.folder import disk_refusal
 from cogcli.scale.batch_folder import HEADER, BatchFolder, batches_with_output, read_header
 from cogcli.scale.batch_request import STDOUT, BatchRequest, PreparedBatch
 from cogcli.scale.identity import batch_id_of
@@ -115,26 +116,46 @@ def _exists(runs_dir: str, header: BatchHeader) -> bool:
         return False
 
 
-def require_output(settings: Settings, header: BatchHeader, request: BatchRequest) -> None:
-    """Raise UsageError if the output is another file of the user's, or of another unfinished batch."""
+def require_output(
+    settings: Settings, header: BatchHeader, request: BatchRequest, key: bytes
+) -> None:
+    """Raise UsageError if the output, or its unfinished part, is not that of this batch. With `--force` a file that
+    no batch writes is replaced.
+    """
     output = request.output
-    if output == STDOUT:
+    if output == STDOUT or _wrote_output(settings, header, request, key):
         return
-    others = [
-        id
-        for id in batches_with_output(settings.runs_dir, output)
-        if id != header.batch_id and os.path.lexists(output + PART)
-    ]
-    if others and not _exists(settings.runs_dir, header):
+    has_part = os.path.lexists(output + PART)
+    others = [id for id in batches_with_output(settings.runs_dir, output) if id != header.batch_id]
+    if others and has_part:
         raise _changed_error(settings, others[-1], header, output)
-    is_own = header.batch_id in batches_with_output(settings.runs_dir, output)
-    if os.path.lexists(output) and not is_own and not request.force:
-        shown = settings.display_path(output)
-        raise UsageError(
-            "output.exists",
-            f"`{shown}` exists",
-            hint="--force overwrites it; -o names another file",
-        )
+    for path in (output, output + PART):
+        if os.path.lexists(path) and not request.force:
+            shown = settings.display_path(path)
+            hint = "--force overwrites it; -o names another file"
+            raise UsageError("output.exists", f"`{shown}` exists", hint=hint)
+    if has_part:
+        _remove_part(output + PART)
+
+
+def _wrote_output(
+    settings: Settings, header: BatchHeader, request: BatchRequest, key: bytes
+) -> bool:
+    """Return whether this batch last wrote to the output, by a command that is known to be the user's own."""
+    if not _exists(settings.runs_dir, header):
+        return False
+    with BatchFolder.open(settings.runs_dir, header.batch_id) as folder:
+        try:
+            return folder.read_own_command(request.shard, key).output == request.output
+        except EnvironmentRefusal:
+            return False
+
+
+def _remove_part(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError as error:
+        raise disk_refusal(path, error) from error
 
 
 def _changed_error(settings: Settings, other: str, header: BatchHeader, output: str) -> UsageError:

@@ -97,7 +97,7 @@ def _open_batch(
     """Return the batch of the command, which is made unless it exists."""
     runs_dir, key = settings.runs_dir, ensure_key(settings.environ)
     header = find_generation(settings, describe_batch(batch, request), batch, request, key)
-    require_output(settings, header, request)
+    require_output(settings, header, request, key)
     folder = opened.enter_context(BatchFolder.make(runs_dir, header.batch_id))
     header = folder.create_header(header, key)
     if not folder.folder.holds(SUMS):

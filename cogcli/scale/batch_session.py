@@ -77,6 +77,7 @@ class BatchSession:
         has_output = self._request.output != STDOUT and os.path.lexists(self._request.output)
         was_limited = False
         if not (was_complete and has_output):
+            self._write_command()  # before `OUT.part` exists, so that it is known to be that of this batch
             rows = self._open_rows(writer)
             try:
                 was_limited = self._run_lines(rows, observer, stop)
@@ -97,7 +98,6 @@ class BatchSession:
     def _run_lines(self, rows: Rows, observer: BatchObserver, stop: StopSwitch) -> bool:
         """Run the lines without a result, and finish the output. Return whether `--max-failures` stopped them."""
         self._restore(rows)
-        self._write_command()
         executor = self._open_executor()
         started, before = time.monotonic(), self._totals.ended
         observer.begin(self._lines, before)
@@ -189,7 +189,7 @@ class BatchSession:
         """Return what writes the rows: to `OUT.part`, or to stdout."""
         request = self._request
         if request.output != STDOUT:
-            writer = self._part = PartFile(request.output + PART)
+            writer = self._part = PartFile(request.output + PART, self._has_entry)
         ordered: OrderedRows | UnorderedRows = UnorderedRows(writer)
         if request.order == "input":
             place = os.fspath(self._folder.folder.path)
@@ -200,6 +200,9 @@ class BatchSession:
             if line in written or not self._selects(line):
                 ordered.skip(line)
         return ordered if self._part is None else ContinuedRows(self._part, ordered)
+
+    def _has_entry(self, line: int) -> bool:
+        return line in self._totals.done or line in self._totals.pending
 
     def _flush(self) -> None:
         if self._part is not None:

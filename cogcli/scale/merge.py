@@ -26,7 +26,7 @@ from cogcli.scale.batch_folder import Shard
 from cogcli.scale.batch_session import SUMMARY
 from cogcli.scale.input_lines import open_input
 from cogcli.scale.latency import LatencyBuckets
-from cogcli.scale.output import LineSet, read_rows
+from cogcli.scale.output import LineSet, create_temporary, read_rows, removed_on_error
 from cogcli.scale.shard_words import parse_shard
 from cogcli.scale.totals import FIRST_LINES
 
@@ -74,15 +74,15 @@ def merge_results(files: Sequence[ResultFile], output: str) -> MergedResults:
     _require_whole(files)
     places = _index_rows(files)
     counts = _RowCounts()
-    temporary = f"{output}.tmp"
     try:
-        with open(temporary, "wb") as target:
+        temporary, handle = create_temporary(output)
+        with removed_on_error(temporary), os.fdopen(handle, "wb") as target:
             for row in _rows_in_order(files, places):
                 counts.add(row)
                 target.write(row)
             target.flush()
             os.fsync(target.fileno())
-        os.replace(temporary, output)
+            os.replace(temporary, output)
     except OSError as error:
         raise disk_refusal(output, error) from error
     merged = MergedResults(len(places), counts.named(counts.statuses), counts.named(counts.codes))

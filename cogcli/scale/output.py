@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import tempfile
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import BinaryIO, Final, Protocol
 
 import orjson
@@ -72,9 +73,12 @@ class LineSet:
 class PartFile:
     """`OUT.part`: whole rows, the last of which a killed process may have left unfinished."""
 
-    def __init__(self, path: str) -> None:
-        """Open or create the file, and cut an unfinished last row. Raise EnvironmentRefusal `env.disk`."""
+    def __init__(self, path: str, has_entry: Callable[[int], bool] = lambda line: True) -> None:
+        """Open or create the file, and cut an unfinished last row. A row of a line without an entry in the ledger is
+        not from this batch: it is cut with all that follows. Raise EnvironmentRefusal `env.disk`.
+        """
         self.path = path
+        self._has_entry = has_entry
         self.written = LineSet()
         """The lines whose rows the file had when it was opened."""
         self.pending: set[int] = set()
@@ -94,9 +98,8 @@ class PartFile:
         end = 0
         for row in self._file:
             line = line_of_row(row)
-            if line is None:
+            if line is None or not self._has_entry(line) or not self.written.add(line):
                 break
-            self.written.add(line)
             if b'"status":"pending"' in row:
                 self.pending.add(line)
             end += len(row)
@@ -135,8 +138,7 @@ class PartFile:
         """Write the file anew with the amended rows. Raise OSError."""
         if not self._amended:
             return
-        temporary = f"{self.path}.tmp"
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        temporary, handle = create_temporary(self.path)
         with os.fdopen(handle, "wb") as file:
             self._file.seek(0)
             for row in self._file:
@@ -151,6 +153,26 @@ class PartFile:
             self._file.close()
         except OSError as error:
             raise disk_refusal(self.path, error) from error
+
+
+def create_temporary(path: str) -> tuple[str, int]:
+    """Return path and descriptor of a new file next to `path`, 0600. Raise OSError."""
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or os.curdir, prefix=".tmp-")
+    return temporary, handle
+
+
+@contextmanager
+def removed_on_error(path: str) -> Iterator[None]:
+    """Remove a file if the block fails."""
+    with ExitStack() as undo:
+        undo.callback(_remove, path)
+        yield
+        undo.pop_all()
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        os.unlink(path)
 
 
 def line_of_row(row: bytes) -> int | None:

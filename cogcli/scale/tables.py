@@ -8,9 +8,9 @@ import csv
 import io
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import orjson
 
@@ -23,7 +23,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import disk_refusal
 from cogcli.run.given_inputs import GivenText, convert_texts
 from cogcli.scale.input_lines import MOST_BYTES, open_input
-from cogcli.scale.output import read_rows
+from cogcli.scale.output import create_temporary, read_rows, removed_on_error
 
 if TYPE_CHECKING:
     import polars
@@ -166,15 +166,17 @@ def _plain_value(value: object) -> str:
 def write_table(source: str, output: str) -> None:
     """Write the rows of a result file as a table, which replaces `output`. Raise EnvironmentRefusal `env.disk`."""
     names = _output_names(source)
-    temporary = f"{output}.tmp"
-    write: Callable[[str, str, list[str]], None] = (
-        _write_csv if kind_of_file(output) == CSV else _write_parquet
-    )
+    write = _write_csv if kind_of_file(output) == CSV else _write_parquet
     try:
-        write(source, temporary, names)
-        with open(temporary, "rb+") as file:
+        temporary, handle = create_temporary(output)
+        with (
+            removed_on_error(temporary),
+            os.fdopen(handle, "w", encoding="utf-8", newline="") as file,
+        ):
+            write(source, file, names)
+            file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, output)
+            os.replace(temporary, output)
     except OSError as error:
         raise disk_refusal(output, error) from error
 
@@ -208,28 +210,25 @@ def _header(names: list[str]) -> list[str]:
     return [*COLUMNS, *_ERROR, *(f"outputs.{name}" for name in names)]
 
 
-def _write_csv(source: str, temporary: str, names: list[str]) -> None:
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(_header(names))
-        for _, row in read_rows(source):
-            writer.writerow([_csv_text(cell) for cell in _cells(row, names)])
+def _write_csv(source: str, file: TextIO, names: list[str]) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(_header(names))
+    for _, row in read_rows(source):
+        writer.writerow([_csv_text(cell) for cell in _cells(row, names)])
 
 
 def _csv_text(cell: object) -> object:
     return ("true" if cell else "false") if isinstance(cell, bool) else cell
 
 
-def _write_parquet(source: str, temporary: str, names: list[str]) -> None:
+def _write_parquet(source: str, file: TextIO, names: list[str]) -> None:
     import polars
 
     rows = [_cells(row, names) for _, row in read_rows(source)]
     columns = {
         name: _column([row[place] for row in rows]) for place, name in enumerate(_header(names))
     }
-    polars.DataFrame(columns).write_parquet(temporary)
-    os.chmod(temporary, 0o600)
+    polars.DataFrame(columns).write_parquet(file.buffer)
 
 
 def _column(values: list[object]) -> list[object]:

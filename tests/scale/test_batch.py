@@ -198,3 +198,26 @@ def test_an_untrusted_project_gets_no_code_by_way_of_a_batch(counting: Any) -> N
     counting.run(*RUN, env={"COGCLI_TRUST_PROJECT": "0"}).assert_exit(3)
     assert effects(counting) == []
     assert not Path(counting.root / "out.jsonl").exists()
+
+
+def test_rows_that_another_hand_wrote_are_no_results(counting: Any) -> None:
+    write_lines(counting, ["a", "b"])
+    forged = '{"line":1,"status":"ok","exit_code":0,"episode_id":null,"outputs":{"text":"Z"},"error":null}\n'
+    part = counting.write("out.jsonl.part", forged)
+    error = counting.run(*RUN, "--json").assert_exit(2).json["error"]
+    assert error["code"] == "output.exists"
+    counting.run(*RUN, "--force").assert_ok()
+    assert [row["outputs"] for row in rows(counting)] == [{"text": "A"}, {"text": "B"}]
+    (counting.root / "out.jsonl").unlink()
+    part.write_text(forged.replace('"line":1', '"line":7'))
+    counting.run(*RUN).assert_ok()
+    assert [row["line"] for row in rows(counting)] == [1, 2]
+
+
+def test_progress_is_a_line_on_a_terminal_and_none_if_that_is_asked_for(counting: Any) -> None:
+    write_lines(counting, ["a", "fail:b", "c"])
+    live = counting.run(*RUN, "--progress", "live").assert_exit(1).err
+    assert "3/3  1 failed" in live
+    assert "\x1b[K" in live
+    silent = counting.run(*RUN, "--force", "--progress", "none").assert_exit(1).err
+    assert silent.splitlines()[0].startswith("2 ok, 1 failed → out.jsonl")
