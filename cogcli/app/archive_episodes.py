@@ -137,7 +137,7 @@ class EpisodeArchiver:
         batch = self._batch_of(row)
         if batch and self._is_claimable(batch, name):
             hint = f"`cogcli resume {batch}` finishes the batch"
-            raise refused_error(name, f"`{batch}` has not recorded its end", hint=hint)
+            raise refused_error(name, f"`{batch}` runs, or has not recorded its end", hint=hint)
         return row
 
     def _batch_of(self, row: EpisodeRow) -> str:

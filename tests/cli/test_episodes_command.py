@@ -13,6 +13,7 @@ from support.project import Project
 from cogcli.app import archive_episodes, gc
 from cogcli.app.archive_episodes import EpisodeArchiver
 from cogcli.app.settings import Settings
+from cogcli.base.file_lock import lock
 from cogcli.episode.archive import transfer, writer
 from cogcli.episode.archive.writer import ArchiveSeries, ArchiveWriter
 
@@ -273,6 +274,9 @@ def test_lines_of_a_batch_are_archived_once_their_end_is_recorded(project: Proje
     outcomes = [row.get("error") for row in found["archived"]["episodes"]]
     assert sorted(outcomes, key=str) == [None, "archive.refused"]
     ledger.write_bytes(recorded)
+    with ledger.open("ab") as running:
+        lock(running.fileno(), wait=False)
+        project.started("episodes", "archive", batch.name).assert_exit(3)
     project.run("episodes", "archive", batch.name).assert_ok()
     assert sorted(path.name for path in (batch / "archives").iterdir()) == ["000001.cogarchive"]
     assert not {directory.name for directory in project.episodes} & set(lines)

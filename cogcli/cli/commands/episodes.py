@@ -66,7 +66,11 @@ def _claim_check(settings: Settings) -> Callable[[str, str], bool]:
     @cache
     def ended(batch_id: str) -> frozenset[str]:
         with BatchFolder.open(settings.runs_dir, batch_id) as batch:
-            entries = (entry for shard in batch.shards() for entry in batch.read_ledger(shard))
+            shards = batch.shards()
+            # A worker of a running batch may be late, and must not find the id of its line free.
+            if any(batch.folder.is_locked(shard.ledger) for shard in shards):
+                return frozenset()
+            entries = (entry for shard in shards for entry in batch.read_ledger(shard))
             return frozenset(entry.episode for entry in entries if entry.episode and entry.is_final)
 
     return lambda batch_id, episode_id: episode_id not in ended(batch_id)
