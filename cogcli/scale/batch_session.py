@@ -18,6 +18,7 @@ from cogcli.base.errors import ABORTED, NO, EnvironmentRefusal
 from cogcli.base.files import write_atomic
 from cogcli.declarations.batch_records import BatchHeader, BatchSummary, ShardCommand
 from cogcli.declarations.value_types import Json
+from cogcli.episode.folder import disk_refusal
 from cogcli.scale.batch_folder import SUMS, BatchFolder
 from cogcli.scale.batch_request import STDOUT, BatchRequest, BatchResult, PreparedBatch
 from cogcli.scale.coordinator import BatchObserver, Coordinator, Rows, StopSwitch
@@ -77,6 +78,7 @@ class BatchSession:
         has_output = self._request.output != STDOUT and os.path.lexists(self._request.output)
         was_limited = False
         if not (was_complete and has_output):
+            self._drop_part_of_other_order()
             self._write_command()  # before `OUT.part` exists, so that it is known to be that of this batch
             rows = self._open_rows(writer)
             try:
@@ -169,6 +171,19 @@ class BatchSession:
 
     def _read_sums(self) -> list[str]:
         return self._folder.folder.read(SUMS, limit=1 << 30).decode("ascii", "replace").split()
+
+    def _drop_part_of_other_order(self) -> None:
+        """Remove an unfinished output in another order, so that its rows are made again. Raise EnvironmentRefusal."""
+        before = self._folder.find_command(self._request.shard)
+        if before is None or before.order == self._request.order or self._request.output == STDOUT:
+            return
+        part = self._request.output + PART
+        try:
+            os.unlink(part)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise disk_refusal(part, error) from error
 
     def _write_command(self) -> None:
         command = ShardCommand(

@@ -82,10 +82,13 @@ class BatchWorker:
         self._process.kill()
         self._close()
 
-    def end(self) -> None:
-        """Let an idle process end by itself; kill it if it does not."""
+    def hang_up(self) -> None:
+        """End the input of an idle process, which then ends by itself."""
         if self._process.stdin is not None:
             self._process.stdin.close()
+
+    def end(self) -> None:
+        """Wait for the end of an idle process; kill it if it does not end."""
         try:
             self._process.wait(_ENDING_SECONDS)
         except subprocess.TimeoutExpired:
@@ -189,6 +192,9 @@ class LocalWorkers:
 
     def close(self) -> None:
         """End all workers now."""
+        for worker in self._workers:
+            if worker.task is None:
+                worker.hang_up()
         for worker in list(self._workers):
             self._remove(worker)
             if worker.task is None:

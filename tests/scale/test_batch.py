@@ -221,3 +221,12 @@ def test_progress_is_a_line_on_a_terminal_and_none_if_that_is_asked_for(counting
     assert "\x1b[K" in live
     silent = counting.run(*RUN, "--force", "--progress", "none").assert_exit(1).err
     assert silent.splitlines()[0].startswith("2 ok, 1 failed → out.jsonl")
+
+
+def test_an_unfinished_output_in_another_order_is_made_again(counting: Any) -> None:
+    write_lines(counting, ["fail:a", "b", "c", "d"])
+    counting.run(*RUN, "--order", "done", "--max-failures", "0").assert_exit(1)
+    part = counting.root / "out.jsonl.part"
+    part.write_text("".join(reversed(part.read_text().splitlines(keepends=True))))
+    counting.run(*RUN).assert_exit(1)
+    assert [row["line"] for row in rows(counting)] == [1, 2, 3, 4]
