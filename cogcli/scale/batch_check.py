@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -18,8 +19,10 @@ from cogcli.base.errors import CogcliError
 from cogcli.base.system import encode_ulid
 from cogcli.declarations.batch_records import BatchHeader
 from cogcli.episode.layout import Finding, FindingSeverity, error_finding
-from cogcli.scale.batch_folder import HEADER, BatchFolder, Shard, read_header
+from cogcli.scale.batch_folder import HEADER, LINES, SUMS, BatchFolder, Shard, read_header
 from cogcli.scale.batch_request import STDOUT
+from cogcli.scale.identity import BatchKey, LineTask, line_hash
+from cogcli.scale.input_lines import open_input, read_checked_lines
 from cogcli.scale.ledger import LedgerEntry
 from cogcli.scale.line_result import result_from_entry, result_from_episode
 from cogcli.scale.output import LineSet, read_rows
@@ -81,6 +84,32 @@ def _hash_of_row(row: bytes) -> int:
     return int.from_bytes(sha256(row).digest()[:8]) or 1
 
 
+class _KnownLines:
+    """What follows from the lines of the input: the hash of each, and the last part of its episode's id."""
+
+    def __init__(self, key: BatchKey) -> None:
+        self._key = key
+        self._hashes = array("Q", [0])
+        self._parts = array("Q", [0])
+
+    def add(self, line: int, data: bytes) -> None:
+        """Add the next line."""
+        self._hashes.append(int(line_hash(data), 16))
+        self._parts.append(self._key.line_part(LineTask(line, 1, data)))
+
+    def problem(self, entry: LedgerEntry) -> str:
+        """Return how an entry differs from its line; empty if it does not."""
+        if entry.input_hash != f"{self._hashes[entry.line]:016x}":
+            return "the hash is not that of the line"
+        expected = self._key.episode_id_of(entry.line, self._parts[entry.line])
+        is_first = entry.attempt == 1 and entry.episode is not None
+        return (
+            f"the episode of the line is {expected}"
+            if is_first and entry.episode != expected
+            else ""
+        )
+
+
 class _BatchCheck:
     """The check of one batch."""
 
@@ -89,14 +118,12 @@ class _BatchCheck:
         self._batch = batch
         self._runs_dir = Path(settings.runs_dir)
         self._trusted = trusted_of(settings)
+        self._lines: _KnownLines | None = None
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings of header, ledgers, episodes and outputs."""
         header = read_header(self._batch.folder)
-        try:
-            self._batch.read_header(find_key(self._settings.environ))
-        except CogcliError as error:
-            yield _finding("batch.foreign", "warning", HEADER, error.message)
+        yield from self._check_origin(header)
         if header.batch_id != self._batch.batch_id:
             yield error_finding(
                 "batch.damaged", HEADER, 0, "the header is that of another batch",
@@ -104,6 +131,28 @@ class _BatchCheck:
             )  # fmt: skip
         for shard in self._batch.shards():
             yield from self._check_shard(header, shard)
+
+    def _check_origin(self, header: BatchHeader) -> Iterator[Finding]:
+        """Yield the findings about header and input. Only a header of the user's own names a file that is read."""
+        try:
+            self._batch.read_header(find_key(self._settings.environ))
+            self._lines = self._read_lines(header)
+        except CogcliError as error:
+            if error.code == "batch.foreign":
+                yield _finding(error.code, "warning", HEADER, error.message)
+                return
+            text = f"ids were not compared with the input: {error.message}"
+            yield _finding("batch.input-changed", "warning", HEADER, text)
+
+    def _read_lines(self, header: BatchHeader) -> _KnownLines:
+        """Return what follows from the input. Raise CogcliError if it is gone or was changed."""
+        folder = self._batch.folder
+        path = os.fspath(folder.path / LINES) if folder.holds(LINES) else header.input.path
+        sums = folder.read(SUMS, limit=1 << 30).decode("ascii", "replace").split()
+        known = _KnownLines(BatchKey(header.batch_id, header.created_ms))
+        for line, data in read_checked_lines(partial(open_input, path), sums, header.batch_id):
+            known.add(line, data)
+        return known
 
     def _check_shard(self, header: BatchHeader, shard: Shard) -> Iterator[Finding]:
         expected = _ExpectedRows(header.input.lines)
@@ -122,6 +171,10 @@ class _BatchCheck:
         """Yield the findings about one entry: its line, the id of its episode, and the episode."""
         if not (entry.line <= header.input.lines and shard.has(entry.line)):
             text = f"line {entry.line} is no line of the shard {shard.name}"
+            yield error_finding("batch.damaged", shard.ledger, number, text)
+            return
+        if not header.retry and self._lines and (problem := self._lines.problem(entry)):
+            text = f"line {entry.line}: {problem}"
             yield error_finding("batch.damaged", shard.ledger, number, text)
         if entry.episode is None:
             return

@@ -45,8 +45,15 @@ class BatchKey(NamedTuple):
 
     def episode_id(self, task: LineTask) -> str:
         """Return the id of the line's episode. Ids of a batch sort by line."""
-        low = int.from_bytes(self._digest(b"episode", task)[:5])
-        return f"ep_{encode_ulid(self.created_ms, task.line << 40 | low)}"
+        return self.episode_id_of(task.line, self.line_part(task))
+
+    def line_part(self, task: LineTask) -> int:
+        """Return the part of a line's episode id that follows from its try and its bytes."""
+        return int.from_bytes(self._digest(b"episode", task)[:5])
+
+    def episode_id_of(self, line: int, part: int) -> str:
+        """Return the id of the episode of a line with this part."""
+        return f"ep_{encode_ulid(self.created_ms, line << 40 | part)}"
 
     def run_id(self, task: LineTask) -> str:
         """Return the id of the line's run. The idempotency keys of its calls follow from it."""

@@ -7,9 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from counted import RUN, batch_folder, outcomes, rows, write_lines
 from support.html_reader import read_page
+
+from cogcli.base.canonical import digest
+from cogcli.declarations.checksum import line_with_sum
+from cogcli.scale.ledger import first_head
 
 
 @pytest.fixture
@@ -24,6 +29,27 @@ def test_a_batch_that_nobody_altered_is_sound(finished: Any) -> None:
     result = finished.run("verify", batch_folder(finished).name).assert_ok()
     assert "ledger, episodes and output agree" in result.out
     finished.run("verify", batch_folder(finished).name, "@last").assert_exit(2)
+
+
+def test_an_input_that_is_gone_is_a_warning(finished: Any) -> None:
+    replace(finished.root / "in.jsonl", '"a"', '"x"')
+    result = finished.run("verify", batch_folder(finished).name, "--json").assert_ok()
+    (finding,) = result.json["findings"]
+    assert (finding["code"], finding["severity"]) == ("batch.input-changed", "warning")
+
+
+def test_an_entry_of_another_line_is_found(finished: Any) -> None:
+    ledger = batch_folder(finished) / "ledger.jsonl"
+    entries = [json.loads(line) for line in ledger.read_text().splitlines()]
+    forged, head = b"", first_head(batch_folder(finished).name, "1/1")
+    entries[0]["h"], entries[2]["h"] = entries[2]["h"], entries[0]["h"]
+    for entry in entries:
+        text = orjson.dumps({**entry, "prev": head} | {"sum": ""}).replace(b',"sum":""', b"")
+        line = line_with_sum(text)
+        head, forged = digest(line[:-1]), forged + line
+    ledger.write_bytes(forged)
+    result = finished.run("verify", batch_folder(finished).name, "--json").assert_exit(1)
+    assert "the hash is not that of the line" in result.json["findings"][0]["message"]
 
 
 def replace(path: Path, old: str, new: str) -> None:
