@@ -49,6 +49,7 @@ class BatchWorker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
+            process_group=0,  # Ctrl-C reaches the batch alone, which decides what happens to its lines
         )
         assert self._process.stdin is not None  # noqa: S101  # for the type: both are pipes
         assert self._process.stdout is not None  # noqa: S101

@@ -3,14 +3,12 @@ their completions, as frames. It ends when its input does, after the line that i
 
 1. It decides about trust, permissions and specs by itself, from the same settings as the command that started it. The
    command sends flags, options and lines, never specs, secrets or trust.
-2. Ctrl-C reaches the whole process group. The batch decides what happens then, so a worker ignores it.
-3. Frames use descriptors of their own: what functions print to stdout is dropped.
+2. Frames use descriptors of their own: what functions print to stdout is dropped.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Iterator
 
@@ -37,7 +35,6 @@ READY = "ready"
 
 def main() -> int:
     """Run lines until the input ends. Return the exit code of the process."""
-    signal.signal(signal.SIGINT, _ignore)
     source, sink = _take_streams()
     frames = read_frames(source)
     try:
@@ -51,10 +48,6 @@ def main() -> int:
     except OSError:  # the batch is gone
         return 1
     return 0
-
-
-def _ignore(number: int, frame: object) -> None:
-    """Ignore a signal. Unlike SIG_IGN, programs that functions start do not inherit this."""
 
 
 def _take_streams() -> tuple[int, int]:
