@@ -32,7 +32,8 @@ class Figure(NamedTuple):
     """One measured figure beside its goal; `unit` says what both are."""
 
     name: str
-    value: float
+    value: float | None
+    """None for what could not be measured; the note says why."""
     unit: str
     goal: float | None
     note: str = ""
@@ -41,7 +42,7 @@ class Figure(NamedTuple):
 
     @property
     def reached(self) -> bool | None:
-        if self.goal is None:
+        if self.goal is None or self.value is None:
             return None
         return self.value >= self.goal if self.at_least else self.value <= self.goal
 
@@ -65,8 +66,9 @@ def _print(figures: list[Figure]) -> None:
     for figure in figures:
         goal = "" if figure.goal is None else f"  goal {figure.goal:g} {figure.unit}"
         verdict = {True: "reached", False: "MISSED", None: ""}[figure.reached]
+        value = "        -" if figure.value is None else f"{figure.value:9.2f}"
         print(
-            f"{figure.name:<{width}}  {figure.value:9.2f} {figure.unit:<4}{goal:<18} {verdict:<8} {figure.note}"
+            f"{figure.name:<{width}}  {value} {figure.unit:<4}{goal:<18} {verdict:<8} {figure.note}"
         )
 
 
@@ -100,10 +102,10 @@ def startup(folder: Path) -> Iterator[Figure]:
         ("--version", command("--version"), 2.5),
         ("home", command(), 2.5),
         ("--help", command("--help"), 2.5),
-        ("ls", command("ls"), 7),
-        ("state show @last", command("state", "show", "@last"), 7),
-        ("trace @last", command("trace", "@last"), 7),
-        ("run, warm cache", command(*skill), 13),
+        ("ls", command("ls"), 5.5),
+        ("state show @last", command("state", "show", "@last"), 5.5),
+        ("trace @last", command("trace", "@last"), 5.5),
+        ("run, warm cache", command(*skill), 9),
         ("run, cold cache", cold, 25),
     ):
         mine, bare = in_turn(
@@ -178,6 +180,25 @@ def steps(folder: Path) -> Iterator[Figure]:
         "x",
         11,
     )
+
+
+def peers(folder: Path) -> Iterator[Figure]:
+    """The same steps here and in other tools that record each step: microseconds a step, and how often ours fit in."""
+    from peer_bench import SHAPES, STEPS, measure_peers
+
+    ours = {
+        shape: statistics.median(run_us(folder / f"{shape}-{n}", STEPS, shape) for n in range(5))
+        for shape in SHAPES
+    }
+    for shape, cost in ours.items():
+        yield Figure(f"cogcli, {shape}, {STEPS} steps", cost, "us", None)
+    for each in measure_peers(folder):
+        name = f"{each.peer}, {each.shape}, {STEPS} steps"
+        if each.step_us is None:
+            yield Figure(name, None, "us", None, each.reason)
+        else:
+            note = f"{each.step_us / ours[each.shape]:.1f} times ours"
+            yield Figure(name, each.step_us, "us", None, note)
 
 
 def steps_with_secrets(folder: Path, without: float) -> Iterator[Figure]:
@@ -1220,6 +1241,7 @@ for line in open(sys.argv[1]):
 BENCHES: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "startup": startup,
     "steps": steps,
+    "peers": peers,
     "batch": batch,
     "context": context,
     "fanout": fanout,
