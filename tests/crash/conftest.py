@@ -43,6 +43,10 @@ def judge(tell: Tell) -> Judge:
             own = [one for one in reached if one.point.flow == flow]
             if own:
                 tell(kind, flow.name, len(own), sum(bool(one.violations) for one in own))
+            plain = [one for one in own if one.plain]
+            if plain:
+                at = f"{kind}, on the fast path"
+                tell(at, flow.name, len(plain), sum(bool(one.violations) for one in plain))
         assert reached, "no point was reached"
         assert not [f"{one.point}: {text}" for one in reached for text in one.violations]
 

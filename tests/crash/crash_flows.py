@@ -56,6 +56,7 @@ AGENTS = (
 same effects as a model plans them, over three turns."""
 FLOWS = (
     Flow("linear", 0),
+    Flow("plain", 0),
     Flow("parallel", 0),
     Flow("gate", 4),
     Flow("nested", 0),
@@ -64,7 +65,8 @@ FLOWS = (
     Flow("remote", 0, syscalls=("sendto", "recvfrom")),
     Flow("approval", 5, ("--approve", "crash.approved")),
 )
-"""The six of the durability promise, one whose effects are another process's, and an agent's turn."""
+"""The six of the durability promise, one of steps that take the fast path, one
+whose effects are another process's, and an agent's turn."""
 MORE = (
     Flow("order", 0),
     Flow("waiting", 5, ("--approve", "crash.approved")),
@@ -87,6 +89,8 @@ class Done(NamedTuple):
     err: str
     hit: bool = True
     """Whether the call that was to be its last, or to fail, was reached."""
+    plain: bool = False
+    """Whether the fast path of plain steps made it."""
 
 
 class Sandbox:
@@ -139,7 +143,8 @@ class Sandbox:
         code = self.zygotes.run(
             list(arguments), self.project, {**self.environment, **more}, out, err
         )
-        done = Done(code, out.read_text(), err.read_text(), hit.exists())
+        is_plain = hit.exists() and hit.read_text() == "plain"
+        done = Done(code, out.read_text(), err.read_text(), hit.exists(), is_plain)
         for file in (out, err, hit):
             file.unlink(missing_ok=True)
         return done

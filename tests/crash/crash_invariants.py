@@ -40,7 +40,15 @@ ONCE: Final = (
     "crash.fails",
 )
 """Capabilities whose effect must not happen twice."""
-CALLS: Final = (*ONCE, "crash.again", "crash.flaky", "crash.read", "crash.slow", "crash.fast")
+CALLS: Final = (
+    *ONCE,
+    "crash.again",
+    "crash.flaky",
+    "crash.read",
+    "crash.plain",
+    "crash.slow",
+    "crash.fast",
+)
 TEMPORARY: Final = (".ballast", ".tmp-")
 CLOSINGS: Final = ("step.completed", "step.failed", "step.skipped", "step.degraded", "step.vetoed")
 

@@ -41,11 +41,14 @@ class Point(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a point showed. `reached`: whether there was such a call at all."""
+    """What a point showed. `reached`: whether there was such a call at all; `plain`: whether the fast path of plain
+    steps made it.
+    """
 
     point: Point
     violations: list[str]
     reached: bool
+    plain: bool = False
 
 
 class Range:
@@ -160,7 +163,8 @@ class Range:
             violations += self._resumed(sandbox, point, done)
         if not violations:
             sandbox.remove()
-        return Outcome(point, violations, done.hit if not point.syscall else _was_hit(point, done))
+        reached = done.hit if not point.syscall else _was_hit(point, done)
+        return Outcome(point, violations, reached, done.plain)
 
     def all(self, points: Iterable[Point], *, resume: bool = True) -> list[Outcome]:
         """Try points: their runs a few at once, and what is looked at then in this process, one after another."""

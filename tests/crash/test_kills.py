@@ -45,6 +45,19 @@ def test_a_run_killed_anywhere_is_gone_on_with_to_the_same_end(
     judge("killed while running", shooting_range.all(points))
 
 
+def test_the_fast_path_of_plain_steps_is_killed_too(shooting_range: Range, judge: Judge) -> None:
+    (flow,) = [flow for flow in FLOWS if flow.name == "plain"]
+    for mode, kind in (
+        ("kill", "killed while running"),
+        ("torn", "killed in the middle of a write"),
+    ):
+        points = shooting_range.points(flow, mode)
+        middle = points if LONG else points[len(points) // 2 :][:8]
+        outcomes = shooting_range.all(middle)
+        judge(kind, outcomes)
+        assert any(one.plain for one in outcomes)
+
+
 @pytest.mark.sampled(4)
 def test_a_run_killed_in_the_middle_of_a_write_is_recovered(
     shooting_range: Range, judge: Judge, flow: Flow

@@ -31,6 +31,12 @@ def read(key: str, value: Any = None, seconds: float | None = None) -> dict[str,
     return {"value": value}
 
 
+def plain(key: str, value: Any = None) -> dict[str, Any]:
+    """Answer at once."""
+    _note(key)
+    return {"value": value}
+
+
 def slow(key: str, value: Any = None) -> dict[str, Any]:
     """Answer too late."""
     _note(f"{key}#crash_slow")
