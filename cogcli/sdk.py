@@ -126,7 +126,7 @@ def fetch(
     errors of a call: connection, size, and each status that is no success."""
     from cogcli.protocols.http import fetch as http
 
-    limits = {"redirects": redirects, "most": most}
+    limits = {"redirects": redirects, "maximum": most}
     sent = http.FetchRequest(url, method, headers, body, name)
     reply: FetchReply = http.fetch(ACCESS.get(), sent, seconds_left(), **limits)
     return reply
@@ -277,7 +277,7 @@ def write_file(path: str, data: bytes, *, replace: bool = False) -> str:
     return real
 
 
-_MOST_FILES = 100
+_MAX_FILES = 100
 
 
 def artifact(path: str) -> str:
@@ -310,8 +310,8 @@ def _display_path(real: str) -> str:
 def _require_room(real: str) -> None:
     """Raise Refused `too-large` if the call has already recorded the maximum number of other files."""
     path = _display_path(real)
-    if sum(each["path"] != path for each in ACCESS.get().files or ()) >= _MOST_FILES:
-        raise Refused("too-large", f"a call records at most {_MOST_FILES} files")
+    if sum(each["path"] != path for each in ACCESS.get().files or ()) >= _MAX_FILES:
+        raise Refused("too-large", f"a call records at most {_MAX_FILES} files")
 
 
 def _record_file(real: str, size: int, digest: str) -> None:

@@ -224,14 +224,14 @@ def _shape_words(shape: Shape) -> str:
     if isinstance(shape, NumberShape):
         kind = "integer" if shape.whole else "number"
         above = "" if shape.above is None else f", above {_number(shape.above)}"
-        return kind + above + _range(shape.least, shape.most)
+        return kind + above + _range(shape.minimum, shape.maximum)
     return {Boolean: "boolean", Data: "any", RecordShape: "mapping"}[type(shape)]
 
 
 def _list_words(shape: Shape, item: str) -> str:
     if not isinstance(shape, ListOf):
         return item
-    return f"list of {item}{_range(shape.least or None, shape.most or None)}"
+    return f"list of {item}{_range(shape.minimum or None, shape.maximum or None)}"
 
 
 def _range(least: float | None, most: float | None) -> str:

@@ -14,7 +14,7 @@ from cogcli.declarations.value_types import Json
 
 Note = Json
 Item = TypeVar("Item")
-MOST_NOTES: Final = 20
+MAX_NOTES: Final = 20
 _DETAIL: Final = 160
 
 
@@ -24,11 +24,11 @@ def note(code: str, what: str, detail: str = "") -> Note:
 
 
 def limit_notes(notes: Sequence[Note]) -> tuple[Note, ...]:
-    """Return at most MOST_NOTES notes. If some are omitted, the last note counts them."""
-    if len(notes) <= MOST_NOTES:
+    """Return at most MAX_NOTES notes. If some are omitted, the last note counts them."""
+    if len(notes) <= MAX_NOTES:
         return tuple(notes)
-    rest = len(notes) - MOST_NOTES + 1
-    return (*notes[: MOST_NOTES - 1], note("more", "notes", f"{rest} more"))
+    rest = len(notes) - MAX_NOTES + 1
+    return (*notes[: MAX_NOTES - 1], note("more", "notes", f"{rest} more"))
 
 
 def json_size(value: object) -> int:

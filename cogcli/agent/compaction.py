@@ -9,7 +9,7 @@ from cogcli.agent.context.compiled import ContextBlock
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.agent.context.truncation import cut_text, first_sentence
 from cogcli.agent.records import ConversationMessage
-from cogcli.agent.update import MOST
+from cogcli.agent.update import MAX_ITEMS
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
@@ -42,10 +42,10 @@ def compact_messages(
     """
     found = [read_record(ConversationMessage, each) for each in messages]
     sizes = [tokenizer.count(each.content) for each in found]
-    if len(messages) <= MOST["messages"] and sum(sizes) <= room:
+    if len(messages) <= MAX_ITEMS["messages"] and sum(sizes) <= room:
         return Compaction(None, (), tuple(messages))
     left, start = room - room // _SHARE, len(messages)
-    while start and len(messages) - start < MOST["messages"] and sizes[start - 1] <= left:
+    while start and len(messages) - start < MAX_ITEMS["messages"] and sizes[start - 1] <= left:
         start -= 1
         left -= sizes[start]
     oldest = found[:start]

@@ -66,8 +66,8 @@ def digest_lines(digest: str, origin: str) -> list[DataLine]:
     return [DataLine(f"{origin}:{number}", origin, "untrusted", line) for number, line in lines]
 
 
-def _pairs(members: Json, most: int) -> Iterable[str]:
-    for name, value in list(members.items())[-most:]:
+def _pairs(members: Json, maximum: int) -> Iterable[str]:
+    for name, value in list(members.items())[-maximum:]:
         yield f"{name}: {value if isinstance(value, str) else json_text(value)}"
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from cogcli.agent.bounds import Note, truncate_text
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.agent.data_lines import DataLine, json_text, message_lines
-from cogcli.agent.profile import MOST, NAMED, STYLE, UserProfile
+from cogcli.agent.profile import MAX_PROFILE_ITEMS, NAMED, STYLE, UserProfile
 from cogcli.agent.records import SummaryReply
 from cogcli.agent.reply_text import ReplyProblem, read_object
 from cogcli.agent.sections import DataSection, Prompt, PromptSection, fit_sections
@@ -37,7 +37,7 @@ _SYNTHESIZE: Final = (
     "{"
     + ",".join(
         f'"{name}":{"{}" if name in NAMED else chr(34) * 2 if name == STYLE else "[]"}'
-        for name in MOST
+        for name in MAX_PROFILE_ITEMS
     )
     + "}",
 )
@@ -56,7 +56,7 @@ def build_synthesis_prompt(
     profile: UserProfile, interactions: Iterable[Json], tokenizer: Tokenizer = ESTIMATE
 ) -> Prompt:
     """Return the prompt of a `synthesize` job: the profile, and the interactions since the last one."""
-    fields = ((name, getattr(profile, name)) for name in MOST)
+    fields = ((name, getattr(profile, name)) for name in MAX_PROFILE_ITEMS)
     lines = [
         DataLine(f"profile:{name}", "profile", "untrusted", json_text(value))
         for name, value in fields

@@ -12,7 +12,7 @@ from typing import Final
 
 from cogcli.agent.bounds import Note, limit_notes, note, wrong_type
 from cogcli.agent.profile import (
-    MOST,
+    MAX_PROFILE_ITEMS,
     NAMED,
     STYLE,
     Statement,
@@ -39,7 +39,7 @@ EXTRACT: Final = {
     "failure_pattern": "failure_patterns",
 }
 """The keys of an `extract` reply, and the fields of a profile that they change."""
-SYNTHESIZE: Final = {name: name for name in MOST}
+SYNTHESIZE: Final = {name: name for name in MAX_PROFILE_ITEMS}
 KEYS: Final[dict[str, Mapping[str, str]]] = {"extract": EXTRACT, "synthesize": SYNTHESIZE}
 """The keys of replies by kind of job."""
 THRESHOLD: Final = 3

@@ -13,7 +13,7 @@ from cogcli.policy.verdict import is_above
 ADAPT: Final = "adapt"
 CALLS: Final = {"fast": 3, "deep": 8}
 """The maximal number of calls in a reply, by mode."""
-MOST_SWITCHES: Final = 2
+MAX_SWITCHES: Final = 2
 _SHORT: Final = 3
 """The most steps of a template in fast mode, and the fewest words of a reason."""
 _RISK: Final = "delegated"
@@ -49,7 +49,7 @@ def judge_switch(execution: agent_state.ExecutionState, reply: Reply) -> Switch 
         "no_reason": len(reply.switch_why.split()) < _SHORT,
         "mode_locked": execution.mode_locked,
         "last_iteration": execution.iteration + 1 >= execution.max_iterations,
-        "no_switch_left": execution.switches >= MOST_SWITCHES,
+        "no_switch_left": execution.switches >= MAX_SWITCHES,
     }
     refused = next((reason for reason, holds in refusals.items() if holds), "")
     return Switch(reply.switch_mode, reply.switch_why, refused)

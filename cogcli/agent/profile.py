@@ -13,7 +13,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
 VERSION: Final = 1
-MOST: Final = {
+MAX_PROFILE_ITEMS: Final = {
     "preferences": 30, "goals": 10, "expertise_areas": 15, "communication_style": 1, "projects": 10, "interests": 15,
     "constraints": 10, "success_patterns": 5, "failure_patterns": 5,
 }  # fmt: skip
@@ -92,7 +92,7 @@ def entity_of(user_id: str) -> str:
 def statement_from(predicate: str, value: object) -> Statement | None:
     """Return the statement of a candidate, or None if it is not about a profile."""
     field, _, name = predicate.partition(".")
-    if field not in MOST or (not name and field != STYLE):
+    if field not in MAX_PROFILE_ITEMS or (not name and field != STYLE):
         return None
     return Statement(field, value, name if field in NAMED else "")
 
@@ -145,9 +145,13 @@ def apply_statement(profile: UserProfile, statement: Statement, notes: list[Note
         changes[field] = found.value
     elif field in NAMED:
         kept = [(name, held[name]) for name in held if _fold(name) != _fold(found.name)]
-        changes[field] = dict(newest((*kept, (found.name, found.value)), MOST[field], field, notes))
+        changes[field] = dict(
+            newest((*kept, (found.name, found.value)), MAX_PROFILE_ITEMS[field], field, notes)
+        )
     else:
-        changes[field] = newest(append_newest(held, found.value), MOST[field], field, notes)
+        changes[field] = newest(
+            append_newest(held, found.value), MAX_PROFILE_ITEMS[field], field, notes
+        )
     return profile._replace(**changes)
 
 

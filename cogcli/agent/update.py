@@ -34,7 +34,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 
-MOST: Final = {
+MAX_ITEMS: Final = {
     "messages": 40, "pending_calls": 8, "completed_calls": 20, "notifications": 20, "insights": 10, "facts": 20,
     "thoughts": 5,
 }  # fmt: skip
@@ -110,7 +110,7 @@ def new_state(
         max_iterations=max_iterations,
         mode=mode,
         mode_locked=mode_locked,
-        messages=newest(tuple(messages), MOST["messages"], "messages", notes),
+        messages=newest(tuple(messages), MAX_ITEMS["messages"], "messages", notes),
     )
     return _bounded(
         AgentState(execution, (reasoning or ReasoningContext())._replace(goal=goal), profile), notes
@@ -139,7 +139,7 @@ def add_message(state: AgentState, message: Json, now: str, notes: list[Note]) -
         return state
     content = truncate_text(found.content, BYTES["message"], "messages", notes, in_bytes=True)
     added = (*state.execution.messages, {"role": found.role, "content": content, "timestamp": now})
-    kept = newest(added, MOST["messages"], "messages", notes)
+    kept = newest(added, MAX_ITEMS["messages"], "messages", notes)
     return _with_execution(state, messages=kept)
 
 
@@ -151,7 +151,7 @@ def add_notification(
     value = copy_object(notification, "notifications", notes)
     value = truncate_value(value, BYTES["notification"], "notifications", notes)
     added = (*state.execution.notifications, {**value, "timestamp": now})
-    kept = newest(added, MOST["notifications"], "notifications", notes)
+    kept = newest(added, MAX_ITEMS["notifications"], "notifications", notes)
     return _with_execution(state, notifications=kept)
 
 
@@ -163,7 +163,9 @@ def set_tool_calls(
     kept: list[Json] = []
     for call in calls:
         found = copy_object(call, "pending_calls", notes)
-        fits = len(kept) < MOST["pending_calls"] and json_size([*kept, found]) <= MAX_CALL_BYTES
+        fits = (
+            len(kept) < MAX_ITEMS["pending_calls"] and json_size([*kept, found]) <= MAX_CALL_BYTES
+        )
         if found and fits:
             kept.append(found)
         else:
@@ -177,7 +179,7 @@ def complete_tool_calls(
 ) -> AgentState:
     """Add the results to the completed calls, and clear the pending ones."""
     completed = (*state.execution.completed_calls, *(_result(each, notes) for each in results))
-    kept = newest(completed, MOST["completed_calls"], "completed_calls", notes)
+    kept = newest(completed, MAX_ITEMS["completed_calls"], "completed_calls", notes)
     return _with_execution(state, completed_calls=kept, pending_calls=())
 
 
@@ -210,7 +212,7 @@ def update_facts(state: AgentState, facts: Json, now: str, notes: list[Note]) ->
             kept.pop(key, None)
             kept[key] = value
     return _with_reasoning(
-        state, facts=dict(newest(tuple(kept.items()), MOST["facts"], "facts", notes))
+        state, facts=dict(newest(tuple(kept.items()), MAX_ITEMS["facts"], "facts", notes))
     )
 
 
@@ -224,9 +226,9 @@ def record_thinking(state: AgentState, thought: Json, now: str, notes: list[Note
         names = [read_record(PendingCall, call).name for call in calls]
         calls = [{"name": name[: CHARACTERS["name"]]} for name in names]
     text = truncate_text(found.thinking, CHARACTERS["thinking"], "thoughts", notes)
-    entry = {"thinking": text, "tool_calls": calls[: MOST["pending_calls"]], "timestamp": now}
+    entry = {"thinking": text, "tool_calls": calls[: MAX_ITEMS["pending_calls"]], "timestamp": now}
     added = (*state.reasoning.thoughts, entry)
-    return _with_reasoning(state, thoughts=newest(added, MOST["thoughts"], "thoughts", notes))
+    return _with_reasoning(state, thoughts=newest(added, MAX_ITEMS["thoughts"], "thoughts", notes))
 
 
 @_change
@@ -270,7 +272,7 @@ def _with_insights(state: AgentState, insights: Iterable[str], notes: list[Note]
     kept = state.reasoning.insights
     for insight in insights:
         if text := truncate_text(insight, CHARACTERS["insight"], "insights", notes):
-            kept = newest(append_newest(kept, text), MOST["insights"], "insights", notes)
+            kept = newest(append_newest(kept, text), MAX_ITEMS["insights"], "insights", notes)
     return _with_reasoning(state, insights=kept)
 
 
@@ -312,11 +314,11 @@ def _bounded(state: AgentState, notes: list[Note]) -> Updated[AgentState]:
 
 
 def _without_oldest(state: AgentState, notes: list[Note]) -> AgentState:
-    for least in (_KEPT_FIRST, 0):
+    for minimum in (_KEPT_FIRST, 0):
         for part, name in _SHRINKING:
             owner = getattr(state, part)
             items = getattr(owner, name, ())
-            if len(items) > least:
+            if len(items) > minimum:
                 notes.append(note("dropped", name, "the whole state is too large"))
                 shorter = dict(list(items.items())[1:]) if isinstance(items, dict) else items[1:]
                 return state._replace(**{part: owner._replace(**{name: shorter})})

@@ -14,7 +14,7 @@ from cogcli.base.jsonvalue import inner_values
 ANY: Final = "HOST"
 """The placeholder for a host that is unknown before the run."""
 FLAG: Final = "--allow-host"
-_MOST_NAMED: Final = 5
+_MAX_NAMED: Final = 5
 ONLY: Final = "only"
 """The first word of such a network; the hosts follow."""
 _DEFAULT_PORTS: Final = (80, 443)
@@ -83,7 +83,7 @@ def name_hosts(hint: str, values: object) -> str:
         return hint
     hosts = list(dict.fromkeys(_list_hosts(values)))
     flags = " ".join(f"{FLAG} {host}" for host in hosts)
-    return hint.replace(f"{FLAG} {ANY}", flags, 1) if 0 < len(hosts) <= _MOST_NAMED else hint
+    return hint.replace(f"{FLAG} {ANY}", flags, 1) if 0 < len(hosts) <= _MAX_NAMED else hint
 
 
 def _list_hosts(value: object) -> Iterator[str]:

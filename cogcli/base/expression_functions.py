@@ -25,8 +25,8 @@ class Function(NamedTuple):
     """
 
     call: Callable[..., object]
-    least: int
-    most: int
+    minimum: int
+    maximum: int
     usage: str
 
 

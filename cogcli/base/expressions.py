@@ -305,7 +305,7 @@ class _ExpressionParser:
                 or f"there are {', '.join(FUNCTIONS)}"
             )
             raise self.fault(f"there is no function `{name}`", node, hint=hint)
-        if node.keywords or not function.least <= len(node.args) <= function.most:
+        if node.keywords or not function.minimum <= len(node.args) <= function.maximum:
             raise self.fault(
                 f"`{_excerpt(node)}`: other arguments", node, hint=f"write {function.usage}"
             )

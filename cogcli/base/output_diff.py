@@ -23,7 +23,7 @@ from cogcli.base.named_tuple import NamedTuple
 ABSENT: Final = object()
 """The value of an absent member."""
 EXACT, SUBSET, SHAPE, SAME_TYPES = "exact", "subset", "shape", "same types"
-_MOST: Final = 20
+_MAX_DIFFERENCES: Final = 20
 
 
 class OutputDifference(NamedTuple):
@@ -36,7 +36,7 @@ class OutputDifference(NamedTuple):
 
 def differences(expected: object, found: object, match: str) -> list[OutputDifference]:
     """Return at most 20 differences; empty if the value matches."""
-    return list(islice(_compare(expected, found, match, ""), _MOST))
+    return list(islice(_compare(expected, found, match, ""), _MAX_DIFFERENCES))
 
 
 def _compare(expected: object, found: object, match: str, path: str) -> Iterator[OutputDifference]:

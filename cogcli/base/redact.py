@@ -59,7 +59,7 @@ _PLAIN, _NAMED, _HOLDS, _VALUE = 1, 2, 3, 4
 _NAMING: Final = ("target", "key", "name")
 _CACHED_KEYS: Final = 10_000
 _CACHED_LENGTH: Final = 80
-_LEAST_NUMBER: Final = 10 ** (MIN_LENGTH - 1)
+_MIN_NUMBER: Final = 10 ** (MIN_LENGTH - 1)
 _INNER_KEY = lazy_pattern(r'"([^"\\]{1,64})"\s*:\s*')
 _INNER_VALUE = lazy_pattern(r'"(?:[^"\\]|\\.)*+"?|[\[{].*|[^,}\]]*', re.DOTALL)
 
@@ -151,7 +151,7 @@ class Redactor:
         return False
 
     def _is_secret_number(self, value: int) -> bool:
-        if value < _LEAST_NUMBER:
+        if value < _MIN_NUMBER:
             return False
         numbers = self._search.numbers
         return bool(numbers) and str(value) in numbers

@@ -55,7 +55,7 @@ _SHORT_ESCAPES: Final = {
     "t": "\t",
     "v": "\v",
 }
-_MOST_KEPT: Final = 4096
+_MAX_KEPT: Final = 4096
 _LAST_CHARACTER: Final = 0x10FFFF
 
 
@@ -245,7 +245,7 @@ class _Decoded(dict[str, str]):
     """A cache of decoded escapes."""
 
     def __missing__(self, escape: str) -> str:
-        if len(self) >= _MOST_KEPT:
+        if len(self) >= _MAX_KEPT:
             self.clear()
         found = self[escape] = _decode(escape)
         return found

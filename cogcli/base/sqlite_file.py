@@ -69,8 +69,8 @@ def bound_connection(connection: sqlite3.Connection) -> None:
         sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 10,
         sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
     }
-    for limit, most in limits.items():
-        connection.setlimit(limit, most)
+    for limit, maximum in limits.items():
+        connection.setlimit(limit, maximum)
 
 
 def _let_signals_run() -> int:

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
 
-MOST_LEVELS = 16
+MAX_LEVELS = 16
 """Parts of a dotted key or a header, and levels of arrays and inline tables."""
 LONGEST_KEY = 1000
 """Characters of a key or a header with all its parts."""
@@ -39,10 +39,10 @@ def find_excess(text: str) -> tuple[str, int, int] | None:
 
 def _may_exceed(text: str) -> bool:
     """Whether a text may exceed a bound, by a quick count. For most texts this is false."""
-    if text.count("[") + text.count("{") > MOST_LEVELS:
+    if text.count("[") + text.count("{") > MAX_LEVELS:
         return True
     return any(
-        line.count(".") >= MOST_LEVELS or len(line) > LONGEST_KEY for line in text.split("\n")
+        line.count(".") >= MAX_LEVELS or len(line) > LONGEST_KEY for line in text.split("\n")
     )
 
 
@@ -62,10 +62,10 @@ def _scan(text: str, lexeme: re.Pattern[str]) -> tuple[str, int, int] | None:
             dots, begin = 0, match.end()
         elif found == ".":
             dots += 1
-        if dots >= MOST_LEVELS:
-            return _excess(f"a key has more than {MOST_LEVELS} parts", text, begin)
-        if level > MOST_LEVELS:
-            return _excess(f"nested more than {MOST_LEVELS} levels deep", text, place)
+        if dots >= MAX_LEVELS:
+            return _excess(f"a key has more than {MAX_LEVELS} parts", text, begin)
+        if level > MAX_LEVELS:
+            return _excess(f"nested more than {MAX_LEVELS} levels deep", text, place)
     return None
 
 

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-MOST_ENTRIES = 100_000
+MAX_ENTRIES = 100_000
 """The limit entries below one root before the walk ends with an error."""
 
 Mark = tuple[int, int]
@@ -24,7 +24,7 @@ Mark = tuple[int, int]
 class Walk:
     """A walk below one root. It lists at most `limit` entries in all of its calls together."""
 
-    def __init__(self, root: str, limit: int = MOST_ENTRIES) -> None:
+    def __init__(self, root: str, limit: int = MAX_ENTRIES) -> None:
         self.root = root
         self._limit = limit
         self._entries_left = limit

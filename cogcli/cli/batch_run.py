@@ -34,7 +34,7 @@ from cogcli.scale.shard_words import parse_shard
 from cogcli.scale.totals import Totals
 
 _SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-_MOST_JOBS: Final = 256
+_MAX_JOBS: Final = 256
 _LINE_EVERY: Final = 10.0
 _REDRAW_EVERY: Final = 0.25
 _RATE_OF: Final = 60.0
@@ -143,8 +143,8 @@ def _parse_jobs(text: str | None) -> int:
         raise wrong_value("`--jobs`: worker processes do not work on Windows", "leave it out")
     if text == "auto":
         return _usable_processors()
-    if not (str(text).isascii() and str(text).isdigit() and 1 <= int(str(text)[:6]) <= _MOST_JOBS):
-        expected = f"a number from 1 to {_MOST_JOBS}, or auto"
+    if not (str(text).isascii() and str(text).isdigit() and 1 <= int(str(text)[:6]) <= _MAX_JOBS):
+        expected = f"a number from 1 to {_MAX_JOBS}, or auto"
         raise wrong_value(f"`--jobs`: found `{str(text)[:60]}`, expected {expected}")
     return int(str(text))
 
@@ -152,8 +152,8 @@ def _parse_jobs(text: str | None) -> int:
 def _usable_processors() -> int:
     """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
-        return min(len(os.sched_getaffinity(0)), _MOST_JOBS)
-    return min(os.cpu_count() or 1, _MOST_JOBS)
+        return min(len(os.sched_getaffinity(0)), _MAX_JOBS)
+    return min(os.cpu_count() or 1, _MAX_JOBS)
 
 
 def _parse_rates(texts: list[str]) -> dict[str, float]:

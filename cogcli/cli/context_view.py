@@ -64,8 +64,8 @@ def _stage_lines(found: Json, width: int | None) -> list[StyledLine]:
         counts += [f"{cut[name]} cut"] if cut[name] else []
         lines.append(_named_line(name, "  ".join([_shorten_hash(digest), *counts]), width))
     report = found["budget_report"]
-    used, most = sum(report["used"].values()), sum(report["allocations"].values())
-    return [*lines, _named_line("tokens", f"{used} of {most} allotted", width)]
+    used, maximum = sum(report["used"].values()), sum(report["allocations"].values())
+    return [*lines, _named_line("tokens", f"{used} of {maximum} allotted", width)]
 
 
 def placement_lines(placed: Json, width: int | None) -> list[StyledLine]:

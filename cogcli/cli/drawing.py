@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _STYLES = {"error": "bold red", "warning": "bold yellow"}
 """The styles of rich for those of our style words that it does not know."""
 _ELLIPSIS = {0x2026: "~"}
-_MOST_DRAWN = 500
+_MAX_DRAWN = 500
 """The most table rows that rich draws; each takes about a millisecond."""
 
 
@@ -49,7 +49,7 @@ def draw_table(
 
     Cells are truncated to the widths of their columns.
     """
-    if sum(len(part.rows) for part in parts) > _MOST_DRAWN:
+    if sum(len(part.rows) for part in parts) > _MAX_DRAWN:
         return "".join(_plain_lines(out, columns, parts))
     from rich.rule import Rule
 

@@ -17,7 +17,7 @@ from cogcli.cli.prompt import ask, can_ask, terminal_safe
 from cogcli.run.rerun import Reuse
 from cogcli.run.rerun_effects import EFFECT_CHOICES, EffectQuestion
 
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 def parse_effects(texts: Sequence[str]) -> dict[str, str]:
@@ -86,16 +86,14 @@ def _missing_choices_error(
     context: CommandContext, reuse: Reuse, questions: list[EffectQuestion]
 ) -> UsageError:
     """Return the error for missing choices, with the commands that make them."""
-    first = questions[:_MOST_NAMED]
+    first = questions[:_MAX_NAMED]
     named = [
         f"{question.step} ({question.effects[0].capability}, {question.state})"
         for question in first
     ]
-    more = f" and {len(questions) - _MOST_NAMED} more" if len(questions) > _MOST_NAMED else ""
+    more = f" and {len(questions) - _MAX_NAMED} more" if len(questions) > _MAX_NAMED else ""
     later = sorted(set(reuse.effects.repeated_in.values()))
-    made = (
-        f"; {', '.join(later[:_MOST_NAMED])} was told to make them again already" if later else ""
-    )
+    made = f"; {', '.join(later[:_MAX_NAMED])} was told to make them again already" if later else ""
     words = "; ".join(f"{question.step}={'|'.join(question.choices)}" for question in first)
     return UsageError(
         "rerun.effects",

@@ -51,7 +51,7 @@ def _skill_spec_lines(spec: Json, out: OutputStream) -> list[StyledLine]:
     ]
     if not spec["usable"]:
         rows.append(("usable", f"no: cogcli skills explain {spec['id']}"))
-    return lines + named_rows([*rows, ("run", spec["run"])], indent="", least=len("usable"))
+    return lines + named_rows([*rows, ("run", spec["run"])], indent="", minimum=len("usable"))
 
 
 def _skill_binding_lines(rows: list[Json], out: OutputStream) -> list[StyledLine]:
@@ -85,11 +85,11 @@ def _plain_lines(kind: str, spec: Json, width: int | None) -> Iterator[StyledLin
     size = max([len("replaces"), *(cells(name) for name in plain)])
     room = width and max(10, width - size - 2)
     texts = [(name, fit(visible(_value_text(value)), room)) for name, value in plain.items()]
-    yield from named_rows(texts, indent="", least=size)
+    yield from named_rows(texts, indent="", minimum=size)
     for name, value in spec.items():
         if isinstance(value, dict) and value:
             yield from _table_lines(name, value, width)
-    yield from named_rows(_origin_rows(kind, spec), indent="", least=size)
+    yield from named_rows(_origin_rows(kind, spec), indent="", minimum=size)
 
 
 def _has_own_line(name: str, value: object) -> bool:

@@ -232,16 +232,16 @@ class AnimatedSteps(StepLines):
             rows.append(Text(f"  {root.count('done')} of {len(steps)} done"))
         return Text("\n").join([*rows, *self._response_rows(max(3, height - len(rows)))])
 
-    def _response_rows(self, most: int) -> list[Any]:
-        """Return at most `most` last lines of the response so far."""
+    def _response_rows(self, maximum: int) -> list[Any]:
+        """Return at most `maximum` last lines of the response so far."""
         from rich.text import Text
 
         if not self._response or not self._live:
             return []
         console = self._live.console
-        return list(Text(visible_block(self._response)).wrap(console, console.width))[-most:]
+        return list(Text(visible_block(self._response)).wrap(console, console.width))[-maximum:]
 
-    def _part_rows(self, root: RunHistory, step: StepHistory, most: int) -> list[Any]:
+    def _part_rows(self, root: RunHistory, step: StepHistory, maximum: int) -> list[Any]:
         """Return a line for each running item, round or target of a loop, oldest first."""
         from rich.text import Text
 
@@ -250,7 +250,7 @@ class AnimatedSteps(StepLines):
         begun = [part for part in list(root.running.values()) if part.id.startswith(f"{step.id}#")]
         names = [visible(part.name) for part in begun if "@" not in part.id]
         sign = self.screen.err.glyphs.sign("running")
-        return [Text(f"      {sign} {name}", style="dim") for name in names[:most]]
+        return [Text(f"      {sign} {name}", style="dim") for name in names[:maximum]]
 
     def _step_text(self, root: RunHistory, step: StepHistory) -> Any:
         """Return the line of a step for rich."""

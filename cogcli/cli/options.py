@@ -131,13 +131,13 @@ def integer(
     help: str,
     panel: str = OPTIONS,
     *,
-    least: int,
-    most: int,
+    minimum: int,
+    maximum: int,
     metavar: str = "N",
     default: str = "",
 ) -> FlagDeclaration:
-    """Declare a flag with a whole number from `least` to `most`."""
-    return typed(name, metavar, WholeNumber(least, most), help, panel, default=default)
+    """Declare a flag with a whole number from `minimum` to `maximum`."""
+    return typed(name, metavar, WholeNumber(minimum, maximum), help, panel, default=default)
 
 
 def seconds(name: str, help: str, panel: str = OPTIONS, *, default: str = "") -> FlagDeclaration:
@@ -236,7 +236,7 @@ SpecId = Annotated[str, argument("ID", "specs")]
 Source = Annotated[bool, switch("--source", help="print the spec file")]
 SearchWords = Annotated[list[str], argument("TEXT")]
 SearchLimit = Annotated[
-    int, integer("--limit", "show at most N", least=1, most=10**9, default="10")
+    int, integer("--limit", "show at most N", minimum=1, maximum=10**9, default="10")
 ]
 Protocol = Annotated[
     str | None, choice("--protocol", "WORD", ("openapi", "openrpc", "mcp"), default="openapi")
@@ -296,14 +296,14 @@ class Command(NamedTuple):
     """A command. Its function takes a CommandContext and the parsed values, and returns the exit
     code.
 
-    `examples` may depend on the name of the command. `most` limits the words of a repeated
+    `examples` may depend on the name of the command. `maximum` limits the words of a repeated
     argument.
     """
 
     function: Callable[..., int]
     examples: Examples | Callable[[str], Examples]
     exits: tuple[int, ...]
-    most: int
+    maximum: int
 
     def examples_of(self, name: str) -> Examples:
         """Return the examples of the command under a name."""
@@ -314,7 +314,7 @@ def command(
     *,
     examples: Examples | Callable[[str], Examples],
     exits: tuple[int, ...] = (0, 2),
-    most: int = 100_000,
+    maximum: int = 100_000,
 ) -> Callable[[Callable[..., int]], Command]:
     """Return a decorator that declares a function as a command.
 
@@ -323,6 +323,6 @@ def command(
 
     def declare(function: Callable[..., int]) -> Command:
         """Return the function as a command."""
-        return Command(function, examples, exits, most)
+        return Command(function, examples, exits, maximum)
 
     return declare

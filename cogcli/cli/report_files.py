@@ -43,11 +43,11 @@ class RequestedReports(NamedTuple):
         report_of: Callable[[], CheckReport],
         code: int,
         *,
-        most: int | None = None,
+        maximum: int | None = None,
     ) -> None:
         """Write every report of a command that ends with `code`. Annotations go to stderr.
 
-        If the command supports annotations, a table of at most `most` rows is appended to the file
+        If the command supports annotations, a table of at most `maximum` rows is appended to the file
         GITHUB_STEP_SUMMARY. Raise EnvironmentRefusal `env.disk` or `project.link`.
         """
         for kind, path in self.files:
@@ -64,7 +64,7 @@ class RequestedReports(NamedTuple):
                     summary, "a", encoding="utf-8", errors="backslashreplace", newline="\n"
                 ) as file,
             ):
-                file.write(markdown(report_of(), limit=most))
+                file.write(markdown(report_of(), limit=maximum))
 
 
 def _render(

@@ -203,9 +203,9 @@ def _value_lines(context: CommandContext, shown: TracedEpisode) -> list[StyledLi
     return lines
 
 
-def _step_value_lines(step: StepHistory, most: int | None) -> list[StyledLine]:
+def _step_value_lines(step: StepHistory, maximum: int | None) -> list[StyledLine]:
     """Return the input, attempts, output and error of a step."""
-    lines = _json_lines("input", step.input, most)
+    lines = _json_lines("input", step.input, maximum)
     several = len(step.attempts) > 1
     for number, attempt in enumerate(step.attempts, start=1):
         if several:
@@ -213,31 +213,35 @@ def _step_value_lines(step: StepHistory, most: int | None) -> list[StyledLine]:
             text = visible("  ".join(word for word in words if word))
             lines.append([(f"  attempt {number}  ", "dim"), (text, "")])
         if attempt.url:
-            lines += _text_lines("sent", f"{attempt.method or ''} {attempt.url}".strip(), most)
-        lines += _json_lines("request", attempt.request, most)
-        lines += _json_lines("reply", attempt.reply, most)
-        lines += _text_lines("printed", attempt.printed, most)
-        lines += _text_lines("stderr", attempt.stderr, most)
-        lines += _text_lines("noticed", "\n".join(attempt.notices), most)
+            lines += _text_lines("sent", f"{attempt.method or ''} {attempt.url}".strip(), maximum)
+        lines += _json_lines("request", attempt.request, maximum)
+        lines += _json_lines("reply", attempt.reply, maximum)
+        lines += _text_lines("printed", attempt.printed, maximum)
+        lines += _text_lines("stderr", attempt.stderr, maximum)
+        lines += _text_lines("noticed", "\n".join(attempt.notices), maximum)
     error = step.error.json if step.error else None
-    return lines + _json_lines("output", step.output, most) + _json_lines("error", error, most)
+    return (
+        lines + _json_lines("output", step.output, maximum) + _json_lines("error", error, maximum)
+    )
 
 
-def _json_lines(word: str, value: object, most: int | None) -> list[StyledLine]:
+def _json_lines(word: str, value: object, maximum: int | None) -> list[StyledLine]:
     """Return the lines of a value as JSON; empty for None."""
     if value is None:
         return []
-    return _labeled_lines(word, dumps(value, indent=True), most)
+    return _labeled_lines(word, dumps(value, indent=True), maximum)
 
 
-def _text_lines(word: str, text: object, most: int | None) -> list[StyledLine]:
+def _text_lines(word: str, text: object, maximum: int | None) -> list[StyledLine]:
     """Return the lines of a text that a call printed; empty for an empty text."""
-    return _labeled_lines(word, text.rstrip("\n"), most) if isinstance(text, str) and text else []
+    return (
+        _labeled_lines(word, text.rstrip("\n"), maximum) if isinstance(text, str) and text else []
+    )
 
 
-def _labeled_lines(word: str, block: str, most: int | None) -> list[StyledLine]:
+def _labeled_lines(word: str, block: str, maximum: int | None) -> list[StyledLine]:
     """Return the lines of a text, with a word before the first."""
-    head, more = truncate_bytes(block, most)
+    head, more = truncate_bytes(block, maximum)
     text = [*visible_block(head).split("\n"), *([more] if more else [])]
     return [
         [(f"  {word if n == 0 else '':<7}  ", "dim"), (line, "")] for n, line in enumerate(text)

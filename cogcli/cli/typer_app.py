@@ -234,7 +234,7 @@ class LazyCommand(_Level, TyperCommand):
         if ctx.resilient_parsing:
             return rest
         lists = [ctx.params.get(param.name or "") or () for param in self.params if param.nargs < 0]
-        extra = [*rest, *(word for words in lists for word in words[self.declared.most :])]
+        extra = [*rest, *(word for words in lists for word in words[self.declared.maximum :])]
         if extra:
             raise self._unexpected_argument(ctx, extra[0])
         return rest

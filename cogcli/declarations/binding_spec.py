@@ -21,7 +21,7 @@ from cogcli.declarations.spec_types import (
 from cogcli.declarations.value_types import Json
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-Bytes = Annotated[int, SpecLimits(least=1, most=MAX_BYTES)]
+Bytes = Annotated[int, SpecLimits(minimum=1, maximum=MAX_BYTES)]
 CheckedPath = Annotated[
     str,
     SpecLimits(pattern=r"[^.\s]+(?:\.[^.\s]+){0,16}", expected="OUTPUT, or OUTPUT.a.*.b below it"),
@@ -52,11 +52,11 @@ class BindingMetadata(Spec):
     """Over the service's ([rules](protocols.md#headers)); `${NAME}` is a variable."""
     response_mode: Literal["json", "text", "raw"] = "json"
     """How the reply is read; openapi and mcp."""
-    retry_count: Annotated[int, SpecLimits(least=0, most=10)] = 0
+    retry_count: Annotated[int, SpecLimits(minimum=0, maximum=10)] = 0
     """More attempts before the next binding."""
-    retry_backoff_base: Annotated[float, SpecLimits(least=0, most=3600)] = 1.0
+    retry_backoff_base: Annotated[float, SpecLimits(minimum=0, maximum=3600)] = 1.0
     """Seconds before the first of them."""
-    retry_backoff_factor: Annotated[float, SpecLimits(least=1, most=10)] = 2.0
+    retry_backoff_factor: Annotated[float, SpecLimits(minimum=1, maximum=10)] = 2.0
     """Each wait is so many times the one before."""
     max_request_bytes: Bytes = 10 * 1024 * 1024
     """10 MiB; more is `request.size`."""

@@ -37,7 +37,7 @@ EffectClass = Literal["none", "idempotent", "effect", "unknown"]
 Merge = Annotated[str, SpecLimits(choices=STRATEGIES)]
 CapabilityName = Annotated[Words, SpecLimits(ids="capabilities")]
 """A capability, by its id or an alias."""
-StatedSafety = SpecLimits(least=1, code="safety.empty")
+StatedSafety = SpecLimits(minimum=1, code="safety.empty")
 """Lists of a safety block are left out rather than empty."""
 
 TRUST_RANKS: Final = {level: rank for rank, level in enumerate(TRUST_LEVELS)}

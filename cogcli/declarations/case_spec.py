@@ -21,7 +21,7 @@ from cogcli.declarations.spec_types import (
 )
 from cogcli.declarations.value_types import Json, StepStatus
 
-WholeAmount = Annotated[int, SpecLimits(least=0, most=LARGEST_WHOLE)]
+WholeAmount = Annotated[int, SpecLimits(minimum=0, maximum=LARGEST_WHOLE)]
 FileName = Annotated[
     str,
     SpecLimits(
@@ -96,7 +96,7 @@ class CaseOptions(Spec):
     """The minimum conformance of bindings."""
     keep_going: bool | None = None
     """After a failure run the steps that do not need it."""
-    max_workers: Annotated[int, SpecLimits(least=1, most=256)] | None = None
+    max_workers: Annotated[int, SpecLimits(minimum=1, maximum=256)] | None = None
     """Calls at a time."""
     timeout: Seconds | None = None
     """Seconds for the run."""
@@ -119,7 +119,7 @@ class CaseOptions(Spec):
 class SkillExpectation(Spec):
     """The expected result of the run of a case."""
 
-    exit_code: Annotated[int, SpecLimits(least=0, most=255)] = OK
+    exit_code: Annotated[int, SpecLimits(minimum=0, maximum=255)] = OK
     """The exit code of the run."""
     code: str | None = None
     """The code of its error."""
@@ -191,6 +191,6 @@ class CaseSpec(Spec):
 class SkillCaseFile(CaseSpec):
     """A file of test cases. It contains the keys of one case, or a list of several cases."""
 
-    cases: Annotated[tuple[CaseSpec, ...], SpecLimits(least=1)] = ()
+    cases: Annotated[tuple[CaseSpec, ...], SpecLimits(minimum=1)] = ()
     """A list of cases, instead of the keys of one.
     Default: none"""

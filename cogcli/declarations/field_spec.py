@@ -24,7 +24,7 @@ class FieldSpec(Spec):
     description: str = ""
     """What it is.
     Default: none"""
-    enum: Annotated[list[Any], SpecLimits(least=1, code="field.enum")] | None = None
+    enum: Annotated[list[Any], SpecLimits(minimum=1, code="field.enum")] | None = None
     """Values of the type, compared as JSON (`field.enum`)."""
     schema: Any = None
     """A JSON Schema [fragment](#schemas), applied after the type (`field.schema`)."""

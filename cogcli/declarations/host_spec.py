@@ -31,7 +31,7 @@ class DefaultBindings(Spec):
     """`official_default_selection.yaml`: the bindings of a registry that are used by default."""
 
     defaults: dict[
-        BoundCapability, BoundBinding | Annotated[tuple[BoundBinding, ...], SpecLimits(least=1)]
+        BoundCapability, BoundBinding | Annotated[tuple[BoundBinding, ...], SpecLimits(minimum=1)]
     ] = key(nullable=True)
     """Capability to the binding that is used by default, or to a list of bindings."""
 
@@ -39,7 +39,9 @@ class DefaultBindings(Spec):
 class OverrideEntry(Spec):
     """An entry of `overrides.yaml`."""
 
-    capabilities: Annotated[tuple[CapabilityRef, ...], SpecLimits(least=1, code="overrides.shape")]
+    capabilities: Annotated[
+        tuple[CapabilityRef, ...], SpecLimits(minimum=1, code="overrides.shape")
+    ]
     """The capabilities that it is for."""
     binding: Annotated[PlainId, SpecLimits(ids="bindings")] | None = None
     """The binding that is chosen."""

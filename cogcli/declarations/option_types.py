@@ -104,37 +104,37 @@ class TrueOrFalse(OptionType):
 
 
 class WholeNumber(OptionType):
-    """A whole number from `least` to `most`."""
+    """A whole number from `minimum` to `maximum`."""
 
-    def __init__(self, least: int = 0, most: int = LARGEST_WHOLE) -> None:
-        self.least = least
-        self.most = most
-        self.expected = f"a whole number from {least:,} to {most:,}"
+    def __init__(self, minimum: int = 0, maximum: int = LARGEST_WHOLE) -> None:
+        self.minimum = minimum
+        self.maximum = maximum
+        self.expected = f"a whole number from {minimum:,} to {maximum:,}"
 
     def accepts(self, value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, int):
             return False
-        return self.least <= value <= self.most
+        return self.minimum <= value <= self.maximum
 
     def parse(self, text: str) -> int | None:
         value = _parse_plain_number(text, int)
         return int(value) if value is not None and self.accepts(value) else None
 
     def json_schema(self) -> Json:
-        return {"type": "integer", "minimum": self.least, "maximum": self.most}
+        return {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
 
 
 class PositiveNumber(OptionType):
-    """A number above 0, such as seconds, and at most `most`."""
+    """A number above 0, such as seconds, and at most `maximum`."""
 
-    def __init__(self, most: int = YEAR) -> None:
-        self.most = most
-        self.expected = f"a number above 0 to {most:,}"
+    def __init__(self, maximum: int = YEAR) -> None:
+        self.maximum = maximum
+        self.expected = f"a number above 0 to {maximum:,}"
 
     def accepts(self, value: object) -> bool:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
-        return 0 < value <= self.most
+        return 0 < value <= self.maximum
 
     def parse(self, text: str) -> float | None:
         value = _parse_plain_number(text, float)
@@ -144,7 +144,7 @@ class PositiveNumber(OptionType):
         return float(value)
 
     def json_schema(self) -> Json:
-        return {"type": "number", "exclusiveMinimum": 0, "maximum": self.most}
+        return {"type": "number", "exclusiveMinimum": 0, "maximum": self.maximum}
 
 
 class TextList(OptionType):

@@ -51,7 +51,7 @@ BUILT_IN_GATE: Final = "GATE_OPERATOR"
 """The gate of every pack that any role may answer."""
 BUILT_IN_PACK: Final = "builtin.read-only"
 """The pack of an agent that is given none. It is made for each run, and lies in no file."""
-_MOST: Final = 1_000_000_000
+_MAX_AMOUNT: Final = 1_000_000_000
 
 Name = Annotated[str, SpecLimits(empty=False, longest=64, expected="text of 1 to 64 characters")]
 Metric = Annotated[str, SpecLimits(choices=METRIC_NAMES)]
@@ -63,9 +63,9 @@ ClassName = Annotated[str, SpecLimits(choices=DATA_CLASSES)]
 Tier = Annotated[str, SpecLimits(choices=TIERS)]
 ProposalClass = Annotated[str, SpecLimits(choices=PROPOSAL_CLASSES)]
 OutcomeName = Annotated[str, SpecLimits(choices=("met", "unmet"))]
-Count = Annotated[int, SpecLimits(least=0, most=_MOST)]
-AgeInSeconds = Annotated[float, SpecLimits(least=0, most=_MOST)]
-Share = Annotated[float, SpecLimits(least=0, most=1)]
+Count = Annotated[int, SpecLimits(minimum=0, maximum=_MAX_AMOUNT)]
+AgeInSeconds = Annotated[float, SpecLimits(minimum=0, maximum=_MAX_AMOUNT)]
+Share = Annotated[float, SpecLimits(minimum=0, maximum=1)]
 ToolRef = Annotated[
     str,
     SpecLimits(
@@ -181,9 +181,9 @@ class PackMeta(Spec):
 class KnowledgeLimits(Spec):
     """How far evidence is searched for, the trust that it needs, and its maximum age."""
 
-    max_hops: Annotated[int, SpecLimits(least=0, most=8)] = 2
+    max_hops: Annotated[int, SpecLimits(minimum=0, maximum=8)] = 2
     """How far from the entities of a request."""
-    max_edges: Annotated[int, SpecLimits(least=0, most=10_000)] = 200
+    max_edges: Annotated[int, SpecLimits(minimum=0, maximum=10_000)] = 200
     """How many statements."""
     min_trust: Trust = "verified"
     """The least trust."""
@@ -200,7 +200,7 @@ class BusinessBlock(Spec):
     """Unique."""
     text: Words
     """What the agent is told."""
-    priority: Annotated[int, SpecLimits(least=0, most=100)] = 50
+    priority: Annotated[int, SpecLimits(minimum=0, maximum=100)] = 50
     """The lowest leaves first."""
     cuttable: bool = False
     """Whether it may be shortened at a sentence."""
@@ -251,7 +251,7 @@ class PackGate(Spec):
 
     approver_roles: tuple[Name, ...] = ()
     """Who may answer; none: anybody."""
-    ttl_s: Annotated[float, SpecLimits(above=0, most=_MOST)] = 86_400
+    ttl_s: Annotated[float, SpecLimits(above=0, maximum=_MAX_AMOUNT)] = 86_400
     """How long a question waits."""
     allow_self: bool = False
     """Whether the user whose request it is may answer."""
@@ -271,7 +271,7 @@ class ArgumentLimit(Spec):
     max: float | None = None
     min: float | None = None
     """Its bounds."""
-    enum: Annotated[list[Any], SpecLimits(least=1)] | None = None
+    enum: Annotated[list[Any], SpecLimits(minimum=1)] | None = None
     """Its values."""
 
 
@@ -337,7 +337,7 @@ class PolicyLayer(Spec):
     Default: none"""
     gates: dict[str, PackGate] = NOTHING
     """Gates by name; `GATE_OPERATOR` is always there."""
-    rules: Annotated[tuple[PolicyRule, ...], SpecLimits(most=10_000, unique="rule_id")] = ()
+    rules: Annotated[tuple[PolicyRule, ...], SpecLimits(maximum=10_000, unique="rule_id")] = ()
     """[Rules](#rules)."""
     read_only_actions: bool = False
     """Whether a `read_only` run may make calls of that mode."""
@@ -428,7 +428,7 @@ class TaskTemplate(Spec):
     """Its decision."""
     steps: Annotated[
         tuple[Annotated[Json, SpecLimits(keys=Step)], ...],
-        SpecLimits(least=1, most=MAX_STEPS, code="skill.steps"),
+        SpecLimits(minimum=1, maximum=MAX_STEPS, code="skill.steps"),
     ]
     """As of a skill."""
     success: Any = None
@@ -487,7 +487,7 @@ class MemoryLayer(Spec):
     """Classes that may promote themselves."""
     max_class: ClassName = "internal"
     """The highest class that is recalled."""
-    top_k: Annotated[int, SpecLimits(least=0, most=100)] = 8
+    top_k: Annotated[int, SpecLimits(minimum=0, maximum=100)] = 8
     """How many are recalled."""
 
 

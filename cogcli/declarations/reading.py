@@ -159,13 +159,13 @@ def _fitter(hint: Any) -> Fitter:
 
 def _fit_annotated(hint: object, *rules: object) -> Fitter:
     fit_type = _fitter(hint)
-    least = next((rule.least for rule in rules if isinstance(rule, ValueLimits)), None)
-    if least is None:
+    minimum = next((rule.minimum for rule in rules if isinstance(rule, ValueLimits)), None)
+    if minimum is None:
         return fit_type
 
     def fit_number(value: object) -> object:
         found: Any = fit_type(value)
-        return found if found is ABSENT or found >= least else ABSENT
+        return found if found is ABSENT or found >= minimum else ABSENT
 
     return fit_number
 

@@ -19,14 +19,14 @@ LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
 class CannedReply(Spec):
     """One fixed reply of a mock server."""
 
-    status: Annotated[int, SpecLimits(least=200, most=599)] = 200
+    status: Annotated[int, SpecLimits(minimum=200, maximum=599)] = 200
     """The status of the reply."""
     headers: Json = NOTHING
     """Printable texts by name."""
     body: Any = None
     """A text is sent unchanged, everything else as JSON.
     Default: an empty body"""
-    delay_ms: Annotated[int, SpecLimits(least=0, most=60_000)] = 0
+    delay_ms: Annotated[int, SpecLimits(minimum=0, maximum=60_000)] = 0
     """Milliseconds before it is sent."""
 
 
@@ -37,7 +37,7 @@ class MockServer(Spec):
     """[Who answers](#mocks)."""
     host: Words = LOOPBACK[0]
     """A loopback address."""
-    port: Annotated[int, SpecLimits(least=0, most=65535)] = 0
+    port: Annotated[int, SpecLimits(minimum=0, maximum=65535)] = 0
     """0 is any free one."""
     replies: tuple[CannedReply, ...] = ()
     """Given in turn, the last one again and again, instead of what the type gives."""

@@ -40,17 +40,17 @@ Target = Annotated[Words, SpecLimits(ids="targets")]
 """A capability by id or alias, or `skill:` and the id of a nested skill."""
 Condition = str | bool
 Dependencies = Annotated[tuple[str, ...], SpecLimits(hint="write [a]")]
-Parallel = Annotated[int, SpecLimits(least=1, most=256)]
+Parallel = Annotated[int, SpecLimits(minimum=1, maximum=256)]
 
 
 class Retry(Spec):
     """The attempts of a step and the delays between them."""
 
-    max_attempts: Annotated[int, SpecLimits(least=1, most=100)] = 3
+    max_attempts: Annotated[int, SpecLimits(minimum=1, maximum=100)] = 3
     """The first one counts."""
-    backoff_seconds: Annotated[float, SpecLimits(least=0, most=3600)] = 1.0
+    backoff_seconds: Annotated[float, SpecLimits(minimum=0, maximum=3600)] = 1.0
     """The first wait."""
-    backoff_multiplier: Annotated[float, SpecLimits(least=1, most=10)] = 2.0
+    backoff_multiplier: Annotated[float, SpecLimits(minimum=1, maximum=10)] = 2.0
     """Each wait is so many times the one before, at most 60 s."""
 
 
@@ -69,7 +69,7 @@ class Foreach(Spec):
     """The name of its number, from 0."""
     max_parallel: Parallel = 1
     """So many at a time."""
-    max_items: Annotated[int, SpecLimits(least=1, most=1_000_000)] = 10_000
+    max_items: Annotated[int, SpecLimits(minimum=1, maximum=1_000_000)] = 10_000
     """More is `foreach.limit`."""
 
     @property
@@ -83,7 +83,7 @@ class While(Spec):
 
     condition: Condition
     """Asked after each round."""
-    max_iterations: Annotated[int, SpecLimits(least=1, most=10_000)] = 10
+    max_iterations: Annotated[int, SpecLimits(minimum=1, maximum=10_000)] = 10
     """Then the step is done."""
 
     @property
@@ -115,7 +115,7 @@ class ScatterTarget(Spec):
 class Scatter(Spec):
     """Calls of several targets with one input."""
 
-    capabilities: Annotated[tuple[Target | ScatterTarget, ...], SpecLimits(least=2, most=100)]
+    capabilities: Annotated[tuple[Target | ScatterTarget, ...], SpecLimits(minimum=2, maximum=100)]
     """Targets."""
     merge: Literal["collect", "concat_lists", "first_success"] = "collect"
     """What is made of the results."""
@@ -251,7 +251,7 @@ class Skill(Spec):
     """What the caller gives; null: nothing."""
     outputs: Fields = key(nullable=True)
     """What comes back; null: nothing."""
-    steps: Annotated[tuple[Step, ...], SpecLimits(least=1, most=MAX_STEPS, code="skill.steps")]
+    steps: Annotated[tuple[Step, ...], SpecLimits(minimum=1, maximum=MAX_STEPS, code="skill.steps")]
     """[Steps](#steps); none: `skill.steps`."""
     metadata: Annotated[Json, SpecLimits(foreign=True)] = NOTHING
     """Yours; its `tags` and `use_cases` are what it is [found](command-line.md#search) by."""

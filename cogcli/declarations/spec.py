@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     class LimitWords(TypedDict, total=False):
         """The keywords of `SpecLimits`.
 
-        For numbers and the length of lists: `least`, `most`, `above`. For texts: `pattern` and so
+        For numbers and the length of lists: `minimum`, `maximum`, `above`. For texts: `pattern` and so
         on. For mappings: `foreign` and so on. For lists: `unique`, the member that must differ
         between entries. If the type is a dictionary, the entries are stored by that member.
         """
 
-        least: float
-        most: float
+        minimum: float
+        maximum: float
         above: float
         pattern: str
         ignore_case: bool

@@ -50,7 +50,7 @@ FieldName = Annotated[
 Version = Annotated[str, SpecLimits(empty=False, longest=64, expected="text of 1 to 64 characters")]
 Words = Annotated[str, SpecLimits(empty=False)]
 """Text that is not empty."""
-Seconds = Annotated[float, SpecLimits(above=0, most=3600)]
+Seconds = Annotated[float, SpecLimits(above=0, maximum=3600)]
 """A limit of time."""
 BoundCapability = Annotated[str, SpecLimits(ids="capabilities")]
 BoundBinding = Annotated[Words, SpecLimits(ids="bindings_of")]

@@ -17,15 +17,15 @@ class ValueLimits:
     def __init__(
         self,
         *,
-        least: int | None = None,
-        most: int | None = None,
+        minimum: int | None = None,
+        maximum: int | None = None,
         above: int | None = None,
         pattern: str = "",
     ) -> None:
-        self.least = least
+        self.minimum = minimum
         self.above = above
         """What a number must be greater than."""
-        self.most = most
+        self.maximum = maximum
         self.pattern = pattern
         """The form of a text."""
 
@@ -33,10 +33,10 @@ class ValueLimits:
         self, source: object, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
         schema: Json = dict(handler(source))
-        if self.least is not None:
-            schema["ge"] = self.least
-        if self.most is not None:
-            schema["le"] = self.most
+        if self.minimum is not None:
+            schema["ge"] = self.minimum
+        if self.maximum is not None:
+            schema["le"] = self.maximum
         if self.above is not None:
             schema["gt"] = self.above
         if self.pattern:
@@ -45,8 +45,8 @@ class ValueLimits:
 
 
 Number = int | float
-Count = Annotated[int, ValueLimits(least=0)]
-Ratio = Annotated[float, ValueLimits(least=0, most=1)]
+Count = Annotated[int, ValueLimits(minimum=0)]
+Ratio = Annotated[float, ValueLimits(minimum=0, maximum=1)]
 Digest = Annotated[str, ValueLimits(pattern=r"^sha256:[0-9a-f]{64}$")]
 Hex = Annotated[str, ValueLimits(pattern=r"^[0-9a-f]{64}$")]
 StepKind = Literal["detect", "analyze", "plan", "act", "verify", "review"]

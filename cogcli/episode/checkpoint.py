@@ -41,10 +41,10 @@ SCHEMA: Final = "checkpoint/1"
 KEY_BYTES: Final = 32
 SLOT: Final = 2048
 """Bytes of a record with its padding and newline."""
-MOST_RANGES: Final = 16
+MAX_RANGES: Final = 16
 """Ranges of unvouched events in a record. Of more, neighbors become one range."""
 _PERSON: Final = b"cogcli/checkpt/1"
-_MOST_EVENTS: Final = 1 << 53
+_MAX_EVENTS: Final = 1 << 53
 
 EventRange = tuple[int, int]
 """The first and the last `seq` of a range."""
@@ -176,7 +176,7 @@ def _is_sound(record: Checkpoint) -> bool:
 def _has_sound_numbers(record: Checkpoint) -> bool:
     ends = [end for each in record.unvouched for end in each]
     for number in (record.events, record.given, *ends):
-        if type(number) is not int or not 0 <= number < _MOST_EVENTS:
+        if type(number) is not int or not 0 <= number < _MAX_EVENTS:
             return False
     in_order = all(before[1] < after[0] for before, after in pairwise(record.unvouched))
     return in_order and all(first <= last for first, last in record.unvouched)
@@ -372,8 +372,8 @@ class CheckpointWriter:
 
 
 def _merge_first_ranges(ranges: tuple[EventRange, ...]) -> tuple[EventRange, ...]:
-    """Merge the first ranges so that at most `MOST_RANGES` remain."""
-    if len(ranges) <= MOST_RANGES:
+    """Merge the first ranges so that at most `MAX_RANGES` remain."""
+    if len(ranges) <= MAX_RANGES:
         return ranges
-    joined = len(ranges) - MOST_RANGES
+    joined = len(ranges) - MAX_RANGES
     return ((ranges[0][0], ranges[joined][1]), *ranges[joined + 1 :])

@@ -57,7 +57,7 @@ _TRIES: Final = 10
 _WAIT: Final = 0.01
 """Readers hold the lock for a moment, to see whether a run is alive."""
 _DAMAGED: Final = "its last line was damaged"
-_MOST_TORN: Final = 1 << 30
+_MAX_TORN: Final = 1 << 30
 
 
 class Reopened(NamedTuple):
@@ -327,7 +327,7 @@ def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, b
 def _cut(journal: Journal, log: _Log) -> bytes:
     """Truncate the torn tail. Return the bytes that were truncated since the last `run.recovered` (rule 4)."""
     try:
-        kept = journal.folder.read(TORN, limit=_MOST_TORN)
+        kept = journal.folder.read(TORN, limit=_MAX_TORN)
     except FileRefused as error:
         if error.reason != "missing":
             raise refusals.unreadable(journal.directory, error.message, file=TORN) from error

@@ -150,7 +150,7 @@ class _Compiler:
             return self.fault((*path, name), f"no operator `{name}`")
         listed = isinstance(arguments, list)
         given = arguments if listed else [arguments]
-        if not operator.least <= len(given) <= (operator.most or len(given)):
+        if not operator.minimum <= len(given) <= (operator.maximum or len(given)):
             return self.fault((*path, name), f"`{name}` takes {operator.takes}, found {len(given)}")
         call = OperatorCall(self, given, (*path, name), depth, listed, at_root)
         return _guard_operator(operator.build(call), call.path)

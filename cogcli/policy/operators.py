@@ -108,10 +108,10 @@ def _missing_some(call: OperatorCall) -> Evaluate:
     _add_paths(call, _unpack_single_list([written]))
 
     def missing_some(evaluation: Evaluation, scope: object) -> list[object]:
-        least = needed(evaluation, scope)
+        minimum = needed(evaluation, scope)
         wanted = require_list(names(evaluation, scope))
         absent = _find_absent(evaluation, scope, wanted)
-        return [] if len(wanted) - len(absent) >= require_integer(least) else absent
+        return [] if len(wanted) - len(absent) >= require_integer(minimum) else absent
 
     return missing_some
 
@@ -320,17 +320,21 @@ def _reduce(call: OperatorCall) -> Evaluate:
 class Operator(NamedTuple):
     """An operator of rules: its allowed number of arguments, and the function that compiles it."""
 
-    least: int
-    most: int | None
+    minimum: int
+    maximum: int | None
     build: Callable[[OperatorCall], Evaluate]
 
     @property
     def takes(self) -> str:
         """A phrase for the allowed number of arguments."""
-        if self.most is None:
-            return f"{self.least} or more arguments"
-        many = str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
-        return f"{many} argument" + ("s" if self.most > 1 else "")
+        if self.maximum is None:
+            return f"{self.minimum} or more arguments"
+        many = (
+            str(self.minimum)
+            if self.minimum == self.maximum
+            else f"{self.minimum} to {self.maximum}"
+        )
+        return f"{many} argument" + ("s" if self.maximum > 1 else "")
 
 
 OPERATORS: Final[dict[str, Operator]] = {

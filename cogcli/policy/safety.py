@@ -84,11 +84,11 @@ class _GateReply(Record):
     @property
     def why(self) -> str:
         """The reason, or the first texts among the reasons, joined."""
-        several = (each for each in self.reasons[:_MOST_REASONS] if isinstance(each, str))
+        several = (each for each in self.reasons[:_MAX_REASONS] if isinstance(each, str))
         return self.reason or "; ".join(several) or "not allowed"
 
 
-_MOST_REASONS: Final = 5
+_MAX_REASONS: Final = 5
 _STRICTNESS: Final = ("pass", "warn", "degrade", "require_human", "block", "error")
 
 

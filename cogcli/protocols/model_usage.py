@@ -16,7 +16,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import CallMeta
 
 _LONGEST_NAME: Final = 128
-_MOST_NOTICES: Final = 8
+_MAX_NOTICES: Final = 8
 _LONGEST_KEY: Final = 40
 
 
@@ -65,7 +65,7 @@ def usage_of(body: object, usage: Json | None = None) -> ModelUsage:
         counts, more = _token_counts(reply.usage)
         refused = (*refused, *more)
     reason = reply.choices[0].finish_reason if reply.choices else reply.finish_reason
-    return ModelUsage(counts, _name(reply.model), _name(reason), refused[:_MOST_NOTICES])
+    return ModelUsage(counts, _name(reply.model), _name(reason), refused[:_MAX_NOTICES])
 
 
 def _token_counts(usage: Json | None) -> tuple[dict[str, int] | None, tuple[str, ...]]:

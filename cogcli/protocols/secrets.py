@@ -39,11 +39,11 @@ class Secrets:
         Mask before cutting: half a secret is not recognized."""
         return self._known.mask_text(text)
 
-    def cut_text(self, text: str, most: int) -> str:
-        """Return the masked text, cut to `most` characters after masking; an ellipsis ends a text
+    def cut_text(self, text: str, maximum: int) -> str:
+        """Return the masked text, cut to `maximum` characters after masking; an ellipsis ends a text
         that was cut."""
         masked = self._known.mask_text(text)
-        return masked if len(masked) <= most else f"{masked[: most - 1]}…"
+        return masked if len(masked) <= maximum else f"{masked[: maximum - 1]}…"
 
     def mask_bytes(self, data: bytes) -> bytes:
         """Return the bytes with the secrets resolved so far masked, unchanged without one. They may

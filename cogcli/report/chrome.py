@@ -12,7 +12,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.report.trace_spans import Trace, TraceSpan
 
 _PROCESS: Final = 1
-_MOST_LANES: Final = 256
+_MAX_LANES: Final = 256
 """A real run never needs more lanes. A forged log may; its further spans share the last lane."""
 
 
@@ -71,7 +71,7 @@ def _find_lane(span: TraceSpan, placed: dict[str, int], under_way: list[list[Tra
     for number, lane in enumerate(under_way):
         if not lane:
             return number
-    if len(under_way) < _MOST_LANES:
+    if len(under_way) < _MAX_LANES:
         under_way.append([])
     return len(under_way) - 1
 

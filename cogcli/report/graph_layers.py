@@ -17,7 +17,7 @@ from cogcli.report.graph import GraphView, Node
 from cogcli.report.layering import lay_out
 from cogcli.report.styled_text import ASCII, Glyphs, StyledLine, style_of
 
-MOST: Final = 120
+MAX_NODES: Final = 120
 """The largest number of steps that is drawn. A larger graph is listed."""
 _GAP: Final = 3
 _LONGEST: Final = 36
@@ -53,7 +53,7 @@ def layers(graph: GraphView, glyphs: Glyphs, *, width: int) -> list[StyledLine] 
 
     The text of `uses` is next to the step names, otherwise below them. If neither fits, it is
     omitted."""
-    if len(graph.nodes) > MOST or len({node.id for node in graph.nodes}) < len(graph.nodes):
+    if len(graph.nodes) > MAX_NODES or len({node.id for node in graph.nodes}) < len(graph.nodes):
         return None
     for texts in (_name_and_uses, _name_above_uses, _name_only):
         found = {node.id: texts(node, glyphs) for node in graph.nodes}

@@ -27,7 +27,7 @@ from cogcli.report.svg import page_file, style_sheet
 
 LARGEST: Final = 2_000_000
 """The largest page in bytes. Values are cut shorter until the page fits."""
-_LEAST: Final = 64
+_MIN_SHOWN: Final = 64
 _ROOM: Final = 8_000_000
 """Bytes available for values in the first attempt."""
 
@@ -45,14 +45,14 @@ def html_page(
     number of `events`."""
     template = _environment().get_template("page.html.j2")
     common = {**_style_members(), "version": version, "comparison": comparison}
-    most = min(LONGEST_SHOWN, max(_LEAST, _ROOM // max(1, events)))
+    maximum = min(LONGEST_SHOWN, max(_MIN_SHOWN, _ROOM // max(1, events)))
     while True:
-        pages = build(ValueLimit(most))
+        pages = build(ValueLimit(maximum))
         title = "; ".join(f"{page.title}: {page.outcome.lower()}" for page in pages)
         data = template.render(common, pages=pages, title=title).encode("utf-8")
-        if len(data) <= LARGEST or most <= _LEAST:
+        if len(data) <= LARGEST or maximum <= _MIN_SHOWN:
             return data
-        most = max(_LEAST, min(most // 2, most * LARGEST // len(data)))
+        maximum = max(_MIN_SHOWN, min(maximum // 2, maximum * LARGEST // len(data)))
 
 
 def batch_html(page: BatchPage, *, version: str) -> bytes:

@@ -33,8 +33,8 @@ from cogcli.report.styled_text import UNICODE, outcome_style, plain_text, style_
 from cogcli.report.tree import decision_text, footer
 from cogcli.report.unfinished_runs import UnfinishedState, describe
 
-MOST_EVENTS: Final = 500
-_MOST_TARGETS: Final = 200
+MAX_EVENTS: Final = 500
+_MAX_TARGETS: Final = 200
 _SEVERITIES: Final = {"error": "failed", "warning": "warning", "info": "skipped"}
 
 
@@ -171,9 +171,9 @@ def page_of(source: PageSource, limit: ValueLimit, *, prefix: str = "") -> Page:
         inputs=limit.members(run.inputs, "events.jsonl, line 1"),
         timeline=timeline_of(fold, f"{prefix}timeline"),
         lineage=lineage_of(fold, flow, places, source.declared, f"{prefix}lineage"),
-        targets=rows(places)[:_MOST_TARGETS], steps=shown, hidden_steps=steps.hidden, turns=turns_of(fold, log, limit),
+        targets=rows(places)[:_MAX_TARGETS], steps=shown, hidden_steps=steps.hidden, turns=turns_of(fold, log, limit),
         approvals=_approvals(log), decisions=_decisions(log, steps), events=_events(source.events),
-        hidden_events=max(0, len(source.events) - MOST_EVENTS), level=source.level, proves=source.proves,
+        hidden_events=max(0, len(source.events) - MAX_EVENTS), level=source.level, proves=source.proves,
         level_tone=style_of(_LEVELS.get(source.level, "warning")),
         findings=[(style_of(_SEVERITIES[each.severity]), each.code, _with_place(each)) for each in source.findings],
         files=[(each.name, size(each.size or 0), each.sha256) for each in source.files],
@@ -290,7 +290,7 @@ def _decisions(log: PageLog, steps: StepPages) -> list[PageDecision]:
 def _events(events: Sequence[Event]) -> list[PageEvent]:
     lines = EventLines()
     found = []
-    for number, event in enumerate(events[:MOST_EVENTS], start=1):
+    for number, event in enumerate(events[:MAX_EVENTS], start=1):
         time, type, *words = lines.line(event).split(" ", 2)
         found.append(PageEvent(number, time[11:23] or time, type, words[0][:400] if words else ""))
     return found

@@ -14,7 +14,7 @@ from cogcli.report.lineage import DeclaredPlaces, Lineage, TargetFlow
 from cogcli.report.svg import Arrow, Box, graph_svg, named, timeline_svg
 from cogcli.report.timeline import bars
 
-MOST_BOXES: Final = 60
+MAX_BOXES: Final = 60
 """The most boxes in a drawing of values. A larger run has only the table."""
 
 
@@ -42,7 +42,7 @@ def lineage_of(
     given = [(read, id) for id in steps for read in flow.step(id).reads if _is_given(read)]
     inputs = {read: Box(read, (read,), is_place=True) for read, _ in given}
     outputs = {each.name: _build_output_box(each) for each in targets if _is_output(each)}
-    if not graph.nodes or len(graph.nodes) + len(inputs) + len(outputs) > MOST_BOXES:
+    if not graph.nodes or len(graph.nodes) + len(inputs) + len(outputs) > MAX_BOXES:
         return ""
     inner = [_build_step_box(node, steps.get(node.id), flow) for node in graph.nodes]
     arrows = [Arrow(before, after, carries=False) for before, after in graph.edges]

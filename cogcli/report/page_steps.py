@@ -19,9 +19,9 @@ from cogcli.report.page_values import PageValue, ValueLimit, json_text, line_of
 from cogcli.report.styled_text import UNICODE, style_of
 from cogcli.report.tree import flow
 
-MOST_STEPS: Final = 1000
+MAX_STEPS: Final = 1000
 """The number of steps after which steps with status `done` are hidden."""
-_MOST_PARTS: Final = 20
+_MAX_PARTS: Final = 20
 """The number of listed items of a loop. Those that are not done come first."""
 
 
@@ -132,7 +132,7 @@ class StepPages:
         """Return the steps of these branches."""
         found = []
         for branch in branches:
-            if self._count >= MOST_STEPS and branch.step.status == "done":
+            if self._count >= MAX_STEPS and branch.step.status == "done":
                 self.hidden += 1
                 continue
             self._count += 1
@@ -280,7 +280,7 @@ def _summarize_parts(parts: Sequence[Branch]) -> PageParts:
     rest = [each.step for each in parts if each.step.status == "done"]
     listed = [
         (step.name, step.status, error_text(step.error) or step.reason)
-        for step in (*first, *rest)[:_MOST_PARTS]
+        for step in (*first, *rest)[:_MAX_PARTS]
     ]
     word = "item" if StepPath(parts[0].step.id).in_loop else "part"
     return PageParts(

@@ -38,14 +38,14 @@ def coloured_text(line: StyledLine) -> str:
 
 
 def named_rows(
-    rows: Iterable[tuple[str, str]], *, indent: str = "  ", style: str = "dim", least: int = 0
+    rows: Iterable[tuple[str, str]], *, indent: str = "  ", style: str = "dim", minimum: int = 0
 ) -> list[StyledLine]:
     """Return one line per pair of name and text. The texts start in one column, after at least
-    `least` columns for names.
+    `minimum` columns for names.
 
     Control characters in texts are made visible."""
     pairs = list(rows)
-    size = max([least, *(cells(name) for name, _ in pairs)])
+    size = max([minimum, *(cells(name) for name, _ in pairs)])
     return [[(f"{indent}{pad(name, size)}  ", style), (visible(text), "")] for name, text in pairs]
 
 

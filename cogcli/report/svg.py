@@ -28,7 +28,7 @@ _BETWEEN: Final = 40
 _LONGEST: Final = 34
 _ROW: Final = 26
 _BAR: Final = 12
-MOST_BARS: Final = 150
+MAX_BARS: Final = 150
 """The number of bars in a timeline. Later ones are only counted."""
 
 
@@ -189,9 +189,9 @@ def timeline_svg(
 
     Positions are shares of the width, so that texts keep their size at any width. Names are in the
     left margin, and times in the right margin."""
-    total = max(1, total, *(bar.end_ms for bar in bars[:MOST_BARS]))
+    total = max(1, total, *(bar.end_ms for bar in bars[:MAX_BARS]))
     unit = choose_tick_unit(total)
-    shown = bars[:MOST_BARS]
+    shown = bars[:MAX_BARS]
     bottom = len(shown) * _ROW + 24
     drawn = []
     for at in range(0, total + 1, unit):
@@ -216,14 +216,14 @@ class ShareBar(NamedTuple):
 
 def shares_svg(bars: Sequence[ShareBar], *, name: str, title: str, description: str) -> str:
     """Return a bar per count, as SVG in the form of a timeline."""
-    most = max(1, *(bar.total for bar in bars))
+    maximum = max(1, *(bar.total for bar in bars))
     drawn = []
     for number, bar in enumerate(bars):
         y = 8 + number * _ROW
         drawn.append(
             f"<g{_css('bar')}><title>{escape(f'{bar.name}: {bar.total:,}')}</title>"
             f'<text class="name" x="0" dx="-12" y="{y + 14}">{escape(bar.name)}</text>'
-            f'<rect x="0" y="{y + 4}" width="{100 * bar.total / most:.3f}%" height="{_BAR}" rx="3"/>'
+            f'<rect x="0" y="{y + 4}" width="{100 * bar.total / maximum:.3f}%" height="{_BAR}" rx="3"/>'
             f'<text class="took" x="100%" dx="12" y="{y + 14}">{bar.total:,}</text></g>'
         )
     height = 16 + len(bars) * _ROW

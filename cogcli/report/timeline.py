@@ -22,7 +22,7 @@ _TICKS: Final = 5
 _TICK_COLUMNS: Final = 6
 _WIDE_TICK_COLUMNS: Final = 10
 _WIDE: Final = 110
-_LEAST: Final = 10
+_MIN_WIDTH: Final = 10
 _MINUTE: Final = 60_000
 
 
@@ -180,7 +180,7 @@ def _render_narrow(bar: Bar, name: str, glyphs: Glyphs, sign: int, width: int) -
 
 def _choose_axis(total: int, room: int | None, tick: int) -> _Axis | None:
     """Return the axis of a run, or None if it does not fit."""
-    if room is not None and room < _LEAST:
+    if room is not None and room < _MIN_WIDTH:
         return None
     unit = choose_tick_unit(total)
     if room is not None:

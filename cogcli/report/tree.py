@@ -41,7 +41,7 @@ from cogcli.report.styled_text import (
     style_of,
 )
 
-_LEAST_FLOW = 12
+_MIN_FLOW = 12
 
 
 class _Row(NamedTuple):
@@ -204,7 +204,7 @@ class _Style(NamedTuple):
 
 _FEWEST_FOLDED: Final = 4
 """The smallest number of items or rounds that is folded."""
-_MOST_UNFOLDED: Final = 20
+_MAX_UNFOLDED: Final = 20
 """The largest number of items and rounds of one loop that are shown because they failed or were vetoed."""
 
 
@@ -214,7 +214,7 @@ def _fold_parts(step: StepHistory, below: list[Branch]) -> tuple[list[Branch], s
     parts = [branch.step for branch in below if StepPath(branch.step.id).loop.endswith("#")]
     if len(parts) < _FEWEST_FOLDED:
         return below, ""
-    notable = [part.id for part in parts if part.status not in _PLAIN][:_MOST_UNFOLDED]
+    notable = [part.id for part in parts if part.status not in _PLAIN][:_MAX_UNFOLDED]
     folded = {part.id for part in parts}.difference(notable)
     shown = [branch for branch in below if branch.step.id not in folded]
     each = _count_parts(step.loop.total if step.loop else None, len(parts))
@@ -394,7 +394,7 @@ def _measure_columns(rows: list[_Row], width: int | None) -> _Columns:
     columns = _Columns(name, uses, time, True, sign)
     if width is None:
         return columns
-    columns = columns._replace(flow=columns.total + 4 + _LEAST_FLOW <= width)
+    columns = columns._replace(flow=columns.total + 4 + _MIN_FLOW <= width)
     if columns.total > width:
         columns = columns._replace(time=0)
     if columns.total > width:

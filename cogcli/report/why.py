@@ -22,7 +22,7 @@ from cogcli.report.lineage import DeclaredPlaces, Lineage, TargetFlow, TracedWri
 from cogcli.report.styled_text import ASCII, Glyphs, StyledLine
 
 GIVEN: Final = ("inputs", "frame")
-_MOST: Final = 200
+_MAX_FOUND: Final = 200
 """The largest number of lines. Further ones are counted."""
 
 
@@ -64,7 +64,7 @@ class _CauseSearch:
     def chains(self, reference: str) -> list[list[str]]:
         self._enqueue(reference, None)
         found: list[list[str]] = []
-        while self._waiting and len(found) < _MOST:
+        while self._waiting and len(found) < _MAX_FOUND:
             place, before = self._waiting.popleft()
             chain = self._trace_value(place, before)
             if len(chain) > 1 or not found:

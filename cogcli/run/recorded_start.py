@@ -45,7 +45,7 @@ def _restrict_hint(type: OptionType, hint: Any) -> Any:
         words: Any = Literal[type.words]
         return words | None if NoneType in get_args(hint) else words
     if isinstance(type, WholeNumber):
-        return Annotated[hint, Field(ge=type.least, le=type.most)]
+        return Annotated[hint, Field(ge=type.minimum, le=type.maximum)]
     if isinstance(type, PositiveNumber):
         return _Seconds | None
     return hint

@@ -39,7 +39,7 @@ from cogcli.specs.spec_snapshot import catalog_of, without_secret_requirements
 CHOICES: Final = ("active:", "override:")
 """Prefixes of the pins for bindings chosen on this host."""
 
-_MOST_NAMED: Final = 3
+_MAX_NAMED: Final = 3
 
 
 class ReplayResult(NamedTuple):
@@ -120,8 +120,8 @@ def _explain_by_change(
     ):
         return difference
     specs = RunResumed.of(changed.payload).changed_specs
-    names = ", ".join(f"`{name}`" for name in specs[:_MOST_NAMED])
-    names += f" and {len(specs) - _MOST_NAMED} more" if len(specs) > _MOST_NAMED else ""
+    names = ", ".join(f"`{name}`" for name in specs[:_MAX_NAMED])
+    names += f" and {len(specs) - _MAX_NAMED} more" if len(specs) > _MAX_NAMED else ""
     why = f"from event {changed.seq} on the run continued with changed specs ({names}), which its log does not hold"
     return difference._replace(what=f"{why}: {difference.what}")
 

@@ -23,7 +23,7 @@ from cogcli.specs.shape import Boolean, Either, ListOf, MapOf, NumberShape, Reco
 from cogcli.specs.shapes import check_file, shape_of
 from cogcli.specs.unchecked import object_at
 
-_MOST: Final = 100
+_MAX_TRIED: Final = 100
 """The maximum number of problems of a file to repair, since each requires another parse."""
 _NEAR: Final = 0.75
 """Two words with a higher similarity, from 0 to 1, are taken for the same word."""
@@ -68,7 +68,7 @@ def repair(text: str, kind: str, protocols: Protocols) -> RepairedText:
     fixed: list[Problem] = []
     tried: set[tuple[str, str]] = set()
     parsed, problems = _parse_and_check(text, kind, protocols)
-    while len(tried) < _MOST:
+    while len(tried) < _MAX_TRIED:
         problem = next((p for p in problems if p.code in FIXES and _identify(p) not in tried), None)
         if problem is None:
             break

@@ -16,7 +16,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
 from cogcli.specs.unchecked import list_at, object_at, text_at, value_at
 
-MOST: Final = 16
+MAX_SHAPES: Final = 16
 """If a place has more writers, its shape is treated as unknown, so that the checks stay linear."""
 _OPEN: Final = frozenset(
     (
@@ -157,7 +157,7 @@ def _find_property(
 def _resolve_schema(shape: InnerShape) -> Json:
     """Return the schema of a shape with references resolved. Empty if it has none, or if it cannot be resolved."""
     schema = shape.schema
-    for _ in range(MOST):
+    for _ in range(MAX_SHAPES):
         reference = text_at(schema, "$ref")
         if reference is None:
             return object_at(schema)

@@ -100,7 +100,7 @@ class _SchemaWriter:
                 return self.record(shape)
 
     def _list(self, shape: ListOf) -> Json:
-        bounds = {"minItems": shape.least, "maxItems": shape.most}
+        bounds = {"minItems": shape.minimum, "maxItems": shape.maximum}
         items = self.schema(shape.item)
         return {"type": "array", "items": items, **{k: v for k, v in bounds.items() if v}}
 
@@ -188,7 +188,7 @@ def _allow_list(one: Json) -> Json:
 
 
 def _number_schema(shape: NumberShape) -> Json:
-    limits = {"minimum": shape.least, "maximum": shape.most, "exclusiveMinimum": shape.above}
+    limits = {"minimum": shape.minimum, "maximum": shape.maximum, "exclusiveMinimum": shape.above}
     present = {name: bound for name, bound in limits.items() if bound is not None}
     return {"type": "integer" if shape.whole else "number", **present}
 

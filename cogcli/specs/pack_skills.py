@@ -31,7 +31,7 @@ from cogcli.specs.template import LITERAL
 from cogcli.specs.unchecked import members_of
 
 LANE: Final = "lane:"
-MOST_LANES: Final = 4
+MAX_LANES: Final = 4
 _INPUT: Final = re.compile(r"(?<![\w.])inputs\.([A-Za-z_]\w*)")
 _OUTPUT: Final = re.compile(r"(?<![\w.])outputs\.([A-Za-z_]\w*)")
 _OF_REPLY: Final = re.compile(r"(?<!\$)\$\{(inputs|outputs)\.")
@@ -123,7 +123,7 @@ def template_skill(pack: Pack, template: TaskTemplate, prefix: str = "") -> Json
     lanes = [
         step for step, declared in zip(steps, template.steps, strict=True) if is_lane(declared)
     ]
-    for before, step in zip(lanes, lanes[MOST_LANES:], strict=False):
+    for before, step in zip(lanes, lanes[MAX_LANES:], strict=False):
         _add_dependency(step, before["id"])
     return _build_skill(template_skill_id(pack, template.id), pack.version, steps)
 
@@ -163,8 +163,8 @@ def _build_step(pack: Pack, step: Json, prefix: str) -> Json:
 
 
 def _limit_lanes(foreach: Json) -> Json:
-    most = min(foreach.get("max_parallel") or MOST_LANES, MOST_LANES)
-    return {**foreach, "max_parallel": most}
+    maximum = min(foreach.get("max_parallel") or MAX_LANES, MAX_LANES)
+    return {**foreach, "max_parallel": maximum}
 
 
 def _add_prefix(members: Json, prefix: str) -> None:

@@ -29,8 +29,8 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.base.python_syntax import parse_python
 
-_MOST_FILES: Final = 500
-_MOST_BYTES: Final = 1024 * 1024
+_MAX_FILES: Final = 500
+_MAX_BYTES: Final = 1024 * 1024
 _CAUGHT: Final = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 _BINDS_UNSEEN: Final = {"globals", "locals", "vars", "exec", "setattr"}
 """Names of functions that may bind names without a statement."""
@@ -101,7 +101,7 @@ class _ImportWalk:
     def failures(self) -> list[FailedImport]:
         found: set[tuple[str, int, _ImportFault]] = set()
         self._follow(self._module)
-        while self._unread and len(self._planned) <= _MOST_FILES:
+        while self._unread and len(self._planned) <= _MAX_FILES:
             found.update(self._find_file_faults(self._unread.pop()))
         certain = not self._searches_itself
         return [FailedImport(file, line, *fault, certain) for file, line, fault in sorted(found)]
@@ -268,7 +268,7 @@ class _ImportWalk:
 def _read_tree(file: str, bound: str) -> ast.Module | str:
     try:
         require_inside(file, bound)
-        tree: ast.Module = parse_python(read_regular(file, limit=_MOST_BYTES))
+        tree: ast.Module = parse_python(read_regular(file, limit=_MAX_BYTES))
         return tree
     except (EnvironmentRefusal, FileRefused) as refused:
         return refused.message

@@ -31,8 +31,8 @@ class Text(NamedTuple):
 class NumberShape(NamedTuple):
     """A finite number in a range. The bound `above` is exclusive."""
 
-    least: float | None = None
-    most: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
     above: float | None = None
     whole: bool = False
 
@@ -58,8 +58,8 @@ class ListOf(NamedTuple):
     """
 
     item: Shape
-    least: int = 0
-    most: int = 0
+    minimum: int = 0
+    maximum: int = 0
     code: str = "value.range"
     hint: str = ""
     unique: str = ""

@@ -131,17 +131,17 @@ def _check_number(shape: NumberShape, value: float, spot: _CheckedPlace) -> None
     if shape.whole and value != int(value):
         _report_type(shape, value, spot)
         return
-    low = shape.least is not None and value < shape.least
-    high = shape.most is not None and value > shape.most
+    low = shape.minimum is not None and value < shape.minimum
+    high = shape.maximum is not None and value > shape.maximum
     if low or high or (shape.above is not None and value <= shape.above):
         spot.error("value.range", f"found {preview(value)}, expected {_describe_number(shape)}")
 
 
 def _check_list(shape: ListOf, value: list[object], spot: _CheckedPlace) -> None:
-    least, most = shape.least, shape.most
-    if len(value) < least or (most and len(value) > most):
-        between = f"{least} to {most}" if least else f"at most {most}"
-        expected = between if most else f"at least {least}"
+    minimum, maximum = shape.minimum, shape.maximum
+    if len(value) < minimum or (maximum and len(value) > maximum):
+        between = f"{minimum} to {maximum}" if minimum else f"at most {maximum}"
+        expected = between if maximum else f"at least {minimum}"
         spot.error(
             shape.code,
             f"found {len(value)} {'entry' if len(value) == 1 else 'entries'}, expected {expected}",
@@ -214,8 +214,8 @@ def _list_kinds(shape: Shape) -> str:
 
 def _describe_number(shape: NumberShape) -> str:
     words = "a whole number" if shape.whole else "a number"
-    if shape.least is not None and shape.most is not None:
-        return f"{words} from {shape.least:g} to {shape.most:g}"
-    bounds = {"above": shape.above, "at least": shape.least, "at most": shape.most}
+    if shape.minimum is not None and shape.maximum is not None:
+        return f"{words} from {shape.minimum:g} to {shape.maximum:g}"
+    bounds = {"above": shape.above, "at least": shape.minimum, "at most": shape.maximum}
     limits = ", ".join(f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None)
     return f"{words} {limits}".strip()

@@ -58,9 +58,9 @@ def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> 
     asked = stems(" ".join(words))
     weights = {key: weight.value for key, weight in weigh(asked, texts).items()}
     exact = [key for key in texts if key in [*words]]
-    least = _FRACTION * max(weights.values(), default=0.0)
+    minimum = _FRACTION * max(weights.values(), default=0.0)
     ranked = sorted(
-        (key for key, weight in weights.items() if weight > 0 and weight >= least),
+        (key for key, weight in weights.items() if weight > 0 and weight >= minimum),
         key=lambda key: (-weights[key], key),
     )
     found = tuple(dict.fromkeys((*exact, *ranked)))

@@ -9,7 +9,7 @@ import pytest
 from fakes.support_desk import pack as support_pack
 from support.project import Project
 
-from cogcli.agent.cognition.loop import LEAST_HEARTBEAT_MS
+from cogcli.agent.cognition.loop import MIN_HEARTBEAT_MS
 from cogcli.agent.use_cases.compile_context import parse_request
 from cogcli.base.errors import PolicyApprovalError, UsageError
 from cogcli.declarations.governance_events import ApprovalRequested
@@ -119,7 +119,7 @@ def test_the_shortest_heartbeat_does_not_fill_the_log(desk: Project) -> None:
     beats = [each["payload"] for each in records if each["event_type"] == "run.heartbeat"]
     # A busy machine makes the run longer, so the beats are compared with the time that it took.
     assert len(beats) >= 1
-    assert len(beats) <= beats[-1]["elapsed_ms"] / LEAST_HEARTBEAT_MS
+    assert len(beats) <= beats[-1]["elapsed_ms"] / MIN_HEARTBEAT_MS
 
 
 @pytest.mark.parametrize("refs", [["support-desk@4.0.0", "nope@1.0.0"], ["support-desk@4.0.0"] * 2])

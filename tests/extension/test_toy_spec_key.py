@@ -21,7 +21,7 @@ from cogcli.specs.shapes import check_file
 class ToyService(Service):
     """A service with a key more."""
 
-    colour: Annotated[int, SpecLimits(least=1, most=3)] | None = None
+    colour: Annotated[int, SpecLimits(minimum=1, maximum=3)] | None = None
     """The colour of its edge in a drawing.
     Default: that of its kind"""
 

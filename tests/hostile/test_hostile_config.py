@@ -11,7 +11,7 @@ from attack import attack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.base.toml_bounds import LONGEST_KEY, MOST_LEVELS, find_excess
+from cogcli.base.toml_bounds import LONGEST_KEY, MAX_LEVELS, find_excess
 
 pytestmark = pytest.mark.sampled(5)
 
@@ -125,15 +125,15 @@ def test_no_text_hides_a_long_key_from_the_bounds(text: str, parts: int) -> None
     except tomllib.TOMLDecodeError:
         return
     if find_excess(whole) is None:
-        assert _depth(value) <= 3 * MOST_LEVELS
-    if parts > MOST_LEVELS and _depth(value) > 2 * MOST_LEVELS:
+        assert _depth(value) <= 3 * MAX_LEVELS
+    if parts > MAX_LEVELS and _depth(value) > 2 * MAX_LEVELS:
         assert find_excess(whole) is not None
 
 
 def test_the_bounds_are_those_of_the_reference() -> None:
-    assert (MOST_LEVELS, LONGEST_KEY) == (16, 1000)
-    assert find_excess(".".join("k" * MOST_LEVELS) + " = 1") is None
-    assert find_excess(".".join("k" * (MOST_LEVELS + 1)) + " = 1") == (
+    assert (MAX_LEVELS, LONGEST_KEY) == (16, 1000)
+    assert find_excess(".".join("k" * MAX_LEVELS) + " = 1") is None
+    assert find_excess(".".join("k" * (MAX_LEVELS + 1)) + " = 1") == (
         "a key has more than 16 parts",
         1,
         1,

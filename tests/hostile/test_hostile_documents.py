@@ -337,7 +337,7 @@ def test_operations_that_are_too_large_together_are_bound_one_by_one(begun: Proj
     value = document({f"/{n}": {"get": one} for n in range(60)}, components={"schemas": many})
     (begun.root / "openapi.json").write_text(json.dumps(value))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cogcli.authoring.new_specs.api_binding.MOST_PARTS", 6_000)
+        patch.setattr("cogcli.authoring.new_specs.api_binding.MAX_PARTS", 6_000)
         made = bind(begun, value, "--all", id="api").assert_ok()
     skipped = [
         each["message"] for each in made.json["warnings"] if each["message"].startswith("skipped")

@@ -43,10 +43,10 @@ def _post(url: str, frame: Any, session: str = "") -> tuple[int, str, bytes]:
 def test_sessions_beyond_the_bound_are_refused_and_the_open_ones_go_on(demo: Any) -> None:
     with serving(demo, "--http", "0") as server:
         url = server.said("serving").split(" on ")[1].split(";")[0].strip()
-        opened = [_post(url, INITIALIZE) for _ in range(http_transport.MOST_SESSIONS)]
+        opened = [_post(url, INITIALIZE) for _ in range(http_transport.MAX_SESSIONS)]
         assert {status for status, _, _ in opened} == {200}
         sessions = [session for _, session, _ in opened]
-        assert len(set(sessions)) == http_transport.MOST_SESSIONS
+        assert len(set(sessions)) == http_transport.MAX_SESSIONS
         for _ in range(20):
             status, session, body = _post(url, INITIALIZE)
             error = json.loads(body)["error"]
@@ -96,7 +96,7 @@ def _served() -> Iterator[str]:
 
 def test_a_session_without_requests_ends_and_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_transport, "IDLE_SECONDS", 0.3)
-    monkeypatch.setattr(http_transport, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(http_transport, "MAX_SESSIONS", 2)
     waited = threading.Event()
     with _served() as url:
         first = [_post(url, INITIALIZE) for _ in range(2)]
@@ -111,7 +111,7 @@ def test_a_session_without_requests_ends_and_makes_room(monkeypatch: pytest.Monk
 
 
 def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_transport, "MOST_CONNECTIONS", 5)
+    monkeypatch.setattr(http_transport, "MAX_CONNECTIONS", 5)
     with _served() as url:
         host = ("127.0.0.1", int(url.split(":")[2].split("/")[0]))
         idle = [socket.create_connection(host) for _ in range(8)]

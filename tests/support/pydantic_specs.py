@@ -88,8 +88,8 @@ class _Schemas:
         if origin in (tuple, list, dict):
             return core_schema.list_schema(
                 self.of(args[-1] if origin is dict else args[0]),
-                min_length=words.get("least"),
-                max_length=words.get("most") or None,
+                min_length=words.get("minimum"),
+                max_length=words.get("maximum") or None,
                 strict=True,
             )
         if isinstance(hint, type) and issubclass(hint, Spec):
@@ -180,7 +180,7 @@ def _text(words: dict[str, Any]) -> CoreSchema:
 
 def _number(words: dict[str, Any]) -> CoreSchema:
     return core_schema.float_schema(
-        ge=words.get("least"), le=words.get("most"), gt=words.get("above"), strict=True
+        ge=words.get("minimum"), le=words.get("maximum"), gt=words.get("above"), strict=True
     )
 
 
@@ -188,7 +188,7 @@ def _whole(words: dict[str, Any]) -> CoreSchema:
     def whole(value: Any) -> Any:
         return int(value) if type(value) is float and value.is_integer() else value
 
-    number = core_schema.int_schema(ge=words.get("least"), le=words.get("most"), strict=True)
+    number = core_schema.int_schema(ge=words.get("minimum"), le=words.get("maximum"), strict=True)
     return core_schema.no_info_before_validator_function(whole, number)
 
 

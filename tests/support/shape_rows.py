@@ -63,9 +63,7 @@ def type_of(shape: Shape, apart: Mapping[int, str] = ELSEWHERE) -> str:
             return f"{type_of(first)}, or a list of these"
         return " or ".join(dict.fromkeys(type_of(option, apart) for option in shape.options))
     if isinstance(shape, ListOf):
-        return (
-            f"list of {type_of(shape.item, apart)}{_range(shape.least or None, shape.most or None)}"
-        )
+        return f"list of {type_of(shape.item, apart)}{_range(shape.minimum or None, shape.maximum or None)}"
     if isinstance(shape, MapOf) and shape.value is FIELD:
         return "[fields](spec-files.md#fields)"
     if isinstance(shape, MapOf):
@@ -75,7 +73,7 @@ def type_of(shape: Shape, apart: Mapping[int, str] = ELSEWHERE) -> str:
     if isinstance(shape, NumberShape):
         kind = "integer" if shape.whole else "number"
         above = "" if shape.above is None else f", above {_number(shape.above)}"
-        return kind + above + _range(shape.least, shape.most)
+        return kind + above + _range(shape.minimum, shape.maximum)
     return {Boolean: "boolean", Data: "any", RecordShape: "mapping"}[type(shape)]
 
 

@@ -53,7 +53,7 @@ def draw_value(shape: Shape, random: Random, depth: int = 0) -> Any:
         case ListOf():
             return [
                 draw_value(shape.item, random, depth + 1) for _ in range(random.randint(1, 2))
-            ] + [draw_value(shape.item, random, depth + 1) for _ in range(shape.least - 1)]
+            ] + [draw_value(shape.item, random, depth + 1) for _ in range(shape.minimum - 1)]
         case MapOf():
             names = (
                 {draw_value(shape.name, random), "x-own"}
@@ -73,8 +73,8 @@ def _fits(shape: Text, text: str) -> bool:
 
 
 def _within(shape: NumberShape, number: float) -> bool:
-    low = shape.least is None or number >= shape.least
-    high = shape.most is None or number <= shape.most
+    low = shape.minimum is None or number >= shape.minimum
+    high = shape.maximum is None or number <= shape.maximum
     return low and high and (not shape.whole or type(number) is int)
 
 

@@ -55,9 +55,11 @@ def summarize_conversation(loop: Progress) -> Effects:
     left = loop.given.conversation.left
     if loop.reasoning is None or loop.turn > 1 or not left:
         return False
-    most = min(ANSWER_TOKENS, int(loop.given.limits["tokens.output"]))
+    maximum = min(ANSWER_TOKENS, int(loop.given.limits["tokens.output"]))
     request = ModelRequest(
-        build_summary_prompt(left).messages, max_tokens=most, seed=loop.root.first.payload["seed"]
+        build_summary_prompt(left).messages,
+        max_tokens=maximum,
+        seed=loop.root.first.payload["seed"],
     )
     outcome = yield from _ask(loop, "summary", request)
     summary = parse_summary(outcome.text) if isinstance(outcome, ModelReply) else None

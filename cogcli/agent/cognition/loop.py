@@ -31,7 +31,7 @@ from cogcli.run.engine.run import Limit, RootRun, run_limit
 from cogcli.run.engine.tasks import Effects, Park, Sleep, Spawn
 from cogcli.run.prepare import AgentRun
 
-LEAST_HEARTBEAT_MS: Final = 100
+MIN_HEARTBEAT_MS: Final = 100
 """The least interval of signs of life, since each is an event of the log."""
 
 
@@ -119,7 +119,7 @@ class AgentProgram:
 
     def _beat(self, root: RootRun) -> Effects:
         """Emit signs of life while calls run."""
-        every, run = max(LEAST_HEARTBEAT_MS, self._given.limits["heartbeat_ms"]) / 1000, root.run
+        every, run = max(MIN_HEARTBEAT_MS, self._given.limits["heartbeat_ms"]) / 1000, root.run
         while True:
             due = time.monotonic() + every
             yield Sleep(due)

@@ -23,7 +23,7 @@ from cogcli.policy.pressure import Pressures, budget_pressure, loop_pressure, sh
 from cogcli.policy.proposals import proposal_from
 from cogcli.run.engine.outcome import RunOutcome
 
-MOST_FAILING: Final = 3
+MAX_FAILING: Final = 3
 """The number of consecutive failed calls that end a run."""
 
 
@@ -158,7 +158,7 @@ def _count_failing(loop: Progress) -> None:
     for effect in loop.effects:
         if effect["status"] in ("done", "failed"):
             loop.failing = loop.failing + 1 if effect["status"] == "failed" else 0
-    if loop.ending is None and loop.planner.replans and loop.failing >= MOST_FAILING:
+    if loop.ending is None and loop.planner.replans and loop.failing >= MAX_FAILING:
         failed = [effect["step_id"] for effect in loop.effects if effect["status"] == "failed"]
         loop.ending = failing(loop.seen.find_result(failed[-1]))
 

@@ -97,7 +97,7 @@ def _order(found: FoundEdge) -> tuple[object, ...]:
     return found.hops, edge.predicate, edge.object, edge.evidence_ref, edge.seq
 
 
-def _within_edges(found: list[FoundEdge], most: int) -> tuple[list[FoundEdge], list[Json]]:
+def _within_edges(found: list[FoundEdge], maximum: int) -> tuple[list[FoundEdge], list[Json]]:
     left_out = [
         {
             "subject": each.edge.subject,
@@ -105,9 +105,9 @@ def _within_edges(found: list[FoundEdge], most: int) -> tuple[list[FoundEdge], l
             "hops": each.hops,
             "reason": "max_edges",
         }
-        for each in found[most:]
+        for each in found[maximum:]
     ]
-    return found[:most], left_out
+    return found[:maximum], left_out
 
 
 def fault_of(edge: Edge, query: KnowledgeQuery) -> str:

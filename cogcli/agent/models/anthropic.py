@@ -33,7 +33,7 @@ _FINISHES: Final = {
     "tool_use": "tool_calls",
     "refusal": "filtered",
 }
-_MOST_BLOCKS: Final = 256
+_MAX_BLOCKS: Final = 256
 
 
 class AnthropicBlock(Record):
@@ -150,7 +150,7 @@ class _EventFold:
             case "message_start":
                 self._message, self._usage = dict(found.message.json), found.message.usage.json
             case "content_block_start":
-                if found.index is not None and len(self._blocks) < _MOST_BLOCKS:
+                if found.index is not None and len(self._blocks) < _MAX_BLOCKS:
                     self._blocks[found.index] = _StreamedBlock(found.content_block, [])
             case "content_block_delta":
                 return self._add(found)

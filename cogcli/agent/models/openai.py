@@ -30,7 +30,7 @@ _FINISHES: Final = {
     "function_call": "tool_calls",
     "content_filter": "filtered",
 }
-_MOST_CALLS: Final = 128
+_MAX_CALLS: Final = 128
 
 
 class OpenAiFunction(Record):
@@ -166,7 +166,7 @@ class _ChunkFold:
 
     def _add_call(self, piece: OpenAiCall) -> None:
         index = piece.index if "index" in piece.json else len(self._calls)
-        if index is None or (index not in self._calls and len(self._calls) >= _MOST_CALLS):
+        if index is None or (index not in self._calls and len(self._calls) >= _MAX_CALLS):
             return
         call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
         call["id"] = call["id"] or piece.id

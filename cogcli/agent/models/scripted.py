@@ -40,8 +40,8 @@ from cogcli.specs.unchecked import objects_at
 
 _PIECE: Final = re.compile(r"\s*\S+|\s+$")
 
-Milliseconds = Annotated[int, SpecLimits(least=0, most=600_000)]
-Tokens = Annotated[int, SpecLimits(least=0, most=MAX_INTEGER)]
+Milliseconds = Annotated[int, SpecLimits(minimum=0, maximum=600_000)]
+Tokens = Annotated[int, SpecLimits(minimum=0, maximum=MAX_INTEGER)]
 
 
 class ScriptedCall(Spec):
@@ -65,18 +65,18 @@ class ScriptedError(Spec):
     kind: Annotated[str, SpecLimits(choices=tuple(KINDS))]
     message: Words | None = None
     retryable: bool | None = None
-    retry_after: Annotated[float, SpecLimits(least=0, most=3600)] | None = None
+    retry_after: Annotated[float, SpecLimits(minimum=0, maximum=3600)] | None = None
 
 
 class ScriptEntry(Spec):
     """The answer to a call. An empty `when` selects the call by its number."""
 
-    when: Annotated[tuple[Words, ...], SpecLimits(least=1)] = ()
-    times: Annotated[int, SpecLimits(least=1, most=1000)] = 1
+    when: Annotated[tuple[Words, ...], SpecLimits(minimum=1)] = ()
+    times: Annotated[int, SpecLimits(minimum=1, maximum=1000)] = 1
     """How many calls in a row it answers."""
     value: FreeMembers | None = key(default=None, name="json")
     written: str = key(default="", name="text")
-    calls: Annotated[tuple[ScriptedCall, ...], SpecLimits(least=1)] = key(
+    calls: Annotated[tuple[ScriptedCall, ...], SpecLimits(minimum=1)] = key(
         default=(), name="tool_calls"
     )
     finish: Annotated[str, SpecLimits(choices=FINISHES)] = ""
@@ -102,7 +102,7 @@ class ScriptEntry(Spec):
 class ScriptFile(Spec):
     """A script as its file declares it."""
 
-    replies: Annotated[tuple[ScriptEntry, ...], SpecLimits(least=1)]
+    replies: Annotated[tuple[ScriptEntry, ...], SpecLimits(minimum=1)]
 
 
 SCRIPT: Final = shape_of_spec(ScriptFile)
@@ -214,13 +214,13 @@ def _error_from(entry: ScriptEntry, error: ScriptedError, number: int) -> ModelE
     return ModelError(members.pop("kind"), members.pop("message"), **members, partial=entry.text)
 
 
-def _wait(milliseconds: int, most: int, cancel: Cancellation) -> None:
+def _wait(milliseconds: int, maximum: int, cancel: Cancellation) -> None:
     """Wait until the time or the request is over, or the call is canceled. Raise ModelError."""
     given_up = threading.Event()
     with cancel.on_cancel(given_up.set):
         if milliseconds:
-            given_up.wait(min(milliseconds, most) / 1000)
+            given_up.wait(min(milliseconds, maximum) / 1000)
     if cancel.is_set:
         raise ModelError("unreachable", GIVEN_UP, retryable=False)
-    if milliseconds > most:
+    if milliseconds > maximum:
         raise ModelError("timeout", "no answer in time")

@@ -215,7 +215,7 @@ class AgentStore:
 
     def fail(self, job: jobs.Job, error: str, transcript: Json) -> str:
         """Record a failed attempt. Return the new state of the job, or `lost`."""
-        state = "failed" if job.attempts >= jobs.MOST_FAILURES else "queued"
+        state = "failed" if job.attempts >= jobs.MAX_FAILURES else "queued"
         with self._database.writing() as connection:
             done = jobs.close(connection, job, state, error=error, transcript=transcript)
         return state if done else "lost"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KINDS: Final = ("extract", "synthesize")
 STATES: Final = ("queued", "leased", "done", "failed")
-MOST_FAILURES: Final = 5
+MAX_FAILURES: Final = 5
 """The number of attempts after which a job has failed for good."""
 _COLUMNS: Final = (
     "job_id", "tenant_id", "user_id", "kind", "from_n", "to_n", "state", "attempts", "lease_until", "error",
@@ -102,7 +102,7 @@ def lease(
         job = _job(row)
         if job.job_id in passed:
             continue
-        if job.attempts >= MOST_FAILURES:
+        if job.attempts >= MAX_FAILURES:
             _update(
                 connection,
                 job,

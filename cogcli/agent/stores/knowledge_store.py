@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 PREFIX: Final = "kg_"
-_MOST_EDGES: Final = 2**53
+_MAX_EDGES: Final = 2**53
 _COLUMNS: Final = (
     "tenant_id", "subject", "predicate", "object", "value_json", "observed_at", "valid_from", "valid_until",
     "evidence_ref", "trust", "data_class", "retracts",
@@ -166,7 +166,7 @@ def _latest(connection: sqlite3.Connection) -> tuple[int, str]:
     ).fetchone()
     if found is None:
         return 0, ""
-    if not (isinstance(found[0], int) and 0 < found[0] < _MOST_EDGES and isinstance(found[1], str)):
+    if not (isinstance(found[0], int) and 0 < found[0] < _MAX_EDGES and isinstance(found[1], str)):
         raise UnreadableRow("a snapshot that is none")
     return found[0], found[1]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from cogcli.agent.bounds import Note
 from cogcli.agent.profile import (
-    MOST,
+    MAX_PROFILE_ITEMS,
     NAMED,
     STYLE,
     Statement,
@@ -24,7 +24,7 @@ from cogcli.declarations.pack_spec import DATA_CLASSES
 from cogcli.policy.proposals import MemoryProposal
 
 CLASS, TIER = "preference", "durable"
-_MOST_REFS = 20
+_MAX_REFS = 20
 """The number of newest interactions in the evidence of a proposal."""
 
 
@@ -49,7 +49,7 @@ def proposals_from(
     consent.
     """
     candidates = [each.to_candidate(user_id) for each in statements]
-    refs = tuple(each.evidence_ref for each in interactions[-_MOST_REFS:])
+    refs = tuple(each.evidence_ref for each in interactions[-_MAX_REFS:])
     consent = all(CLASS in each.consent for each in interactions)
     data_class = max((each.data_class for each in interactions), key=DATA_CLASSES.index)
     run_id = interactions[-1].run_id
@@ -104,7 +104,7 @@ def _statement(stored: StoredProposal) -> Statement | None:
 
 def _members(profile: UserProfile) -> Iterable[tuple[str, str, object]]:
     """Yield the field, name and value of each entry of a profile."""
-    for field in MOST:
+    for field in MAX_PROFILE_ITEMS:
         held = getattr(profile, field)
         if field in NAMED:
             yield from ((field, name, value) for name, value in held.items())

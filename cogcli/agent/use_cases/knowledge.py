@@ -14,7 +14,7 @@ from cogcli.base.errors import UsageError
 from cogcli.declarations.value_types import Json
 from cogcli.stores import KNOWLEDGE
 
-MOST_EDGES = 200
+MAX_EDGES = 200
 """The maximal number of edges of one entity."""
 
 
@@ -62,7 +62,7 @@ def edges_around(
     with open_knowledge(settings) as store:
         snapshot = store.verified(at) if at else store.snapshot()
         edges = store.around(
-            [entity], tenant_id=tenant, seq=snapshot.seq, hops=hops, limit=MOST_EDGES
+            [entity], tenant_id=tenant, seq=snapshot.seq, hops=hops, limit=MAX_EDGES
         )
     return edges, snapshot
 

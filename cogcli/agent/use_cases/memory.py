@@ -23,7 +23,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
 from cogcli.stores import MEMORY
 
-_MOST_BY: Final = 100
+_MAX_BY: Final = 100
 FETCHED: Final = 4
 """The number of fetched memories in units of `top_k`: of those that may be recalled, and of others."""
 
@@ -95,8 +95,8 @@ def decide(
     Raise UsageError `memory.unknown`, EnvironmentRefusal `memory.consent`.
     """
     who = require_text(by, "the name of the person who decides", "give another one with --by")
-    if not is_plain_name(who) or len(who) > _MOST_BY or who.casefold() == CODE:
-        text = f"at most {_MOST_BY} characters, no space around them, all visible, and not `{CODE}`"
+    if not is_plain_name(who) or len(who) > _MAX_BY or who.casefold() == CODE:
+        text = f"at most {_MAX_BY} characters, no space around them, all visible, and not `{CODE}`"
         raise UsageError("usage.value", "`--by`: no name of a person", expected=text)
     at = settings.clock.now()
     with open_memory(settings) as store:

@@ -41,11 +41,11 @@ PATH: Final = "/mcp"
 _LOOPBACK_NAMES: Final = frozenset(("localhost", "127.0.0.1", "[::1]"))
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
 _ORIGIN: Final = re.compile(r"https?://(.+)")
-MOST_SESSIONS: Final = 64
+MAX_SESSIONS: Final = 64
 """A request that would open another session gets status 503 and a JSON-RPC error."""
 IDLE_SECONDS: Final = 600.0
 """A session without a request or an open stream for this long ends; its id gets status 404."""
-MOST_CONNECTIONS: Final = 512
+MAX_CONNECTIONS: Final = 512
 """A request on another connection gets status 503."""
 _BODY_SECONDS: Final = 30.0
 _CLOSING_SECONDS: Final = 1
@@ -198,14 +198,14 @@ def http_server(server: Server[Any], address: Endpoint, token: str) -> HttpServe
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=MAX_BYTES,
-        max_sessions=MOST_SESSIONS,
+        max_sessions=MAX_SESSIONS,
         session_idle_timeout=IDLE_SECONDS,
         transport_security=security,
     )
     app.router.redirect_slashes = False
     config = uvicorn.Config(
         Guard(app, address, token), lifespan="on", log_config=None, access_log=False, server_header=False, ws="none",
-        timeout_graceful_shutdown=_CLOSING_SECONDS, limit_concurrency=MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_CLOSING_SECONDS, limit_concurrency=MAX_CONNECTIONS,
     )  # fmt: skip
     return HttpServer(config)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 _KNOWN: Final = (*MODERN_PROTOCOL_VERSIONS, *reversed(HANDSHAKE_PROTOCOL_VERSIONS))
 """The protocol versions that the server supports, the latest first."""
-_MOST: Final = 3
+_MAX_FAULTS: Final = 3
 """The most faults of one request that an error names."""
 _MODEL: Final = re.compile(r"[A-Z]\w*|.*\[.*")
 """The parts of a place that only name types of the SDK."""
@@ -125,7 +125,7 @@ def _describe_value(value: object) -> str:
 
 def _invalid_params_error(method: str, faults: list[_Fault]) -> types.ErrorData:
     """Return the error for parameters with these faults."""
-    named = faults[:_MOST]
+    named = faults[:_MAX_FAULTS]
     text = f"{method[:60]}: {'; '.join(map(str, named))}"
     return types.ErrorData(
         code=types.INVALID_PARAMS,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     ClientRequest = ServerRequestContext[Any, Any]
 
 AT_ONCE: Final = 8
-MOST_WAITING: Final = 256
+MAX_WAITING: Final = 256
 """The most waiting calls. More are refused, so that a client cannot fill the memory."""
 
 
@@ -92,10 +92,10 @@ class RunPool:
         """Run one skill and return its result.
 
         If the caller is cancelled, the run is aborted, and this method waits until the episode is
-        sealed. Raise OverloadedError if `MOST_WAITING` calls wait, if the pool is shutting down, or
+        sealed. Raise OverloadedError if `MAX_WAITING` calls wait, if the pool is shutting down, or
         if no thread can be started."""
         self._require_open()
-        if self._waiting >= MOST_WAITING:
+        if self._waiting >= MAX_WAITING:
             waiting = "1 call waits" if self._waiting == 1 else f"{self._waiting} calls wait"
             raise OverloadedError(
                 "call.overloaded", f"{waiting} already", hint="try again later", left=False

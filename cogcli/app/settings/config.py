@@ -35,7 +35,7 @@ PROJECT_FILE = "cogcli.toml"
 PINS = "packs"
 ROOTS = "roots"
 _LIMIT = 256 * 1024
-_MOST_PROBLEMS = 20
+_MAX_PROBLEMS = 20
 """The most problems of a file before reading stops: each costs a search for its line."""
 _LONGEST = 60
 _LONG_NUMBER = r"[0-9_]{1000}"
@@ -123,7 +123,7 @@ class ConfigFile:
         for key, member in members:
             if not key.startswith("x-"):
                 self._add_value(key, member, _find_line(text, key))
-            if len(self.problems) >= _MOST_PROBLEMS:
+            if len(self.problems) >= _MAX_PROBLEMS:
                 return
 
     def _parse(self, text: str) -> Json:

@@ -10,7 +10,7 @@ from cogcli.declarations.option_types import OptionType, TextList, is_line
 from cogcli.declarations.value_types import Json
 
 CONTRACTS: Final = ("strict", "lenient")
-MOST_DIRECTORIES: Final = 256
+MAX_DIRECTORIES: Final = 256
 """The most directories of one setting. Most commands, and each completion, resolve and list all of
 them."""
 
@@ -21,15 +21,15 @@ class PathList(TextList):
     in_environment = True
 
     def __init__(self) -> None:
-        super().__init__(f"a list of at most {MOST_DIRECTORIES} directories")
+        super().__init__(f"a list of at most {MAX_DIRECTORIES} directories")
 
     def accepts(self, value: object) -> bool:
-        if not isinstance(value, list) or len(value) > MOST_DIRECTORIES:
+        if not isinstance(value, list) or len(value) > MAX_DIRECTORIES:
             return False
         return all(map(_is_path, value))
 
     def json_schema(self) -> Json:
-        return {**super().json_schema(), "maxItems": MOST_DIRECTORIES}
+        return {**super().json_schema(), "maxItems": MAX_DIRECTORIES}
 
     def parse(self, text: str) -> list[str] | None:
         return [path for path in text.split(os.pathsep) if path] or None
@@ -73,12 +73,12 @@ class RootTables(OptionType):
     """Tables by directory. Each contains the user's declarations about a registry root."""
 
     expected = (
-        f'tables of at most {MOST_DIRECTORIES} directories with `contracts`, "strict" or "lenient"'
+        f'tables of at most {MAX_DIRECTORIES} directories with `contracts`, "strict" or "lenient"'
     )
     in_environment = False
 
     def accepts(self, value: object) -> bool:
-        if not isinstance(value, dict) or len(value) > MOST_DIRECTORIES:
+        if not isinstance(value, dict) or len(value) > MAX_DIRECTORIES:
             return False
         return all(_is_path(path) and _is_root_table(table) for path, table in value.items())
 
@@ -94,7 +94,7 @@ class RootTables(OptionType):
         return {
             "type": "object",
             "additionalProperties": table,
-            "maxProperties": MOST_DIRECTORIES,
+            "maxProperties": MAX_DIRECTORIES,
         }
 
 

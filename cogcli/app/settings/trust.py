@@ -33,7 +33,7 @@ SCHEMA: Final = "cogcli.trust/3"
 _OLDER: Final = ("cogcli.trust/1", "cogcli.trust/2")
 VARIABLE: Final = "COGCLI_TRUST_PROJECT"
 _LIMIT: Final = 64 * 1024 * 1024
-_MOST_NAMED: Final = 10
+_MAX_NAMED: Final = 10
 """The most changed files that an error names; `config show` lists all."""
 _SETTLED: Final = 2_000_000_000
 """Nanoseconds since a file's last change after which its times reliably show the next change."""
@@ -94,9 +94,9 @@ class Trust:
             return "the project was accepted by an earlier version, which looked at fewer files"
         if self.state != "changed":
             return ""
-        changed = [f"{what} {name}" for what, name in self.changes[:_MOST_NAMED]]
-        if len(self.changes) > _MOST_NAMED:
-            changed.append(f"{len(self.changes) - _MOST_NAMED} more (cogcli config show trust)")
+        changed = [f"{what} {name}" for what, name in self.changes[:_MAX_NAMED]]
+        if len(self.changes) > _MAX_NAMED:
+            changed.append(f"{len(self.changes) - _MAX_NAMED} more (cogcli config show trust)")
         return f"the project has changed since it was accepted ({', '.join(changed)})"
 
 

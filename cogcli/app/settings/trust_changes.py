@@ -30,7 +30,7 @@ from cogcli.app.settings.trust_declarations import (
 from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
 
-_MOST_LINES: Final = 2000
+_MAX_LINES: Final = 2000
 _LARGEST_DIFF: Final = 512 * 1024
 _CODE_ALONE: Final = 5
 _SPEC_ALONE: Final = 6
@@ -79,7 +79,7 @@ class FileChange(NamedTuple):
         lines = unified_diff(
             old, new, f"accepted/{self.name}", f"now/{self.name}", n=2, lineterm=""
         )
-        shown = [mask_line(line) for line in islice(lines, _MOST_LINES)]
+        shown = [mask_line(line) for line in islice(lines, _MAX_LINES)]
         if left := sum(1 for _ in lines):
             shown.append(f"{self.name}: {left:,} more lines{self._full_diff_hint}")
         return "".join(f"{line}\n" for line in shown)

@@ -64,7 +64,7 @@ from cogcli.specs.unchecked import object_at
 
 BESIDE: Final = "agent-skill-registry"
 """The folder of the registry next to the tool, as the agent-skills documentation names it."""
-_MOST_BYTES: Final = 256 * 1024
+_MAX_BYTES: Final = 256 * 1024
 _SETTLED: Final = frozenset((
     "service.untrusted", "service.isolation", "env.missing", "binding.none", "binding.ambiguous", "binding.ineligible",
     "active.binding", "active.capability",
@@ -572,7 +572,7 @@ class _Proposal:
         for each in self._list_host_files():
             name = os.path.relpath(each.path, self.host).replace(os.sep, "/")
             try:
-                texts[f"{HOST_FOLDER}/{name}"] = read_regular(each.path, limit=_MOST_BYTES).decode()
+                texts[f"{HOST_FOLDER}/{name}"] = read_regular(each.path, limit=_MAX_BYTES).decode()
             except (FileRefused, UnicodeDecodeError):
                 continue  # reported as a problem
         return texts
@@ -591,7 +591,7 @@ class _Proposal:
         if path in self.links:
             return {}
         try:
-            chosen = loads(read_regular(path, limit=_MOST_BYTES))
+            chosen = loads(read_regular(path, limit=_MAX_BYTES))
         except (FileRefused, JsonRefused):
             return {}
         return object_at(chosen)

@@ -15,8 +15,8 @@ from cogcli.specs.layout import Layout
 from cogcli.specs.module_lookup import top_level_functions
 
 SPEC_FOLDERS: Final = (*Layout.folders.values(), "policies")
-MOST_ENTRIES: Final = 20_000
-_MOST_SOURCE: Final = 1024 * 1024
+MAX_ENTRIES: Final = 20_000
+_MAX_SOURCE: Final = 1024 * 1024
 
 
 def require_folder(path: str, what: str) -> str:
@@ -53,8 +53,8 @@ def find_outward_links(root: str) -> list[str]:
         for above, folders, names in os.walk(start):
             places.append((above, [*folders, *names]))
             seen += len(folders) + len(names)
-            if seen > MOST_ENTRIES:
-                message = f"`{start}` holds more than {MOST_ENTRIES:,} files and folders"
+            if seen > MAX_ENTRIES:
+                message = f"`{start}` holds more than {MAX_ENTRIES:,} files and folders"
                 raise UsageError(
                     "usage.value", message, hint="name the folder that holds the specs alone"
                 )
@@ -82,7 +82,7 @@ def functions_in(path: str) -> frozenset[str] | None:
     read or parsed.
     """
     try:
-        return top_level_functions(read_regular(path, limit=_MOST_SOURCE))
+        return top_level_functions(read_regular(path, limit=_MAX_SOURCE))
     except FileRefused:
         return None
 

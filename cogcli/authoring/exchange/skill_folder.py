@@ -23,13 +23,13 @@ from cogcli.base.yaml.reader import MAX_DEPTH, MAX_NODES, parse
 from cogcli.declarations.value_types import Json
 from cogcli.specs.unchecked import text_at
 
-MOST_BODY: Final = 64 * 1024
-MOST_HEAD: Final = 16 * 1024
-MOST_FILES: Final = 200
-MOST_ENTRIES: Final = 1000
+MAX_BODY: Final = 64 * 1024
+MAX_HEAD: Final = 16 * 1024
+MAX_FILES: Final = 200
+MAX_ENTRIES: Final = 1000
 """The most entries of one directory, hidden ones included."""
-MOST_FILE: Final = 1024 * 1024
-MOST_BYTES: Final = 10 * 1024 * 1024
+MAX_FILE: Final = 1024 * 1024
+MAX_BYTES: Final = 10 * 1024 * 1024
 DEEPEST: Final = 8
 LONGEST_DESCRIPTION: Final = 1024
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
@@ -63,7 +63,7 @@ def read_folder(path: str) -> SkillFolder:
     if not names:
         raise _refused(path, "holds no SKILL.md")
     file = f"{path.rstrip('/')}/{names[0]}"
-    document = _read(os.path.join(folder, names[0]), file, MOST_HEAD + MOST_BODY)
+    document = _read(os.path.join(folder, names[0]), file, MAX_HEAD + MAX_BODY)
     head, body = _parse_document(document, file)
     name, own = _text(head, "name", file, 64), os.path.basename(folder)
     if not _NAME.fullmatch(name):
@@ -84,14 +84,14 @@ def _parse_document(document: bytes, file: str) -> tuple[Json, str]:
     lines = document.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
     end = _find_end_of_head(lines, file)
     head = parse(
-        b"\n".join([b"#", *lines[1:end]]), file=file, limits=Limits(MOST_HEAD, MAX_DEPTH, MAX_NODES)
+        b"\n".join([b"#", *lines[1:end]]), file=file, limits=Limits(MAX_HEAD, MAX_DEPTH, MAX_NODES)
     )
-    if sum(map(len, lines[end + 1 :])) + len(lines) - end > MOST_BODY:
-        message = f"the body has more than {MOST_BODY:,} bytes"
+    if sum(map(len, lines[end + 1 :])) + len(lines) - end > MAX_BODY:
+        message = f"the body has more than {MAX_BODY:,} bytes"
         raise _broken(file, message, "move parts of it to files next to it")
     # The body follows the rules for text in spec files; its lines keep their numbers.
     block = b"\n".join([b"#"] * end + [b"body: |2-"] + [b"  " + line for line in lines[end + 1 :]])
-    read = parse(block, file=file, limits=Limits(4 * MOST_BODY, MAX_DEPTH, MAX_NODES))
+    read = parse(block, file=file, limits=Limits(4 * MAX_BODY, MAX_DEPTH, MAX_NODES))
     problems = head.problems + [p._replace(column=max(1, p.column - 2)) for p in read.problems]
     if problems:
         raise ProblemsFound(problems, unlisted=USAGE)
@@ -112,12 +112,12 @@ def _find_end_of_head(lines: list[bytes], file: str) -> int:
     return fences[1]
 
 
-def _text(head: Json, key: str, file: str, most: int) -> str:
+def _text(head: Json, key: str, file: str, maximum: int) -> str:
     value = text_at(head, key) or ""
     if not value.strip():
         raise _broken(file, f"`{key}` is missing, or no text", f"write {key}: ... in the head")
-    if len(value) > most:
-        message = f"`{key}` has {len(value):,} characters, at most {most:,} are allowed"
+    if len(value) > maximum:
+        message = f"`{key}` has {len(value):,} characters, at most {maximum:,} are allowed"
         raise _broken(file, message, "shorten it")
     return value.strip()
 
@@ -142,23 +142,23 @@ def _walk_files(
         found = (
             _walk_files(folder, shown, left_out, place, depth + 1)
             if stat.S_ISDIR(mode)
-            else iter([(place, _read(os.path.join(folder, place), f"{shown}/{place}", MOST_FILE))])
+            else iter([(place, _read(os.path.join(folder, place), f"{shown}/{place}", MAX_FILE))])
         )
         for inner, data in found:
             count, total = count + 1, total + len(data)
-            if count > MOST_FILES:
-                raise _refused(shown, f"holds more than {MOST_FILES} files")
-            if total > MOST_BYTES:
-                raise _refused(shown, f"holds more than {MOST_BYTES:,} bytes")
+            if count > MAX_FILES:
+                raise _refused(shown, f"holds more than {MAX_FILES} files")
+            if total > MAX_BYTES:
+                raise _refused(shown, f"holds more than {MAX_BYTES:,} bytes")
             yield inner, data
 
 
 def _entries(folder: str) -> list[tuple[str, int]]:
     try:
         with os.scandir(folder) as found:
-            some = list(islice(found, MOST_ENTRIES + 1))
-            if len(some) > MOST_ENTRIES:
-                raise _refused(folder, f"holds more than {MOST_ENTRIES:,} names")
+            some = list(islice(found, MAX_ENTRIES + 1))
+            if len(some) > MAX_ENTRIES:
+                raise _refused(folder, f"holds more than {MAX_ENTRIES:,} names")
             return sorted((entry.name, entry.stat(follow_symlinks=False).st_mode) for entry in some)
     except OSError as error:
         raise _refused(folder, f"cannot be read: {error.strerror}") from error

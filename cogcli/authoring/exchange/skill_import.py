@@ -40,7 +40,7 @@ _REQUEST: Final = (
     "request", "query", "question", "task", "input", "message", "user", "prompt", "text", "content",
 )  # fmt: skip
 _MESSAGES: Final = "messages"
-_MOST_BLOCK: Final = 200_000
+_MAX_BLOCK: Final = 200_000
 
 
 class SkillImport(NamedTuple):
@@ -250,7 +250,7 @@ def _literal(key: str, text: str) -> list[str]:
     indent = " " * (len(key) - len(key.lstrip()) + 2)
     lines = text.split("\n")
     size = sum(len(line.encode()) + len(indent) + 3 for line in lines)
-    if size <= _MOST_BLOCK and lines[-1].strip():
+    if size <= _MAX_BLOCK and lines[-1].strip():
         block = [f"{indent}  {line}" if line else "" for line in lines]
         return [f"{key}:", f"{indent}$literal: |2-", *block]
     return [f"{key}:", f"{indent}$literal: {_json(text)}"]

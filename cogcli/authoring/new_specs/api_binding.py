@@ -54,8 +54,8 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.id_grammar import CAPABILITY_ID, is_capability_id
 from cogcli.specs.layers import PROJECT
 
-MOST: Final = 500
-MOST_PARTS: Final = 1_000_000
+MAX_OPERATIONS: Final = 500
+MAX_PARTS: Final = 1_000_000
 """The most JSON values in the schemas of all operations, each with its references expanded: about a
 minute of work."""
 _TOO_LARGE: Final = (
@@ -131,7 +131,7 @@ class _Command:
         self._credentials: Credentials = credentials(document, self._service)
         self._address = ("", False)
         self._skipped: list[tuple[str, str]] = []
-        self._room = MOST_PARTS
+        self._room = MAX_PARTS
 
     def make(self) -> NewSpecs:
         """Write the files of the selected operations, and return the result."""
@@ -277,10 +277,8 @@ class _Command:
         reason.
         """
         entries = self._document.api.entries
-        if len(entries) > MOST:
-            message = (
-                f"the document has {len(entries):,} operations, at most {MOST} are made at once"
-            )
+        if len(entries) > MAX_OPERATIONS:
+            message = f"the document has {len(entries):,} operations, at most {MAX_OPERATIONS} are made at once"
             raise UsageError("usage.value", message, hint="name one with --operation")
         return list(self._each(entries))
 

@@ -18,7 +18,7 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 
 LONGEST: Final = 300
-_MOST_PARTS: Final = 200
+_MAX_PARTS: Final = 200
 
 
 class OperationWords(NamedTuple):
@@ -157,7 +157,7 @@ class _Reader:
         """Add the texts about a body or a reply, and about each of its top-level properties."""
         self._add(name, media, media.schema, said)
         pending = [media.schema]
-        for _ in range(_MOST_PARTS):
+        for _ in range(_MAX_PARTS):
             if not pending:
                 break
             part = self._read(SchemaWords, pending.pop(0))

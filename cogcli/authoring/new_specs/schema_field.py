@@ -16,7 +16,7 @@ from cogcli.protocols.type_fit import drop_null
 from cogcli.specs.unchecked import text_at
 
 _ANNOTATIONS: Final = frozenset(("default", "examples", "deprecated", "readOnly", "writeOnly"))
-_MOST_REFERENCES: Final = 20
+_MAX_REFERENCES: Final = 20
 
 
 def may_be_null(schema: object) -> bool:
@@ -58,7 +58,7 @@ def _kind_of(types: frozenset[str]) -> str:
 
 def _inlined(schema: object) -> object:
     """Return the target of a schema that only refers to another one; any other schema unchanged."""
-    for _ in range(_MOST_REFERENCES):
+    for _ in range(_MAX_REFERENCES):
         if not isinstance(schema, dict) or schema.keys() - _ANNOTATIONS != {"$ref", "$defs"}:
             break
         target = find_at(schema, parse_reference(schema["$ref"]))

@@ -29,7 +29,7 @@ from cogcli.run.results import Control, RunResult
 from cogcli.run.resume import ResumeRequest, resume
 from cogcli.state.execution import ExecutionState
 
-_MOST_ANSWERS: Final = 100
+_MAX_ANSWERS: Final = 100
 """The most requests for approval that are answered in one case."""
 
 
@@ -256,7 +256,7 @@ def _run(case: Case, target: CaseTarget) -> Outcome:
     try:
         prepared = target.prepare(case.inputs)
         result = launch(environment, prepared, listener=listen, approvals=case.answers.approvals)
-        for _ in range(_MOST_ANSWERS):
+        for _ in range(_MAX_ANSWERS):
             answer = case.answers.approve(history) if result.status == "pending" else None
             if answer is None:
                 break

@@ -21,7 +21,7 @@ from cogcli.protocols.exchange import (
 )
 from cogcli.specs.unchecked import list_at
 
-_MOST_WORDS: Final = 20
+_MAX_WORDS: Final = 20
 
 ReplyBuilder = Callable[[Json], Json]
 """A function that returns the reply to a request's JSON object. It raises Unfit."""
@@ -42,8 +42,8 @@ def _data_schema_validate(asked: Json) -> Json:
 
 def _text_summarize(asked: Json) -> Json:
     words = _text(asked, "text").split()
-    kept = " ".join(words[:_MOST_WORDS])
-    return {"summary": f"{kept} ..." if len(words) > _MOST_WORDS else kept}
+    kept = " ".join(words[:_MAX_WORDS])
+    return {"summary": f"{kept} ..." if len(words) > _MAX_WORDS else kept}
 
 
 def _code_execute(asked: Json) -> Json:

@@ -139,9 +139,9 @@ class _ScenarioReader:
                 self._one_of(f"{place}{name}", given[name], key.shape.choices)
 
     def _within(self, place: str, number: int, bounds: NumberShape) -> None:
-        least, most = bounds.least, bounds.most
-        if (least is not None and number < least) or (most is not None and number > most):
-            self._refuse("input.type", place, f"found {number}, expected {least} to {most}")
+        minimum, maximum = bounds.minimum, bounds.maximum
+        if (minimum is not None and number < minimum) or (maximum is not None and number > maximum):
+            self._refuse("input.type", place, f"found {number}, expected {minimum} to {maximum}")
 
     def _one_of(self, place: str, word: str, words: Iterable[str]) -> None:
         if word not in words:

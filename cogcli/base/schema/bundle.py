@@ -14,7 +14,7 @@ from cogcli.base.schema import keywords
 from cogcli.base.schema.keywords import Schema
 from cogcli.base.schema.visitor import ASSERTIONS, DEFINITIONS, convert_subschemas
 
-_MOST_NAME: Final = 64
+_MAX_NAME: Final = 64
 _COPIED: Final = ASSERTIONS | {
     "format",
     "default",
@@ -99,7 +99,7 @@ class _Closure:
         """Return the unique name under `$defs` for the schema at a place."""
         if place not in self._names:
             letters = (char if char.isalnum() or char in "_-." else "_" for char in place[-1])
-            plain = "".join(letters)[:_MOST_NAME] or "_"
+            plain = "".join(letters)[:_MAX_NAME] or "_"
             count = self._counts.get(plain, 0)
             while (name := f"{plain}_{count}" if count else plain) in self._taken:
                 count += 1

@@ -114,13 +114,13 @@ class _CandidateSearch:
             yield from _TYPE_VALUES[type]
 
     def _arrays(self, schema: Json, depth: int) -> Iterator[object]:
-        least = keywords.count(schema, "minItems") or 0
-        if least > 100:
+        minimum = keywords.count(schema, "minItems") or 0
+        if minimum > 100:
             return
         yield []
         for value in islice(self.values(schema.get("items"), depth - 1), 20):
-            yield [value] * max(least, 1)
-            yield [value] * (least + 1)
+            yield [value] * max(minimum, 1)
+            yield [value] * (minimum + 1)
         prefix = keywords.items(schema, "prefixItems")
         if prefix:
             yield [self._first(part, depth) for part in prefix]

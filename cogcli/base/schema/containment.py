@@ -150,8 +150,8 @@ def _finite_values(schema: object) -> list[object] | None:
 
 def _search_counterexample(pair: _Pair, wide: object, narrow: object) -> Cover:
     # Values at the bounds of the wide schema are the likeliest counterexamples.
-    most = max(10, _MAX_WORK // (MAX_NODES * _work_per_node(pair)))
-    for value in islice(chain(candidates(wide), candidates(narrow)), most):
+    maximum = max(10, _MAX_WORK // (MAX_NODES * _work_per_node(pair)))
+    for value in islice(chain(candidates(wide), candidates(narrow)), maximum):
         if fits(narrow, value) and not fits(wide, value):
             return Cover("no", value)
     return UNKNOWN

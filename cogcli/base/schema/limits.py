@@ -82,9 +82,9 @@ def _has_nested_quantifier(part: RegexPart, *, repeated: bool) -> bool:
     """Whether a repeated group contains a quantifier. `repeated`: the part is in such a group."""
     match part:
         case Repetition():
-            if repeated and part.least != part.most:
+            if repeated and part.minimum != part.maximum:
                 return True
-            is_group = part.most is None or part.most > 1
+            is_group = part.maximum is None or part.maximum > 1
             return _has_nested_quantifier(part.part, repeated=repeated or is_group)
         case Sequence(parts) | Choice(parts):
             return any(_has_nested_quantifier(each, repeated=repeated) for each in parts)

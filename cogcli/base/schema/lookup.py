@@ -16,7 +16,7 @@ from cogcli.base.schema.visitor import CHOICES, any_of
 _MORE_THAN_MEMBERS: Final = {"anyOf", "oneOf", "not", "if", "patternProperties", "dependentSchemas"}
 _DEPTH: Final = 20
 _MAX_STEPS: Final = 500
-_MOST_DIGITS: Final = 6
+_MAX_DIGITS: Final = 6
 
 
 class Members(NamedTuple):
@@ -206,7 +206,7 @@ def _step_into(root: object, part: Json, segment: str) -> FoundSchema | None:
 
 def _parse_index(segment: str) -> int | None:
     """Return the list index that a segment spells, or None."""
-    is_index = segment.isdecimal() and segment.isascii() and len(segment) <= _MOST_DIGITS
+    is_index = segment.isdecimal() and segment.isascii() and len(segment) <= _MAX_DIGITS
     return int(segment) if is_index else None
 
 

@@ -50,9 +50,9 @@ def text_of(part: RegexPart, dialect: dict[str, str]) -> str:
         case Choice(parts):
             return f"(?:{'|'.join(text_of(each, dialect) for each in parts)})"
         case Repetition():
-            most = "" if part.most is None else part.most
+            maximum = "" if part.maximum is None else part.maximum
             lazy = "?" if part.lazy else ""
-            return f"(?:{text_of(part.part, dialect)}){{{part.least},{most}}}{lazy}"
+            return f"(?:{text_of(part.part, dialect)}){{{part.minimum},{maximum}}}{lazy}"
 
 
 def _render_range(first: int, last: int) -> str:

@@ -63,11 +63,11 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """A repeated part. If `most` is None, the number of repetitions is unbounded."""
+    """A repeated part. If `maximum` is None, the number of repetitions is unbounded."""
 
     part: RegexPart
-    least: int
-    most: int | None
+    minimum: int
+    maximum: int | None
     lazy: bool
 
 
@@ -132,9 +132,9 @@ def _part(name: str, argument: Any, flags: int) -> RegexPart:
         _, added, removed, inner = argument
         return _sequence(inner, (flags | added) & ~removed & ~re.VERBOSE)
     if name in ("MAX_REPEAT", "MIN_REPEAT"):
-        least, most, inner = argument
-        bound = None if str(most) == "MAXREPEAT" else int(most)
-        return Repetition(_sequence(inner, flags), int(least), bound, name == "MIN_REPEAT")
+        minimum, maximum, inner = argument
+        bound = None if str(maximum) == "MAXREPEAT" else int(maximum)
+        return Repetition(_sequence(inner, flags), int(minimum), bound, name == "MIN_REPEAT")
     raise UnsupportedRegex(f"{_NO_LIKE.get(name, name.lower())} is not allowed")
 
 

@@ -35,7 +35,7 @@ def count_characters(part: RegexPart) -> int:
         case Sequence(parts) | Choice(parts):
             return 1 + sum(map(count_characters, parts))
         case Repetition():
-            times = part.least if part.most is None else part.most
+            times = part.minimum if part.maximum is None else part.maximum
             return count_characters(part.part) * max(1, times)
         case _:
             return 1
@@ -106,9 +106,9 @@ def _trim_repetition(part: RegexPart) -> tuple[RegexPart, ...] | None:
 
     Return None for a part that is not a repetition, or whose number is fixed.
     """
-    if not isinstance(part, Repetition) or part.least == part.most:
+    if not isinstance(part, Repetition) or part.minimum == part.maximum:
         return None
-    return (Repetition(part.part, part.least, part.least, False),) if part.least else ()
+    return (Repetition(part.part, part.minimum, part.minimum, False),) if part.minimum else ()
 
 
 def _count_steps(part: RegexPart, after: _Continuation, *, repeated: bool) -> float:
@@ -142,34 +142,36 @@ def _choice_steps(part: Choice, after: _Continuation, *, repeated: bool) -> floa
 
 
 def _repetition_steps(part: Repetition, after: _Continuation, *, repeated: bool) -> float:
-    many = part.most is None or part.most > 1
+    many = part.maximum is None or part.maximum > 1
     if many and _widths(part.part)[0] == 0:
         raise _NotLinear
     inner = _count_steps(
         part.part, _continuation_of_iteration(part, after), repeated=repeated or many
     )
-    if part.least == part.most:
-        return int(int(inner) ** part.least)
+    if part.minimum == part.maximum:
+        return int(int(inner) ** part.minimum)
     begins = _prepend(part.part, after).begins
     if after.succeeds or not _share_character(begins, after.begins):
         return inner
     if repeated:
         raise _NotLinear
-    return inner * ((after.width if part.most is None else part.most - part.least) + 1)
+    return inner * ((after.width if part.maximum is None else part.maximum - part.minimum) + 1)
 
 
 def _continuation_of_iteration(part: Repetition, after: _Continuation) -> _Continuation:
     """Return what can follow one iteration: another iteration, or `after`."""
-    if part.most == 1:
+    if part.maximum == 1:
         return after
     begins = _union(_prepend(part.part, after).begins, after.begins)
-    return _Continuation(begins, after.succeeds and part.least <= 1, _widths(part)[1] + after.width)
+    return _Continuation(
+        begins, after.succeeds and part.minimum <= 1, _widths(part)[1] + after.width
+    )
 
 
 def _prepend(part: RegexPart, after: _Continuation) -> _Continuation:
     """Return the continuation that consists of this part, then `after`."""
-    least, most = _widths(part)
-    width = most + after.width
+    minimum, maximum = _widths(part)
+    width = maximum + after.width
     match part:
         case Chars(ranges):
             return _Continuation(ranges, False, width)
@@ -184,8 +186,8 @@ def _prepend(part: RegexPart, after: _Continuation) -> _Continuation:
             begins = _union(*(each.begins for each in found))
             return _Continuation(begins, any(each.succeeds for each in found), width)
         case Repetition():
-            begins = () if part.most == 0 else _prepend(part.part, after).begins
-            if least == 0:
+            begins = () if part.maximum == 0 else _prepend(part.part, after).begins
+            if minimum == 0:
                 return _Continuation(_union(begins, after.begins), after.succeeds, width)
             return _Continuation(begins, False, width)
 
@@ -200,20 +202,20 @@ def _widths(part: RegexPart) -> tuple[int, float]:
         case Anchor():
             return 0, 0
         case Sequence(parts):
-            least, most = zip((0, 0), *map(_widths, parts), strict=True)
-            return sum(least), sum(most)
+            minimum, maximum = zip((0, 0), *map(_widths, parts), strict=True)
+            return sum(minimum), sum(maximum)
         case Choice(parts):
-            least, most = zip(*map(_widths, parts), strict=True)
-            return min(least), max(most)
+            minimum, maximum = zip(*map(_widths, parts), strict=True)
+            return min(minimum), max(maximum)
         case Repetition():
             return _repetition_widths(part)
 
 
 def _repetition_widths(part: Repetition) -> tuple[int, float]:
-    least, most = _widths(part.part)
+    minimum, maximum = _widths(part.part)
     # A float product becomes infinite, not large.
-    times = inf if part.most is None else float(part.most)
-    return part.least * least, most * times if most and times else 0
+    times = inf if part.maximum is None else float(part.maximum)
+    return part.minimum * minimum, maximum * times if maximum and times else 0
 
 
 def _union(*ranges: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:

@@ -34,9 +34,9 @@ from cogcli.base.schema.validator import errors, fits
 
 _DEEPEST: Final = 40
 _MAX_LENGTH: Final = 100_000
-_MOST_LOOKS: Final = 10_000
-_MOST_NODES: Final = 20_000
-_MOST_ITEMS: Final = 1000
+_MAX_LOOKS: Final = 10_000
+_MAX_NODES: Final = 20_000
+_MAX_ITEMS: Final = 1000
 _SPARE: Final[tuple[object, ...]] = (None, False, 0, "", [], {}, 1, True, "a")
 """Values to try if the keywords alone give none."""
 
@@ -47,7 +47,7 @@ class NoSample(Exception):
 
 def sample(schema: object) -> Any:
     """Return a value that fits a schema of 2020-12 whose references stay inside it. Raise NoSample."""
-    found = next(_SampleSearch(schema, 0, [_MOST_LOOKS]).fitting(), _NOTHING)
+    found = next(_SampleSearch(schema, 0, [_MAX_LOOKS]).fitting(), _NOTHING)
     if found is _NOTHING:
         raise NoSample("no value was found that fits the schema")
     return deep_copy(found)
@@ -125,27 +125,27 @@ class _SampleSearch:
     def _object(self, schema: Json) -> Iterator[Json]:
         properties = keywords.mapping(schema, "properties")
         additional = schema.get("additionalProperties", True)
-        if (keywords.count(schema, "minProperties") or 0) > _MOST_NODES:
+        if (keywords.count(schema, "minProperties") or 0) > _MAX_NODES:
             return
         made: Json = {}
         for name in _member_names(schema):
             made[name] = self._first(properties.get(name, additional))
             if made[name] is _NOTHING:
                 return
-        if has_at_most_values(made, _MOST_NODES):
+        if has_at_most_values(made, _MAX_NODES):
             yield made
 
     def _array(self, schema: Json) -> Iterator[list[object]]:
         fixed = keywords.items(schema, "prefixItems")
         more = schema.get("contains", schema.get("items", True))
         made: list[object] = []
-        for number in range(min(_least_items(schema), _MOST_ITEMS)):
+        for number in range(min(_least_items(schema), _MAX_ITEMS)):
             part = fixed[number] if number < len(fixed) else more
             found = self._search_part(part)._distinct(made) if schema.get("uniqueItems") else None
             made.append(self._first(part) if found is None else found)
             if made[-1] is _NOTHING:
                 return
-        if has_at_most_values(made, _MOST_NODES):
+        if has_at_most_values(made, _MAX_NODES):
             yield made
 
     def _distinct(self, taken: list[object]) -> object:
@@ -179,11 +179,11 @@ def _member_names(schema: Json) -> list[str]:
 
 
 def _least_items(schema: Json) -> int:
-    least = keywords.count(schema, "minItems") or 0
+    minimum = keywords.count(schema, "minItems") or 0
     if "contains" not in schema:
-        return least
+        return minimum
     matches = keywords.count(schema, "minContains")
-    return max(least, 1 if matches is None else matches)
+    return max(minimum, 1 if matches is None else matches)
 
 
 def _author_values(schema: Json) -> Iterator[object]:
@@ -257,19 +257,19 @@ _IMPLYING: Final = {
 
 
 def _text(schema: Json) -> Iterator[str]:
-    least = min(keywords.count(schema, "minLength") or 0, _MAX_LENGTH)
+    minimum = min(keywords.count(schema, "minLength") or 0, _MAX_LENGTH)
     pattern = keywords.text(schema, "pattern")
     if pattern is not None:
         for extra in range(3):
             made = sample_text(pattern, repeats=extra)
             if made is not None:
                 yield made
-                yield made + "a" * (least - len(made))
-                yield made[-1:] * (least - len(made)) + made
+                yield made + "a" * (minimum - len(made))
+                yield made[-1:] * (minimum - len(made)) + made
     by_format = _FORMATS.get(keywords.text(schema, "format") or "")
     if by_format:
         yield by_format
-    yield "a" * least
+    yield "a" * minimum
 
 
 _FORMATS: Final = {
@@ -351,8 +351,8 @@ def _sample(part: RegexPart, repeats: int) -> str:
             text = _sample(parts[0], repeats)
         case Repetition():
             once = _sample(part.part, repeats)
-            most = part.least + repeats
-            times = most if part.most is None else min(most, part.most)
+            maximum = part.minimum + repeats
+            times = maximum if part.maximum is None else min(maximum, part.maximum)
             if len(once) * times > _MAX_LENGTH:
                 raise _NoText
             text = once * times

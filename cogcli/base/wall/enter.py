@@ -25,7 +25,7 @@ _JOIN_SESSION_KEYRING: Final = 1
 _ENTERED: Final = "entered"
 _SET_CAPABILITIES: Final = {"x86_64": 126, "aarch64": 91}
 _CAPABILITIES_VERSION: Final = 0x20080522
-_MOST_CAPABILITIES: Final = 64
+_MAX_CAPABILITIES: Final = 64
 _DEVICES: Final = ("/dev/zero", "/dev/urandom", "/dev/random")
 _SYSTEM: Final = (
     "/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/lib32", "/etc/ld.so.cache", "/etc/localtime",
@@ -164,8 +164,8 @@ def _close_others(keep: Sequence[int]) -> None:
         if lowest < each:  # an empty range would be taken for one without end
             os.closerange(lowest, each)
         lowest = each + 1
-    most = os.sysconf("SC_OPEN_MAX")
-    os.closerange(lowest, most if 0 < most <= 1 << 20 else 1 << 20)
+    maximum = os.sysconf("SC_OPEN_MAX")
+    os.closerange(lowest, maximum if 0 < maximum <= 1 << 20 else 1 << 20)
 
 
 def _join_new_keyring() -> None:
@@ -232,7 +232,7 @@ def _wait_for(inside: int) -> NoReturn:
 def _drop_privileges() -> None:
     """Give up all capabilities permanently, even those of root."""
     libc = _libc()
-    for number in range(_MOST_CAPABILITIES):
+    for number in range(_MAX_CAPABILITIES):
         libc.prctl(_DROP_BOUND, number, 0, 0, 0)
     head = struct.pack("=Ii", _CAPABILITIES_VERSION, 0)
     libc.syscall(ctypes.c_long(_SET_CAPABILITIES[platform.machine()]), head, bytes(24))

@@ -34,11 +34,11 @@ def apply_limits(limits: ProcessLimits) -> None:
         resource.RLIMIT_NOFILE: 256,
         resource.RLIMIT_CORE: 0,
     }
-    for what, most in bounds.items():
+    for what, maximum in bounds.items():
         _, hard = resource.getrlimit(what)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        maximum = maximum if hard == resource.RLIM_INFINITY else min(maximum, hard)
         try:
-            resource.setrlimit(what, (most, most))
+            resource.setrlimit(what, (maximum, maximum))
         except (ValueError, OSError):
             if (
                 sys.platform == "linux"

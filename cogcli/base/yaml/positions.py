@@ -9,7 +9,7 @@ from typing import Final
 from cogcli.base.yaml.parsers import ParserEvent, Take, event_streams
 
 Path = tuple[str | int, ...]
-_MOST_NODES: Final = 50_000
+_MAX_NODES: Final = 50_000
 _DEEPEST: Final = 33
 """Positions beyond these limits of spec files are those of what is around them."""
 
@@ -124,7 +124,7 @@ def _read_places(text: str) -> _Place:
             for event in iter(take, None):
                 if hasattr(event, "anchor"):
                     root = _place_of(event, None)
-                    _fill_places(root, event, take, [_MOST_NODES], 1)
+                    _fill_places(root, event, take, [_MAX_NODES], 1)
                     break
         except YAMLError:
             continue

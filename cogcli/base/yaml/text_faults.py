@@ -68,7 +68,7 @@ def character_fault(char: str) -> tuple[str, str]:
 # -- syntax: what the parsers' errors mean -----------------------------------------------------------------------------
 
 MAX_KEY: Final = 256
-_MOST_READ: Final = 1024
+_MAX_READ: Final = 1024
 """The most characters that the parsers read as a key."""
 LONG_KEY: Final = (f"key longer than {MAX_KEY} characters", "shorten it")
 
@@ -204,7 +204,7 @@ def _is_long_key(error: _ParserError, text: str) -> bool:
     if mark is None or not ("':'" in problem or "values are not allowed" in problem):
         return False
     before = error.line(text)[: mark.column]
-    return len(before) > _MOST_READ and ": " not in before[-_MOST_READ:]
+    return len(before) > _MAX_READ and ": " not in before[-_MAX_READ:]
 
 
 def _explain_reference(error: _ParserError, text: str) -> _Explanation | None:

@@ -69,7 +69,7 @@ def run(
     context: CommandContext,
     *,
     limit: Annotated[
-        int | None, integer("--limit", "run at most N jobs", least=1, most=10**6)
+        int | None, integer("--limit", "run at most N jobs", minimum=1, maximum=10**6)
     ] = None,
     model: Annotated[
         str | None,

@@ -22,7 +22,7 @@ from cogcli.scale.merge import merge_results, read_result_file
         ("cogcli batch merge out-*.jsonl -o all.jsonl --json", "for scripts"),
     ),
     exits=(0, 2, 3),
-    most=65_536,
+    maximum=65_536,
 )
 def merge(
     context: CommandContext,

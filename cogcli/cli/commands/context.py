@@ -86,7 +86,7 @@ def explain(
     *,
     turn: Annotated[
         int | None,
-        integer("--turn", "the context of this turn", least=1, most=10**6, default="the last"),
+        integer("--turn", "the context of this turn", minimum=1, maximum=10**6, default="the last"),
     ] = None,
     why: Annotated[
         str | None,

@@ -35,7 +35,7 @@ from cogcli.scale.batch_folder import BatchFolder, find_batch
         ("cogcli episodes archive --all --json", "for scripts: every finished episode"),
     ),
     exits=(0, 2, 3),
-    most=65_536,
+    maximum=65_536,
 )
 def archive(
     context: CommandContext,
@@ -83,7 +83,7 @@ def _claim_check(settings: Settings) -> Callable[[str, str], bool]:
         ("cogcli episodes extract ba_01JD8 --json", "for scripts: the archived lines of a batch"),
     ),
     exits=(0, 2, 3),
-    most=65_536,
+    maximum=65_536,
 )
 def extract(
     context: CommandContext,

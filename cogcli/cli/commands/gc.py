@@ -18,7 +18,7 @@ OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")
 class GcFlags(Flags):
     """The flags that select the episodes to remove, and those to pin or unpin."""
 
-    keep: int | None = integer("--keep", "keep the newest N episodes", least=0, most=10**9)
+    keep: int | None = integer("--keep", "keep the newest N episodes", minimum=0, maximum=10**9)
     older_than: str | None = text(
         "--older-than", "AGE", "only episodes older than AGE: 30d, 12h, 45m"
     )

@@ -18,7 +18,7 @@ from cogcli.cli.options import argument, command
         ("cogcli help commands", "all commands, one line each"),
         ("cogcli help exit-codes", "a topic"),
     ),
-    most=3,
+    maximum=3,
 )
 def help(
     context: CommandContext, topic: Annotated[list[str], argument("[TOPIC]", "topics")]

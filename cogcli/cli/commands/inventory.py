@@ -91,7 +91,7 @@ def _search_examples(name: str) -> Examples:
     )
 
 
-@command(examples=_search_examples, exits=(0, 2, 3), most=100)
+@command(examples=_search_examples, exits=(0, 2, 3), maximum=100)
 def search(
     context: CommandContext, words: SearchWords, *, limit: SearchLimit = 10, flags: ListFlags
 ) -> int:

@@ -55,7 +55,8 @@ def query(
     entity: Annotated[str, argument("TYPE:ID")],
     *,
     hops: Annotated[
-        int | None, integer("--hops", "the number of hops to follow", least=1, most=8, default="1")
+        int | None,
+        integer("--hops", "the number of hops to follow", minimum=1, maximum=8, default="1"),
     ] = None,
     at: Annotated[
         str | None, text("--at", "SNAPSHOT", "query this snapshot instead of the latest one")

@@ -35,7 +35,9 @@ from cogcli.report.styled_text import style_of
 def ls(
     context: CommandContext,
     *,
-    limit: Annotated[int, integer("--limit", "at most N", least=1, most=10**9, default="20")] = 20,
+    limit: Annotated[
+        int, integer("--limit", "at most N", minimum=1, maximum=10**9, default="20")
+    ] = 20,
     all: Annotated[bool, switch("--all", help="no limit")] = False,
     skill: Annotated[
         str | None, text("--skill", "ID", "only runs of this skill", completes="skills")

@@ -37,7 +37,7 @@ _COLUMNS = (
         ("cogcli metrics @last --json | jq .metrics.measures", "one run, for scripts"),
     ),
     exits=(0, 1, 2, 3),
-    most=10_000,
+    maximum=10_000,
 )
 def metrics(
     context: CommandContext,

@@ -41,7 +41,7 @@ class ScenarioFlags(Flags):
     protocol: Protocol
     live: bool = switch("--live", help="call the real services of scenarios without a mock server")
     jobs: int | None = integer(
-        "--jobs", "number of scenarios at the same time", least=1, most=64, default="4"
+        "--jobs", "number of scenarios at the same time", minimum=1, maximum=64, default="4"
     )
     report: Reports
 

@@ -158,7 +158,7 @@ def _calls_of_step(calls: list[Json], step: str) -> list[Json]:
         ),
     ),
     exits=(0, 1, 2, 3),
-    most=10_000,
+    maximum=10_000,
 )
 def diff(
     context: CommandContext,

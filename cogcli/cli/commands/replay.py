@@ -37,7 +37,9 @@ def replay(
     *,
     at: Annotated[
         int | None,
-        integer("--at", "print the state after this event", least=0, most=10**9, metavar="SEQ"),
+        integer(
+            "--at", "print the state after this event", minimum=0, maximum=10**9, metavar="SEQ"
+        ),
     ] = None,
 ) -> int:
     """Replay an episode, or with `--at` write its state after one event."""

@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
         ),
     ),
     exits=(0, 2, 3),
-    most=20,
+    maximum=20,
 )
 def report(
     context: CommandContext,

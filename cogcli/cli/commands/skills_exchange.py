@@ -20,7 +20,7 @@ from cogcli.cli.options import OUTPUT, argument, command, text
         ("cogcli skills export text.brief --to out --json | jq -r '.created[]'", "for scripts"),
     ),
     exits=(0, 2, 3),
-    most=1000,
+    maximum=1000,
 )
 def export_folders(
     context: CommandContext,

@@ -57,7 +57,8 @@ def run_tests(
         bool, switch("--coverage", help="show which steps and branches ran", panel=OUTPUT)
     ] = False,
     jobs: Annotated[
-        int, integer("--jobs", "number of cases at the same time", least=1, most=64, default="4")
+        int,
+        integer("--jobs", "number of cases at the same time", minimum=1, maximum=64, default="4"),
     ] = 4,
     record: Annotated[
         str | None, text("--record", "EP", "make a case from an episode", completes="episodes")

@@ -99,7 +99,7 @@ def validate(
     refusal = run.refusal if code == OK else None
     if refusal is not None:
         context.error, code = error_object(refusal), refusal.exit_code
-    wanted.write(context, run.report, code, most=100)
+    wanted.write(context, run.report, code, maximum=100)
     if refusal is not None:
         raise refusal
     return code

@@ -58,7 +58,7 @@ _VERIFY_BATCH: Final = WingFunction("cogcli.cli.batch_verify", "verify_batch")
         ("cogcli verify --all --anchor heads.txt", "what was deleted or rolled back since?"),
     ),
     exits=(0, 1, 2, 3),
-    most=1000,
+    maximum=1000,
 )
 def verify(
     context: CommandContext,

@@ -23,7 +23,7 @@ from cogcli.episode.verify.log_reading import LogReading
 from cogcli.episode.verify.trusted import NO_TRUST, Trusted
 from cogcli.episode.verify.vouching import Vouching
 
-MOST: Final = 100
+MAX_PER_CODE: Final = 100
 """Findings of one code that are listed one by one."""
 
 LEVELS: Final = {
@@ -114,17 +114,19 @@ def _archive_finding(archive: Path) -> Finding:
 
 
 def _capped(findings: Iterator[Finding]) -> list[Finding]:
-    """Return the findings, at most `MOST` of one code."""
+    """Return the findings, at most `MAX_PER_CODE` of one code."""
     seen: Counter[str] = Counter()
     listed: list[Finding] = []
     for finding in findings:
         seen[finding.code] += 1
-        if seen[finding.code] <= MOST:
+        if seen[finding.code] <= MAX_PER_CODE:
             listed.append(finding)
     for code, count in seen.items():
-        if count > MOST:
+        if count > MAX_PER_CODE:
             last = next(finding for finding in reversed(listed) if finding.code == code)
-            listed.append(last._replace(message=f"and {count - MOST:,} more of this kind", line=0))
+            listed.append(
+                last._replace(message=f"and {count - MAX_PER_CODE:,} more of this kind", line=0)
+            )
     return listed
 
 

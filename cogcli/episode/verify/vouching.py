@@ -26,7 +26,7 @@ from cogcli.episode.manifest import unsigned_ranges
 from cogcli.episode.verify.log_reading import LogReading
 from cogcli.episode.verify.trusted import Trusted
 
-_MOST_SHOWN: Final = 5
+_MAX_SHOWN: Final = 5
 _LIMIT: Final = 1 << 30
 
 
@@ -166,10 +166,10 @@ def _ranges_text(ranges: Sequence[EventRange]) -> str:
     """Return text such as `events 5 to 9 and event 12`, by `seq`."""
     words = [
         f"event {first}" if first == last else f"events {first} to {last}"
-        for first, last in ranges[:_MOST_SHOWN]
+        for first, last in ranges[:_MAX_SHOWN]
     ]
-    if len(ranges) > _MOST_SHOWN:
-        words.append(f"{len(ranges) - _MOST_SHOWN} more ranges")
+    if len(ranges) > _MAX_SHOWN:
+        words.append(f"{len(ranges) - _MAX_SHOWN} more ranges")
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 

@@ -43,7 +43,7 @@ class FetchRequest(NamedTuple):
 
 
 def fetch(
-    access: HostAccess, sent: FetchRequest, seconds: float, *, redirects: int, most: int
+    access: HostAccess, sent: FetchRequest, seconds: float, *, redirects: int, maximum: int
 ) -> FetchReply:
     """Send a request within the access of a call and return its reply; see `cogcli.sdk.fetch`."""
     deadline = time.monotonic() + seconds
@@ -52,7 +52,7 @@ def fetch(
         for _ in range(redirects + 1):
             headers = (("User-Agent", f"cogcli/{__version__}"), *sent.headers)
             request = HttpRequest(
-                sent.method, _encode_address(sent.url), headers, sent.body, access.network, most
+                sent.method, _encode_address(sent.url), headers, sent.body, access.network, maximum
             )
             reply = http.send(request, deadline, access.cancel or Cancellation())
             target = reply.header("location") if reply.status in _MOVED and redirects else ""

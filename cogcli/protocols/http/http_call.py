@@ -56,9 +56,9 @@ class HttpCaller:
 
         Raise the errors of `Http.send`, with `record` set, and RequestMappingError `request.size`.
         """
-        size, most = len(outgoing.body), request.request_cap
-        if size > most:
-            text = f"the request of binding `{request.binding.id}` has {size:,} bytes, at most {most:,} are allowed"
+        size, maximum = len(outgoing.body), request.request_cap
+        if size > maximum:
+            text = f"the request of binding `{request.binding.id}` has {size:,} bytes, at most {maximum:,} are allowed"
             raise RequestMappingError("request.size", text, left=False)
         meta = CallMeta(
             method=outgoing.method,

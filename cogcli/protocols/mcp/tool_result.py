@@ -11,7 +11,7 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.model_usage import ModelUsage, usage_of
 
-_MOST_DEMANDS: Final = 20
+_MAX_DEMANDS: Final = 20
 
 
 class DemandedInput(Record):
@@ -35,7 +35,7 @@ class InputDemand(Record):
     def methods(self) -> list[str]:
         """The methods that an unfinished result demands, each once."""
         demands = self.inputRequests.values() if self.is_unfinished else ()
-        methods = [demand.method for demand in islice(demands, _MOST_DEMANDS)]
+        methods = [demand.method for demand in islice(demands, _MAX_DEMANDS)]
         return list(dict.fromkeys(method for method in methods if method is not None))
 
 

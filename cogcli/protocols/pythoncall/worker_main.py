@@ -113,11 +113,11 @@ def _set_limits() -> None:
     import resource
 
     limits = {resource.RLIMIT_AS: _MEMORY, resource.RLIMIT_NOFILE: _FILES, resource.RLIMIT_CORE: 0}
-    for what, most in limits.items():
+    for what, maximum in limits.items():
         _, hard = resource.getrlimit(what)
-        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        maximum = maximum if hard == resource.RLIM_INFINITY else min(maximum, hard)
         try:
-            resource.setrlimit(what, (most, most))
+            resource.setrlimit(what, (maximum, maximum))
         except (ValueError, OSError):
             if (
                 sys.platform == "linux"

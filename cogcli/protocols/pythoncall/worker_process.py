@@ -65,7 +65,7 @@ ENDING_SECONDS: Final = 2.0
 """Seconds to wait for the end of a worker's guard."""
 
 
-MOST_FILES: Final = 100
+MAX_FILES: Final = 100
 """The most files that one call records (`cogcli.sdk.artifact`)."""
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -291,7 +291,7 @@ def _files_of(answer: WorkerAnswer) -> list[Json]:
     if "files" not in answer.json:
         return []
     files = answer.files
-    if type(files) is not list or len(files) > MOST_FILES or not all(map(_is_file, files)):
+    if type(files) is not list or len(files) > MAX_FILES or not all(map(_is_file, files)):
         raise ValueError("it does not say which files were written")
     return files
 

@@ -19,7 +19,7 @@ from cogcli.base.refs import Reference
 from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.checks.graph import StepGraph
 from cogcli.specs.checks.step_facts import Read, StepFacts
-from cogcli.specs.inner_shapes import MOST, InnerShape
+from cogcli.specs.inner_shapes import MAX_SHAPES, InnerShape
 
 StatePath = tuple[str, ...]
 FLAT: Final = ("vars", "outputs")
@@ -38,7 +38,7 @@ class Dataflow:
         self.surely: defaultdict[StatePath, int] = defaultdict(int)
         self.types: defaultdict[StatePath, set[str]] = defaultdict(set)
         self.shapes: dict[StatePath, list[InnerShape]] = {}
-        """Shapes written to each place. Empty if more than `MOST` shapes are known."""
+        """Shapes written to each place. Empty if more than `MAX_SHAPES` shapes are known."""
         self.read: defaultdict[StatePath, int] = defaultdict(int)
         for position, fact in enumerate(self.facts):
             for write in fact.writes:
@@ -58,7 +58,7 @@ class Dataflow:
         known = self.shapes.setdefault(place, [shape])
         if known and not any(each is shape or each.is_like(shape) for each in known):
             known.append(shape)
-        if len(known) > MOST:
+        if len(known) > MAX_SHAPES:
             known.clear()
 
     def writers(self, reference: Reference) -> int:

@@ -12,7 +12,14 @@ from cogcli.base.refs import Reference
 from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.dataflow import FLAT, Dataflow
 from cogcli.specs.checks.step_facts import Read, StepFacts
-from cogcli.specs.inner_shapes import MOST, InnerShape, element_of, follow, shape_of, shape_of_value
+from cogcli.specs.inner_shapes import (
+    MAX_SHAPES,
+    InnerShape,
+    element_of,
+    follow,
+    shape_of,
+    shape_of_value,
+)
 
 
 def check_member(flow: Dataflow, fact: StepFacts, read: Read) -> bool:
@@ -63,7 +70,9 @@ def _find_item_shapes(flow: Dataflow, fact: StepFacts) -> Sequence[InnerShape]:
     foreach = fact.step.config.foreach
     if foreach and foreach.expression is None:
         return (
-            [shape_of_value(item) for item in foreach.items] if len(foreach.items) <= MOST else []
+            [shape_of_value(item) for item in foreach.items]
+            if len(foreach.items) <= MAX_SHAPES
+            else []
         )
     if fact.items is None:
         return []

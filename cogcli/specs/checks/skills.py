@@ -114,12 +114,12 @@ def _check_depth(
     nested: dict[str, list[str]],
     id: str,
     depths: dict[str, int],
-    most: int,
+    maximum: int,
     what: str,
 ) -> None:
-    if _measure_depth(nested, id, depths) > most:
+    if _measure_depth(nested, id, depths) > maximum:
         deepest = max(nested[id], key=lambda name: depths.get(name, 0))
-        message = f"{what} nest more than {most} deep"
+        message = f"{what} nest more than {maximum} deep"
         _report_nesting(context, context.catalog.skills[id], "skill.depth", message, deepest)
 
 

@@ -20,7 +20,7 @@ def greet(
     context: CommandContext,
     name: Annotated[str, argument("NAME", ("Ana", "Bo"))],
     *,
-    times: Annotated[int, integer("--times", "how often", least=1, most=3, default="1")] = 1,
+    times: Annotated[int, integer("--times", "how often", minimum=1, maximum=3, default="1")] = 1,
     tone: Annotated[str | None, choice("--tone", "WORD", ("kind", "short"), panel=OUTPUT)] = None,
 ) -> int:
     """Greet."""

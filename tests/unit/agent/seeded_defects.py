@@ -115,7 +115,7 @@ DEFECTS = (
         "test_inv_09",
         "results are kept without end",
         _UPDATE,
-        'newest(completed, MOST["completed_calls"], "completed_calls", notes)',
+        'newest(completed, MAX_ITEMS["completed_calls"], "completed_calls", notes)',
         "completed",
     ),
     Defect(

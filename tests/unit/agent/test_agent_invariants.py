@@ -40,8 +40,7 @@ from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.agent.context.truncation import cut_text
 from cogcli.agent.learning import is_synthesis_due, parse_learned, update_from_interaction
 from cogcli.agent.modes import judge_switch
-from cogcli.agent.profile import MOST as MOST_OF_PROFILE
-from cogcli.agent.profile import UserProfile, apply_statement
+from cogcli.agent.profile import MAX_PROFILE_ITEMS, UserProfile, apply_statement
 from cogcli.agent.prompts import (
     HEADERS,
     ToolSpec,
@@ -53,8 +52,8 @@ from cogcli.agent.state import AgentState
 from cogcli.agent.update import (
     BYTES,
     CHARACTERS,
+    MAX_ITEMS,
     MAX_STATE_BYTES,
-    MOST,
     add_insight,
     add_message,
     add_notification,
@@ -258,9 +257,9 @@ def test_inv_09(turns: list[Any], messages: list[str], times: int) -> None:
     for result in execution.completed_calls:
         assert json_size([result.get("output"), result.get("error")]) <= BYTES["output"] + 16
     for name in ("messages", "pending_calls", "completed_calls", "notifications"):
-        assert len(getattr(execution, name)) <= MOST[name]
+        assert len(getattr(execution, name)) <= MAX_ITEMS[name]
     for name in ("insights", "facts", "thoughts"):
-        assert len(getattr(reasoning, name)) <= MOST[name]
+        assert len(getattr(reasoning, name)) <= MAX_ITEMS[name]
     assert max(len(reasoning.goal), len(reasoning.strategy)) <= CHARACTERS["goal"]
     assert all(len(text) <= CHARACTERS["insight"] for text in reasoning.insights)
     assert all(len(thought["thinking"]) <= CHARACTERS["thinking"] for thought in reasoning.thoughts)
@@ -286,7 +285,7 @@ def test_inv_10_payload(turns: list[Any], learned: list[Any]) -> None:
 
 
 @given(st.integers(-1, 40), st.integers(0, 9), st.integers(0, 9), st.booleans(), st.dictionaries(
-    st.sampled_from([*MOST_OF_PROFILE, "user_id", "interaction_count", "synthesis_version", "created_at"]),
+    st.sampled_from([*MAX_PROFILE_ITEMS, "user_id", "interaction_count", "synthesis_version", "created_at"]),
     JSON | st.lists(SOUND_TEXTS), max_size=6,
 ))  # fmt: skip
 def test_inv_11(
@@ -301,12 +300,12 @@ def test_inv_11(
     assert not isinstance(learned, ReplyProblem)
     changed = before
     for statement in learned.statements:
-        assert statement.field in MOST_OF_PROFILE
+        assert statement.field in MAX_PROFILE_ITEMS
         changed = apply_statement(changed, statement, [])
     changes = {
         name for name in UserProfile._fields if getattr(changed, name) != getattr(before, name)
     }
-    assert changes <= set(MOST_OF_PROFILE)
+    assert changes <= set(MAX_PROFILE_ITEMS)
 
 
 @example("ab", "insights")

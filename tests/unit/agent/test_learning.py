@@ -29,7 +29,7 @@ from cogcli.agent.learning import (
     update_from_interaction,
 )
 from cogcli.agent.profile import (
-    MOST,
+    MAX_PROFILE_ITEMS,
     Statement,
     UserProfile,
     apply_statement,
@@ -191,7 +191,7 @@ def test_what_is_learnt_becomes_the_profile_that_it_says(seed: int) -> None:
             memories[0].promoted_at,
             memories[-1].promoted_at,
         )
-    for name, most in MOST.items():
+    for name, most in MAX_PROFILE_ITEMS.items():
         assert isinstance(held := getattr(folded, name), str) or len(held) <= most
 
 
@@ -314,7 +314,7 @@ def test_a_job_asks_for_the_members_that_it_reads() -> None:
         assert list(value) == list(KEYS[kind])
         assert learned(value, kind, UserProfile("ann")).notes == ()
     assert asked[1] == {
-        **{name: [] for name in MOST},
+        **{name: [] for name in MAX_PROFILE_ITEMS},
         "preferences": {},
         "projects": {},
         "communication_style": "",

@@ -9,7 +9,7 @@ import pytest
 from cogcli.agent.bounds import Note
 from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.profile import (
-    MOST,
+    MAX_PROFILE_ITEMS,
     Statement,
     UserProfile,
     apply_statement,
@@ -17,18 +17,17 @@ from cogcli.agent.profile import (
     fold_profile,
     statement_from,
 )
-from cogcli.agent.update import CHARACTERS
-from cogcli.agent.update import MOST as MOST_OF_STATE
+from cogcli.agent.update import CHARACTERS, MAX_ITEMS
 
 ANN = UserProfile("ann")
 
 
 def test_the_limits_are_these() -> None:
-    assert MOST == {
+    assert MAX_PROFILE_ITEMS == {
         "preferences": 30, "goals": 10, "expertise_areas": 15, "communication_style": 1, "projects": 10,
         "interests": 15, "constraints": 10, "success_patterns": 5, "failure_patterns": 5,
     }  # fmt: skip
-    assert MOST_OF_STATE == {
+    assert MAX_ITEMS == {
         "messages": 40, "pending_calls": 8, "completed_calls": 20, "notifications": 20, "insights": 10, "facts": 20,
         "thoughts": 5,
     }  # fmt: skip
@@ -37,13 +36,15 @@ def test_the_limits_are_these() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("field", [field for field in MOST if field != "communication_style"])
+@pytest.mark.parametrize(
+    "field", [field for field in MAX_PROFILE_ITEMS if field != "communication_style"]
+)
 def test_each_field_keeps_its_newest(field: str) -> None:
     profile, notes = ANN, list[Note]()
-    for number in range(MOST[field] + 2):
+    for number in range(MAX_PROFILE_ITEMS[field] + 2):
         profile = apply_statement(profile, Statement(field, f"v{number}", f"n{number}"), notes)
     held = getattr(profile, field)
-    numbers = range(2, MOST[field] + 2)
+    numbers = range(2, MAX_PROFILE_ITEMS[field] + 2)
     expected = (
         {f"n{n}": f"v{n}" for n in numbers}
         if isinstance(held, dict)

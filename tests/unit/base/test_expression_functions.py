@@ -220,7 +220,7 @@ def test_a_moment_is_the_same_in_every_zone(moment: datetime, minutes: int) -> N
 def test_any_argument_gives_a_json_value_or_a_typed_error(name: str, values: list[Any]) -> None:
     arguments = ", ".join(f"inputs.{word}" for word in ARGUMENTS[: len(values)])
     function = FUNCTIONS[name]
-    if not function.least <= len(values) <= function.most:
+    if not function.minimum <= len(values) <= function.maximum:
         assert fault_of(f"{name}({arguments})").hint == f"write {function.usage}"
         return
     try:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from cogcli.app.settings.owner_key import ensure_key, find_key, key_path, read_key
 from cogcli.episode.checkpoint import (
-    MOST_RANGES,
+    MAX_RANGES,
     NOTHING,
     SLOT,
     CheckpointWriter,
@@ -164,7 +164,7 @@ def test_many_gaps_are_joined_and_never_forgotten(gaps: list[tuple[int, int]]) -
         at += vouched_for + missing
     known = Vouched(tuple(ranges))
     writer = CheckpointWriter(Folder(Path("."), None), EPISODE, KEY, None, vouched=known, count=at)
-    assert len(writer.unvouched) <= MOST_RANGES
+    assert len(writer.unvouched) <= MAX_RANGES
     left = NOTHING._replace(ranges=writer.unvouched)
     assert all(left.covers(number) for number in range(at) if not known.covers(number))
 

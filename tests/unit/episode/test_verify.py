@@ -25,7 +25,7 @@ from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.layout import Finding
 from cogcli.episode.log_lines import first_link
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.episode.verify.check import MOST, verify
+from cogcli.episode.verify.check import MAX_PER_CODE, verify
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -534,11 +534,11 @@ def test_without_a_log_there_is_nothing_to_verify(tmp_path: Path) -> None:
 def test_findings_of_one_kind_are_cut_short(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
-    for n in range(MOST + 50):
+    for n in range(MAX_PER_CODE + 50):
         sample.ended(journal, f"s{n}", None, latency_ms=-1)
     journal.close()
     found = [finding for finding in verify(journal.directory) if finding.code == "event.payload"]
-    assert len(found) == MOST + 1
+    assert len(found) == MAX_PER_CODE + 1
     assert "50 more" in found[-1].message
 
 
