@@ -138,7 +138,7 @@ class _Members(NamedTuple):
         """Return the text of an optional member, without white space around it. Empty if there is none."""
         return (self.optional(key, str) or "").strip()
 
-    def checked(self, key: str, kind: type[_Kind]) -> _Kind | None:
+    def member(self, key: str, kind: type[_Kind]) -> _Kind | None:
         """Return the member, or None for null. Raise _Refused for one of another type."""
         found = self.value.get(key)
         if found is None or isinstance(found, kind):
@@ -158,8 +158,8 @@ def _bad_type(place: Sequence[str | int], expected: str, found: object) -> _Refu
 def _reply(value: Json, limit: int, notes: list[Note]) -> Reply | ReplyProblem:
     members = _Members(value, (), notes)
     try:
-        calls = _calls(members.checked("tool_calls", list), limit, notes)
-        response = (members.checked("response", str) or "").strip()
+        calls = _calls(members.member("tool_calls", list), limit, notes)
+        response = (members.member("response", str) or "").strip()
     except _Refused as refused:
         return refused.problem
     if not calls and not response:
@@ -219,8 +219,8 @@ def _call(found: object, place: tuple[str | int, ...], notes: list[Note]) -> Jso
     name = found.get("name")
     if not isinstance(name, str) or not name.strip():
         raise _bad_type((*place, "name"), "a name", name)
-    args = members.checked("args", dict)
-    id = members.checked("id", str)
+    args = members.member("args", dict)
+    id = members.member("id", str)
     after = found.get("depends_on")
     if after is not None and not is_list_of(after, str):
         raise _bad_type((*place, "depends_on"), "a list of ids", after)

@@ -66,7 +66,7 @@ def fit_sections(
 ) -> list[FittedSection]:
     """Fit the sections into `room` tokens. The last ones shrink first. Headers and kept lines stay."""
     fitted = [
-        _rendered(section, [line.render() for line in section.lines], tokenizer)
+        _render_section(section, [line.render() for line in section.lines], tokenizer)
         for section in sections
     ]
     given = list(sections)
@@ -89,7 +89,7 @@ def _shrink(section: DataSection, room: int, tokenizer: Tokenizer) -> FittedSect
     kept = [*(line.render() for line in section.lines[:whole]), *filter(None, cut)]
     if missing := sum(sizes[len(kept) :]):
         kept.append(mark_truncated("", missing))
-    return _rendered(section, kept, tokenizer, truncated=True)
+    return _render_section(section, kept, tokenizer, truncated=True)
 
 
 def _cut_line(line: DataLine, room: int, tokenizer: Tokenizer) -> str:
@@ -100,7 +100,7 @@ def _cut_line(line: DataLine, room: int, tokenizer: Tokenizer) -> str:
     return line._replace(text=text).render() if text else ""
 
 
-def _rendered(
+def _render_section(
     section: DataSection, lines: Iterable[str], tokenizer: Tokenizer, *, truncated: bool = False
 ) -> FittedSection:
     text = "\n".join((section.name, *lines))

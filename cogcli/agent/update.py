@@ -84,7 +84,7 @@ def _change(
         if not is_zoned(now):
             raise ValueError(f"`{now}` is not a time with a zone")
         notes: list[Note] = []
-        return _bounded(apply(state, given, now, notes), notes)
+        return _limit_size(apply(state, given, now, notes), notes)
 
     return change
 
@@ -112,7 +112,7 @@ def new_state(
         mode_locked=mode_locked,
         messages=newest(tuple(messages), MAX_ITEMS["messages"], "messages", notes),
     )
-    return _bounded(
+    return _limit_size(
         AgentState(execution, (reasoning or ReasoningContext())._replace(goal=goal), profile), notes
     )
 
@@ -257,7 +257,7 @@ def update_from_reasoning(
     )
     draft, response = (answer, None) if state.execution.pending_calls else (None, answer)
     execution = state.execution._replace(draft_response=draft, response=response)
-    return state._replace(execution=_switched(execution, reply, notes))
+    return state._replace(execution=_switch_mode(execution, reply, notes))
 
 
 def _with_execution(state: AgentState, **changes: Any) -> AgentState:
@@ -289,7 +289,7 @@ def _result(found: Json, notes: list[Note]) -> Json:
     return {"name": name, "success": call.success, "step": step, **members, "truncated": cut}
 
 
-def _switched(
+def _switch_mode(
     execution: agent_state.ExecutionState, reply: Reply, notes: list[Note]
 ) -> agent_state.ExecutionState:
     """Switch the mode of the next prompt if the reply requests it and may."""
@@ -303,17 +303,17 @@ def _switched(
     return execution._replace(mode=switch.target, switches=execution.switches + 1)
 
 
-def _bounded(state: AgentState, notes: list[Note]) -> Updated[AgentState]:
+def _limit_size(state: AgentState, notes: list[Note]) -> Updated[AgentState]:
     """Return the state within its maximal size: collections lose their oldest entries, first down to three each."""
     while json_size(state.to_payload()) > MAX_STATE_BYTES:
-        shorter = _without_oldest(state, notes)
+        shorter = _drop_oldest_entries(state, notes)
         if shorter is state:
             break
         state = shorter
     return Updated(state, limit_notes(notes))
 
 
-def _without_oldest(state: AgentState, notes: list[Note]) -> AgentState:
+def _drop_oldest_entries(state: AgentState, notes: list[Note]) -> AgentState:
     for minimum in (_KEPT_FIRST, 0):
         for part, name in _SHRINKING:
             owner = getattr(state, part)

@@ -121,7 +121,7 @@ class EpisodeVerifier(NamedTuple):
         for directory in directories:
             try:
                 repaired = self.repair and self._repair(directory)
-                found = verify_episode(directory, self._trusted_for(directory.name))
+                found = verify_episode(directory, self._find_trusted_keys(directory.name))
                 findings = _findings_to_payload(directory.name, found.findings)
                 result = VerifyResult(directory.name, findings, found.level, repaired, directory)
             except CogcliError as error:
@@ -138,7 +138,7 @@ class EpisodeVerifier(NamedTuple):
             missing = error_finding("anchor.missing", EVENTS, 0, message)
             yield VerifyResult(name, _findings_to_payload(name, [missing]), "missing")
 
-    def _trusted_for(self, name: str) -> Trusted:
+    def _find_trusted_keys(self, name: str) -> Trusted:
         """Return the trusted keys, and the recorded head of this episode."""
         anchored = self.anchor.get(name)
         return self.trusted._replace(head=anchored.head) if anchored else self.trusted

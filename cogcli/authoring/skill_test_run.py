@@ -68,12 +68,12 @@ class CaseRun(NamedTuple):
         """Return the expectations of the case: every call has an answer, the file's `expect` holds,
         and every stub is used."""
         return [
-            lambda outcome: self._unanswered(case),
+            lambda outcome: self._check_unmatched_calls(case),
             *skill_expectation(case, self.catalog.aliases),
-            lambda outcome: self._unused(case) if outcome.directory else (),
+            lambda outcome: self._check_unused_stubs(case) if outcome.directory else (),
         ]
 
-    def _unanswered(self, case: SkillCase) -> Iterator[Check]:
+    def _check_unmatched_calls(self, case: SkillCase) -> Iterator[Check]:
         """Yield a failed check for each call that fits no stub."""
         found = [
             (call.capability, call.step, short(Redactor().mask(dict(call.input)), 120))
@@ -84,7 +84,7 @@ class CaseRun(NamedTuple):
             frame = case.frame_of("stubs", *self._key(case, capability))
             yield Check(f"a stub for {capability}", False, detail, frame, "test.unanswered")
 
-    def _unused(self, case: SkillCase) -> Iterator[Check]:
+    def _check_unused_stubs(self, case: SkillCase) -> Iterator[Check]:
         """Yield a failed check for each stub that no call used."""
         for stub in self.calls.unused:
             name = f"stub {stub.number + 1} of {stub.capability}"

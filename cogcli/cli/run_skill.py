@@ -45,7 +45,7 @@ def run_skill(
 
     `trace SKILL` passes its own `display`, and `after`, which is called before the last lines.
     """
-    given = _read_given(context, skill_id, flags)
+    given = _read_request(context, skill_id, flags)
     warn_of_distrust(context, "skill", skill_id)
     if flags.plan:
         from cogcli.cli.plan import show_plan
@@ -72,7 +72,7 @@ def warn_of_distrust(context: CommandContext, kind: str, id: str) -> None:
         context.warn(warning)
 
 
-def _read_given(context: CommandContext, skill_id: str, flags: RunFlags) -> GivenRun:
+def _read_request(context: CommandContext, skill_id: str, flags: RunFlags) -> GivenRun:
     """Return the request of a command line, with the problems of reading it.
 
     Raise SkillNotFoundError for a path instead of an id, and the errors of the settings.

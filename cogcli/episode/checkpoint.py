@@ -229,7 +229,7 @@ def compare(records: Iterable[Checkpoint], episode_id: object, heads: Mapping[in
         given = max(given, record.given)
         if record.events > latest:
             slot, latest, manifest = record.slot, record.events, record.manifest
-    return Vouched(tuple(_merged(ranges)), given, manifest, differs, slot)
+    return Vouched(tuple(_merge_ranges(ranges)), given, manifest, differs, slot)
 
 
 def _reach(record: Checkpoint, episode_id: object, heads: Mapping[int, str]) -> int | None:
@@ -241,7 +241,7 @@ def _reach(record: Checkpoint, episode_id: object, heads: Mapping[int, str]) -> 
     return record.events if heads.get(record.events) == record.head else None
 
 
-def _merged(ranges: Iterable[EventRange]) -> list[EventRange]:
+def _merge_ranges(ranges: Iterable[EventRange]) -> list[EventRange]:
     """Return the union of ranges."""
     union: list[EventRange] = []
     for first, last in sorted(ranges):
@@ -329,7 +329,7 @@ class CheckpointWriter:
     def exclude_event(self, sequence: int) -> None:
         """Mark this event as unvouched in later records."""
         self.unvouched = _merge_first_ranges(
-            tuple(_merged([*self.unvouched, (sequence, sequence)]))
+            tuple(_merge_ranges([*self.unvouched, (sequence, sequence)]))
         )
 
     def close(self) -> None:

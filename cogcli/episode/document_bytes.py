@@ -49,7 +49,7 @@ def milliseconds_between(earlier: str, later: str, *, whole: bool = False) -> in
 
     They are rounded, or rounded down if `whole`.
     """
-    a, b = _parsed(earlier), _parsed(later)
+    a, b = _parse_time(earlier), _parse_time(later)
     if a is None or b is None:
         return None
     return (b - a) // timedelta(milliseconds=1) if whole else round((b - a).total_seconds() * 1000)
@@ -58,13 +58,13 @@ def milliseconds_between(earlier: str, later: str, *, whole: bool = False) -> in
 def earlier(timestamp: str, milliseconds: float) -> str:
     """Return the RFC 3339 time `milliseconds` before a time. An invalid time is returned unchanged."""
     with suppress(OverflowError, ValueError):
-        if moment := _parsed(timestamp):
+        if moment := _parse_time(timestamp):
             begun = moment - timedelta(milliseconds=milliseconds)
             return begun.isoformat(timespec="microseconds").replace("+00:00", "Z")
     return timestamp
 
 
-def _parsed(text: str) -> datetime | None:
+def _parse_time(text: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

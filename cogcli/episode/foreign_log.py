@@ -85,18 +85,18 @@ class _Report:
                 "plan",
                 "terminate",
             ):
-                yield self._passed_over(event)
+                yield self._keep_time_only(event)
             elif event.phase != "act":
                 yield self._of_root(event)
             elif number > planned_at >= 0:
                 yield from self._evidence(translate_event(event))
             else:
-                yield self._passed_over(event)
+                yield self._keep_time_only(event)
 
     def _of_root(self, event: Event, **changes: Any) -> Event:
         return event._replace(run_id=self._projection.root, **changes)
 
-    def _passed_over(self, event: Event) -> Event:
+    def _keep_time_only(self, event: Event) -> Event:
         """Return an event of which only the time is used."""
         return self._of_root(event, phase="runtime", payload={})
 
@@ -125,7 +125,7 @@ class _Report:
         act = read_record(SharedAct, payload)
         step_id, status = act.step_id or "", act.step_status
         if step_id not in self._step_ids or status not in STEP_STATUSES:
-            yield self._passed_over(event)
+            yield self._keep_time_only(event)
             return
         if status == "running":
             self._begun.setdefault(step_id, event.timestamp)
@@ -138,12 +138,12 @@ class _Report:
             yield started._replace(
                 id=f"{event.id}@begun", timestamp=self._begun[step_id], metrics=None
             )
-        metrics = self._timed(event, step_id)
+        metrics = self._add_duration(event, step_id)
         yield self._of_root(
             event, step_id=step_id, payload=_add_writes(payload, act), metrics=metrics
         )
 
-    def _timed(self, event: Event, step_id: str) -> Json | None:
+    def _add_duration(self, event: Event, step_id: str) -> Json | None:
         """Return the metrics with the duration, which is the measured one or else the time since the step began."""
         if measured_ms(event) is not None:
             return event.metrics

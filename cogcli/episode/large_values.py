@@ -126,10 +126,10 @@ class BlobReader:
         except JsonRefused:
             return reference
         if type(held) is str:
-            return self._shared(reference["$blob"], held)
+            return self._share_text(reference["$blob"], held)
         return self._inside(held, depth) if MARK in data else held
 
-    def _shared(self, digest: str, text: str) -> str:
+    def _share_text(self, digest: str, text: str) -> str:
         """Return the object that an earlier line has for an equal text, or this text."""
         known = self._texts.pop(digest, text)
         self._texts[digest] = known

@@ -75,7 +75,7 @@ def _latencies(fold: LogFold) -> Json:
 
 
 def _fallbacks(fold: LogFold) -> Iterator[Json]:
-    for binding, uses in _grouped(fold.counters.fallbacks).items():
+    for binding, uses in _group_uses(fold.counters.fallbacks).items():
         text = f"binding `{binding}` needed its fallback: repair it, or make the fallback the first choice"
         yield _proposal("binding-fallback", binding, text, uses)
 
@@ -87,7 +87,7 @@ def _slow_steps(fold: LogFold) -> Iterator[Json]:
         return
     # A longer step had a limit of its own.
     slow = [use for use, latency in fold.counters.timed if NEARLY < latency / (limit * 1000) <= 1]
-    for step, uses in _grouped(slow).items():
+    for step, uses in _group_uses(slow).items():
         yield _proposal(
             "step-timeout", step, f"step `{step}` used more than 80 % of its {limit:g} s", uses
         )
@@ -155,7 +155,7 @@ def _ending(fold: LogFold) -> list[Use]:
     return [Use("", ended.id)] if ended else []
 
 
-def _grouped(uses: Iterable[Use]) -> dict[str, list[Use]]:
+def _group_uses(uses: Iterable[Use]) -> dict[str, list[Use]]:
     groups: dict[str, list[Use]] = {}
     for use in uses:
         groups.setdefault(use.about, []).append(use)

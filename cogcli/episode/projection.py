@@ -274,11 +274,11 @@ class Projection:
         """
         ended = self.terminated
         if ended and (measured := measured_ms(ended)) is not None:
-            return self._bounded_duration(ended, measured)
+            return self._limit_duration(ended, measured)
         last = ended if ended and ended.seq is None else self.last
         return milliseconds_between(self.started_at, last.timestamp) if last else None
 
-    def _bounded_duration(self, ended: Event, measured: int | float) -> int | float:
+    def _limit_duration(self, ended: Event, measured: int | float) -> int | float:
         """Return the duration, limited to the time between the run's timestamps. A clock that was set back must
         not exceed it.
         """
@@ -342,12 +342,12 @@ def state_bytes(document: Json, rules: int) -> bytes:
 
 def project(events: Iterable[Event]) -> Json:
     """Return `state.json` as an object, from the events of one log."""
-    return _projected(events).result()
+    return _fold_events(events).result()
 
 
 def project_bytes(events: Iterable[Event]) -> bytes:
     """Return the bytes of `state.json`, from the events of one log."""
-    projection = _projected(events)
+    projection = _fold_events(events)
     return state_bytes(projection.result(), projection.rules)
 
 
@@ -361,7 +361,7 @@ def snapshot_bytes(events: Iterable[Event]) -> tuple[int, bytes]:
     return held, data
 
 
-def _projected(events: Iterable[Event]) -> Projection:
+def _fold_events(events: Iterable[Event]) -> Projection:
     projection = Projection()
     for event in events:
         projection.apply(event)

@@ -62,7 +62,7 @@ def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
         suppress(FileNotFoundError),
         Folder.open(directory.parent) as runs,
         runs.sub(directory.name) as folder,
-        _locked(folder) as locked,
+        _lock_log(folder) as locked,
     ):
         if not locked:
             return False
@@ -84,13 +84,13 @@ def remove_leftovers(runs_dir: Path) -> None:
     with disk_errors(runs_dir), suppress(FileNotFoundError), Folder.open(runs_dir) as runs:
         names = [name for name in runs.names() if name.startswith(REMOVED)]
         for name in filter(runs.holds_directory, names):
-            with suppress(FileNotFoundError), runs.sub(name) as folder, _locked(folder) as locked:
+            with suppress(FileNotFoundError), runs.sub(name) as folder, _lock_log(folder) as locked:
                 if locked:
                     _delete(runs, name)
 
 
 @contextmanager
-def _locked(folder: Folder) -> Iterator[bool]:
+def _lock_log(folder: Folder) -> Iterator[bool]:
     """Lock the log against writers, and yield whether that succeeded. Without a log no lock is needed."""
     try:
         fd = folder.open_file(EVENTS)

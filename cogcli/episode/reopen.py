@@ -102,7 +102,7 @@ def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
             announced = frozenset(
                 record.following for record in known if record.episode_id == ids["episode_id"]
             )
-            reopened = _recovered(journal, log, announced)
+            reopened = _recover(journal, log, announced)
         except OSError as error:
             raise disk_refusal(directory, error) from error
         opened.pop_all()
@@ -279,7 +279,7 @@ def _bad_line(folder: Folder, number: int, why: str) -> EnvironmentRefusal:
 # -- recovering --------------------------------------------------------------------------------------------------------
 
 
-def _recovered(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopened:
+def _recover(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopened:
     """Remove temporary files, truncate uncommitted bytes, and record that. Raise OSError.
 
     `announced` are the hashes of the lines that known records announce. Any other lost line may be forged, so
@@ -288,7 +288,7 @@ def _recovered(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopen
     journal.folder.remove_files(TEMPORARY)
     with suppress(FileNotFoundError, NotADirectoryError), journal.folder.sub(BLOBS) as kept:
         kept.remove_files(TEMPORARY)
-    dropped = _cut(journal, log)
+    dropped = _truncate_tail(journal, log)
     if not dropped:
         return Reopened(journal, log.events, 0)
     last = log.events[-1]
@@ -324,7 +324,7 @@ def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, b
         yield draft, lost.line
 
 
-def _cut(journal: Journal, log: _Log) -> bytes:
+def _truncate_tail(journal: Journal, log: _Log) -> bytes:
     """Truncate the torn tail. Return the bytes that were truncated since the last `run.recovered` (rule 4)."""
     try:
         kept = journal.folder.read(TORN, limit=_MAX_TORN)

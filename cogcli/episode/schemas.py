@@ -93,14 +93,14 @@ def event_schema() -> Schema:
         "additionalProperties": False,
         "allOf": cases,
         "$defs": {
-            name: _closed_unless_open(name, definitions[name]) for name in sorted(definitions)
+            name: _close_unless_open(name, definitions[name]) for name in sorted(definitions)
         },
     }
 
 
-def _closed_unless_open(name: str, schema: Schema) -> Schema:
+def _close_unless_open(name: str, schema: Schema) -> Schema:
     record = RECORDS.get(name)
-    return schema if record is not None and record.other_members else _closed(schema)
+    return schema if record is not None and record.other_members else _close_schema(schema)
 
 
 def _document(title: str, record: type[Record], *, closed: bool = True) -> Schema:
@@ -109,11 +109,14 @@ def _document(title: str, record: type[Record], *, closed: bool = True) -> Schem
     definitions = schema.pop("$defs", {})
     parts = {name: definitions[name] for name in sorted(definitions)}
     if closed:
-        schema, parts = _closed(schema), {name: _closed(part) for name, part in parts.items()}
+        schema, parts = (
+            _close_schema(schema),
+            {name: _close_schema(part) for name, part in parts.items()},
+        )
     return {"$schema": _DIALECT, **schema, "title": title, "$defs": parts}
 
 
-def _closed(schema: Schema) -> Schema:
+def _close_schema(schema: Schema) -> Schema:
     """Return an object schema that allows no keys but its own and `x-...`."""
     if "properties" in schema and schema.get("additionalProperties") is not False:
         return {**schema, "patternProperties": {"^x-": {}}, "additionalProperties": False}

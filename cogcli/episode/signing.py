@@ -42,7 +42,11 @@ def signer(path: str) -> Sign:
     key_id = _name_of(key.public_key())
 
     def sign(manifest: Json) -> dict[str, str]:
-        return {"alg": ALGORITHM, "key_id": key_id, "value": key.sign(_signed(manifest)).hex()}
+        return {
+            "alg": ALGORITHM,
+            "key_id": key_id,
+            "value": key.sign(_signed_bytes(manifest)).hex(),
+        }
 
     return sign
 
@@ -93,13 +97,13 @@ def fits(manifest: Json) -> bool:
         return False
     try:
         key = Ed25519PublicKey.from_public_bytes(key_id)
-        key.verify(bytes.fromhex(signature["value"]), _signed(manifest))
+        key.verify(bytes.fromhex(signature["value"]), _signed_bytes(manifest))
     except (InvalidSignature, ValueError):
         return False
     return True
 
 
-def _signed(manifest: Json) -> bytes:
+def _signed_bytes(manifest: Json) -> bytes:
     return canonical({name: value for name, value in manifest.items() if name != "signature"})
 
 
@@ -122,7 +126,9 @@ def _load_key(path: str, data: bytes, use: _Use, *, private: bool = True) -> Any
         else:
             key = serialization.load_pem_public_key(data)
     except Exception as error:
-        raise _unusable(path, "holds no key that can be read", use, found=_found(data)) from error
+        raise _unusable(
+            path, "holds no key that can be read", use, found=_describe_unusable_key(data)
+        ) from error
     if not isinstance(key, ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey):
         kind = type(key).__name__.strip("_").removesuffix("PrivateKey").removesuffix("PublicKey")
         raise _unusable(path, "is of another kind", use, found=f"{kind} key")
@@ -149,7 +155,7 @@ _TO_CHECK: Final = _Use(
 )
 
 
-def _found(data: bytes) -> str:
+def _describe_unusable_key(data: bytes) -> str:
     """Return the kind of the file without a usable key, without any of its bytes."""
     if not data.strip():
         return "an empty file"

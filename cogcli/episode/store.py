@@ -63,9 +63,9 @@ class Store:
             if made is not None:
                 unmake(made)
                 made.close()
-            raise self._refused(error) from error
+            raise self._cannot_create_error(error) from error
 
-    def _refused(self, error: OSError) -> EnvironmentRefusal:
+    def _cannot_create_error(self, error: OSError) -> EnvironmentRefusal:
         why = error.strerror or str(error)
         return EnvironmentRefusal(
             "env.runs-dir",
@@ -102,7 +102,7 @@ class Store:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise self._refused(error) from error
+            raise self._cannot_create_error(error) from error
         archives = open_archives(self.runs_dir)
         if archives is not None:
             names = list(archives.episode_ids().union(names))
@@ -126,7 +126,7 @@ class Store:
         for find in (self._by_name, self._by_id, self._by_prefix, self._by_trace_id):
             found = find(text)
             if len(found) > 1:
-                raise _ambiguous(text, found)
+                raise _ambiguous_id_error(text, found)
             if found:
                 path = self.runs_dir / found[0]
                 if path.is_symlink():
@@ -134,7 +134,7 @@ class Store:
                 return path
         if any(os.path.exists(os.path.join(text, name)) for name in (EVENTS, STATE)):
             return _directory(text)
-        raise _unknown(text, self._unreadable_archives())
+        raise _unknown_episode_error(text, self._unreadable_archives())
 
     def _unreadable_archives(self) -> str:
         """Return the names of archives that cannot be read as a whole, in which an unknown episode may be."""
@@ -177,7 +177,7 @@ def _directory(text: str) -> Path:
     if not os.path.isdir(path):
         if (archived := _in_archive(path)) is not None:
             return archived
-        raise _unknown(text)
+        raise _unknown_episode_error(text)
     has_files = any(os.path.lexists(path / name) for name in (EVENTS, STATE))
     if not has_files and not is_own_id(path.name):
         raise unreadable(path, f"{EVENTS} does not exist")
@@ -195,11 +195,11 @@ def _in_archive(path: Path) -> Path | None:
     real = archive.resolve()
     found = [episode_id for episode_id in read_archived_ids(real) if named in (episode_id, "")]
     if len(found) > 1:
-        raise _ambiguous(str(path), [f"{archive}/{episode_id}" for episode_id in found])
+        raise _ambiguous_id_error(str(path), [f"{archive}/{episode_id}" for episode_id in found])
     return real / found[0] if found else None
 
 
-def _unknown(text: str, unreadable_archives: str = "") -> UsageError:
+def _unknown_episode_error(text: str, unreadable_archives: str = "") -> UsageError:
     hint = f"it may be in an archive that cannot be read: {unreadable_archives:.200}"
     return UsageError(
         "episode.unknown",
@@ -210,7 +210,7 @@ def _unknown(text: str, unreadable_archives: str = "") -> UsageError:
     )
 
 
-def _ambiguous(text: str, found: list[str]) -> UsageError:
+def _ambiguous_id_error(text: str, found: list[str]) -> UsageError:
     names = ", ".join(found[:_SHOWN]) + (
         f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     )

@@ -73,7 +73,7 @@ def _check_path(path: str, report: ProblemReport, key: str, members: Members) ->
         is_unknown = bool(known and word) and word not in known
         if "" not in rest and not is_unknown:
             return
-    near = suggest_path(word, known, before=before, after=_dotted(below))
+    near = suggest_path(word, known, before=before, after=_join_path(below))
     _report_unknown(report, key, path, near or list_known(sorted(known)))
 
 
@@ -81,7 +81,7 @@ def _report_unknown(report: ProblemReport, key: str, path: str, hint: str) -> No
     report.error("pack.reference", (key,), f"reads `{path}`, which is never there", hint=hint)
 
 
-def _dotted(words: Iterable[str]) -> str:
+def _join_path(words: Iterable[str]) -> str:
     return "".join(f".{each}" for each in words)
 
 
@@ -97,7 +97,7 @@ def _check_reply(pack: Pack, template: TaskTemplate, report: ProblemReport) -> N
         space, *word = slot.path[:2]
         if writes_any and space == "outputs":
             continue
-        names, after = given.get(space) or (), _dotted(slot.path[2:])
+        names, after = given.get(space) or (), _join_path(slot.path[2:])
         near = suggest_path("".join(word), names, before=f"{space}.", after=after)
         _report_unknown(report, "reply", ".".join(slot.path), near or list_known(known))
 

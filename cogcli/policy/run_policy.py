@@ -213,7 +213,7 @@ class RunPolicy:
     ) -> JudgedCall:
         """Return a call with the data that rules read, as of the run's current time. Stale evidence is omitted."""
         self._now = state.now
-        asked, declared = self.requester, self._declared(capability.id)
+        asked, declared = self.requester, self._find_tool(capability.id)
         call = GovernedCall(
             capability.id,
             self.mode_of(capability),
@@ -280,7 +280,7 @@ class RunPolicy:
 
     def learn(self, capability_id: str, output: Mapping[str, object], at: str) -> None:
         """Add the facts in a call's output, as declared for the capability. They are observed at the time `at`."""
-        declared = self._declared(capability_id).facts
+        declared = self._find_tool(capability_id).facts
         learned_at = {}
         for key, source in declared.items():
             value = walk({"output": output}, tuple(source.split(".")))
@@ -291,7 +291,7 @@ class RunPolicy:
             learned_at[slot, name] = at
         self._known = self._known._replace(learned_at={**self._known.learned_at, **learned_at})
 
-    def _declared(self, id: str) -> PackTool:
+    def _find_tool(self, id: str) -> PackTool:
         return self.pack.tooling.capabilities.get(id, _UNDECLARED)
 
     def merge_known_facts(

@@ -79,15 +79,15 @@ class ProtocolRow(NamedTuple):
         check_contracts(self, context, name, bindings)
 
 
-def _documented(service: Service) -> str:
+def _source_of_document(service: Service) -> str:
     return DOCUMENT if "spec_ref" in service.settings else ""
 
 
-def _readable_module(service: Service) -> str:
+def _source_of_module(service: Service) -> str:
     return SOURCE if service.module and (service.trusted or is_shipped(service.module)) else ""
 
 
-def _locked_unless_shipped(service: Service) -> str:
+def _source_of_tools(service: Service) -> str:
     return SOURCE if "server" in service.settings else LOCK
 
 
@@ -113,7 +113,7 @@ PROTOCOLS: Final[dict[str, ProtocolRow]] = {
         checks=_lazy_member("pythoncall.checks:CHECKS"),
         contract=_lazy_member("pythoncall.contract:JUDGES"),
         invoker=_lazy_invoker("pythoncall.invoker:PythonCall"),
-        described_by=_readable_module,
+        described_by=_source_of_module,
         in_process=True,
     ),
     "openapi": ProtocolRow(
@@ -123,7 +123,7 @@ PROTOCOLS: Final[dict[str, ProtocolRow]] = {
         invoker=_lazy_invoker("openapi.invoker:OpenApi"),
         document=_lazy_member("openapi.document:KIND"),
         rules=_lazy_member("openapi.rules:RULES"),
-        described_by=_documented,
+        described_by=_source_of_document,
         address_keys=("base_url",),
         path_keys=_lazy_path_keys("openapi.path_keys:path_keys"),
         library="httpx",
@@ -134,7 +134,7 @@ PROTOCOLS: Final[dict[str, ProtocolRow]] = {
         invoker=_lazy_invoker("openrpc.invoker:OpenRpc"),
         document=_lazy_member("openrpc.document:KIND"),
         rules=_lazy_member("openrpc.rules:RULES"),
-        described_by=_documented,
+        described_by=_source_of_document,
         address_keys=("url", "base_url"),
         json_rpc=True,
         library="httpx",
@@ -145,7 +145,7 @@ PROTOCOLS: Final[dict[str, ProtocolRow]] = {
         contract=_lazy_member("mcp.contract:JUDGES"),
         invoker=_lazy_invoker("mcp.invoker:Mcp"),
         rules=_lazy_member("mcp.rules:RULES"),
-        described_by=_locked_unless_shipped,
+        described_by=_source_of_tools,
         address_keys=("url",),
         json_rpc=True,
         called_method="tools/call",

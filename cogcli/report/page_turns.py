@@ -71,7 +71,7 @@ def turns_of(fold: History, log: PageLog, limit: ValueLimit) -> list[PageTurn]:
                 if call.request.turn == turn.number
             ],
             blocks=list(_blocks(turn, limit)),
-            omitted=list(_omitted(turn)),
+            omitted=list(_omission_lines(turn)),
             steps=turn.steps,
             response=turn.candidate.response if turn.candidate else "",
         )
@@ -122,7 +122,7 @@ def _blocks(turn: TurnHistory, limit: ValueLimit) -> Iterator[PageBlock]:
         )
 
 
-def _omitted(turn: TurnHistory) -> Iterator[str]:
+def _omission_lines(turn: TurnHistory) -> Iterator[str]:
     if turn.context is None:
         return
     for each in turn.context.budget_report.omissions:

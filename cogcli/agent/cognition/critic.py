@@ -142,13 +142,13 @@ def _find_other_entity(invocation: Invocation, capability: Capability, arguments
     slots = invocation.pack.decisions.intents[invocation.intent.intent].slots
     for name, entity in invocation.intent.slots.items():
         if (has_effects or name in supplied) and name in slots:
-            own, named = entity.partition(":")[2], _named(slots[name], arguments)
+            own, named = entity.partition(":")[2], _find_slot_ids(slots[name], arguments)
             if named and own not in named:
                 return f"{named[0]} is not the {name} of the request, {own}"
     return ""
 
 
-def _named(slot: Slot, arguments: Json) -> list[str]:
+def _find_slot_ids(slot: Slot, arguments: Json) -> list[str]:
     """Return the ids for a slot in arguments: that of its parameter, else all texts that match its pattern."""
     if arguments.get(slot.param) is not None:
         return [str(arguments[slot.param])]

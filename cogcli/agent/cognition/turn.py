@@ -37,7 +37,7 @@ def pass_turn(loop: Progress) -> Effects:
     before, loop.effects = loop.effects, []
     context = _compile(loop)
     if loop.ending is None and (yield from summarize_conversation(loop)):
-        context = _compiled(loop)
+        context = _compile_context(loop)
     began = engine.now
     yield from _judge(loop, context, before)
     verification = _verify(loop, context)
@@ -83,7 +83,7 @@ def _open_turn(loop: Progress) -> None:
 def _compile(loop: Progress) -> CompiledContext:
     """Return the context of the turn. An escalated message waits here for a person; a refused one ends the run."""
     given = loop.given
-    context = _compiled(loop)
+    context = _compile_context(loop)
     loop.policy.merge_known_facts(
         context.compilation.evidence.facts, lambda now: _facts_at(loop, now)
     )
@@ -108,7 +108,7 @@ def _facts_at(loop: Progress, now: str) -> Facts:
     return find_evidence(compiled, given.intent)[1].facts
 
 
-def _compiled(loop: Progress, part: float = 1.0) -> CompiledContext:
+def _compile_context(loop: Progress, part: float = 1.0) -> CompiledContext:
     """Compile the context of the turn with this fraction of its tokens, and append it."""
     state = loop.root.run.state
     given = loop.given.compile_input(
@@ -138,7 +138,7 @@ def _judge(loop: Progress, context: CompiledContext, effects: list[Json]) -> Eff
     )
     candidate = None
     if loop.ending is None:
-        candidate = yield from judge(loop, view, lambda part: _compiled(loop, part))
+        candidate = yield from judge(loop, view, lambda part: _compile_context(loop, part))
     if candidate is not None:
         loop.candidate = candidate
         members = loop.candidate.to_payload(loop.decision_key)
@@ -223,7 +223,7 @@ def _act(loop: Progress, plan: TurnPlan) -> Effects:
     """Drive the plan in the root run, and return the RunOutcome."""
     engine = loop.root.engine
     steps = plan_skill(plan.skill, engine.capabilities, engine.skills)
-    created = _created(loop, plan, [plan_entry(step) for step in steps.steps])
+    created = _draft_plan_created(loop, plan, [plan_entry(step) for step in steps.steps])
     outcome: RunOutcome = yield from loop.root.drive(steps, created)
     loop.effects = loop.seen.list_effects(plan)
     for call in loop.candidate.calls:
@@ -233,7 +233,7 @@ def _act(loop: Progress, plan: TurnPlan) -> Effects:
     return describe_outcome(outcome, loop.root.run.state.skill_id)
 
 
-def _created(loop: Progress, plan: TurnPlan, records: list[PlanEntry]) -> Draft:
+def _draft_plan_created(loop: Progress, plan: TurnPlan, records: list[PlanEntry]) -> Draft:
     source = f"planner.{loop.planner.name}"
     payload = PlanCreated(
         source=source,

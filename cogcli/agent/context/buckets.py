@@ -69,7 +69,11 @@ def assemble(
             block = waiting.pop(0)
             blocks.append(block)
             room -= block.tokens
-        if waiting and waiting[0].cuttable and (short := _shortened(waiting[0], room, tokenizer)):
+        if (
+            waiting
+            and waiting[0].cuttable
+            and (short := _shorten_block(waiting[0], room, tokenizer))
+        ):
             omissions.append(
                 _omission(waiting[0]._replace(tokens=waiting[0].tokens - short.tokens), "cut")
             )
@@ -86,7 +90,7 @@ def _omission(block: ContextBlock, reason: str) -> Omission:
     return Omission(block.block_id, block.bucket, block.priority, block.tokens, reason)
 
 
-def _shortened(block: ContextBlock, room: int, tokenizer: Tokenizer) -> ContextBlock | None:
+def _shorten_block(block: ContextBlock, room: int, tokenizer: Tokenizer) -> ContextBlock | None:
     """Return the block up to the last sentence that fits, with a marker of the missing tokens, or None if no
     sentence fits.
     """

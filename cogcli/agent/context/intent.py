@@ -35,7 +35,7 @@ def resolve_intent(given: CompileInput) -> IntentResult:
         known = request.intent in catalog
         return IntentResult(request.intent, "") if known else IntentResult("", UNKNOWN)
     scores = {} if request.intent else _scores(catalog, request.message)
-    chosen = request.intent if request.intent in catalog else _best(scores)
+    chosen = request.intent if request.intent in catalog else _find_best_intent(scores)
     if not chosen:
         return IntentResult("", UNKNOWN, scores, {}, dict(request.params))
     slots, params = _fill(catalog[chosen].slots, request.message, dict(request.params))
@@ -49,7 +49,7 @@ def _scores(catalog: Mapping[str, PackIntent], message: str) -> dict[str, int]:
     return {id: score for id, score in scores.items() if score}
 
 
-def _best(scores: Mapping[str, int]) -> str:
+def _find_best_intent(scores: Mapping[str, int]) -> str:
     """Return the intent with the highest score. Empty if there is none or several."""
     best = [id for id, score in scores.items() if score == max(scores.values())]
     return best[0] if len(best) == 1 else ""

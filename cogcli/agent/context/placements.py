@@ -54,7 +54,7 @@ def placements(found: Compilation) -> tuple[Placement, ...]:
     blocks = _BlockPlacements(found)
     return (
         *_capabilities(found, blocks),
-        *_required(found),
+        *_place_gates(found),
         *_edges(found, blocks),
         *_memories(found, blocks),
         *blocks.texts(),
@@ -105,9 +105,9 @@ def _capabilities(found: Compilation, blocks: _BlockPlacements) -> Iterator[Plac
     redactions = {each.capability: each for each in found.surface.redactions}
     for id, aliases in _known_capabilities(found).items():
         if id in tools:
-            placed = _surfaced(tools[id], blocks)
+            placed = _place_tool(tools[id], blocks)
         elif id in redactions:
-            placed = _redacted(redactions[id])
+            placed = _place_redaction(redactions[id])
         elif not found.intent.intent:
             placed = Placement("capability", id, OUT, "intent", found.intent.refused)
         else:
@@ -126,7 +126,7 @@ def _known_capabilities(found: Compilation) -> dict[str, tuple[str, ...]]:
     return {id: tuple(n for n, each in usable.items() if each.id == id and n != id) for id in known}
 
 
-def _surfaced(tool: SurfacedTool, blocks: _BlockPlacements) -> Placement:
+def _place_tool(tool: SurfacedTool, blocks: _BlockPlacements) -> Placement:
     why = "deferred" if tool.deferred else "gated" if tool.gate else "allowed"
     details: Json = {"approval_mode": tool.approval_mode}
     details |= {"gate": tool.gate} if tool.gate else {}
@@ -134,7 +134,7 @@ def _surfaced(tool: SurfacedTool, blocks: _BlockPlacements) -> Placement:
     return blocks.placed("capability", tool.capability, f"tool:{tool.capability}", why, **details)
 
 
-def _redacted(redaction: Redaction) -> Placement:
+def _place_redaction(redaction: Redaction) -> Placement:
     stage = "tools" if redaction.reason == NOT_USABLE else _STAGE_OF_CHECK[redaction.check]
     details = {"check": redaction.check} | (
         {"rule_id": redaction.rule_id} if redaction.rule_id else {}
@@ -144,7 +144,7 @@ def _redacted(redaction: Redaction) -> Placement:
     )
 
 
-def _required(found: Compilation) -> Iterator[Placement]:
+def _place_gates(found: Compilation) -> Iterator[Placement]:
     for gate in found.evidence.gates:
         status = IN if gate.status == "satisfied" else OUT
         yield Placement(

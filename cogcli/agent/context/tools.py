@@ -52,7 +52,7 @@ def resolve_policy(given: CompileInput, intent: IntentResult) -> PolicyResult:
     """Return the policy of a request before evidence is known."""
     policy, message = given.pack.policy, given.request.message
     prohibited = {}
-    for id in _listed(given, intent):
+    for id in _list_capabilities(given, intent):
         verdict = _verdict(given, intent, id, {})
         if not verdict.allows and verdict.stage != "situation":
             prohibited[id] = verdict.reason
@@ -72,7 +72,7 @@ def surface_tools(given: CompileInput, intent: IntentResult, facts: Json) -> Sur
     their reasons.
     """
     tools, redactions, waiting = [], [], []
-    listed = _listed(given, intent)
+    listed = _list_capabilities(given, intent)
     for id in listed:
         verdict = _verdict(given, intent, id, facts)
         if id not in given.capabilities:
@@ -94,7 +94,7 @@ def surface_tools(given: CompileInput, intent: IntentResult, facts: Json) -> Sur
     return Surface(tuple(tools), tuple(redactions))
 
 
-def _listed(given: CompileInput, intent: IntentResult) -> list[str]:
+def _list_capabilities(given: CompileInput, intent: IntentResult) -> list[str]:
     """Return the capabilities of the intent, or none without an intent."""
     if not intent.intent:
         return []

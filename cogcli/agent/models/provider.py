@@ -102,7 +102,7 @@ class ProviderModel:
         return ModelInfo(adapter, name, tokens, False, self._api.features)
 
     def generate(self, request: ModelRequest, cancel: Cancellation) -> ModelReply:
-        with self._our_errors(cancel), self._answered(request, cancel, stream=False) as reply:
+        with self._our_errors(cancel), self._open_reply(request, cancel, stream=False) as reply:
             return self._whole(request, reply.whole())
 
     def stream(
@@ -110,7 +110,7 @@ class ProviderModel:
     ) -> Generator[Delta, None, ModelReply]:
         pieces: list[str] = []
         try:
-            with self._our_errors(cancel), self._answered(request, cancel, stream=True) as reply:
+            with self._our_errors(cancel), self._open_reply(request, cancel, stream=True) as reply:
                 if "json" in reply.head.header("content-type"):  # a server that does not stream
                     finished = self._whole(request, reply.whole())
                     yield Delta(finished.text)
@@ -118,9 +118,9 @@ class ProviderModel:
                 fold = self._api.fold()
                 for words in _take_whole_words(self._pieces(reply, fold), pieces):
                     yield Delta(self._context.secrets.mask_text(words))
-                return self._finished(request, fold.value, reply.head)
+                return self._read_reply(request, fold.value, reply.head)
         except ModelError as error:
-            raise self._broken_off(error, "".join(pieces)) from error
+            raise self._stream_error(error, "".join(pieces)) from error
 
     def _pieces(self, reply: HttpStream, fold: StreamFold) -> Iterator[str]:
         """Yield the pieces of the text. Raise ModelError for a stream that ends before the answer is whole."""
@@ -144,7 +144,7 @@ class ProviderModel:
         except ProviderFailure as failure:
             raise model_error(kind_of(failure.error), failure.error) from failure
 
-    def _broken_off(self, error: ModelError, text: str) -> ModelError:
+    def _stream_error(self, error: ModelError, text: str) -> ModelError:
         """Return the error of a stream. After the first text a lost connection is a broken answer, which is not
         retried.
         """
@@ -156,12 +156,12 @@ class ProviderModel:
         return error
 
     def _whole(self, request: ModelRequest, reply: HttpReply) -> ModelReply:
-        value = self._parsed(reply)
+        value = self._parse_body(reply)
         if error := error_in(value):  # some servers report it with status 200
             raise model_error(kind_of(error), error)
-        return self._finished(request, value, reply)
+        return self._read_reply(request, value, reply)
 
-    def _parsed(self, reply: HttpReply) -> object:
+    def _parse_body(self, reply: HttpReply) -> object:
         try:
             return parse_json(reply.body)
         except ModelError as error:
@@ -169,7 +169,7 @@ class ProviderModel:
                 error.hint = ADDRESS_HINT
             raise
 
-    def _finished(self, request: ModelRequest, value: object, head: HttpReply) -> ModelReply:
+    def _read_reply(self, request: ModelRequest, value: object, head: HttpReply) -> ModelReply:
         """Return the reply in a whole body, with secrets masked and our names of tools."""
         found = self._api.reply(self._context.secrets.mask_known(value))
         if found is None:
@@ -196,7 +196,7 @@ class ProviderModel:
         return TokenUsage(tokens_in, own.tokens_out if tokens_out is None else tokens_out, True)
 
     @contextmanager
-    def _answered(
+    def _open_reply(
         self, request: ModelRequest, cancel: Cancellation, *, stream: bool
     ) -> Iterator[HttpStream]:
         """Send a request, and yield the reply with its body unread. Raise ModelError for a failure.

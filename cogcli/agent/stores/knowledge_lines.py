@@ -47,10 +47,10 @@ def checked_lines(data: bytes, file: str) -> Iterator[tuple[int, Json]]:
     """
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
-            yield number, _checked(line, file, number)
+            yield number, _check_line(line, file, number)
 
 
-def _checked(line: bytes, file: str, number: int) -> Json:
+def _check_line(line: bytes, file: str, number: int) -> Json:
     if len(line) > MAX_LINE:
         raise line_refusal(file, number, f"longer than {MAX_LINE} bytes")
     try:

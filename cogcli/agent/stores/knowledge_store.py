@@ -71,7 +71,7 @@ class KnowledgeStore:
         """Append all checked lines in one transaction, and return the snapshot after them. For a line that retracts a
         later edge, raise the error of `refusal` for its position, from 0, and the reason: UsageError `input.json`."""
         with self._database.writing() as connection:
-            seq, state = _latest(connection)
+            seq, state = _read_last_edge(connection)
             for place, line in enumerate(lines):
                 seq += 1
                 row = _row_from_line(line)
@@ -91,7 +91,7 @@ class KnowledgeStore:
     def snapshot(self) -> Snapshot:
         """Return the snapshot of the whole graph."""
         with self._database.reading() as connection:
-            seq, state = _latest(connection)
+            seq, state = _read_last_edge(connection)
         return Snapshot(PREFIX + state, seq)
 
     def verified(self, ref: str) -> Snapshot:
@@ -159,7 +159,7 @@ def _value_from(text: object) -> object:
         raise UnreadableRow(f"a value that is none: {error}") from error
 
 
-def _latest(connection: sqlite3.Connection) -> tuple[int, str]:
+def _read_last_edge(connection: sqlite3.Connection) -> tuple[int, str]:
     """Return the number of the last edge, and the hash of all edges."""
     found = connection.execute(
         "SELECT seq, hash FROM snapshot ORDER BY seq DESC LIMIT 1"

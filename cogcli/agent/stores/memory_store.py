@@ -135,7 +135,9 @@ class MemoryStore:
             made = stored.proposal
             if not (made.consent or made.memory_class in consent):
                 raise _no_consent(stored)
-            stored = _compared(connection, stored._replace(proposal=made._replace(consent=True)))
+            stored = _compare_with_memory(
+                connection, stored._replace(proposal=made._replace(consent=True))
+            )
             existing = _others(connection, stored)
             return Decision(_decide(connection, stored, "promoted", by, at), True, existing)
 
@@ -256,7 +258,7 @@ def _others(connection: sqlite3.Connection, stored: StoredProposal) -> tuple[Sto
     return tuple(stored_from(row) for row in rows)
 
 
-def _compared(connection: sqlite3.Connection, stored: StoredProposal) -> StoredProposal:
+def _compare_with_memory(connection: sqlite3.Connection, stored: StoredProposal) -> StoredProposal:
     """Return the proposal with its contradictions now, which a correction supersedes."""
     existing = [other.proposal_id for other in _others(connection, stored)]
     correction = stored.proposal.memory_class == "correction"
@@ -299,7 +301,9 @@ def keep_proposal(
         return _repeat(connection, earlier, fresh.proposal, layer) if added.rowcount else earlier
     words = (fresh.proposal_id, index_text_from(fresh.proposal))
     connection.execute("INSERT INTO words VALUES (?, ?)", words)
-    return _write(connection, _promoted_if_due(connection, _compared(connection, fresh), layer))
+    return _write(
+        connection, _promote_if_due(connection, _compare_with_memory(connection, fresh), layer)
+    )
 
 
 def _repeat(
@@ -315,10 +319,12 @@ def _repeat(
     if stored.state == "promoted":
         return _write(connection, stored)
     waiting = stored._replace(state="proposed", decided_by="", decided_at="", reason="")
-    return _write(connection, _promoted_if_due(connection, _compared(connection, waiting), layer))
+    return _write(
+        connection, _promote_if_due(connection, _compare_with_memory(connection, waiting), layer)
+    )
 
 
-def _promoted_if_due(
+def _promote_if_due(
     connection: sqlite3.Connection, stored: StoredProposal, layer: MemoryLayer
 ) -> StoredProposal:
     if stored.proposal.promotion_obstacles(layer, stored.verdict):

@@ -31,7 +31,7 @@ def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> 
     deadline = time.monotonic() + WAIT_SECONDS
     try:
         Folder.open(store.parent, make=True).close()
-        while (handle := _locked(path)) < 0:
+        while (handle := _try_lock(path)) < 0:
             if time.monotonic() >= deadline:
                 raise _busy(session_id)
             time.sleep(_PAUSE)
@@ -50,7 +50,7 @@ def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> 
         os.close(handle)
 
 
-def _locked(path: Path) -> int:
+def _try_lock(path: Path) -> int:
     """Return a handle that holds the lock, or -1 if another process holds it. Raise OSError."""
     handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:

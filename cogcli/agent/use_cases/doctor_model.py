@@ -24,7 +24,7 @@ _check = partial(DoctorCheck, "project", "model")
 
 def model_checks(settings: Settings, *, net: bool) -> Iterator[DoctorCheck]:
     """Check the chosen model. With `net` an online model gets one request."""
-    yield from _untrusted(settings)
+    yield from _check_untrusted_table(settings)
     chosen = None
     try:
         chosen = chosen_model(settings)
@@ -53,7 +53,7 @@ def _title(chosen: ChosenModel | None) -> str:
     )
 
 
-def _untrusted(settings: Settings) -> Iterator[DoctorCheck]:
+def _check_untrusted_table(settings: Settings) -> Iterator[DoctorCheck]:
     """Warn about the table of an untrusted project, which is ignored."""
     for file in settings.files:
         if (

@@ -43,18 +43,18 @@ def chosen_model(settings: Settings, flag: str | None = "") -> ChosenModel:
     """Return the model of the flag, the variable or the configuration, in this order. It is not opened. Raise
     UsageError `usage.value` and EnvironmentRefusal `config.key`.
     """
-    chosen = _configured(settings)
+    chosen = _read_configured_model(settings)
     given, origin = (
         (flag, "--model") if flag else (system_text.variable(settings.environ, VARIABLE), VARIABLE)
     )
     if given:
-        chosen = ChosenModel(_named(settings, chosen.settings, given, origin), origin)
+        chosen = ChosenModel(_parse_named_model(settings, chosen.settings, given, origin), origin)
     if chosen.settings.adapter != TEMPLATE and not chosen.settings.name:
         raise _nameless(chosen)
     return chosen
 
 
-def _configured(settings: Settings) -> ChosenModel:
+def _read_configured_model(settings: Settings) -> ChosenModel:
     """Return the model of the table that applies. Its file is relative to the file of the table. Raise the errors
     of `Settings.value`.
     """
@@ -72,7 +72,9 @@ def _configured(settings: Settings) -> ChosenModel:
     )
 
 
-def _named(settings: Settings, configured: ModelSettings, text: str, origin: str) -> ModelSettings:
+def _parse_named_model(
+    settings: Settings, configured: ModelSettings, text: str, origin: str
+) -> ModelSettings:
     """Return the model that a text names, with the configured settings of its adapter."""
     adapter, name = parse_model(text)
     if adapter not in MODELS and adapter != TEMPLATE:

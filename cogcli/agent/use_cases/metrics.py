@@ -87,7 +87,7 @@ def _fitting_runs(
 ) -> Iterator[MeasuredRun]:
     for candidate in _candidates(settings, query):
         try:
-            run = _measured(candidate.directory, query.since, packs)
+            run = _measure_run(candidate.directory, query.since, packs)
         except UsageError:
             if query.names:
                 raise
@@ -119,7 +119,7 @@ def _candidates(settings: Settings, query: MetricsQuery) -> Iterator[_EpisodeCan
             yield _EpisodeCandidate(row.directory, query.strict and row.skill is not None)
 
 
-def _measured(directory: Path, since: str | None, packs: dict[str, Pack]) -> MeasuredRun | None:
+def _measure_run(directory: Path, since: str | None, packs: dict[str, Pack]) -> MeasuredRun | None:
     """Measure one run, or return None if it began before `since`. `packs` caches packs by the digest of their specs."""
     log = read_agent_log(directory)
     if since is not None and log.started.timestamp < since:

@@ -51,7 +51,9 @@ class TurnContext(NamedTuple):
             "redactions": payload["redactions"],
             "placements": [
                 each.to_payload()
-                for each in (_named(known, word, found.given.run.tenant_id) if word else known)
+                for each in (
+                    _find_placements(known, word, found.given.run.tenant_id) if word else known
+                )
             ],
         }
 
@@ -64,7 +66,7 @@ def turn_context(settings: Settings, word: str, turn: int | None = None) -> Turn
     """
     name, turn = _episode_and_turn(word, turn)
     log = read_agent_log(episodes.find(settings, name))
-    turns = _recompiled(log)
+    turns = _recompile_turns(log)
     if not turns:
         raise UsageError(
             "usage.value",
@@ -82,7 +84,7 @@ def turn_context(settings: Settings, word: str, turn: int | None = None) -> Turn
     return TurnContext(log.directory.name, chosen[0].turn, len(turns), chosen[0].context)
 
 
-def _recompiled(log: AgentLog) -> list[RecompiledTurn]:
+def _recompile_turns(log: AgentLog) -> list[RecompiledTurn]:
     """Return the contexts of the turns. Raise EnvironmentRefusal `episode.unreadable`."""
     catalog = log.read_catalog()
     with log.refusing():
@@ -114,7 +116,7 @@ def _episode_and_turn(word: str, turn: int | None) -> tuple[str, int | None]:
     return word, turn
 
 
-def _named(known: tuple[Placement, ...], word: str, tenant: str) -> list[Placement]:
+def _find_placements(known: tuple[Placement, ...], word: str, tenant: str) -> list[Placement]:
     """Return the placements that a word names. Raise UsageError with similar words."""
     found = [each for each in known if each.answers_to(word)]
     if not found:

@@ -165,11 +165,11 @@ def _store_end(settings: Settings, invocation: Invocation, ended: EndedRun) -> N
         ended.withheld,
     )
     counts = invocation.safety_mode != "read_only"
-    session = _continued(invocation.fetched.session, ended)
+    session = _extend_conversation(invocation.fetched.session, ended)
     consolidate(settings, pack.tenant, request.user.user_id, made, counts=counts, session=session)
 
 
-def _continued(stored: Json | None, ended: EndedRun) -> SessionSnapshot | None:
+def _extend_conversation(stored: Json | None, ended: EndedRun) -> SessionSnapshot | None:
     """Return the conversation with the messages of the run."""
     if stored is None:
         return None

@@ -201,7 +201,7 @@ class _Proposal:
         """Return the setup."""
         mine = self._list_problems()
         contradictions = [problem for problem in mine if self._is_contradiction(problem)]
-        left = list(self._refused(mine, contradictions))
+        left = list(self._find_blocking_problems(mine, contradictions))
         python = list(self._python())
         broken = {remark.file for remark in left} | {file for file, _ in python}
         left += [remark for _, remark in python]
@@ -258,7 +258,9 @@ class _Proposal:
         typed = problem.code == "flow.type" and problem.file in self.catalog.lenient
         return typed or (problem.code == "yaml.duplicate-key" and problem.severity == "W")
 
-    def _refused(self, found: Iterable[Problem], contradictions: list[Problem]) -> Iterator[Remark]:
+    def _find_blocking_problems(
+        self, found: Iterable[Problem], contradictions: list[Problem]
+    ) -> Iterator[Remark]:
         """Yield the problems that only a change of the file solves: errors, specs that are not
         loaded, links that are not followed.
         """
@@ -394,7 +396,8 @@ class _Proposal:
             unset = dict(self._unset(explained))
             if other:
                 file, line = next(
-                    ((each.file, each.line) for each in unset.values()), self._named_at(id)
+                    ((each.file, each.line) for each in unset.values()),
+                    self._find_binding_choice(id),
                 )
                 choices[id] = Remark(file, line, other, explained.error.message)
             else:
@@ -413,7 +416,7 @@ class _Proposal:
             catalog.bindings[other].file
         ):
             return None
-        file, line = self._named_at(id)
+        file, line = self._find_binding_choice(id)
         return Remark(file, line, other, f"else the shipped binding `{chosen}` would answer")
 
     def _is_own(
@@ -496,7 +499,7 @@ class _Proposal:
                     Remark(service.file, line, f"service `{service.id}`", explained.capability_id),
                 )
 
-    def _named_at(self, id: str) -> tuple[str, int]:
+    def _find_binding_choice(self, id: str) -> tuple[str, int]:
         """Return file and line that currently name a binding for a capability, else those of the
         capability.
         """

@@ -63,11 +63,11 @@ def document(name: str, spec: Json) -> str:
     """Return the text of a SKILL.md, from the object of `skills show`."""
     head = [
         "---",
-        f"name: {_quoted(name)}",
-        f"description: {_quoted(_cut(spec['description'] or spec['name']))}",
+        f"name: {_quote(name)}",
+        f"description: {_quote(_cut(spec['description'] or spec['name']))}",
         "metadata:",
-        f"  cogcli-skill: {_quoted(spec['id'])}",
-        f"  cogcli-version: {_quoted(spec['version'])}",
+        f"  cogcli-skill: {_quote(spec['id'])}",
+        f"  cogcli-version: {_quote(spec['version'])}",
         "---",
     ]
     body = [
@@ -114,7 +114,7 @@ def _cut(text: str) -> str:
     return line if len(line) <= LONGEST_DESCRIPTION else f"{line[: LONGEST_DESCRIPTION - 1]}…"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a double-quoted text without `---`, because some readers look for it before they parse
     quotes."""
     return json.dumps(text, ensure_ascii=False).replace("---", "\\u002d\\u002d\\u002d")

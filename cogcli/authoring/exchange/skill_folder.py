@@ -56,21 +56,21 @@ def read_folder(path: str) -> SkillFolder:
     """Return the skill in a folder. Raise UsageError, or ProblemsFound for its SKILL.md."""
     folder = os.path.realpath(path)
     if not os.path.isdir(folder):
-        raise _refused(path, "is not a directory")
+        raise _folder_error(path, "is not a directory")
     names = [
         name for name in ("SKILL.md", "skill.md") if os.path.lexists(os.path.join(folder, name))
     ]
     if not names:
-        raise _refused(path, "holds no SKILL.md")
+        raise _folder_error(path, "holds no SKILL.md")
     file = f"{path.rstrip('/')}/{names[0]}"
     document = _read(os.path.join(folder, names[0]), file, MAX_HEAD + MAX_BODY)
     head, body = _parse_document(document, file)
     name, own = _text(head, "name", file, 64), os.path.basename(folder)
     if not _NAME.fullmatch(name):
         message = f"name `{name}` is not of small letters, digits and single hyphens"
-        raise _broken(file, message, "rename the skill")
+        raise _problem_error(file, message, "rename the skill")
     if name != own:
-        raise _broken(
+        raise _problem_error(
             file, f"name `{name}` is not the folder's, `{own[:64]}`", "give both the same name"
         )
     description = _text(head, "description", file, LONGEST_DESCRIPTION)
@@ -88,7 +88,7 @@ def _parse_document(document: bytes, file: str) -> tuple[Json, str]:
     )
     if sum(map(len, lines[end + 1 :])) + len(lines) - end > MAX_BODY:
         message = f"the body has more than {MAX_BODY:,} bytes"
-        raise _broken(file, message, "move parts of it to files next to it")
+        raise _problem_error(file, message, "move parts of it to files next to it")
     # The body follows the rules for text in spec files; its lines keep their numbers.
     block = b"\n".join([b"#"] * end + [b"body: |2-"] + [b"  " + line for line in lines[end + 1 :]])
     read = parse(block, file=file, limits=Limits(4 * MAX_BODY, MAX_DEPTH, MAX_NODES))
@@ -97,7 +97,7 @@ def _parse_document(document: bytes, file: str) -> tuple[Json, str]:
         raise ProblemsFound(problems, unlisted=USAGE)
     body = b"\n".join(lines[end + 1 :]).decode().strip("\n").rstrip()
     if not body:
-        raise _broken(file, "there is nothing below the head", "write what is to be done")
+        raise _problem_error(file, "there is nothing below the head", "write what is to be done")
     return head.value or {}, body
 
 
@@ -108,17 +108,19 @@ def _find_end_of_head(lines: list[bytes], file: str) -> int:
     ]
     if len(fences) < 2 or fences[0] != 0:
         message = "a SKILL.md begins with a head between two lines of `---`"
-        raise _broken(file, message, "write name and description there")
+        raise _problem_error(file, message, "write name and description there")
     return fences[1]
 
 
 def _text(head: Json, key: str, file: str, maximum: int) -> str:
     value = text_at(head, key) or ""
     if not value.strip():
-        raise _broken(file, f"`{key}` is missing, or no text", f"write {key}: ... in the head")
+        raise _problem_error(
+            file, f"`{key}` is missing, or no text", f"write {key}: ... in the head"
+        )
     if len(value) > maximum:
         message = f"`{key}` has {len(value):,} characters, at most {maximum:,} are allowed"
-        raise _broken(file, message, "shorten it")
+        raise _problem_error(file, message, "shorten it")
     return value.strip()
 
 
@@ -127,18 +129,18 @@ def _walk_files(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the relative path and content of every file below a folder."""
     if depth > DEEPEST:
-        raise _refused(shown, f"is nested deeper than {DEEPEST}")
+        raise _folder_error(shown, f"is nested deeper than {DEEPEST}")
     count = total = 0
     for name, mode in _entries(os.path.join(folder, above)):
         place = f"{above}/{name}" if above else name
         if stat.S_ISLNK(mode):
-            raise _refused(f"{shown}/{place}", "is a symbolic link")
+            raise _folder_error(f"{shown}/{place}", "is a symbolic link")
         if name.startswith("."):
             left_out.append(place)
             continue
         if not _FILE_NAME.fullmatch(name):
             what = "has a name with other characters than letters, digits and ._-+ "
-            raise _refused(f"{shown}/{place}", what)
+            raise _folder_error(f"{shown}/{place}", what)
         found = (
             _walk_files(folder, shown, left_out, place, depth + 1)
             if stat.S_ISDIR(mode)
@@ -147,9 +149,9 @@ def _walk_files(
         for inner, data in found:
             count, total = count + 1, total + len(data)
             if count > MAX_FILES:
-                raise _refused(shown, f"holds more than {MAX_FILES} files")
+                raise _folder_error(shown, f"holds more than {MAX_FILES} files")
             if total > MAX_BYTES:
-                raise _refused(shown, f"holds more than {MAX_BYTES:,} bytes")
+                raise _folder_error(shown, f"holds more than {MAX_BYTES:,} bytes")
             yield inner, data
 
 
@@ -158,24 +160,24 @@ def _entries(folder: str) -> list[tuple[str, int]]:
         with os.scandir(folder) as found:
             some = list(islice(found, MAX_ENTRIES + 1))
             if len(some) > MAX_ENTRIES:
-                raise _refused(folder, f"holds more than {MAX_ENTRIES:,} names")
+                raise _folder_error(folder, f"holds more than {MAX_ENTRIES:,} names")
             return sorted((entry.name, entry.stat(follow_symlinks=False).st_mode) for entry in some)
     except OSError as error:
-        raise _refused(folder, f"cannot be read: {error.strerror}") from error
+        raise _folder_error(folder, f"cannot be read: {error.strerror}") from error
 
 
 def _read(path: str, shown: str, limit: int) -> bytes:
     if os.path.islink(path):
-        raise _refused(shown, "is a symbolic link")
+        raise _folder_error(shown, "is a symbolic link")
     try:
         return read_regular(path, limit=limit)
     except FileRefused as refused:
-        raise _refused(shown, refused.message) from refused
+        raise _folder_error(shown, refused.message) from refused
 
 
-def _refused(path: str, what: str) -> UsageError:
+def _folder_error(path: str, what: str) -> UsageError:
     return UsageError("usage.value", f"`{path}` {what}", expected="a folder with a SKILL.md")
 
 
-def _broken(file: str, message: str, hint: str) -> ProblemsFound:
+def _problem_error(file: str, message: str, hint: str) -> ProblemsFound:
     return ProblemsFound([Problem("usage.value", "E", file, 1, 1, "", message, hint)])

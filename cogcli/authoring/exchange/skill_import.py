@@ -94,7 +94,7 @@ def _capability(settings: Settings, id: str) -> Capability:
         raise UsageError(
             "usage.value",
             f"`--capability`: no capability `{id[:80]}`",
-            hint=near or f"those that can be called with it: {_named(able)}",
+            hint=near or f"those that can be called with it: {_join_names(able)}",
             next=() if near else ("cogcli capabilities ls",),
         )
     return capability
@@ -105,9 +105,9 @@ def _folder_warnings(folder: SkillFolder) -> Iterator[str]:
     if folder.head.get("allowed-tools"):
         yield "`allowed-tools` grants nothing here: trust and safety are those of the capability"
     if folder.files:
-        yield f"copied to {FILES}/, where nothing runs them: {_named(list(folder.files))}"
+        yield f"copied to {FILES}/, where nothing runs them: {_join_names(list(folder.files))}"
     if folder.left_out:
-        yield f"left out: {_named(folder.left_out)}"
+        yield f"left out: {_join_names(folder.left_out)}"
 
 
 def _skill_text(
@@ -136,7 +136,10 @@ def _skill_text(
         f"    required: {_json(takes_request)}",
         "    description: What is wanted.",
         "outputs:",
-        *(f"  {name}: {_json(_declared(field))}" for name, field in capability.outputs.items()),
+        *(
+            f"  {name}: {_json(_select_schema_members(field))}"
+            for name, field in capability.outputs.items()
+        ),
         "steps:",
         "  - id: call",
         f"    uses: {capability.id}",
@@ -148,7 +151,7 @@ def _skill_text(
     return "\n".join(lines) + "\n"
 
 
-def _named(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return f"{', '.join(names[:5])}{more}" if names else "none"
 
@@ -234,7 +237,7 @@ def _unsuitable_error(capability: Capability, why: str) -> UsageError:
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
-def _declared(field: FieldSpec) -> Json:
+def _select_schema_members(field: FieldSpec) -> Json:
     """Return the members of a field's declaration that decide whether a value is valid."""
     declared = {
         "type": field.type,

@@ -99,19 +99,19 @@ def _with_outputs(settings: Settings, scenario: Scenario, protocol: str) -> Scen
     """Return the scenario with the outputs of its call. They are compared exactly if a second call
     returns the same.
     """
-    first = _verified(settings, scenario, protocol)
+    first = _verify_scenario(settings, scenario, protocol)
     outputs = first.outputs
     if first.status != PASSED or outputs is None:
         message = f"a call of `{scenario.binding_id}` gives no outputs to expect: {first.reason}"
         raise UsageError("usage.value", message, next=("cogcli validate",))
     for match in ("exact", "shape"):
         made = scenario.replace(expected_output=outputs, match=match)
-        if _verified(settings, made, protocol).status == PASSED:
+        if _verify_scenario(settings, made, protocol).status == PASSED:
             break
     return made
 
 
-def _verified(settings: Settings, scenario: Scenario, protocol: str) -> CheckResult:
+def _verify_scenario(settings: Settings, scenario: Scenario, protocol: str) -> CheckResult:
     source = ScenarioSource(
         os.path.join(project_of(settings), directory_of(protocol)), trusted=False
     )

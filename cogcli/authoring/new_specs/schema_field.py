@@ -27,8 +27,8 @@ def may_be_null(schema: object) -> bool:
 
 def field_of(schema: object, description: str, *, required: bool) -> Json:
     """Return the specification of a field for the values of a schema, without null."""
-    whole = _inlined(schema)
-    narrow = _inlined(drop_null(whole)) if may_be_null(whole) else whole
+    whole = _inline_reference(schema)
+    narrow = _inline_reference(drop_null(whole)) if may_be_null(whole) else whole
     kind = _kind_of(types_of(narrow))
     field: Json = {"type": kind}
     if required:
@@ -56,7 +56,7 @@ def _kind_of(types: frozenset[str]) -> str:
     return next(iter(types)) if len(types) == 1 and types != {"null"} else "any"
 
 
-def _inlined(schema: object) -> object:
+def _inline_reference(schema: object) -> object:
     """Return the target of a schema that only refers to another one; any other schema unchanged."""
     for _ in range(_MAX_REFERENCES):
         if not isinstance(schema, dict) or schema.keys() - _ANNOTATIONS != {"$ref", "$defs"}:

@@ -164,10 +164,10 @@ def _state_fault(check: StateCheck, state: ExecutionState) -> str:
         return f"`{check.path}` is not there"
     if check.op == "verbatim_in":
         return "; ".join(_not_verbatim(found, _text_at(check.value, state), check.path))
-    return "" if _OPS[check.op](found, check.value) else f"found {_shown(check.path, found)}"
+    return "" if _OPS[check.op](found, check.value) else f"found {_format_value(check.path, found)}"
 
 
-def _shown(path: str, value: object) -> str:
+def _format_value(path: str, value: object) -> str:
     """Return a value as short text, masked if the last part of its path names a secret."""
     key = path.rpartition(".")[2]
     return short(Redactor().mask({key: value})[key], 120)
@@ -190,7 +190,7 @@ def _not_verbatim(found: object, source: str, path: str) -> Iterator[str]:
         if not isinstance(text, str):
             yield f"found {kind_of(text)}, expected text"
         elif text not in source:
-            yield f"{_shown(path, text)} does not stand there"
+            yield f"{_format_value(path, text)} does not stand there"
 
 
 def _contains(found: object, value: object) -> bool:

@@ -233,7 +233,7 @@ def odd(text): return {"r": object()}
 """
 
 
-def _shipped(module: str = "cogcli.official.text", operation: str = "normalize") -> RuleCall:
+def _shipped_call(module: str = "cogcli.official.text", operation: str = "normalize") -> RuleCall:
     """Return a call of this shipped function."""
     return _call(
         url="",
@@ -251,7 +251,7 @@ def _function(name: str, isolation: str) -> RuleCall:
     The module name is unique, because this process may have loaded the module of an earlier row.
     """
     module = f"functions_of_{UNIQUE}"
-    return _shipped(operation=name)._replace(
+    return _shipped_call(operation=name)._replace(
         service={"module": module, "isolation": isolation}, files={f"{module}.py": _FUNCTIONS}
     )
 
@@ -326,10 +326,10 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
                 _call(capability={"metadata": {"required_conformance_profile": "strict"}})),
     FailureRule("service.unknown", "", _call(without=("services",))),
     FailureRule("service.module", "",
-                _shipped("no_such_module_of_the_bench")),
-    FailureRule("service.module", "function", _shipped(operation="no_such_function")),
+                _shipped_call("no_such_module_of_the_bench")),
+    FailureRule("service.module", "function", _shipped_call(operation="no_such_function")),
     FailureRule("service.forbidden", "",
-                _shipped("cogcli.base.files")),
+                _shipped_call("cogcli.base.files")),
     FailureRule("service.untrusted", "", _call(trusted=False)),
     FailureRule("env.missing", "", _call(service={"auth_ref": "BENCH_UNSET"})),
     FailureRule("env.missing", "header", _call(service_metadata={"headers": {"X-Key": "${BENCH_UNSET}"}})),

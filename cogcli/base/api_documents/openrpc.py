@@ -112,7 +112,7 @@ class OpenRpcDocument:
         _require_shape(value, ())
         self._bundler = SchemaBundler(value)
         self._methods: dict[str, RpcMethod] = {}
-        for raw in _checked_items(root, "methods", "method"):
+        for raw in _resolve_items(root, "methods", "method"):
             method = self._method(raw)
             if method.name in self._methods:
                 hint = "give each method a name of its own"
@@ -139,14 +139,14 @@ class OpenRpcDocument:
             raw.text("name"),
             tuple(self._params(raw)),
             raw.text("paramStructure") == "by-position",
-            self._schema(_checked(raw, "result", "descriptor")) if has_result else None,
+            self._schema(_resolve_member(raw, "result", "descriptor")) if has_result else None,
             not has_result,
             raw.is_true("deprecated"),
         )
 
     def _params(self, method: DocumentPart) -> Iterator[RpcParam]:
         names: set[str] = set()
-        for param in _checked_items(method, "params", "descriptor"):
+        for param in _resolve_items(method, "params", "descriptor"):
             name = param.text("name")
             if name in names:
                 message = f"method `{method.text('name')}`: parameter `{name}` repeated"
@@ -159,21 +159,21 @@ class OpenRpcDocument:
         return self._bundler.bundle(descriptor.value["schema"], descriptor.below("schema"))
 
 
-def _checked_items(holder: DocumentPart, key: str, kind: str) -> Iterator[DocumentPart]:
+def _resolve_items(holder: DocumentPart, key: str, kind: str) -> Iterator[DocumentPart]:
     """Yield the items of a list, or the targets of their references after a check.
 
     The meta-schema does not follow references.
     """
     for item, place in holder.items(key):
-        yield _checked_target(holder.document, item, place, kind)
+        yield _resolve_target(holder.document, item, place, kind)
 
 
-def _checked(holder: DocumentPart, key: str, kind: str) -> DocumentPart:
+def _resolve_member(holder: DocumentPart, key: str, kind: str) -> DocumentPart:
     """Return a member, or the target of its reference after a check."""
-    return _checked_target(holder.document, holder.value[key], holder.below(key), kind)
+    return _resolve_target(holder.document, holder.value[key], holder.below(key), kind)
 
 
-def _checked_target(document: Json, item: object, place: Pointer, kind: str) -> DocumentPart:
+def _resolve_target(document: Json, item: object, place: Pointer, kind: str) -> DocumentPart:
     """Return the target of a reference after a check; the item itself if it is not a reference."""
     raw, at = resolve(document, item, place)
     if raw is not item:

@@ -55,14 +55,14 @@ class Places:
 
     def value(self, path: Path) -> Span:
         """Return the position of the value at `path`."""
-        return self._nearest(path)[0].value
+        return self._find_nearest(path)[0].value
 
     def key(self, path: Path) -> Span:
         """Return the position of the last key of `path`.
 
         For a list item and for the root, return the position of the value.
         """
-        place, found = self._nearest(path)
+        place, found = self._find_nearest(path)
         return place.key if found and place.key else place.value
 
     def position(
@@ -84,7 +84,7 @@ class Places:
 
         If it is missing, return the position of its nearest existing ancestor.
         """
-        place = self._nearest(())[0]
+        place = self._find_nearest(())[0]
         for part in pointer:
             inner = place.children.get(part) or place.children.get(
                 int(part) if part.isdecimal() else -1
@@ -94,7 +94,7 @@ class Places:
             place = inner
         return place.value
 
-    def _nearest(self, path: Path) -> tuple[_Place, bool]:
+    def _find_nearest(self, path: Path) -> tuple[_Place, bool]:
         if self._root is None:
             self._root = _read_places(self._text)
         place = self._root

@@ -62,7 +62,7 @@ def invoke_agent(
     Without a pack the agent may only read. Return the exit code of the run: 4 if the request was
     refused or denied, 5 if a person has to decide.
     """
-    given = _read_given(context, request, flags)
+    given = _read_request(context, request, flags)
     if flags.dry_run:
         found = dry_run(context.settings, given)
         context.own.update(found)
@@ -84,7 +84,7 @@ def invoke_agent(
     return result.exit_code
 
 
-def _read_given(context: CommandContext, file: str | None, flags: AgentFlags) -> GivenInvocation:
+def _read_request(context: CommandContext, file: str | None, flags: AgentFlags) -> GivenInvocation:
     """Return the request of the command line. Raise all its problems together."""
     if bool(file) is bool(flags.message):
         lacking = "give a file or `--message`, not both" if file else "give a file, or `--message`"

@@ -144,7 +144,7 @@ class _Validation:
         code = _fill_envelope(context, checked, fixable, strict=self._strict)
         self._checked, self._sources = checked, Sources(context.base, self._contents)
         if not context.json:
-            _answer_problems(context, checked, fixable, self._sources, self._format)
+            _write_problems(context, checked, fixable, self._sources, self._format)
         return code
 
     @property
@@ -229,7 +229,7 @@ def _fill_envelope(
     return context.fail(failing[0].to_payload()) if failing else OK
 
 
-def _answer_problems(
+def _write_problems(
     context: CommandContext,
     checked: RegistryCheck,
     fixable: frozenset[Problem],

@@ -164,7 +164,7 @@ class Index:
         place = FIRST
         while found := self._query(_FIND, {**values, "own": place[0], "id": place[1]}):
             try:
-                page = [_decoded(self._runs_dir, row, self._owner) for row in found]
+                page = [_decode_row(self._runs_dir, row, self._owner) for row in found]
             except (ValueError, TypeError) as error:
                 self._lose(error)
                 raise IndexLost from error
@@ -185,12 +185,12 @@ class Index:
         if seen == before:
             return
         try:
-            self._kept[seen.id] = _encoded(seen, self._owner)
+            self._kept[seen.id] = _encode_row(seen, self._owner)
         except (
             ValueError,
             TypeError,
         ):  # values that no database takes: read the episode every time
-            self._kept[seen.id] = _encoded(IndexedRow(seen.id, None, ""), self._owner)
+            self._kept[seen.id] = _encode_row(IndexedRow(seen.id, None, ""), self._owner)
 
     @property
     def waiting(self) -> int:
@@ -259,7 +259,7 @@ def _row_mac(values: Sequence[object], owner: bytes) -> int:
     return int.from_bytes(mac.digest(), "big")
 
 
-def _encoded(seen: IndexedRow, owner: bytes) -> tuple[object, ...]:
+def _encode_row(seen: IndexedRow, owner: bytes) -> tuple[object, ...]:
     """Return the row of an episode. Raises ValueError or TypeError for values that no row takes."""
     row = seen.row
     facts: tuple[object, ...] = (1, *[None] * 14)
@@ -274,7 +274,7 @@ def _encoded(seen: IndexedRow, owner: bytes) -> tuple[object, ...]:
     return (*values, _row_mac(values, owner))
 
 
-def _decoded(runs_dir: Path, values: tuple[Any, ...], owner: bytes) -> IndexedRow:
+def _decode_row(runs_dir: Path, values: tuple[Any, ...], owner: bytes) -> IndexedRow:
     """Decode a row. Raise ValueError or TypeError for an altered row."""
     *written, sum = values
     if _row_mac(written, owner) != sum or not is_episode_id(written[1]):

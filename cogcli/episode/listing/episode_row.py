@@ -165,10 +165,10 @@ def read_row(directory: Path, owner: bytes | None = None, *, thorough: bool = Tr
             raise no_log_error(folder, error) from error
         if log.foreign or MANIFEST not in names:
             return _from_log(folder)._replace(fault=fault)
-        return _sealed_row(folder, log, fault)
+        return _read_sealed_row(folder, log, fault)
 
 
-def _sealed_row(folder: Folder, log: LogScan, fault: str) -> EpisodeRow:
+def _read_sealed_row(folder: Folder, log: LogScan, fault: str) -> EpisodeRow:
     """Return the row of a sealed episode of ours: from its summary if that agrees with the log, else from the log."""
     summary = _from_summary(folder)
     if summary is not None and not fault:

@@ -49,7 +49,7 @@ def verify(directory: Path, trusted: Trusted = NO_TRUST) -> list[Finding]:
     """
     with open_episode(directory) as folder:
         try:
-            return _capped(_verified(folder, trusted))
+            return _limit_per_code(_find_all(folder, trusted))
         except FileRefused as error:
             name = Path(error.path).name
             if name == EVENTS and (began_nothing := nothing_began_error(folder)):
@@ -79,7 +79,7 @@ def level_of(findings: Iterable[Finding]) -> str:
     return "unfinished" if {"episode.unsealed", "log.empty"} & codes else "consistent"
 
 
-def _verified(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
+def _find_all(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
     if folder.archive is not None:
         yield _archive_finding(folder.archive)
     foreign = is_foreign(folder)
@@ -113,7 +113,7 @@ def _archive_finding(archive: Path) -> Finding:
     return Finding("archive.record", "info", "", 0, message)
 
 
-def _capped(findings: Iterator[Finding]) -> list[Finding]:
+def _limit_per_code(findings: Iterator[Finding]) -> list[Finding]:
     """Return the findings, at most `MAX_PER_CODE` of one code."""
     seen: Counter[str] = Counter()
     listed: list[Finding] = []

@@ -77,9 +77,9 @@ class DocumentCheck:
         if self._sealed:
             yield from self._manifest()
         else:
-            yield self._unsealed()
+            yield self._check_unsealed()
 
-    def _unsealed(self) -> Finding:
+    def _check_unsealed(self) -> Finding:
         """Return the finding about a missing manifest: an error if the run has ended and no process is about to
         write it.
         """
@@ -102,7 +102,7 @@ class DocumentCheck:
                 yield error_finding("file.missing", STATE, 0, "a sealed episode has one")
             return
         data = self._read(STATE)
-        yield from self._projected(STATE, data, [state.data for state in states])
+        yield from self._check_projections(STATE, data, [state.data for state in states])
         if data != states[0].data:
             return
         if states[0].snapshot and not self._sealed:
@@ -111,7 +111,9 @@ class DocumentCheck:
             if f"{BLOBS}/{digest[7:]}" not in self._files:
                 yield error_finding("blob.missing", STATE, 0, f"names {digest}, which is not there")
 
-    def _projected(self, name: str, data: bytes | None, versions: list[bytes]) -> Iterator[Finding]:
+    def _check_projections(
+        self, name: str, data: bytes | None, versions: list[bytes]
+    ) -> Iterator[Finding]:
         """Compare a document with its versions at the last projections, the latest first."""
         expected = self._expected[name] = versions[0]
         if data == expected:
@@ -144,7 +146,7 @@ class DocumentCheck:
         for name in (CONTEXT, DECISION):
             if states and name in states[0].decision:
                 found = [state.decision[name] for state in states if name in state.decision]
-                yield from self._projected(name, self._read(name), found)
+                yield from self._check_projections(name, self._read(name), found)
             elif name in self._files and not self._sealed:
                 message = "no event of the log says that it was written"
                 yield error_finding("file.early", name, 1, message)
@@ -203,8 +205,8 @@ class DocumentCheck:
                 )
                 return
             entries: dict[str, FileEntry] = {}
-            findings += self._listed(manifest.get("files"), entries)
-            findings += self._altered(manifest, entries)
+            findings += self._check_listed_files(manifest.get("files"), entries)
+            findings += self._check_content(manifest, entries)
         yield from findings
         # One extra or missing file makes the whole manifest differ: that is one finding, not two. Both together may be
         # an altered name.
@@ -217,7 +219,9 @@ class DocumentCheck:
         named, ended = read_record(NamedEpisode, manifest).episode_id, self._ended
         return named if ended and named is not None and named != ended.episode_id else ""
 
-    def _listed(self, listed: object, entries: dict[str, FileEntry]) -> Iterator[Finding]:
+    def _check_listed_files(
+        self, listed: object, entries: dict[str, FileEntry]
+    ) -> Iterator[Finding]:
         if type(listed) is not list:
             yield error_finding("manifest.files", MANIFEST, 1, "lists no files")
             return
@@ -239,7 +243,7 @@ class DocumentCheck:
         for name in sorted(self._files.keys() - entries.keys() - {MANIFEST}):
             yield error_finding("file.extra", name, 0, "the manifest does not name it")
 
-    def _altered(self, manifest: Json, entries: dict[str, FileEntry]) -> Iterator[Finding]:
+    def _check_content(self, manifest: Json, entries: dict[str, FileEntry]) -> Iterator[Finding]:
         """Yield the altered files that only the manifest vouches for."""
         for name, file in entries.items():
             if name in self._expected or name.startswith(f"{BLOBS}/") or name not in self._files:
@@ -251,7 +255,7 @@ class DocumentCheck:
                 vouched, line = False, 0
                 # Another size is found without reading the file.
                 same = file.size_bytes is None or file.size_bytes == self._files[name]
-                found = self._measured(name) if same else ("", self._files[name])
+                found = self._measure_file(name) if same else ("", self._files[name])
             if found[0] != file.sha256 and not vouched:
                 expected = named_content(file)
                 message = "is not the file that the manifest names"
@@ -264,7 +268,7 @@ class DocumentCheck:
                     found=describe_content(*found),
                 )
 
-    def _measured(self, name: str) -> tuple[str, int]:
+    def _measure_file(self, name: str) -> tuple[str, int]:
         try:
             return measure(self._folder, name)
         except FileRefused:
@@ -279,7 +283,7 @@ class DocumentCheck:
             return entry(name, self._log.sha256, self._log.size)
         if name.startswith(f"{BLOBS}/"):
             return entry(name, name[len(BLOBS) + 1 :], self._files[name])
-        return entry(name, *self._measured(name))
+        return entry(name, *self._measure_file(name))
 
     def _whole(self, data: bytes, manifest: Json) -> Iterator[Finding]:
         log = self._log

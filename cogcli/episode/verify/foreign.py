@@ -104,11 +104,13 @@ def _manifest(folder: Folder, inventory: ForeignFiles, episode_id: object) -> It
     listed, problems = manifest_files(manifest)
     for problem in problems:
         yield error_finding("manifest.files", MANIFEST, 1, problem)
-    yield from _compared(folder, inventory, listed)
-    yield from _unhashed(inventory, listed)
+    yield from _compare_files(folder, inventory, listed)
+    yield from _check_missing_hashes(inventory, listed)
 
 
-def _unhashed(inventory: ForeignFiles, listed: dict[str, NamedFile]) -> Iterator[Finding]:
+def _check_missing_hashes(
+    inventory: ForeignFiles, listed: dict[str, NamedFile]
+) -> Iterator[Finding]:
     """Yield the files whose hash the manifest does not give."""
     bare = [name for name, file in listed.items() if not file.sha256 and name in inventory.files]
     if EVENTS not in listed:
@@ -120,7 +122,7 @@ def _unhashed(inventory: ForeignFiles, listed: dict[str, NamedFile]) -> Iterator
         yield Finding("manifest.unhashed", "info", MANIFEST, 1, message)
 
 
-def _compared(
+def _compare_files(
     folder: Folder, inventory: ForeignFiles, listed: dict[str, NamedFile]
 ) -> Iterator[Finding]:
     for name, file in sorted(listed.items()):

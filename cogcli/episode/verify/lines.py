@@ -134,7 +134,7 @@ class LineCheck:
                 )  # fmt: skip
             if problem := self._checksums.problem(raw, line):
                 yield _error(problem[0], number, f"the line {problem[1]}")
-            for code, message in self._own(raw, line, found):
+            for code, message in self._check_own_line(raw, line, found):
                 yield _error(code, number, message)
         elif "seq" in line or "prev" in line:
             yield _error("chain.mixed", number, "a chained line in an unchained log")
@@ -150,7 +150,7 @@ class LineCheck:
 
     # -- our own lines ------------------------------------------------------------------------------------------------
 
-    def _own(self, raw: bytes, line: Json, found: _LineMembers) -> Faults:
+    def _check_own_line(self, raw: bytes, line: Json, found: _LineMembers) -> Faults:
         sequence, event_id = found.seq, found.id
         if type(sequence) is not int or sequence != self._sequence:
             yield "seq.wrong", f"seq is {sequence!r:.30}, expected {self._sequence}"

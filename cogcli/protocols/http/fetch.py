@@ -92,14 +92,14 @@ def _follow_redirect(sent: FetchRequest, target: str, access: HostAccess) -> Fet
         url = urljoin(sent.url, target)
         old, new = urlsplit(sent.url), urlsplit(url)
     except ValueError:
-        raise _unfollowed(target, access) from None
+        raise _redirect_error(target, access) from None
     if new.scheme not in ("http", "https") or (old.scheme, new.scheme) == ("https", "http"):
-        raise _unfollowed(url, access)
+        raise _redirect_error(url, access)
     is_same_origin = (old.scheme, old.netloc) == (new.scheme, new.netloc)
     return sent._replace(url=url, headers=sent.headers if is_same_origin else ())
 
 
-def _unfollowed(target: str, access: HostAccess) -> RejectedError:
+def _redirect_error(target: str, access: HostAccess) -> RejectedError:
     shown = access.mask_text(target)[:_SHOWN]
     return RejectedError(
         "call.rejected", f"redirected to {shown}, which is not followed", left=True

@@ -44,7 +44,7 @@ def declared_headers(
 
     Raise ServiceResolutionError `env.missing` or `service.untrusted`."""
     if not trusted and any("${" in value for value in written.values()):
-        raise _untrusted(service)
+        raise _untrusted_error(service)
     return {name: secrets.expand(value) for name, value in written.items()}
 
 
@@ -94,7 +94,7 @@ def credentials(service: Service, secrets: Secrets, header: str = AUTHORIZATION)
     if ref is None:
         return {}
     if not service.trusted:
-        raise _untrusted(service)
+        raise _untrusted_error(service)
     value = secrets.resolve(ref)
     return {header: f"Bearer {value}" if header.lower() == AUTHORIZATION.lower() else value}
 
@@ -129,6 +129,6 @@ def _origin(request: InvocationRequest, source: str, name: str) -> str:
     return f"look at {f'variable {variables}, named' if variables else 'the header'} in {spec.file}"
 
 
-def _untrusted(service: Service) -> ServiceResolutionError:
+def _untrusted_error(service: Service) -> ServiceResolutionError:
     text = f"service `{service.id}`: its layer is not trusted, so it gets no variable and no secret"
     return ServiceResolutionError("service.untrusted", text, hint="cogcli config trust", left=False)

@@ -60,7 +60,7 @@ class Pins:
         pinned = self._read(path, service_id, tool["name"])
         if pinned is None:
             # Of two first uses at the same time, one pins and the other is compared with that pin.
-            with self._locked(tool, path):
+            with self._lock_pins(tool, path):
                 pinned = self._read(path, service_id, tool["name"])
                 if pinned is None:
                     self._write(path, server, tool)
@@ -71,7 +71,7 @@ class Pins:
         them."""
         for tool in tools:
             if self._folder:
-                with self._locked(tool, path := self._path(server, tool["name"])):
+                with self._lock_pins(tool, path := self._path(server, tool["name"])):
                     self._write(path, server, tool)
 
     def _path(self, server: object, name: str) -> str:
@@ -103,7 +103,7 @@ class Pins:
         write_atomic(path, canonical(document) + b"\n")
 
     @contextmanager
-    def _locked(self, tool: Json, path: str) -> Iterator[None]:
+    def _lock_pins(self, tool: Json, path: str) -> Iterator[None]:
         """Hold the lock on the pins of this server. Raise SafetyScopeError if nothing can be
         written."""
         folder = os.path.dirname(path)

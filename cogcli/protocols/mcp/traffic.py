@@ -240,12 +240,12 @@ class GuardedRead(Stream):
             message = item.message
             if isinstance(message, JSONRPCResponse | JSONRPCError):
                 if self._traffic.is_expected(message.id):
-                    return self._checked(item)
+                    return self._check_message(item)
                 self._traffic.note(
                     f"an answer to no request of ours, id {_show_name(message.id)}: dropped"
                 )
             elif not self._refuse_request(message):
-                return self._checked(item)
+                return self._check_message(item)
 
     def _refuse_request(self, message: JSONRPCMessage) -> bool:
         """Return whether this is a request of the server, after refusing it."""
@@ -271,7 +271,7 @@ class GuardedRead(Stream):
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return  # the connection is closed
 
-    def _checked(self, item: SessionMessage) -> SessionMessage:
+    def _check_message(self, item: SessionMessage) -> SessionMessage:
         """Return the message, or an error instead of it, with the fault in the exchange of its
         call."""
         from mcp_types import JSONRPCError, JSONRPCResponse

@@ -48,7 +48,7 @@ _NEEDED: Final = _MAPPED._replace(capability={"outputs": {"r": {"type": "any", "
 _PROXIES: Final = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
 
-def _zipped(body: bytes) -> Responder:
+def _gzip_responder(body: bytes) -> Responder:
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
     return lambda seen: ServerReply(200, headers, (gzip.compress(body),))
 
@@ -133,9 +133,9 @@ RULES: Final[InvokerRules] = {
         _case(call=RuleCall(metadata={"max_request_bytes": 10}, input={"a": "x" * 100}),
               error="request.size", left=False, wanted=0))),
     "gzip.bomb": InvokerRule("compressed replies count as what they inflate to", (
-        _case(_zipped(b" " * 20_000_000), call=RuleCall(metadata={"max_response_bytes": 1_000_000}),
+        _case(_gzip_responder(b" " * 20_000_000), call=RuleCall(metadata={"max_response_bytes": 1_000_000}),
               error="response.size"),
-        _case(_zipped(b'{"a": 1}'), outputs={"r": {"a": 1}}))),
+        _case(_gzip_responder(b'{"a": 1}'), outputs={"r": {"a": 1}}))),
     "retry.after": InvokerRule("Retry-After before the binding's own wait", (
         _case((ServerReply(503, {"Retry-After": "0"}), json_reply({"n": 2})), outputs={"r": {"n": 2}},
               call=RuleCall(metadata={"retry_count": 1, "retry_backoff_base": 30}),

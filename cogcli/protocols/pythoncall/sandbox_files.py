@@ -38,11 +38,11 @@ def sandbox_files(root: str, payload: object, reads: Reads | None) -> SandboxFil
             reads.require_no_credentials(path, os.path.realpath(path))
     if not os.path.isdir(root):
         return SandboxFiles(tuple(sorted(named)), ())
-    own, _ = _shown_below(Walk(root), root)
+    own, _ = _list_visible(Walk(root), root)
     return SandboxFiles(tuple(sorted(named.union(own))), (root,))
 
 
-def _shown_below(walk: Walk, folder: str) -> tuple[list[str], bool]:
+def _list_visible(walk: Walk, folder: str) -> tuple[list[str], bool]:
     """Return the visible files and folders below a folder, and whether these are all.
 
     A folder without hidden names is shown whole. Of links only the name is shown. Installed
@@ -56,7 +56,7 @@ def _shown_below(walk: Walk, folder: str) -> tuple[list[str], bool]:
         if entry.name.startswith(".") or entry.name == _INSTALLED:
             is_all = False
         elif entry.is_dir(follow_symlinks=False):
-            below, is_whole = _shown_below(walk, entry.path)
+            below, is_whole = _list_visible(walk, entry.path)
             shown += [entry.path] if is_whole else below
             is_all = is_all and is_whole
         elif not entry.is_symlink():

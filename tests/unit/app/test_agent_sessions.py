@@ -114,18 +114,18 @@ def test_a_lock_whose_file_is_gone_holds_nothing(
 ) -> None:
     """Between the opening of a file and its lock the holder may end, and a third make the file anew."""
     path, opened = tmp_path / "lock", os.open
-    handles = [session_lock._locked(path)]
+    handles = [session_lock._try_lock(path)]
 
     def late(*arguments: Any) -> int:
         handle = opened(*arguments)
         monkeypatch.undo()
         path.unlink()
         os.close(handles.pop())
-        handles.append(session_lock._locked(path))
+        handles.append(session_lock._try_lock(path))
         return handle
 
     monkeypatch.setattr(os, "open", late)
-    assert session_lock._locked(path) == -1
+    assert session_lock._try_lock(path) == -1
     assert handles[0] >= 0
     os.close(handles[0])
 
