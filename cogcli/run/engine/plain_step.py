@@ -36,7 +36,7 @@ from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.ports import LineSink
 from cogcli.run.engine.step_recorder import StepRecord, action_of, excerpt
 from cogcli.run.engine.step_times import ClockReading, StepTimes
-from cogcli.run.engine.tasks import BegunCall, Cancelled, Effects, WorkerCall
+from cogcli.run.engine.tasks import BegunCall, Cancelled, Effects, WorkerCall, WorkerSlot
 from cogcli.specs.fields import fit_values
 from cogcli.state.execution import TraceStep
 from cogcli.state.inputs import Scope
@@ -232,6 +232,8 @@ class PlainStep:
     def wait_for(self, effect: WorkerCall | BegunCall) -> Effects:
         """Wait for the call in the task of the step, and return the ending."""
         try:
+            if type(effect) is WorkerCall and not self._run.engine.loop.take_slot():
+                yield WorkerSlot()
             answer: Answer = yield effect
         except (RuntimeErrorBase, Cancelled) as error:
             return self.fail(error)

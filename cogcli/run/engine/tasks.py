@@ -581,10 +581,15 @@ class Loop:
         self._runnable.append((task, result, error))
 
     def _has_other_work(self, until: float) -> bool:
-        """Return whether the coordinator must do something else before a quick call begins or, at the latest, ends."""
+        """Return whether the coordinator must do something else before a quick call begins or, at the latest, ends.
+
+        The results of other calls are passed on first: their tasks are then resumed before the one that asks.
+        """
+        while not self._inbox.empty():
+            self._receive()
         if self._snapshot_due:
             self._take_snapshot()
-        if self._memory is not None or not self._inbox.empty():
+        if self._memory is not None or self._signals:
             return True
         return bool(self._timed) and min(self._timed.values()) < until
 

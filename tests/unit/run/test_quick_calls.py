@@ -46,6 +46,10 @@ def quick(work: Callable[[], Any], limit: float = SLOW, abandoned: Any = None) -
     return QuickCall(WorkerCall(work, time.monotonic() + limit, late, abandoned, is_quick=True))
 
 
+def call_of(work: Callable[[], Any]) -> WorkerCall:
+    return WorkerCall(work, time.monotonic() + SLOW, late)
+
+
 def waiting_for(effect: WorkerCall | BegunCall) -> Effects:
     return (yield effect)
 
@@ -120,7 +124,26 @@ def test_a_task_that_is_cancelled_before_it_passed_the_call_on_gives_it_up() -> 
     assert abandoned.is_set()
 
 
-def test_a_call_does_not_begin_before_a_result_that_has_come() -> None:
+def test_results_that_have_come_are_passed_on_before_a_call_begins() -> None:
+    seen: list[str] = []
+
+    def child(release: threading.Event) -> Effects:
+        yield call_of(release.set)
+        seen.append("child")
+
+    def root() -> Effects:
+        first, second = threading.Event(), threading.Event()
+        for event in (first, second):
+            yield Spawn(child(event))
+        yield Sleep(time.monotonic() + 0.2)
+        assert first.is_set()
+        yield quick(lambda: seen.append("quick"))
+        return list(seen)
+
+    assert sorted(Loop(2).run(Spawn(root()))) == ["child", "child", "quick"]
+
+
+def test_a_call_does_not_begin_after_a_signal() -> None:
     loop, begun = Loop(2), []
 
     def root() -> Effects:
@@ -151,7 +174,11 @@ STEPS = [step(f"s{n}", "c.a", {"x": n}, output={"y": f"vars.y{n}"}) for n in ran
 
 
 def run_many(
-    folder: Path, called: Callable[[Engine, int], Any], **options: Any
+    folder: Path,
+    called: Callable[[Engine, int], Any],
+    *,
+    steps: list[dict[str, Any]] | None = None,
+    **options: Any,
 ) -> tuple[FinishedRun, int]:
     """Run 300 steps whose calls are quick. Return how the run ended, and the number of calls."""
 
@@ -160,7 +187,7 @@ def run_many(
         return Answer({"y": values["x"]})
 
     runner = ScriptedRunner({"c.a": answer})
-    main = skill(*STEPS)
+    main = skill(*(steps or STEPS))
     journal = Store(str(folder)).create(
         "ep_0000000000000000000000000A",
         trace_id="0" * 31 + "1",
@@ -170,7 +197,13 @@ def run_many(
         durability="none",
     )
     engine = engine_for(
-        runner, [A], [main], sink=journal, lines=journal, fast=False, max_workers=1, **options
+        runner,
+        [A],
+        [main],
+        sink=journal,
+        lines=journal,
+        fast=False,
+        **{"max_workers": 1, **options},
     )
     finished = execute(engine, engine.plan_of(main.id), request({}), RUN_ID)
     journal.close()
@@ -232,3 +265,19 @@ def test_a_failure_of_a_quick_step_skips_what_depends_on_it(tmp_path: Path) -> N
     finished, calls = run_many(tmp_path, called)
     assert finished.outcome.status == "error"
     assert calls == 60
+
+
+def test_a_fan_out_of_quick_steps_needs_no_more_tasks_than_workers(tmp_path: Path) -> None:
+    most = 0
+
+    def called(engine: Engine, count: int) -> None:
+        nonlocal most
+        most = max(most, len(engine.loop._root.children))
+
+    steps = [
+        step(f"s{n}", "c.a", {"x": n}, output={"y": f"vars.y{n}"}, depends_on=[])
+        for n in range(300)
+    ]
+    finished, calls = run_many(tmp_path, called, steps=steps, max_workers=4)
+    assert (finished.outcome.status, calls) == ("ok", 300)
+    assert most <= 4
