@@ -39,8 +39,8 @@ class ReplyProblem(NamedTuple):
 
 
 def read_object(text: str | bytes, notes: list[Note]) -> Json | ReplyProblem:
-    """Return the object of a text, or the first one in it, with a note. A list of one object stands for that
-    object. Text after the object is ignored.
+    """Return the object of a text, or the first one in it, with a note. A list with one object is
+    read as that object. Text after the object is ignored.
     """
     if _size(text) > MAX_BYTES:
         return ReplyProblem("too_large", "", f"more than {MAX_BYTES} bytes")

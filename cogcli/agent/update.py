@@ -100,7 +100,8 @@ def new_state(
     messages: Sequence[Json] = (),
     reasoning: ReasoningContext | None = None,
 ) -> Updated[AgentState]:
-    """Return the first state of a run; messages and reasoning are those of the session. The goal is the query."""
+    """Return the first state of a run, with the messages and the reasoning of the session. The goal
+    is the query."""
     notes: list[Note] = []
     query = truncate_text(query, BYTES["query"], "query", notes, in_bytes=True)
     goal = truncate_text(query, CHARACTERS["goal"], "goal", notes)
@@ -304,7 +305,8 @@ def _switch_mode(
 
 
 def _limit_size(state: AgentState, notes: list[Note]) -> Updated[AgentState]:
-    """Return the state within its maximal size: collections lose their oldest entries, first down to three each."""
+    """Return the state, reduced to its maximum size. Collections drop their oldest entries: first
+    down to three each, then all."""
     while json_size(state.to_payload()) > MAX_STATE_BYTES:
         shorter = _drop_oldest_entries(state, notes)
         if shorter is state:

@@ -180,7 +180,8 @@ def _find_archive(archives: RunsArchives, episode_id: str) -> Path | None:
 
 
 def sealed_folders(settings: Settings, batch: str = "") -> list[Path]:
-    """Return the folders of all sealed episodes of ours, oldest first; with `batch` only those of its lines."""
+    """Return the folders of all sealed episodes of cogcli, oldest first. With `batch`, return only
+    the episodes of its lines."""
     runs_dir = Path(settings.runs_dir)
     wanted = EpisodeFilter(tags=(("batch", batch),) if batch else ())
     rows = store_of(settings).episode_rows(wanted)
@@ -242,7 +243,8 @@ class ArchiveListing(NamedTuple):
 
 
 def list_archives(paths: Iterable[Path]) -> ArchiveListing:
-    """Return what archives have. Raise EnvironmentRefusal `archive.unreadable` for a file that is none."""
+    """Return what archives have. Raise EnvironmentRefusal `archive.unreadable` for a file that is
+    not an archive."""
     places: list[Path] = []
     faults = []
     for path in paths:

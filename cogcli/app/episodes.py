@@ -40,8 +40,8 @@ def read_status(settings: Settings, directory: Path, warn: Warn) -> EpisodeRow:
 
 
 def find(settings: Settings, name: str | None) -> Path:
-    """Return the directory of the named episode, or of the newest one if `name` is None. `ba_.../LINE` names that of
-    a line of a batch.
+    """Return the directory of the named episode, or of the newest one if `name` is None.
+    `ba_.../LINE` names the episode of a line of a batch.
 
     Raise UsageError or EnvironmentRefusal."""
     if name == "":

@@ -47,8 +47,8 @@ class VerifiedEpisode(NamedTuple):
 
 
 def trusted_of(settings: Settings, *, key: str | None = None, signature: bool = False) -> Trusted:
-    """Return the keys that the user trusts: for the user's own episodes, for the user's signatures,
-    and `key`.
+    """Return the keys that the user trusts: the keys for the user's own episodes and signatures, and
+    `key`.
 
     Raise EnvironmentRefusal `signing.key` for an unusable signing key, or `env.extra`."""
     own = variable(settings.environ, SIGNING_KEY)
@@ -275,7 +275,7 @@ def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckRep
 
 
 def _escape(text: str) -> str:
-    """Return a text for a cell of a Markdown table, with markup escaped."""
+    """Return a string for a cell of a Markdown table, with markup escaped."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return visible(text)

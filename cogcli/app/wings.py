@@ -37,11 +37,11 @@ EPISODE_OF_LINE: Final = WingFunction("cogcli.scale.lookup", "find_episode")
 
 
 def is_batch_word(text: str) -> bool:
-    """Whether a text names a batch by its id, or by the beginning of it."""
+    """Whether a string names a batch by its id, or by the beginning of it."""
     return text.startswith("ba_") and text[3:].isalnum()
 
 
 def is_line_word(text: str) -> bool:
-    """Whether a text names a line of a batch: `ba_.../LINE`."""
+    """Whether a string names a line of a batch: `ba_.../LINE`."""
     batch, slash, line = text.partition("/")
     return bool(slash) and is_batch_word(batch) and line.isascii() and line.isdigit()

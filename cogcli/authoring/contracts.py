@@ -178,7 +178,7 @@ class _ContractSurvey:
         self._all_needs = MissingNeeds(self._catalog, self._options)
 
     def add(self, capability: Capability, *, once: bool) -> None:
-        """Plan the calls of a capability, unless it has unmet needs."""
+        """Plan the calls of a capability, unless it requires something that is missing here."""
         needs = self._needs[capability.id] = self._find_needs(capability)
         if needs:
             return

@@ -129,7 +129,7 @@ def _judge_skill(
     needs: tuple[Need, ...],
     outside: Mapping[str, Need],
 ) -> SpecResult:
-    """Return the result of a skill from those of its cases.
+    """Return the result of a skill from the results of its cases.
 
     `needs` are the needs of its specs, `outside` those of the capabilities that it calls outside
     this machine.

@@ -116,7 +116,7 @@ def is_own(settings: Settings, layer: Layer) -> bool:
 
 
 def _case_files(settings: Settings) -> list[CaseFile]:
-    """Return the case files of the skills in all layers, without those of shadowed skills."""
+    """Return the case files of the skills in all layers, except shadowed skills."""
     builder = open_registry(settings).builder()
     folders = {skill.id: os.path.dirname(skill.path) for skill in builder.files("skill")}
     skills = {folder: id for id, folder in folders.items()}

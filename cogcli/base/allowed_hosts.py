@@ -53,7 +53,7 @@ def allows_host(named: str, hosts: Sequence[str]) -> bool:
 
 
 def parse_host(text: str) -> str:
-    """Return the `HOST` or `HOST:PORT` in a text, normalized.
+    """Return the `HOST` or `HOST:PORT` in a string, normalized.
 
     Raise ValueError with the reason for an address with other parts, and for a host that is not
     public."""
@@ -76,7 +76,7 @@ def allow_hint(hosts: Iterable[str]) -> str:
 def name_hosts(hint: str, values: object) -> str:
     """Return a hint with the public hosts of the URLs in a JSON value filled in.
 
-    Only texts that are whole URLs are used. The hint stays unchanged if the value contains no such
+    Only strings that are whole URLs are used. The hint stays unchanged if the value contains no such
     URL, or too many.
     """
     if f"{FLAG} {ANY}\n" not in hint:

@@ -153,7 +153,7 @@ class ExpressionError(RuntimeErrorBase):
 
 
 class StepExecutionError(RuntimeErrorBase):
-    """A step failed. Its code and exit code are those of the original error (`__cause__`)."""
+    """A step failed. It has the code and the exit code of the original error (`__cause__`)."""
 
 
 class BindingResolutionError(RuntimeErrorBase):

@@ -31,7 +31,7 @@ class Function(NamedTuple):
 
 
 def contains(container: object, part: object) -> bool:
-    """Whether a list has an equal element, an object has the key, or a text has the part.
+    """Whether a list has an equal element, an object has the key, or a string contains the substring.
 
     Raise ExpressionError.
     """
@@ -127,7 +127,7 @@ def _round(number: object, digits: object = 0) -> int | float:
 
 
 def _sortable(items: object) -> list[Any]:
-    """Return the list if its members can be sorted: all are numbers, or all are texts."""
+    """Return the list if its members can be sorted: all are numbers, or all are strings."""
     members = list(_require_list(items))
     kinds = set(map(kind_of, members))
     if not (kinds <= {"number"} or kinds <= {"text"}):

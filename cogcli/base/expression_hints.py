@@ -96,7 +96,7 @@ _ARITHMETIC: Final = "arithmetic belongs into a capability"
 
 
 def foreign_operator(text: str) -> tuple[int, str, str]:
-    """Return the first operator of another language in a text: offset, operator, and its
+    """Return the first operator of another language in a string: offset, operator, and its
     replacement.
 
     The operator is empty if the text has none.

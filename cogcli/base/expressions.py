@@ -47,7 +47,7 @@ _Compute = Callable[..., object]
 
 
 class ExpressionFault(ValueError):
-    """A text is not an expression of the language.
+    """A string is not an expression of the language.
 
     `column` is 1-based in the text. `name` is set if a word is not a path. `hint` suggests a
     replacement, if one is known.
@@ -133,7 +133,7 @@ _OPERATORS: Final = frozenset(("and", "or", "not", "in", "is"))
 
 
 class _SourceText:
-    """A text, and the Python source that is parsed instead of it: `a.0` becomes `a[0]`."""
+    """A string, and the Python source that is parsed instead of it: `a.0` becomes `a[0]`."""
 
     def __init__(self, text: str) -> None:
         # To Python a carriage return ends a line, which would make columns differ.

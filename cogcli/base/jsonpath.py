@@ -7,7 +7,7 @@ from typing import Any
 
 
 class BadPath(ValueError):
-    """A text is not a path; `position` is the 0-based place of the error."""
+    """A string is not a path; `position` is the 0-based place of the error."""
 
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(reason)

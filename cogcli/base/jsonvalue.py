@@ -37,7 +37,7 @@ def list_of(value: object) -> list[Any]:
 
 
 def only_texts(values: Iterable[object]) -> list[str]:
-    """Return the texts among these values, in order."""
+    """Return the strings among these values, in order."""
     return [value for value in values if isinstance(value, str)]
 
 
@@ -73,7 +73,7 @@ def walk_values(value: object) -> Iterator[object]:
 
 
 def walk_scalars(value: object) -> Iterator[object]:
-    """Yield the texts, numbers, booleans and nulls in a value, in order. Keys are not included."""
+    """Yield the strings, numbers, booleans and nulls in a value, in order. Keys are not included."""
     match value:
         case dict():
             for member in value.values():

@@ -115,7 +115,7 @@ class Redactor:
         return value if not self._values else self._mask(value, False)
 
     def mask_text(self, text: str) -> str:
-        """Return a text without the known secret values."""
+        """Return a string without the known secret values."""
         return text if not self._values else self._search.mask(text)
 
     def _mask(self, value: Any, named: bool) -> Any:
@@ -127,7 +127,7 @@ class Redactor:
     def _needs_mask(self, values: Iterable[Any], named: bool) -> bool:
         """Whether any of these values must be masked. `named`: secret key names are recognized.
 
-        This is the hot path: it builds nothing, and it skips plain keys and clean texts without a
+        This is the hot path: it builds nothing, and it skips plain keys and clean strings without a
         call.
         """
         known, clean = bool(self._values), self._clean
@@ -167,7 +167,7 @@ class Redactor:
         return False
 
     def _text_needs_mask(self, text: str, named: bool) -> bool:
-        """Whether a text must be masked. Short clean texts are cached."""
+        """Whether a string must be masked. Short clean strings are cached."""
         clean = self._clean  # read before the search, because `add` replaces it after the search
         if self._values and self._search.is_in(text):
             return True

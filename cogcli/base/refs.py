@@ -72,7 +72,7 @@ class Target(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def parse_target(text: str) -> Target | None:
-    """Return the target that a text spells; None if it cannot be written."""
+    """Return the target that a string spells; None if it cannot be written."""
     namespace, dot, rest = text.partition(".")
     if namespace not in WRITABLE or not dot or not _PATH.fullmatch(rest):
         return None

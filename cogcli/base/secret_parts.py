@@ -48,7 +48,7 @@ def find_parts(secret: str) -> Iterator[str]:
     """Yield the parts of a secret that are secrets themselves, possibly with duplicates.
 
     The candidates are: path segments, user info and query values of a URL; lines of a PEM body;
-    values of a JSON secret; values of `name=value` settings; words of all other texts (`Bearer
+    values of a JSON secret; values of `name=value` settings; words of all other strings (`Bearer
     TOKEN`, `name:password`, a line of a credentials file), segments between dots, and text encoded
     in base64. A part has at least 16 characters and looks random (`looks_random`).
     """
@@ -91,7 +91,7 @@ def _list_setting_values(text: str) -> list[str]:
 
 
 def _list_words(text: str) -> list[str]:
-    """Return the words of a text.
+    """Return the words of a string.
 
     For a single word, return the segments between its dots, and its text decoded from base64.
     """
@@ -121,9 +121,9 @@ def _decode_text(text: str) -> str:
 
 
 def looks_random(text: str) -> bool:
-    """Whether a text looks randomly generated.
+    """Whether a string looks randomly generated.
 
-    Such a text has at least 16 characters without a space and at least 6 different ones. It is not
+    Such a string has at least 16 characters without a space and at least 6 different ones. It is not
     a host, mail address or date. Its neighboring characters form pairs that are rare in words.
     """
     if len(text) < MIN_PART or len(set(text)) < _MIN_DISTINCT or any(map(str.isspace, text)):
@@ -145,7 +145,7 @@ def _score_pair(first: str, second: str) -> int:
 
 
 def _list_json_values(text: str) -> list[str]:
-    """Return the texts and whole numbers in a JSON text; empty if it is not JSON."""
+    """Return the strings and whole numbers in a JSON text; empty if it is not JSON."""
     import json
 
     try:

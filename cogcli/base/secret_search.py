@@ -88,7 +88,7 @@ class SecretSearch:
         )
 
     def mask(self, text: str) -> str:
-        """Return the text with every form of a secret masked; the same text if there is none."""
+        """Return the text with every form of a secret masked; the same string if there is none."""
         if not self.is_in(text):
             return text
         spans: list[tuple[int, int]] = []
@@ -121,7 +121,7 @@ def _mask_spans(text: str, spans: list[tuple[int, int]]) -> str:
 
 
 class _View:
-    """A text that was rewritten from another text, with the origin of each part."""
+    """A string that was rewritten from another string, with the origin of each part."""
 
     def __init__(
         self, text: str, source: _View | None, changes: Callable[[], Iterable[Change]] = lambda: ()
@@ -187,7 +187,7 @@ def _place_changes(changes: Iterable[Change]) -> tuple[list[int], list[Change]]:
 
 
 def _list_views(text: str) -> Iterator[_View]:
-    """Yield views of a text that may reveal secrets hidden in the text itself."""
+    """Yield views of a string that may reveal secrets hidden in the text itself."""
     first = _View(text, None)
     if "\n" in text:
         yield first.unwrap()
@@ -314,7 +314,7 @@ def find_forms(value: str) -> set[str]:
 
 
 def _decode_fully(text: str) -> str:
-    """Return a text with its escapes decoded as often as in a searched text."""
+    """Return a string with its escapes decoded as often as in a searched text."""
     for _ in range(_MAX_DECODED):
         text = _ESCAPE.sub(_decode_match, text)
     return text
@@ -364,7 +364,7 @@ _Find = Callable[[str], Iterator[tuple[int, int]]]
 
 
 def _build_automaton(forms: set[str]) -> _Find:
-    """Return a function that finds all forms in a text."""
+    """Return a function that finds all forms in a string."""
     try:
         import ahocorasick
     except ImportError:

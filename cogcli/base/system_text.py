@@ -16,7 +16,7 @@ _LONGEST = 40
 
 
 def bad_byte(text: str) -> str:
-    """Return the first byte of a text that is not UTF-8, as `byte 0xFF at 3`; empty if there is
+    """Return the first byte of a string that is not UTF-8, as `byte 0xFF at 3`; empty if there is
     none."""
     if text.isascii():
         return ""

@@ -32,7 +32,7 @@ _JSON = {code: _json_escape(code) for code in _HIDDEN if code >= 0x7F}
 
 
 def is_plain_name(text: str) -> bool:
-    """Whether a text is usable as a name: not empty, no outer spaces or invisible characters."""
+    """Whether a string is usable as a name: not empty, no outer spaces or invisible characters."""
     return bool(text) and text.isprintable() and text.strip() == text
 
 
@@ -54,12 +54,12 @@ def visible_json(text: str) -> str:
 
 
 def _escape_surrogates(text: str) -> str:
-    """Return a text with lone surrogates escaped. They come from undecodable bytes of file names."""
+    """Return a string with lone surrogates escaped. They come from undecodable bytes of file names."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def cells(text: str) -> int:
-    """Return how many columns a terminal uses for a text without control characters."""
+    """Return how many columns a terminal uses for a string without control characters."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -90,7 +90,7 @@ def shorten_middle(text: str, width: int) -> str:
 
 
 def _head(text: str, width: int) -> str:
-    """Return the beginning of a text in at most `width` columns."""
+    """Return the beginning of a string in at most `width` columns."""
     taken = 0
     for position, char in enumerate(text):
         taken += cells(char)
@@ -104,7 +104,7 @@ LONGEST_SHOWN = 4096
 
 
 def truncate_bytes(text: str, limit: int | None) -> tuple[str, str]:
-    """Return the first `limit` bytes of a text, and a note about the rest; the whole text if None."""
+    """Return the first `limit` bytes of a string, and a note about the rest; the whole text if None."""
     if limit is None or len(text) * 4 <= limit:
         return text, ""
     data = text.encode("utf-8", "backslashreplace")

@@ -13,11 +13,11 @@ def line_column(text: str, offset: int) -> tuple[int, int]:
 
 
 def escape_hidden(text: str) -> str:
-    """Return a text in which characters that cannot be printed are written as `\\u0000`."""
+    """Return a string in which characters that cannot be printed are written as `\\u0000`."""
     return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
 
 
 def excerpt(text: str) -> str:
-    """Return the first 40 characters of a text, escaped, and an ellipsis if it has more."""
+    """Return the first 40 characters of a string, escaped, and an ellipsis if it has more."""
     shown = escape_hidden(text[:_SHOWN])
     return shown if len(text) <= _SHOWN else f"{shown}…"

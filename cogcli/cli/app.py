@@ -219,7 +219,7 @@ GROUPS = {
 
 
 def commands_of(group: str) -> list[str]:
-    """Return the commands of a group and of its subgroups; empty for a word that is no group."""
+    """Return the commands of a group and of its subgroups; empty for a word that is not a group."""
     return [name for name in COMMANDS if name.startswith(f"{group} ")]
 
 

@@ -22,7 +22,7 @@ _WIDEST = 400
 class Sources:
     """The source lines of files below `base`; `contents` replaces the content of files by name.
 
-    `typed` holds texts of the command line by location. If such a text names a secret, none of its
+    `typed` holds strings of the command line by location. If such a string names a secret, none of its
     lines is displayed.
     """
 
@@ -60,7 +60,7 @@ class Sources:
 
 
 def _names_secret(text: str) -> bool:
-    """Whether a text contains the name of a secret."""
+    """Whether a string contains the name of a secret."""
     return any(map(names_secret, _WORD.findall(text)))
 
 
@@ -124,7 +124,7 @@ def _visible_part(text: str, column: int, width: int | None) -> tuple[str, int, 
 
 
 def _token_length(rest: str) -> int:
-    """Return the length of the token at the beginning of a text."""
+    """Return the length of the token at the beginning of a string."""
     if rest[:1] in ('"', "'"):
         end = rest.find(rest[0], 1)
         return end + 1 if end > 0 else len(rest)

@@ -43,8 +43,8 @@ def write_completions() -> int:
 
 
 def values(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple[str, str]]:
-    """Return the possible values with their descriptions: the words of the declaration, or those of
-    the named kinds.
+    """Return the possible values with their descriptions: the words of the declaration, or the
+    values of the named kinds.
     """
     if isinstance(kind, tuple):
         return [(word, "") for word in kind]
@@ -65,7 +65,7 @@ def values(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple
 @contextmanager
 def _without_rich() -> Iterator[None]:
     """Block imports of rich within the block: typer would load all of it to strip markup from plain
-    texts.
+    strings.
     """
     before = sys.modules.get("rich", ...)
     sys.modules["rich"] = None  # type: ignore[assignment]

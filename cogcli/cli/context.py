@@ -68,7 +68,7 @@ class CommandContext:
 
     @property
     def settings(self) -> Settings:
-        """The settings, resolved on first use. Raises UsageError or EnvironmentRefusal."""
+        """The settings, resolved on first use. Raise UsageError or EnvironmentRefusal."""
         if self._settings is None:
             from cogcli.app.settings import Settings
 

@@ -115,7 +115,7 @@ def draw_lines(out: OutputStream, lines: Sequence[StyledLine]) -> str:
 
 
 def draw_paragraph(out: OutputStream, text: str) -> str:
-    """Return a text wrapped at spaces."""
+    """Return a string wrapped at spaces."""
     console, drawn = _console(out)
     console.print(_text(out, [(text, "")]))
     return _trim_lines(drawn)
@@ -131,7 +131,7 @@ class DrawnCheck(NamedTuple):
 
 
 def draw_checks(out: OutputStream, groups: Sequence[tuple[str, Sequence[DrawnCheck]]]) -> str:
-    """Return checks by group, with the findings in one column. A long text wraps in its column."""
+    """Return checks by group, with the findings in one column. A long string wraps in its column."""
     from rich.table import Table
     from rich.text import Text
 

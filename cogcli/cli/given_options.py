@@ -39,7 +39,7 @@ def read_options(flags: OptionFlags, problems: Problems) -> Json:
 
 
 def parse_pairs(given: list[str], flag: str, shape: str, problems: Problems) -> dict[str, str]:
-    """Return the `name=value` texts of a repeatable flag as a mapping. For any other text, add an
+    """Return the `name=value` strings of a repeatable flag as a mapping. For any other string, add an
     error to `problems`.
     """
     pairs: dict[str, str] = {}
@@ -69,12 +69,12 @@ def _match_text(option: Option, given: str, problems: Problems) -> str | None:
 
 
 def _read_pairs(option: Option, given: list[str], problems: Problems) -> dict[str, str]:
-    """Return the `name=value` texts of an option."""
+    """Return the `name=value` strings of an option."""
     return parse_pairs(given, option.flag, option.metavar, problems)
 
 
 def _read_numbers(option: Option, given: list[str], problems: Problems) -> dict[str, int]:
-    """Return the `name=number` texts of an option."""
+    """Return the `name=number` strings of an option."""
     numbers = {}
     for key, value in _read_pairs(option, given, problems).items():
         if value.isascii() and value.isdigit() and len(value) < 16:

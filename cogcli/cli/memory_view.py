@@ -90,7 +90,7 @@ _MAX_ROWS: Final = 20
 
 
 def _limited_rows(name: str, texts: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield texts under one name. The last row counts the omitted ones."""
+    """Yield strings under one name. The last row counts the omitted ones."""
     yield from ((name, text) for text in texts[:_MAX_ROWS])
     if len(texts) > _MAX_ROWS:
         yield name, f"… {len(texts) - _MAX_ROWS} more"

@@ -55,7 +55,7 @@ def text(
     name: str, metavar: str, help: str, panel: str = OPTIONS, *, default: str = "", completes: Completes = (),
     parse: Callable[[object], object] | None = None,
 ) -> FlagDeclaration:  # fmt: skip
-    """Declare a flag with a text, or with the result of `parse`; with `list[str]` a repeatable one.
+    """Declare a flag with a string, or with the result of `parse`; with `list[str]` a repeatable one.
 
     `default` is the text in help."""
     info = typer.Option(
@@ -279,7 +279,7 @@ Examples = tuple[tuple[str, str], ...]
 
 
 class Call(NamedTuple):
-    """A parsed command line: an action that takes a CommandContext. The action is None if a text is
+    """A parsed command line: an action that takes a CommandContext. The action is None if a string is
     printed instead.
 
     `given` holds the typed flags, by the names of parameters and settings.
@@ -296,7 +296,7 @@ class Command(NamedTuple):
     """A command. Its function takes a CommandContext and the parsed values, and returns the exit
     code.
 
-    `examples` may depend on the name of the command. `maximum` limits the words of a repeated
+    `examples` may depend on the name of the command. `maximum` limits the values of a repeated
     argument.
     """
 

@@ -319,7 +319,7 @@ def _replace_word(argv: list[str], place: int, word: str) -> list[str] | None:
 
 
 def _correct_json_spelling(argv: list[str], wrong: str, right: str) -> list[str] | None:
-    """Return the words with a text replaced in a JSON value; None unless exactly one value contains
+    """Return the words with a string replaced in a JSON value; None unless exactly one value contains
     it exactly once.
     """
     places = [n for n, word in enumerate(argv) if word.count(f'"{wrong}"') == 1]

@@ -68,7 +68,7 @@ class OptionFlags(Flags):
 
     @classmethod
     def all_flags(cls) -> list[Declared]:
-        """Return the flags of the class, including those of its options."""
+        """Return the flags of the class, including the flags of its options."""
         options = [
             (option.name, *flag_for_option(option))
             for option in BY_HELP

@@ -100,7 +100,7 @@ def failure_commands(
     """Yield the commands to suggest after a failed run, without the tool's name.
 
     They inspect the calls of the failed step. They also rerun it if earlier steps can be reused or
-    the service may answer next time; `flags` are those of `rerun`.
+    the service may answer next time. `flags` are flags of `rerun`.
     """
     yield f"trace {episode} --step {error.step} --io" if error.step else f"trace {episode}"
     if point is not None and (point.keeps or exit_code(error.code) == TRANSIENT):

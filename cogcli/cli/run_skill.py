@@ -73,7 +73,7 @@ def warn_of_distrust(context: CommandContext, kind: str, id: str) -> None:
 
 
 def _read_request(context: CommandContext, skill_id: str, flags: RunFlags) -> GivenRun:
-    """Return the request of a command line, with the problems of reading it.
+    """Return the run that a command line requests, with the problems found while reading it.
 
     Raise SkillNotFoundError for a path instead of an id, and the errors of the settings.
     """

@@ -233,14 +233,14 @@ def _json_lines(word: str, value: object, maximum: int | None) -> list[StyledLin
 
 
 def _text_lines(word: str, text: object, maximum: int | None) -> list[StyledLine]:
-    """Return the lines of a text that a call printed; empty for an empty text."""
+    """Return the lines of a string that a call printed; empty for an empty text."""
     return (
         _labeled_lines(word, text.rstrip("\n"), maximum) if isinstance(text, str) and text else []
     )
 
 
 def _labeled_lines(word: str, block: str, maximum: int | None) -> list[StyledLine]:
-    """Return the lines of a text, with a word before the first."""
+    """Return the lines of a string, with a word before the first."""
     head, more = truncate_bytes(block, maximum)
     text = [*visible_block(head).split("\n"), *([more] if more else [])]
     return [

@@ -131,7 +131,7 @@ class _Level:
     ) -> tuple[set[str], UsageError | None]:
         """Return the names of the typed flags, and the first error.
 
-        After an error only flags that print a text are included.
+        After an error only flags that print a string are included.
         """
         typed: set[str] = set()
         mistake: UsageError | None = None

@@ -95,7 +95,7 @@ def _vouched_fault(folder: Folder, vouched: Vouched, *, sealed: bool) -> str:
 
 
 def scan_log(folder: Folder, places: Collection[int] = (), *, sealed: bool = True) -> LogScan:
-    """Read a log once. Raises FileRefused."""
+    """Read a log once. Raise FileRefused."""
     scan = _Scan()
     for number, line in Lines(scan.chunks(folder)):
         scan.take(number, line)

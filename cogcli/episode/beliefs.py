@@ -94,7 +94,7 @@ class Beliefs:
                 )
 
     def beliefs(self, state: ExecutionState) -> list[Json]:
-        """Return beliefs of events in order, then those of working memory."""
+        """Return the beliefs from events in order, then the beliefs from working memory."""
         found = list(self._stated)
         for slot in _SLOTS:
             entries = list_of(getattr(state.working, slot))

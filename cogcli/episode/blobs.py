@@ -142,7 +142,7 @@ class BlobFolder:
     def put(self, data: bytes) -> str:
         """Store bytes and return `sha256:...`. They survive the process; after `sync` also a power loss.
 
-        Raises EnvironmentRefusal `env.disk`.
+        Raise EnvironmentRefusal `env.disk`.
         """
         name = _sha256(data)
         if name not in self._written:
@@ -153,7 +153,7 @@ class BlobFolder:
         return f"sha256:{name}"
 
     def sync(self) -> None:
-        """Sync all blobs stored so far to disk, the directory last. Raises OSError."""
+        """Sync all blobs stored so far to disk, the directory last. Raise OSError."""
         folder = self._folder
         if folder is None or not self._unsynced:
             return

@@ -215,7 +215,8 @@ def places_of(records: Iterable[Checkpoint]) -> set[int]:
 
 
 def compare(records: Iterable[Checkpoint], episode_id: object, heads: Mapping[int, str]) -> Vouched:
-    """Compare known records with a log. `heads` maps the event counts of `places_of` to chain hashes, as far as
+    """Return what known records vouch for in a log, or how the log differs from them. `heads` maps
+    the event counts of `places_of` to chain hashes, as far as
     the log reaches.
     """
     ranges: list[EventRange] = []

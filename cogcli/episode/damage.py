@@ -77,14 +77,14 @@ def find_damage(folder: Folder) -> Damage | None:
 
 
 def read_log_from(folder: Folder, offset: int) -> bytes:
-    """Return the bytes of an episode's log from an offset on. Raises FileRefused, OSError."""
+    """Return the bytes of an episode's log from an offset on. Raise FileRefused, OSError."""
     with os.fdopen(folder.open_file(EVENTS), "rb") as file:
         file.seek(offset)
         return file.read()
 
 
 def write_newline(folder: Folder, place: int) -> None:
-    """Write a newline over one byte of the log. The caller must hold its lock. Raises OSError."""
+    """Write a newline over one byte of the log. The caller must hold its lock. Raise OSError."""
     # A new descriptor, since the caller's appends to the end.
     fd = folder.descriptor(EVENTS, os.O_RDWR)
     try:

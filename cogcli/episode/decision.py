@@ -205,7 +205,7 @@ class DecisionFold:
         self._gates = controls["evidence_gates"]
 
     def _count_call(self, event: Event, payload: StepStarted | CallRetried) -> None:
-        """Count an attempt, except those of gates and probes, which no budget counts."""
+        """Count an attempt, unless it belongs to a gate or a probe, which no budget counts."""
         path = StepPath(event.step_id or "")
         if payload.binding and not path.is_gate and not path.in_probe:
             self._used["tool_calls.per_workflow"] += 1

@@ -27,7 +27,7 @@ def to_bytes(document: Json) -> bytes:
 
 
 def read_document(folder: Folder, name: str) -> object:
-    """Return the JSON value of a document of at most 256 MiB. Raises FileRefused, JsonRefused."""
+    """Return the JSON value of a document of at most 256 MiB. Raise FileRefused, JsonRefused."""
     return parse(folder.read(name, limit=_LARGEST))
 
 

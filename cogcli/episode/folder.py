@@ -80,7 +80,7 @@ class Folder:
         return cls(path, None)
 
     def sub(self, name: str) -> Folder:
-        """Return a directory inside this one. Raises OSError."""
+        """Return a directory inside this one. Raise OSError."""
         if not BY_DESCRIPTOR:
             return Folder.open(self.path / name)
         return Folder(self.path / name, os.open(name, _DIRECTORY, dir_fd=self._fd))
@@ -96,19 +96,19 @@ class Folder:
         return os.open(self._at(name), flags | _OPENED, 0o600, dir_fd=self._fd)
 
     def names(self) -> list[str]:
-        """Return every name in the directory. Raises OSError."""
+        """Return every name in the directory. Raise OSError."""
         return os.listdir(self.path if self._fd is None else self._fd)
 
     def unlink(self, name: str) -> None:
-        """Remove a file. Raises OSError."""
+        """Remove a file. Raise OSError."""
         os.unlink(self._at(name), dir_fd=self._fd)
 
     def remove_directory(self, name: str) -> None:
-        """Remove an empty directory. Raises OSError."""
+        """Remove an empty directory. Raise OSError."""
         os.rmdir(self._at(name), dir_fd=self._fd)
 
     def rename(self, name: str, new: str) -> None:
-        """Rename a file or directory within this one. A file with the new name is replaced. Raises OSError."""
+        """Rename a file or directory within this one. A file with the new name is replaced. Raise OSError."""
         os.replace(self._at(name), self._at(new), src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     def sync(self) -> None:
@@ -117,7 +117,7 @@ class Folder:
             os.fsync(self._fd)
 
     def make(self, name: str) -> Folder:
-        """Return a new directory inside this one, 0700. Raises OSError, FileExistsError among them."""
+        """Return a new directory inside this one, 0700. Raise OSError, FileExistsError among them."""
         os.mkdir(self._at(name), 0o700, dir_fd=self._fd)
         made = self.sub(name)
         if made._fd is not None:
@@ -160,14 +160,14 @@ class Folder:
             return 0
 
     def create(self, name: str, flags: int) -> int:
-        """Return the descriptor of a new file, 0600. Raises OSError."""
+        """Return the descriptor of a new file, 0600. Raise OSError."""
         fd = self.descriptor(name, _CREATE | flags)
         if BY_DESCRIPTOR:
             os.fchmod(fd, 0o600)
         return fd
 
     def open_file(self, name: str, *, appending: bool = False) -> int:
-        """Return the descriptor of a regular file, for reading, or for appending too. Raises FileRefused."""
+        """Return the descriptor of a regular file, for reading, or for appending too. Raise FileRefused."""
         place = str(self.path / name)
         try:
             fd = self.descriptor(name, _APPEND if appending else _READ)
@@ -247,7 +247,7 @@ class Folder:
         return b"".join(parts)
 
     def replace(self, name: str, data: bytes, *, sync: bool = True) -> None:
-        """Atomically replace the content of a file with `data`. Raises EnvironmentRefusal `env.disk`."""
+        """Atomically replace the content of a file with `data`. Raise EnvironmentRefusal `env.disk`."""
         temporary = f"{TEMPORARY}{os.urandom(8).hex()}"
         try:
             fd = self.create(temporary, os.O_WRONLY)
@@ -284,7 +284,7 @@ class Folder:
 
 
 def read_at(fd: int, size: int, offset: int) -> bytes:
-    """Return at most `size` bytes from an offset on. Raises OSError."""
+    """Return at most `size` bytes from an offset on. Raise OSError."""
     os.lseek(fd, offset, os.SEEK_SET)
     return os.read(fd, size)
 

@@ -499,7 +499,7 @@ class Journal:
         self.sync()
 
     def replace(self, name: str, data: bytes) -> None:
-        """Atomically replace the content of one of the episode's files with `data`. Raises EnvironmentRefusal
+        """Atomically replace the content of one of the episode's files with `data`. Raise EnvironmentRefusal
         `env.disk`.
         """
         self.folder.replace(name, data, sync=self._syncs)

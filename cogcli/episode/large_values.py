@@ -130,7 +130,7 @@ class BlobReader:
         return self._inside(held, depth) if MARK in data else held
 
     def _share_text(self, digest: str, text: str) -> str:
-        """Return the object that an earlier line has for an equal text, or this text."""
+        """Return the object that an earlier line has for an equal string, or this string."""
         known = self._texts.pop(digest, text)
         self._texts[digest] = known
         if len(self._texts) > _KEPT_TEXTS:

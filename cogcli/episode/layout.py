@@ -59,12 +59,12 @@ MAX_ID: Final = 64
 
 
 def is_episode_id(text: str) -> bool:
-    """Return whether a text may name an episode's directory: ours, or one of another tool."""
+    """Return whether a string may name an episode's directory: ours, or one of another tool."""
     return len(text) <= MAX_ID and _EPISODE_ID.fullmatch(text) is not None
 
 
 def is_own_id(text: str) -> bool:
-    """Return whether a text is an id of ours: `ep_` and a ULID."""
+    """Return whether a string is an episode id of cogcli: `ep_` and a ULID."""
     return _OWN_ID.fullmatch(text) is not None
 
 
@@ -74,7 +74,7 @@ def is_renamed(name: str, episode_id: object) -> bool:
 
 
 def is_trace_id(text: str) -> bool:
-    """Return whether a text is a trace id."""
+    """Return whether a string is a trace id."""
     return TRACE_ID.accepts(text)
 
 
@@ -84,7 +84,7 @@ def is_digest(value: object) -> bool:
 
 
 def is_blob_name(name: str) -> bool:
-    """Return whether a file name is that of a blob."""
+    """Return whether a file name is the name of a blob."""
     return _BLOB.fullmatch(name) is not None
 
 

@@ -170,7 +170,7 @@ def is_torn_tail(tail: bytes) -> bool:
 
 
 def parse_line(line: bytes) -> Json:
-    """Return the object of one line, strictly. Raises JsonRefused.
+    """Return the object of one line, strictly. Raise JsonRefused.
 
     A line that we wrote gives the same bytes again, which no repeated key or odd number survives; any other line
     is read by the strict parser.

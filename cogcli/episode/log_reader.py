@@ -91,10 +91,11 @@ def iterate_events(
     whole: bool = False,
     wait: Callable[[], None] | None = None,
 ) -> Iterator[Event]:
-    """Yield the events of an episode up to the end of its log or the first damage; `wait` as for `EventLog`.
+    """Yield the events of an episode up to the end of its log or its first damaged line. `wait` is
+    as in `EventLog`.
 
-    A damage, or another first event than `run.started`, is a warning; with `whole` it is an error, since events
-    after a damage are unknown. Raise EnvironmentRefusal `episode.unreadable`, also for a log without events.
+    A damaged line, or a first event other than `run.started`, is a warning. With `whole` it is an error, because the
+    events after the damage are unknown. Raise EnvironmentRefusal `episode.unreadable`, also for a log without events.
     """
     log, first = EventLog(directory, wait), None
     for _, event in log:

@@ -127,7 +127,7 @@ def _regular(folder: Folder) -> list[str]:
 
 
 def measure(folder: Folder, name: str) -> tuple[str, int]:
-    """Return hash and size of a file. Raises FileRefused."""
+    """Return hash and size of a file. Raise FileRefused."""
     content, size = sha256(), 0
     for chunk in folder.chunks(name):
         content.update(chunk)

@@ -325,7 +325,8 @@ def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, b
 
 
 def _truncate_tail(journal: Journal, log: _Log) -> bytes:
-    """Truncate the torn tail. Return the bytes that were truncated since the last `run.recovered` (rule 4)."""
+    """Truncate the torn tail, after saving it in `events.torn`. Return the bytes truncated since
+    the last `run.recovered` (rule 4)."""
     try:
         kept = journal.folder.read(TORN, limit=_MAX_TORN)
     except FileRefused as error:

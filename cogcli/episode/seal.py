@@ -23,7 +23,7 @@ from cogcli.episode.summary import summary_of
 
 
 def seal(journal: Journal) -> None:
-    """Finish an episode whose run has terminated. Raises EnvironmentRefusal `env.disk`, `episode.altered`."""
+    """Finish an episode whose run has terminated. Raise EnvironmentRefusal `env.disk`, `episode.altered`."""
     journal.free_reserve()
     journal.sync()
     fold = _fold_whole(journal)

@@ -52,7 +52,7 @@ def signer(path: str) -> Sign:
 
 
 def public_key(path: str) -> str:
-    """Return the `key_id` of the key in a file, public or private. Raises EnvironmentRefusal `signing.key`,
+    """Return the `key_id` of the key in a file, public or private. Raise EnvironmentRefusal `signing.key`,
     `env.extra`.
     """
     data = _read(path, _TO_CHECK)
@@ -112,7 +112,7 @@ def _name_of(key: Ed25519PublicKey) -> str:
 
 
 def _load_key(path: str, data: bytes, use: _Use, *, private: bool = True) -> Any:
-    """Return the ed25519 key of a PEM file. Raises EnvironmentRefusal `signing.key`, ServiceResolutionError
+    """Return the ed25519 key of a PEM file. Raise EnvironmentRefusal `signing.key`, ServiceResolutionError
     `env.extra`.
     """
     try:

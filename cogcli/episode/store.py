@@ -80,7 +80,7 @@ class Store:
 
         `mend`: a damaged newest line is moved to `events.torn` (`episode/damage.py`) instead of being refused.
 
-        Raises UsageError `episode.sealed`; EnvironmentRefusal `episode.busy`, `episode.unreadable`, `env.disk`,
+        Raise UsageError `episode.sealed`; EnvironmentRefusal `episode.busy`, `episode.unreadable`, `env.disk`,
         `env.runs-dir`.
         """
         from cogcli.episode.reopen import reopen
@@ -119,7 +119,7 @@ class Store:
     def resolve(self, text: str) -> Path:
         """Return the directory of the episode that a user names: a path, `@last`, an id, a prefix or a trace id.
 
-        Raises UsageError `episode.unknown` or `episode.ambiguous`, EnvironmentRefusal `episode.unreadable`.
+        Raise UsageError `episode.unknown` or `episode.ambiguous`, EnvironmentRefusal `episode.unreadable`.
         """
         if "/" in text or os.sep in text or text in (".", "..") or text.endswith(SUFFIX):
             return _directory(text)

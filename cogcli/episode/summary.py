@@ -93,7 +93,8 @@ def plan_adherence(fold: LogFold) -> float | None:
 
 
 def tool_coverage(fold: LogFold) -> float | None:
-    """Return distinct capabilities called / distinct capabilities planned; under rules 1, / those of ended steps."""
+    """Return distinct capabilities called / distinct capabilities planned. Under rules 1, divide by
+    the capabilities of ended steps."""
     planned = fold.counters.used if fold.projection.rules == FIRST else fold.counters.planned
     return len(fold.counters.called & planned) / len(planned) if planned else None
 

@@ -83,7 +83,7 @@ class TurnHistory:
         return (self.candidate.template or "") if self.candidate else ""
 
     def apply(self, payload: Payload) -> None:
-        """Apply an event of the turn, other than those of its layers."""
+        """Apply an event of the turn. Events of its layers are applied elsewhere."""
         match payload:
             case ContextCompiled():
                 self.context = read_record(ContextDocument, payload.context)

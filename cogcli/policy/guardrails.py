@@ -12,7 +12,7 @@ from cogcli.declarations.pack_spec import Guardrail
 
 
 def find_triggered(guardrails: Iterable[Guardrail], text: str) -> list[Guardrail]:
-    """Return the guardrails that a text triggers, in declared order.
+    """Return the guardrails that a string triggers, in declared order.
 
     A pattern that cannot be evaluated triggers its guardrail.
     """
@@ -27,9 +27,9 @@ def _is_triggered(guardrail: Guardrail, text: str, folded: str) -> bool:
 
 
 def _may_match(pattern: str, text: str) -> bool:
-    """Return whether a pattern matches this text or cannot be evaluated on it.
+    """Return whether a pattern matches this string or cannot be evaluated on it.
 
-    A text that is too long to be matched does not evade the guardrail.
+    A string that is too long to be matched does not evade the guardrail.
     """
     return bool(pattern) and (
         bool(refusal(pattern)) or not fits({"not": {"pattern": pattern}}, text)
@@ -37,7 +37,7 @@ def _may_match(pattern: str, text: str) -> bool:
 
 
 def has_match(pattern: str, text: str) -> bool:
-    """Return whether a pattern matches anywhere in a text, in linear time.
+    """Return whether a pattern matches anywhere in a string, in linear time.
 
     A pattern that cannot be evaluated does not match.
     """

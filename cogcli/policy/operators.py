@@ -55,7 +55,7 @@ def _var(call: OperatorCall) -> Evaluate:
 
 
 def _parse_path(value: object) -> str | None:
-    """Return the path in a value: a text, or a whole number as text. None for any other value."""
+    """Return the path in a value: a string, or a whole number as text. None for any other value."""
     if isinstance(value, str):
         return value
     if type(value) is int:
@@ -72,7 +72,7 @@ def _add_paths(call: OperatorCall, written: list[object]) -> None:
 
 
 def _find_absent(evaluation: Evaluation, scope: object, names: list[object]) -> list[object]:
-    """Return those of the paths that have no value."""
+    """Return the paths that have no value."""
     evaluation.spend(len(names))
     absent = []
     for name in names:

@@ -31,7 +31,7 @@ class PolicyChange(NamedTuple):
 def diff_packs(old: Pack, new: Pack) -> list[PolicyChange]:
     """Return the changes that affect decisions about calls, in the order of a pack's parts.
 
-    Descriptive texts, tests and rationales are ignored.
+    Descriptive strings, tests and rationales are ignored.
     """
     before, after = _collect_parts(old), _collect_parts(new)
     return [change for kind in before for change in _find_changes(kind, before[kind], after[kind])]

@@ -343,12 +343,12 @@ def _explain_error(error: RuleError, stage: str) -> str:
 
 
 def applies(patterns: Sequence[str], name: str) -> bool:
-    """Return whether a name matches one of the patterns. `*` matches any text. An empty list matches every name."""
+    """Return whether a name matches one of the patterns. `*` matches any string. An empty list matches every name."""
     return not patterns or any(_matches_pieces(pattern.split("*"), name) for pattern in patterns)
 
 
 def _matches_pieces(pieces: list[str], name: str) -> bool:
-    """Return whether a name consists of these pieces in order, with any text between them."""
+    """Return whether a name consists of these pieces in order, with any string between them."""
     first, *rest = pieces
     if not rest:
         return name == first

@@ -83,7 +83,7 @@ class _GateReply(Record):
 
     @property
     def why(self) -> str:
-        """The reason, or the first texts among the reasons, joined."""
+        """The reason, or the first strings among the reasons, joined."""
         several = (each for each in self.reasons[:_MAX_REASONS] if isinstance(each, str))
         return self.reason or "; ".join(several) or "not allowed"
 

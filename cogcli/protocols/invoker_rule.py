@@ -111,7 +111,7 @@ class RuleCase(NamedTuple):
 
 
 class InvokerRule(NamedTuple):
-    """A rule as a short text, and the cases that prove it, run in order."""
+    """A rule as a short sentence, and the cases that prove it, run in order."""
 
     rule: str
     cases: tuple[RuleCase, ...]

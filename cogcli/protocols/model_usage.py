@@ -45,7 +45,7 @@ class ModelUsage(NamedTuple):
     """A notice per refused count."""
 
     def add_to(self, meta: CallMeta) -> CallMeta:
-        """The record of a call with these values added; the notices of the refused counts come last."""
+        """Return the record of a call with these values added. Notices about refused counts come last."""
         return meta._replace(
             usage=self.usage,
             model=self.model,

@@ -42,5 +42,5 @@ class RpcAnswer(Record):
 
 
 def read_answer(value: object) -> RpcAnswer:
-    """The answer in a JSON value; an empty one for a value that is no object."""
+    """Return the answer in a JSON value; an empty answer if the value is not an object."""
     return read_record(RpcAnswer, value)

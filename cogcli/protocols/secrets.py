@@ -40,7 +40,7 @@ class Secrets:
         return self._known.mask_text(text)
 
     def cut_text(self, text: str, maximum: int) -> str:
-        """Return the masked text, cut to `maximum` characters after masking; an ellipsis ends a text
+        """Return the masked text, cut to `maximum` characters after masking; an ellipsis ends a string
         that was cut."""
         masked = self._known.mask_text(text)
         return masked if len(masked) <= maximum else f"{masked[: maximum - 1]}…"

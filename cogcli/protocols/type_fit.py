@@ -70,7 +70,7 @@ def _is_any_text(schema: object) -> bool:
 
 
 def _find_text_misfit(wide: object, narrow: object, who: str) -> Misfit | None:
-    """Return the mismatch of a text that is read as a number or a boolean."""
+    """Return the mismatch of a string that is read as a number or a boolean."""
     read = _parse_fixed_text(narrow)
     if read is None:
         return Misfit("W", f"gives text, {who} reads {describe_schema(wide)} out of it")

@@ -103,7 +103,7 @@ _ENTITIES = str.maketrans({char: f"&#{ord(char)};" for char in "&<>|[]*_\\"})
 
 
 def cell(text: str) -> str:
-    """Return a text for a table cell. Markup is escaped, except code spans."""
+    """Return a string for a table cell. Markup is escaped, except code spans."""
     return visible(text).translate(_ENTITIES)
 
 

@@ -230,7 +230,7 @@ def _render_row(area: str, words: list[str], width: int | None) -> StyledLine:
 def _select_fitting(
     area: str, changes: list[DiffLine], glyphs: Glyphs, width: int | None
 ) -> list[str]:
-    """Return the text of every change. If the texts do not fit, return only the differences and the
+    """Return the text of every change. If the strings do not fit, return only the differences and the
     number of the others."""
     words = [_render_change(area, change, glyphs) for change in changes]
     if width is None or area != "steps" or cells("   ".join(words)) <= width - 12:
@@ -262,7 +262,7 @@ def _render_arrow(change: DiffLine, glyphs: Glyphs) -> str:
 
 
 def _shorten_value(value: object) -> str:
-    """Return a value in a few characters. Texts are quoted, other values are JSON."""
+    """Return a value in a few characters. Strings are quoted, other values are JSON."""
     import orjson
 
     if isinstance(value, str):

@@ -82,7 +82,7 @@ _COLOURS: Final = {
 
 
 def mermaid(graph: GraphView) -> str:
-    """Return a Mermaid flowchart. Node names are generated, texts are quoted and escaped."""
+    """Return a Mermaid flowchart. Node names are generated, strings are quoted and escaped."""
     number: dict[str, str] = {}
     lines = ["flowchart TD"]
     for n, node in enumerate(graph.nodes):
@@ -98,7 +98,7 @@ def mermaid(graph: GraphView) -> str:
 
 
 def dot(graph: GraphView) -> str:
-    """Return a Graphviz digraph. Every text is quoted."""
+    """Return a Graphviz digraph. Every string is quoted."""
     lines = [
         f"digraph {_escape_dot(graph.title)} {{",
         "    node [shape=box, style=filled, fillcolor=white];",
@@ -122,7 +122,7 @@ def _class_name(node: Node) -> str:
 
 
 def _escape_mermaid(value: str) -> str:
-    """Return a text escaped for a Mermaid label. In a label `#code;` is a character, and a quote
+    """Return a string escaped for a Mermaid label. In a label `#code;` is a character, and a quote
     ends the label."""
     safe = "".join(c if c.isalnum() or c in " .:_-/" else f"#{ord(c)};" for c in visible(value))
     return safe or " "

@@ -90,6 +90,6 @@ def _mark_code(text: str) -> Markup:
 
 
 def _make_visible(value: object) -> object:
-    """Return a text in which control and bidi characters are visible, such as `\\x1b`. Other values
+    """Return a string in which control and bidi characters are visible, such as `\\x1b`. Other values
     are unchanged."""
     return visible_block(value) if type(value) is str else value

@@ -72,7 +72,7 @@ class PageSource(NamedTuple):
 
     @property
     def shown_status(self) -> str:
-        """Return the status on the page: that of the log, unless the files contradict each
+        """Return the status on the page: the status in the log, unless the files contradict each
         other."""
         return (
             f"{self.fault_status}, the log says {self.status}" if self.fault_status else self.status

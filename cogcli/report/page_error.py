@@ -95,7 +95,7 @@ def _build_frame(run: RunHistory, error: RunError, specs: Json) -> PageFrame | N
 
 
 def _walk_texts(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield every text of a spec with its path. An item of a list is named by its id."""
+    """Yield every string of a spec with its path. An item of a list is named by its id."""
     match value:
         case str() if path:
             yield path, value

@@ -129,7 +129,8 @@ class StepPages:
         """The number of steps beyond the limit."""
 
     def steps(self, branches: Sequence[Branch]) -> list[PageStep]:
-        """Return the steps of these branches."""
+        """Return the steps of these branches. After `MAX_STEPS` steps, completed ones are counted
+        in `hidden`."""
         found = []
         for branch in branches:
             if self._count >= MAX_STEPS and branch.step.status == "done":

@@ -24,7 +24,7 @@ class ValueLimit(NamedTuple):
     bytes: int
 
     def value(self, word: str, value: object, where: str) -> PageValue | None:
-        """Return a value as JSON, a text unchanged, or None for an empty value. `where` is the file
+        """Return a value as JSON, a string unchanged, or None for an empty value. `where` is the file
         that contains it."""
         if value is None or value in ("", {}, []):
             return None

@@ -43,7 +43,7 @@ def named_rows(
     """Return one line per pair of name and text. The texts start in one column, after at least
     `minimum` columns for names.
 
-    Control characters in texts are made visible."""
+    Control characters in strings are made visible."""
     pairs = list(rows)
     size = max([minimum, *(cells(name) for name, _ in pairs)])
     return [[(f"{indent}{pad(name, size)}  ", style), (visible(text), "")] for name, text in pairs]

@@ -187,7 +187,7 @@ def timeline_svg(
 ) -> str:
     """Return bars on a time axis, as SVG.
 
-    Positions are shares of the width, so that texts keep their size at any width. Names are in the
+    Positions are shares of the width, so that strings keep their size at any width. Names are in the
     left margin, and times in the right margin."""
     total = max(1, total, *(bar.end_ms for bar in bars[:MAX_BARS]))
     unit = choose_tick_unit(total)

@@ -300,7 +300,7 @@ class _TraceFold:
 
 
 def _select_attributes(payload: Payload, names: tuple[str, ...]) -> Attributes:
-    """Return the named members of a payload that an attribute can contain: texts, whole numbers and
+    """Return the named members of a payload that an attribute can contain: strings, whole numbers and
     booleans."""
     values = {name: payload.json.get(name) for name in names}
     return {f"cogcli.{name}": value for name, value in values.items() if _is_attribute_value(value)}

@@ -98,8 +98,8 @@ class OpenSpans:
         self._used: set[str] = set()
 
     def advance(self, event: Event) -> None:
-        """Set the current time to that of the next event. It never goes back, even if timestamps
-        do."""
+        """Set the current time to the time of the next event. It never goes back, even if
+        timestamps do."""
         self.now = max(self.now, microseconds_of(event.timestamp) or 0)
         self.count += 1
 
@@ -178,5 +178,5 @@ def json_text(value: object) -> str:
 
 
 def drop_empty(attributes: Attributes) -> Attributes:
-    """Return the attributes without empty texts and None."""
+    """Return the attributes without empty strings and None."""
     return {name: value for name, value in attributes.items() if value not in ("", None)}

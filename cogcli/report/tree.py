@@ -209,7 +209,7 @@ _MAX_UNFOLDED: Final = 20
 
 
 def _fold_parts(step: StepHistory, below: list[Branch]) -> tuple[list[Branch], str]:
-    """Return the branches to display below a step, and a text that counts its items or rounds and
+    """Return the branches to display below a step, and a string that counts its items or rounds and
     the hidden ones."""
     parts = [branch.step for branch in below if StepPath(branch.step.id).loop.endswith("#")]
     if len(parts) < _FEWEST_FOLDED:
@@ -262,7 +262,7 @@ def _rows(branches: list[Branch], style: _Style, above: str) -> Iterator[_Row]:
 
 
 def _details(step: StepHistory, turn: TurnHistory | None, folded: str) -> Iterator[StyledSpan]:
-    """Yield the texts below a step or a turn, each with its style."""
+    """Yield the strings below a step or a turn, each with its style."""
     if step.error and step.status in ("failed", "vetoed"):
         yield error_text(step.error), "red"
     lines = turn_lines(turn) if turn else _step_lines(step)

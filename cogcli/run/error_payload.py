@@ -62,7 +62,7 @@ def _original_error(error: RuntimeErrorBase) -> RuntimeErrorBase:
 
 
 def _find_place(error: RuntimeErrorBase, catalog: Catalog) -> Json:
-    """Return `file`, `line` and `column` in the binding, by default those of its `operation`. Empty if the file
+    """Return `file`, `line` and `column` in the binding, by default of its `operation`. Empty if the file
     is unknown.
     """
     binding = catalog.bindings.get(error.binding_id or "")

@@ -106,7 +106,7 @@ def prepare_given_for_inputs(
 
 
 def convert_texts(given: Mapping[str, object], fields: Fields) -> tuple[Json, list[UsageError]]:
-    """Return the inputs with each text converted to its declared type, and an error for each text that does not
+    """Return the inputs with each string converted to its declared type, and an error for each string that does not
     fit.
 
     An input with an error is omitted.

@@ -135,7 +135,7 @@ def ceiling_of(pack: Pack, given: str) -> str:
 
 
 def limits_of(pack: Pack, given: Mapping[str, int]) -> dict[str, int | float]:
-    """Return the limits of a run by dotted key: those of the pack, or lower ones from flags.
+    """Return the limits of a run by dotted key: the limits of the pack, or lower limits from flags.
 
     Raise UsageError for a higher limit. Raise it also for an unknown key, since the user would rely on a limit
     without effect.

@@ -48,7 +48,7 @@ class SelectionOptions(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Explains why a binding is not eligible: a stable code, a short text, and hints, one per line."""
+    """Explains why a binding is not eligible: a stable code, a short string, and hints, one per line."""
 
     code: str
     text: str

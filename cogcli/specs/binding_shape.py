@@ -80,7 +80,7 @@ _OWN_FORM: Final = re.compile(r"\$\{[^}]*\}")
 
 
 def _suggest_response_path(text: str) -> str:
-    """Return the response path that a text resembles: `${response.a}`, `{{ response.a }}`, `$.a`, `a.b`."""
+    """Return the response path that a string resembles: `${response.a}`, `{{ response.a }}`, `$.a`, `a.b`."""
     found = _READS.search(text)
     return f"response.{found[1] or found[2] or found[3]}" if found else "response.PATH"
 
@@ -103,7 +103,7 @@ def _check_request(request: object, report: ProblemReport) -> None:
 
 
 def _check_template(text: str, path: KeyPath, report: ProblemReport) -> None:
-    """Report a text that is not a template, and a text with a part that looks like a reference."""
+    """Report a string that is not a template, and a string with a part that looks like a reference."""
     try:
         slots = slots_of(text)
     except TemplateFault as fault:
@@ -163,7 +163,7 @@ def _check_credentials(raw: Json, report: ProblemReport) -> None:
 
 
 def _is_fixed(text: str) -> bool:
-    """Return whether a text of a request contains no reference to the input."""
+    """Return whether a string of a request contains no reference to the input."""
     try:
         return not slots_of(text)
     except TemplateFault:

@@ -67,7 +67,7 @@ def header_holds_credential(name: str, value: str) -> bool:
 
 
 def _holds_token(text: str) -> bool:
-    """Return whether a text contains a long word with digits, like a token."""
+    """Return whether a string contains a long word with digits, like a token."""
     found = ((piece, re.search(_LONG_WORD, piece)) for piece in re.split(_BETWEEN_WORDS, text))
     return any(word and re.search("[0-9]", piece[word.start() :]) for piece, word in found)
 
@@ -117,14 +117,14 @@ def _assigns_credential(text: str) -> bool:
 
 
 def _is_value_of_flag(text: str, flag: str) -> bool:
-    """Return whether a text is the credential for the preceding argument `flag`, like `x` after `--token`."""
+    """Return whether a string is the credential for the preceding argument `flag`, like `x` after `--token`."""
     if text.startswith("-") or not flag.startswith("-") or "=" in flag:
         return False
     return keeps_secret(flag) and is_written_out(text, _is_any_text)
 
 
 def text_holds_credential(text: str) -> bool:
-    """Return whether a text looks like a credential, whatever its key is.
+    """Return whether a string looks like a credential, whatever its key is.
 
     It may be a scheme with a value, an address with a password, `--api-key=x`, or `X-Api-Key: x`.
     """
@@ -133,7 +133,7 @@ def text_holds_credential(text: str) -> bool:
 
 
 def holds_credential(value: object, *, named: bool) -> bool:
-    """Return whether a list or object, where a text is expected, holds a credential.
+    """Return whether a list or object, where a string is expected, holds a credential.
 
     `named` is whether its key names a secret.
     """

@@ -62,7 +62,7 @@ def is_inside(name: str) -> bool:
 
 
 def content_of(content: object) -> bytes | None:
-    """Return the bytes of an example's file, declared as a text or as `{base64: TEXT}`. None for any other value."""
+    """Return the bytes of an example's file, declared as a string or as `{base64: TEXT}`. None for any other value."""
     if isinstance(content, str):
         return content.encode()
     encoded = text_at(content, BASE64) if has_only(content, BASE64) else None

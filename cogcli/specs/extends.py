@@ -92,7 +92,7 @@ def check_chain(chain: ExtendsChain, report: ProblemReport, known: Callable[[], 
 
 
 def fold_base(own: Json, base: Json) -> Json:
-    """Return a capability's checked mapping merged with that of its base."""
+    """Return a capability's checked mapping, merged with the mapping of its base."""
     result = dict(own)
     for key in ("requires", "probe"):
         if own.get(key) is None and base.get(key) is not None:

@@ -25,7 +25,8 @@ def check_fields(fields: Json, side: str, report: ProblemReport) -> None:
 
 
 def _check_field(field: Json, name: str, whole: ProblemReport, report: ProblemReport) -> None:
-    """Report the faults of a field in `report`, and those of its elements in `whole`, the report of the spec."""
+    """Report the faults of a field in `report`, and the faults of its elements in `whole`, the
+    report of the spec."""
     type = value_at(field, "type")
     if type not in TYPES:
         return

@@ -100,7 +100,7 @@ def _is_harmless(problem: Problem, expected: set[tuple[str, str]], below: str) -
 
 
 class Respelling(NamedTuple):
-    """A correction for a misspelled word at an offset of a text, as the hint of a problem proposes it."""
+    """A correction for a misspelled word at an offset of a string, as the hint of a problem proposes it."""
 
     problem: Problem
     start: int
@@ -127,7 +127,7 @@ def respelling_of(text: str, problem: Problem) -> Respelling | None:
 
 
 def _find_offset(text: str, problem: Problem) -> int | None:
-    """Return the offset of a problem in a text, or None if the text has no such line."""
+    """Return the offset of a problem in a string, or None if the text has no such line."""
     lines = text.split("\n")
     if not 1 <= problem.line <= len(lines):
         return None
@@ -135,7 +135,7 @@ def _find_offset(text: str, problem: Problem) -> int | None:
 
 
 def respell(text: str, respellings: Iterable[Respelling]) -> str:
-    """Return a text with these corrections applied. All other bytes are unchanged."""
+    """Return a string with these corrections applied. All other bytes are unchanged."""
     for each in sorted(respellings, key=lambda each: each.start, reverse=True):
         text = f"{text[: each.start]}{each.right}{text[each.start + len(each.wrong) :]}"
     return text

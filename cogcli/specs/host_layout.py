@@ -69,7 +69,7 @@ class HostLayout(Layout):
         return stray
 
     def _find_misnamed(self) -> Iterator[Stray]:
-        """Yield files whose name is similar to that of a file of host overrides."""
+        """Yield files whose names are similar to the name of a file of host overrides."""
         stems = {name.partition(".")[0]: name for name in KIND_OF_FILE}
         for name in self._list(self.layer.root):
             stem, _, ending = name.partition(".")

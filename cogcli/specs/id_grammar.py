@@ -46,17 +46,17 @@ _SET_BY_CONNECTION: Final = frozenset(
 
 
 def is_skill_id(text: str) -> bool:
-    """Return whether a text is a valid id of a skill."""
+    """Return whether a string is a valid id of a skill."""
     return len(text) <= LONGEST_ID and SKILL_ID.fullmatch(text) is not None
 
 
 def is_capability_id(text: str) -> bool:
-    """Return whether a text is a valid id or alias of a capability."""
+    """Return whether a string is a valid id or alias of a capability."""
     return len(text) <= LONGEST_ID and CAPABILITY_ID.fullmatch(text) is not None
 
 
 def is_plain_id(text: str) -> bool:
-    """Return whether a text is a valid id of a binding or service."""
+    """Return whether a string is a valid id of a binding or service."""
     return PLAIN_ID.fullmatch(text) is not None
 
 
@@ -82,6 +82,6 @@ def is_sendable(value: str) -> bool:
 
 
 def is_pack_id(text: str) -> bool:
-    """Return whether a text is a valid id of a pack with its version, such as `id@1.0.0`."""
+    """Return whether a string is a valid id of a pack with its version, such as `id@1.0.0`."""
     id, _, version = text.partition("@")
     return is_plain_id(id) and SEMVER.fullmatch(version) is not None

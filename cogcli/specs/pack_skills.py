@@ -200,7 +200,7 @@ def _build_skill(id: str, version: str, steps: Sequence[Json]) -> Json:
 
 
 def _walk_texts(value: object) -> Iterator[str]:
-    """Yield every text in a value, except those in literals."""
+    """Yield every string in a value, except those in literals."""
     if isinstance(value, str):
         yield value
     for name, item in members_of(value):

@@ -34,7 +34,7 @@ _SHOWN: Final = 72
 
 
 class PlausibleRead(NamedTuple):
-    """A part of a text that looks like a reference: its offset, its text, and the path in it as it is written.
+    """A part of a string that looks like a reference: its offset, its text, and the path in it as it is written.
 
     `fills` is true for a placeholder, and false if the whole text is an expression. `rest` is the text after the path
     in a placeholder.
@@ -110,7 +110,7 @@ def placeholders(
 def find_plausible(
     text: str, loops: frozenset[str], *, named: bool = False
 ) -> PlausibleRead | None:
-    """Return the first part of a text that looks like a reference, or None for plain text.
+    """Return the first part of a string that looks like a reference, or None for plain text.
 
     `named` is as in `placeholders`.
     """
@@ -138,12 +138,12 @@ _TWO_WORDS: Final = lazy_pattern(rf"(?<![\w.])(?!{_WORDS})[\w.]++\s+(?!{_WORDS})
 
 
 def _is_prose(text: str) -> bool:
-    """Return whether two adjacent words of a text have no operator between them, so that it is not an expression."""
+    """Return whether two adjacent words of a string have no operator between them, so that it is not an expression."""
     return not ("'" in text or '"' in text) and _TWO_WORDS.search(text) is not None
 
 
 def _find_path_in_expression(text: str, heads: frozenset[str]) -> str:
-    """Return the first path in a text that is a Python expression. Empty if it has none, or is not an expression."""
+    """Return the first path in a string that is a Python expression. Empty if it has none, or is not an expression."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -197,7 +197,7 @@ def suggest_correct_form(
 
 
 def _quote_excerpt(text: str, around: int) -> str:
-    """Return a text in double quotes that YAML can read. A long text is truncated around an offset."""
+    """Return a string in double quotes that YAML can read. A long string is truncated around an offset."""
     if len(text) > _SHOWN:
         start = max(0, min(around - 16, len(text) - _SHOWN))
         end = min(len(text), start + _SHOWN)

@@ -40,7 +40,7 @@ class Details(TypedDict, total=False):
 
 
 class TextFault(NamedTuple):
-    """A fault in a text whose position in a file is not known yet."""
+    """A fault in a string whose position in a file is not known yet."""
 
     code: str
     message: str
@@ -96,7 +96,7 @@ class ProblemReport:
     def fault(
         self, fault: TextFault, path: KeyPath, *, key: bool = False, within: Within = None
     ) -> None:
-        """Add a problem for the fault of a text."""
+        """Add a problem for the fault of a string."""
         self.add(
             fault.code, fault.severity, path, fault.message, hint=fault.hint, key=key, within=within
         )
@@ -125,7 +125,7 @@ class ProblemReport:
     def place(
         self, code: str, severity: Severity, place: tuple[int, int], message: str, *, hint: str = ""
     ) -> None:
-        """Add a problem at a known line and column. Both are 0 for a problem of the whole file."""
+        """Add a problem at a known line and column. Both are 0 for a problem that concerns the whole file."""
         self.problems.append(
             Problem(code, severity, self.file, *place, "", _shorten(message), hint)
         )

@@ -57,7 +57,7 @@ def _find_written_addresses(service: Service) -> dict[str, str]:
 
 
 def _fill(text: str, values: Mapping[str, str]) -> str:
-    """Return a text in which the value replaces each `{name}`, if there is a value."""
+    """Return a string in which the value replaces each `{name}`, if there is a value."""
     return IN_ADDRESS.sub(lambda match: values.get(match[1], match[0]), text)
 
 

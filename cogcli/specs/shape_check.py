@@ -100,7 +100,7 @@ def _report_type(shape: Shape, value: object, spot: _CheckedPlace) -> None:
 
 
 def _suggest_quotes(value: object) -> str:
-    """Return a hint if a text was written as a number or a boolean. Empty for any other value."""
+    """Return a hint if a string was written as a number or a boolean. Empty for any other value."""
     if kind_of(value) not in ("number", "boolean"):
         return ""
     return f'quote it: "{preview(value).split(" ", 1)[1]}"'
@@ -119,7 +119,7 @@ def _check_text(shape: Text, value: str, spot: _CheckedPlace) -> None:
 
 
 def _has_form(shape: Text, value: str) -> bool:
-    """Return whether a text has the pattern and the length that its shape requires."""
+    """Return whether a string has the pattern and the length that its shape requires."""
     if shape.pattern and not shape.pattern.fullmatch(value):
         return False
     if shape.longest and len(value) > shape.longest:

@@ -100,7 +100,7 @@ def _find_words(hint: Any) -> Json:
 
 
 def text_pattern(hint: Any) -> re.Pattern[str]:
-    """Return the pattern of a text type. Raise TypeError if it has none."""
+    """Return the pattern of a string type. Raise TypeError if it has none."""
     shape = shape_of_hint(hint)
     if not isinstance(shape, Text) or shape.pattern is None:
         raise TypeError(f"{hint} is no text with a pattern")

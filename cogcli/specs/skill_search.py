@@ -75,7 +75,7 @@ class SkillAnswer(NamedTuple):
 class SearchWords(Record):
     """The words in the metadata of a skill or capability by which it is found.
 
-    The metadata of a skill is not checked: the lists may contain values that are no texts.
+    The metadata of a skill is not checked: the lists may contain values that are no strings.
     """
 
     tags: list[object]
@@ -83,7 +83,7 @@ class SearchWords(Record):
 
     @property
     def tag_texts(self) -> list[str]:
-        """Return the tags that are texts."""
+        """Return the tags that are strings."""
         return only_texts(self.tags)
 
 
@@ -100,7 +100,7 @@ def skill_texts(
     fields: Iterable[str],
     calls: Iterable[str],
 ) -> list[SearchField]:
-    """Return the texts in which a skill is searched, with decreasing weight.
+    """Return the strings in which a skill is searched, with decreasing weight.
 
     These are id and use cases, name, tags and description, names of fields, ids of called specs.
     """

@@ -39,7 +39,7 @@ class TextSlot(NamedTuple):
 class ValuePart(NamedTuple):
     """One part of a value.
 
-    `kind` is `plain` for a text, `text` for the text of a `$text`, `literal` for a `$literal`, `odd` for an invalid
+    `kind` is `plain` for a string, `text` for the text of a `$text`, `literal` for a `$literal`, `odd` for an invalid
     `$text`, `mixed` for a `$literal` or `$text` with other keys. In the last case `path` ends with one of these two
     keys. `braces` is an object with a single key, which is a path, and no value.
     """
@@ -50,7 +50,8 @@ class ValuePart(NamedTuple):
 
 
 def reference_of(text: str, loops: frozenset[str]) -> Reference | None:
-    """Return the reference in a text, or None if the text is a literal. Loop names are known only in their own step."""
+    """Return the reference in a string, or None for a literal. Loop names are known only in their
+    own step."""
     return parse(text) or (parse_loop(text, loops) if loops else None)
 
 
@@ -61,7 +62,7 @@ def is_text(value: object) -> TypeGuard[Json]:
 
 @lru_cache(maxsize=1024)
 def parse_text(text: str, loops: frozenset[str] = frozenset()) -> tuple[str | TextSlot, ...]:
-    """Return the literal texts and slots of a `$text`. Raise TemplateFault if it is invalid."""
+    """Return the literal strings and slots of a `$text`. Raise TemplateFault if it is invalid."""
 
     def slot(inner: str, offset: int) -> TextSlot:
         match = _PLACEHOLDER.fullmatch(inner)
@@ -79,7 +80,7 @@ def slots_in_text(text: str, loops: frozenset[str] = frozenset()) -> list[TextSl
 
 
 def parts_of(value: object, path: KeyPath = ()) -> Iterator[ValuePart]:
-    """Yield every text in a value that may be a reference, and every misuse of `$literal` and `$text`.
+    """Yield every string in a value that may be a reference, and every misuse of `$literal` and `$text`.
 
     Keys of objects are not included.
     """

@@ -45,7 +45,7 @@ class TemplateSlot(NamedTuple):
 
 
 class TemplateFault(ValueError):
-    """Raised for a text that is not a valid template. The message is the reason, `offset` the position in the text."""
+    """Raised for a string that is not a valid template. The message is the reason, `offset` the position."""
 
     def __init__(self, message: str, offset: int = 0) -> None:
         super().__init__(message)
@@ -57,7 +57,7 @@ Slot = TypeVar("Slot")
 
 @lru_cache(maxsize=4096)
 def parse_template(text: str) -> tuple[str | TemplateSlot, ...]:
-    """Return the literal texts and slots of a template. Raise TemplateFault if it is invalid."""
+    """Return the literal strings and slots of a template. Raise TemplateFault if it is invalid."""
     whole = _WHOLE.fullmatch(text)
     if whole:
         return (TemplateSlot(tuple((whole[1] or whole[2]).split(".")), whole=True),)
@@ -74,7 +74,7 @@ def slots_of(text: str) -> list[TemplateSlot]:
 
 
 def split_placeholders(text: str, read: Callable[[str, int], Slot]) -> Iterator[str | Slot]:
-    """Yield the literal parts of a text, and the result of `read` for the content and offset of each `${...}`.
+    """Yield the literal parts of a string, and the result of `read` for the content and offset of each `${...}`.
 
     `$${` is a literal `${`. Raise TemplateFault if the text is invalid.
     """

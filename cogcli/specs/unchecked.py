@@ -20,7 +20,7 @@ def value_at(value: object, *path: str) -> Any:
 
 
 def text_at(value: object, *path: str) -> str | None:
-    """Return the text below these keys, or None if the value is not a text."""
+    """Return the text below these keys, or None if the value is not a string."""
     found = value_at(value, *path)
     return found if isinstance(found, str) else None
 
@@ -45,7 +45,7 @@ def objects_at(value: object, *path: str) -> Iterator[tuple[int, Json]]:
 
 
 def texts_at(value: object, *path: str) -> Iterator[tuple[int, str]]:
-    """Yield (index, text) for the entries of a list that are texts."""
+    """Yield (index, text) for the entries of a list that are strings."""
     for index, entry in enumerate(list_at(value, *path)):
         if isinstance(entry, str):
             yield index, entry

@@ -40,21 +40,21 @@ _FRACTION: Final = 0.3
 
 
 class SearchField(NamedTuple):
-    """A part of a text, and the weight of the words in it."""
+    """A part of a string, and the weight of the words in it."""
 
     text: str
     weight: float
 
 
 class SearchHits(NamedTuple):
-    """The keys of the matching texts, the best first. If no text matches, it has similar words."""
+    """The keys of the matching strings, the best first. If no text matches, it has similar words."""
 
     keys: tuple[str, ...]
     near: tuple[str, ...] = ()
 
 
 def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> SearchHits:
-    """Return the texts that match these words. A text whose key is one of the words comes first."""
+    """Return the strings that match these words. A string whose key is one of the words comes first."""
     asked = stems(" ".join(words))
     weights = {key: weight.value for key, weight in weigh(asked, texts).items()}
     exact = [key for key in texts if key in [*words]]
@@ -68,7 +68,7 @@ def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> 
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of the meaningful words in a text, without repeats."""
+    """Return the stems of the meaningful words in a string, without repeats."""
     said = [word for word in _WORD.findall(text.lower()) if word not in _COMMON]
     return list(dict.fromkeys(map(stem, said)))
 
@@ -82,16 +82,16 @@ def stem(word: str) -> str:
 
 
 class Weight(NamedTuple):
-    """The weight of a text, and the share of the search words that it contains."""
+    """The weight of a string, and the share of the search words that it contains."""
 
     value: float
     share: float
 
 
 def weigh(asked: Sequence[str], texts: Mapping[str, Sequence[SearchField]]) -> dict[str, Weight]:
-    """Return the weight of each text for these stems.
+    """Return the weight of each string for these stems.
 
-    Of texts with equally important words, the one that contains more of the words ranks higher.
+    Of strings with equally important words, the one that contains more of the words ranks higher.
     """
     counted = {key: _count_stems(fields) for key, fields in texts.items()}
     mean = sum(each.length for each in counted.values()) / max(1, len(counted)) or 1.0
@@ -110,7 +110,7 @@ def weigh(asked: Sequence[str], texts: Mapping[str, Sequence[SearchField]]) -> d
 
 
 class _Counts(NamedTuple):
-    """The weighted count of each stem in a text, and the length of the text."""
+    """The weighted count of each stem in a string, and the length of the text."""
 
     stems: Counter[str]
     length: int
@@ -128,7 +128,7 @@ def _count_stems(fields: Sequence[SearchField]) -> _Counts:
 
 
 def _weigh_stem(word: str, counts: _Counts) -> float:
-    """Return the weighted count of a stem in a text, or of the words that begin with it."""
+    """Return the weighted count of a stem in a string, or of the words that begin with it."""
     if often := counts.stems.get(word):
         return often
     if len(word) < _SHORTEST:
@@ -139,7 +139,7 @@ def _weigh_stem(word: str, counts: _Counts) -> float:
 
 
 def _find_near(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> tuple[str, ...]:
-    """Return words in the texts that are similar to the search words."""
+    """Return words in the strings that are similar to the search words."""
     known = {
         word
         for fields in texts.values()

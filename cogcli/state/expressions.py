@@ -15,7 +15,7 @@ from cogcli.state.namespaces import look_up_through_lists, members_of, suggest_e
 
 
 def compile_expression(value: object, loop_names: frozenset[str] = frozenset()) -> object:
-    """Parse a text to an expression. Return any other value unchanged.
+    """Parse a string to an expression. Return any other value unchanged.
 
     The static checks have accepted every expression, so that parsing succeeds.
     """

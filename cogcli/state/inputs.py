@@ -55,7 +55,7 @@ def _compile_list(value: list[object], loop_names: frozenset[str]) -> Resolver:
 
 
 def _compile_plain_text(text: str, loop_names: frozenset[str]) -> Resolver:
-    """Return the resolver for a text, which is a reference or stands for itself."""
+    """Return the resolver for a string, which is a reference or stands for itself."""
     reference = parse(text)
     if reference is not None:
         return _build_state_resolver(reference)
@@ -97,7 +97,7 @@ MAX_TEXT: Final = 10 * 1024 * 1024
 
 
 def _build_text_resolver(text: str, loop_names: frozenset[str]) -> Resolver:
-    """Return the resolver for a `$text`. It inserts texts unchanged, and other values as compact JSON."""
+    """Return the resolver for a `$text`. It inserts strings unchanged, and other values as compact JSON."""
     pieces = parse_text(text, loop_names)
 
     def resolve(scope: Scope, reads: dict[str, None]) -> str:
@@ -141,7 +141,7 @@ def _render_slot(slot: TextSlot, scope: Scope, reads: dict[str, None]) -> str:
 
 
 def text_from(value: object) -> str:
-    """Return a value as text: a text unchanged, any other value as compact JSON."""
+    """Return a value as text: a string unchanged, any other value as compact JSON."""
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 

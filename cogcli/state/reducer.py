@@ -107,7 +107,8 @@ RunStates = dict[str | None, ExecutionState]
 
 
 class RebuiltStates(NamedTuple):
-    """The states of all runs of an episode: the state of the root run, and those of child runs by run id."""
+    """The states of all runs of an episode: the state of the root run, and the states of child runs
+    by run id."""
 
     root: ExecutionState
     children: dict[str, ExecutionState]

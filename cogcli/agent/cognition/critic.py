@@ -149,7 +149,8 @@ def _find_other_entity(invocation: Invocation, capability: Capability, arguments
 
 
 def _find_slot_ids(slot: Slot, arguments: Json) -> list[str]:
-    """Return the ids for a slot in arguments: that of its parameter, else all texts that match its pattern."""
+    """Return the ids for a slot in arguments: the value of its parameter, or else all strings that
+    match its pattern."""
     if arguments.get(slot.param) is not None:
         return [str(arguments[slot.param])]
     texts = only_texts(arguments.values())

@@ -44,7 +44,8 @@ class LoopEnding(NamedTuple):
 
 
 def refused(reason: str, intents: Iterable[str] = ()) -> LoopEnding:
-    """Return the ending by a guardrail, or for an unknown intent. `intents` are those of the pack."""
+    """Return the ending after a guardrail refused the request, or for an unknown intent. `intents`
+    are the intents of the pack."""
     known = (
         f"its intents are: {', '.join(intents)}; name one with --intent"
         if reason == "unknown_intent"
@@ -56,7 +57,7 @@ def refused(reason: str, intents: Iterable[str] = ()) -> LoopEnding:
 
 
 def denied(reason: str) -> LoopEnding:
-    """Return the ending by a rule, a permission, a budget or the loop guard."""
+    """Return the ending after a rule, a permission, a budget or the loop guard denied a call."""
     hint = _REPEATED if reason.startswith("loop_guard:") else ""
     error: RuntimeErrorBase = PolicyDeniedError("policy.denied", f"denied: {reason}", hint=hint)
     if reason.startswith("budget_exceeded:"):

@@ -70,7 +70,7 @@ def summarize_conversation(loop: Progress) -> Effects:
 
 
 def _keep_state(loop: Progress, proposed: Candidate | Judged) -> Candidate:
-    """Return the candidate. The state of its judgment becomes that of the agent."""
+    """Return the candidate, after its judgment has become the state of the agent."""
     if isinstance(proposed, Candidate):
         return proposed
     if loop.reasoning is not None:

@@ -204,7 +204,8 @@ def _step_from_call(call: ProposedCall, prefix: str) -> Json:
 
 
 def decision_of(invocation: Invocation, candidate: Candidate) -> DecisionSpec:
-    """Return the decision of a candidate: that of its template, else the one with the name of the intent."""
+    """Return the decision of a candidate: the decision of its template, or else the one named like
+    the intent."""
     layer = invocation.pack.decisions
     template = layer.task_templates.get(candidate.template)
     key = (template.decision if template else "") or invocation.intent.intent

@@ -33,8 +33,8 @@ store cannot be written: the run goes on, and its log has all of it."""
 
 
 class EndedRun(NamedTuple):
-    """The data of an ended run for the stores. `event_id` is that of its decision; `messages` are the new ones of the
-    conversation."""
+    """The data of an ended run for the stores. `event_id` is the id of its decision event.
+    `messages` are the new messages of the conversation."""
 
     run_id: str
     episode_id: str
@@ -108,7 +108,7 @@ class Progress:
         return decision_of(self.given, self.candidate).key
 
     def outputs(self) -> Json:
-        """Return the outputs of the run: those of its steps, and the response."""
+        """Return the outputs of the run: the outputs of its steps, and the response."""
         written = dict(self.root.run.state.outputs)
         return {**written, "response": self.response} if self.response else written
 

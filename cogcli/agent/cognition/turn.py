@@ -123,7 +123,7 @@ def _compile_context(loop: Progress, part: float = 1.0) -> CompiledContext:
 
 
 def _judge(loop: Progress, context: CompiledContext, effects: list[Json]) -> Effects:
-    """Let the planner propose a plan, unless the run ends. `effects` are those of the turn before."""
+    """Let the planner propose a plan, unless the run ends. `effects` are the effects of the previous turn."""
     loop.plan = None
     view = JudgmentView(
         loop.given,

@@ -55,7 +55,8 @@ def values_at_start(
     effects: list[Json],
     notices: list[Json],
 ) -> Json:
-    """Return the values of a turn before its first layer. `effects` and `notices` are those of the turn before."""
+    """Return the values of a turn before its first layer. `effects` and `notices` come from the
+    previous turn."""
     pack, fetched = given.pack, given.fetched
     recalls = [
         (f"{e.subject}:{e.predicate}", f"{e.subject} {e.predicate}", e.trust) for e in fetched.edges

@@ -29,7 +29,8 @@ from cogcli.declarations.value_types import Json
 
 
 class Compilation:
-    """The results of the stages so far. Each stage sets its own members and reads those of earlier stages."""
+    """The results of the stages so far. Each stage sets its own members and reads the members of
+    earlier stages."""
 
     intent: IntentResult
     policy: PolicyResult

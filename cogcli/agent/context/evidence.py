@@ -143,7 +143,7 @@ class _Standings:
         return self._known[key]
 
     def facts_about(self, entity: str) -> Json:
-        """Return the satisfied predicates of an entity with their values. Its id is that of the request."""
+        """Return the satisfied predicates of an entity with their values. Its id is the id in the request."""
         facts: Json = {"id": entity.partition(":")[2]}
         for predicate in dict.fromkeys(edge.predicate for edge in self._by_subject.get(entity, ())):
             status, chosen = self.of(entity, predicate)

@@ -17,7 +17,8 @@ _PUNCTUATION = ".,;:!?()[]{}<>\"'`"
 
 
 class IntentResult(NamedTuple):
-    """The intent, empty if it is unknown; its slots as entities `type:id`; the parameters, filled from slots."""
+    """The detected intent. `intent` is empty if it is unknown, `slots` are entities `type:id`, and
+    `params` are filled from slots."""
 
     intent: str
     refused: str = ""

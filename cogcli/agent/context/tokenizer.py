@@ -22,7 +22,8 @@ _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class Tokenizer(NamedTuple):
-    """Counts the tokens of a text. `exact`: whether a model counts the same; `hash`: that of its rules."""
+    """Counts the tokens of a text. `exact`: whether a model counts the same; `hash`: the hash of
+    its rules."""
 
     id: str
     exact: bool

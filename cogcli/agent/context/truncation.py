@@ -23,7 +23,7 @@ class CutText(NamedTuple):
 
 
 def mark_truncated(kept: str, missing: int) -> str:
-    """Return the kept part of a text, with the number of missing tokens."""
+    """Return the kept part of a text, followed by the number of missing tokens."""
     marker = f"[truncated: {missing} tokens]"
     return f"{kept} {marker}" if kept else marker
 

@@ -213,7 +213,8 @@ def retry_wait(error: ModelError, attempt: int, seed: int) -> float | None:
     """Return the seconds to wait after the failed attempt number `attempt`, from 1, or None if no other attempt
     follows.
 
-    The wait is that of the provider, up to 30 s; else half a second, doubled each time, a quarter more or less.
+    The provider sets the wait, up to 30 s. Otherwise it is half a second, doubled each time, with a
+    jitter of a quarter.
     """
     if not error.retryable or attempt > RETRIES:
         return None

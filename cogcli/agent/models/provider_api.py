@@ -25,7 +25,7 @@ _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class ContentPart(Record):
-    """A part of a content; a part without text has none."""
+    """A part of a message's content. `text` is missing if the part contains no text."""
 
     text: str
 

@@ -10,8 +10,8 @@ from cogcli.protocols.secrets import Secrets
 
 
 class ModelSettings(NamedTuple):
-    """One model. `name` is that of the provider, or the given name of a file for adapters that read one; `file` is
-    its path."""
+    """A model. `name` is its name at the provider, or a file name for adapters that read a file.
+    `file` is the path of that file."""
 
     adapter: str = TEMPLATE
     name: str = ""

@@ -231,7 +231,8 @@ class AgentStore:
         user_id: str | None = None,
         states: Collection[str] = jobs.STATES,
     ) -> list[jobs.Job]:
-        """Return the jobs in these states, the oldest first; without a tenant those of all tenants."""
+        """Return the jobs in these states, the oldest first. Without a tenant, return the jobs of
+        all tenants."""
         with self._database.reading() as connection:
             return jobs.list_jobs(connection, tenant_id, user_id, states)
 

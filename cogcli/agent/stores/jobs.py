@@ -33,8 +33,9 @@ _OPEN: Final = (
 
 
 class Job(NamedTuple):
-    """A learning job over a user's interactions number `from_n` to `to_n`. `state` is one of STATES; `error` is that of
-    the last attempt; `transcript` holds the request and the reply of a model."""
+    """A learning job over a user's interactions number `from_n` to `to_n`. `state` is one of
+    STATES; `error` is the error of the last attempt; `transcript` holds the request and the reply
+    of a model."""
 
     job_id: str
     tenant_id: str
@@ -150,7 +151,8 @@ def list_jobs(
     user_id: str | None = None,
     states: Collection[str] = STATES,
 ) -> list[Job]:
-    """Return the jobs in these states, the oldest first; without a tenant or a user those of all."""
+    """Return the jobs in these states, the oldest first. Without a tenant or a user, return the
+    jobs of all."""
     rows = connection.execute(
         f"{_SELECT} WHERE (? IS NULL OR tenant_id = ?) AND (? IS NULL OR user_id = ?) AND state IN"
         f" ({', '.join('?' * len(states))}) ORDER BY created_at, to_n, kind, job_id",

@@ -128,7 +128,7 @@ def write_session(
     episode_id: str,
     at: str,
 ) -> None:
-    """Store a conversation with its new messages, which are those of a run. Raise VersionChanged if the stored version
+    """Store a conversation with the new messages of a run. Raise VersionChanged if the stored version
     is not the one that was read."""
     key = (tenant_id, user_id, session.session_id)
     reasoning = {"schema_version": VERSION, "reasoning": session.reasoning.to_payload()}

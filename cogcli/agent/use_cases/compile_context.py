@@ -76,7 +76,7 @@ def parse_request(raw: Json) -> GivenRequest:
 
 
 class _RequestFile(Record):
-    """The members of a request that are checked further, and those of its run."""
+    """The members of a request that are checked further, and the members of its run."""
 
     message: str
     focus: str = "off"

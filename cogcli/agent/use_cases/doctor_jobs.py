@@ -17,7 +17,8 @@ _check = partial(DoctorCheck, "project", "jobs")
 
 
 def job_checks(settings: Settings, *, net: bool) -> Iterator[DoctorCheck]:
-    """Check for jobs that failed for good; no check without jobs. An untrusted project has none."""
+    """Yield a check for jobs that failed permanently. Yield nothing without jobs, or for an
+    untrusted project."""
     if settings.bound or not has_store(settings, MEMORY):
         return
     from cogcli.agent.use_cases.jobs import list_jobs  # only where an agent has left a store

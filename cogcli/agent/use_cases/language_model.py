@@ -75,7 +75,8 @@ def _read_configured_model(settings: Settings) -> ChosenModel:
 def _parse_named_model(
     settings: Settings, configured: ModelSettings, text: str, origin: str
 ) -> ModelSettings:
-    """Return the model that a text names, with the configured settings of its adapter."""
+    """Return the model that `ADAPTER[:NAME]` names, with the configured settings of its adapter.
+    Raise UsageError `usage.value`."""
     adapter, name = parse_model(text)
     if adapter not in MODELS and adapter != TEMPLATE:
         message = f"{origin}: found `{text[:60]}`, expected ADAPTER[:NAME]"

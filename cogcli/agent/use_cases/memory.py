@@ -60,7 +60,8 @@ def scope_of(
     consent: Collection[str],
     pack: str | None,
 ) -> MemoryScope:
-    """Return the scope of flags. With a pack the tenant is that of the pack. Raise UsageError; with a pack the
+    """Return the memory scope that flags select. With a pack, it has the tenant of the pack. Raise
+    UsageError; with a pack the
     errors of `find_pack`, and ServiceResolutionError `service.untrusted` for the pack of an untrusted project.
     """
     if user is not None and not is_user_id(user):

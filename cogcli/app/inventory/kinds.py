@@ -71,7 +71,7 @@ def whole_view(settings: Settings) -> InventoryView:
 class Kind(NamedTuple):
     """A kind of spec. Its functions take a spec of the kind.
 
-    `texts` returns the searched texts. `why_not` returns short reasons why the spec cannot be used
+    `texts` returns the searched strings. `why_not` returns short reasons why the spec cannot be used
     here, and is empty if it can. `capabilities` returns the capabilities whose tags the spec has
     too. `secret_keys`: whether the details may contain values under secret names, which must be
     masked."""
@@ -348,7 +348,7 @@ def _build_row(view: InventoryView, kind: Kind, spec: Any) -> InventoryRow:
 
 
 def _collect_tags(kind: Kind, catalog: Catalog, spec: Any) -> set[str]:
-    """Return the tags of a spec, and those of its capabilities."""
+    """Return the tags of a spec and of its capabilities."""
     found = [catalog.capability(id) for id in kind.capabilities(catalog, spec)]
     tagged = [one for one in (spec, *found) if isinstance(one, Skill | Capability)]
     return {tag for one in tagged for tag in search_words(one).tag_texts}

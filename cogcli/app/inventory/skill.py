@@ -47,7 +47,7 @@ def skill_row(skill: Skill) -> Json:
 
 
 def row_texts(row: Json, spec: object) -> list[SearchField]:
-    """Return the searched texts of a row: first the id, then description and tags, then the other
+    """Return the searched strings of a row: first the id, then description and tags, then the other
     members."""
     words = search_words(spec).tag_texts if isinstance(spec, Skill | Capability) else []
     others = (value for name, value in row.items() if name not in ("id", "description", "file"))
@@ -60,7 +60,7 @@ def row_texts(row: Json, spec: object) -> list[SearchField]:
 
 
 def texts_of_skill(row: Json, skill: Skill) -> list[SearchField]:
-    """Return the searched texts of a skill."""
+    """Return the searched strings of a skill."""
     fields, calls = (*skill.inputs, *skill.outputs), [step.uses for step in skill.steps]
     words = search_words(skill)
     return skill_texts(row["id"], row["name"], row["description"], words, fields, calls)

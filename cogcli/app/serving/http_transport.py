@@ -89,7 +89,7 @@ class Guard:
             await self._app(scope, receive, send)
 
     def _find_refusal(self, headers: dict[str, list[str]]) -> tuple[int, str]:
-        """Return the status and text of a refusal that the headers require; 0 and an empty text for
+        """Return the status and message of a refusal that the headers require; 0 and an empty text for
         an allowed request."""
         host = _single_value(headers, "host")
         name = _HOST.fullmatch(host.lower()) if host else None
@@ -129,7 +129,7 @@ def _reply_to_fault(value: Any, version: str) -> Json | None:
 async def _read_body(
     headers: dict[str, list[str]], receive: Receive
 ) -> tuple[int, str, Receive, Any]:
-    """Return the status and text of a refusal (0 for none), a `receive` that passes the body to the
+    """Return the status and message of a refusal (0 for none), a `receive` that passes the body to the
     server, and the parsed body."""
     length = _single_value(headers, "content-length")
     if length.isdigit() and int(length) > MAX_BYTES:

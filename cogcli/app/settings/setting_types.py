@@ -36,7 +36,7 @@ class PathList(TextList):
 
 
 class Line(OptionType):
-    """A text of one line."""
+    """A string of one line."""
 
     expected = "a text of one line"
 
@@ -144,7 +144,7 @@ def _is_version_table(table: object) -> bool:
 
 
 def _is_version(text: object) -> bool:
-    """Whether a text may be a version of three numbers, with or without a hash.
+    """Whether a string may be a version of three numbers, with or without a hash.
 
     It uses no regular expression, because every command imports this module."""
     if not isinstance(text, str):
@@ -156,7 +156,7 @@ def _is_version(text: object) -> bool:
 
 
 def _is_valid_for_service(shape: Literal["URL", "SECRET_PLACE"], text: str) -> bool:
-    """Whether a text is valid as the address of a service, or as the location of its
+    """Whether a string is valid as the address of a service, or as the location of its
     credentials."""
     from cogcli.specs import service_shape  # few settings need the shapes of specs
 

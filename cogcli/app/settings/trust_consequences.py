@@ -60,7 +60,7 @@ _REACHES: Final = frozenset(
 def _severity_of(key: tuple[str, str]) -> int:
     """Return the severity of a changed declaration, as in `Consequence`.
 
-    A skill may name hosts in any text, and a project may have many `x-` settings. Their severities
+    A skill may name hosts in any string, and a project may have many `x-` settings. Their severities
     are low, so that they do not hide other changes."""
     kind, subject = key
     if kind in _LOST_GUARDS or (kind == "setting" and "@" in subject):
@@ -73,7 +73,7 @@ def _severity_of(key: tuple[str, str]) -> int:
 
 
 def mask_line(text: str) -> str:
-    """Return a text without credentials, truncated to one line."""
+    """Return a string without credentials, truncated to one line."""
     return _USER.sub("://***@", hide_secrets(text[: 10 * _LONGEST_LINE]))[:_LONGEST_LINE]
 
 

@@ -61,7 +61,7 @@ class Copies:
         return os.path.isfile(self.path_of(digest))
 
     def remove_unaccepted(self, accepted: Mapping[str, str]) -> None:
-        """Remove all copies except those of the accepted files."""
+        """Remove all copies except the copies of accepted files."""
         names = {
             os.path.basename(self.path_of(digest.partition(" ")[0])) for digest in accepted.values()
         }

@@ -350,12 +350,12 @@ _FILES: Final[dict[str, _Read]] = {
 
 
 def texts_in(values: list[object]) -> set[str]:
-    """Return the members of a list as texts."""
+    """Return the members of a list as strings."""
     return set(map(str, values))
 
 
 def _find_hosts(value: object, pattern: re.Pattern[str] = _HOST) -> set[str]:
-    """Return the hosts in all texts of a value."""
+    """Return the hosts in all strings of a value."""
     return {
         host.lower() for text in only_texts(walk_scalars(value)) for host in pattern.findall(text)
     }
@@ -389,7 +389,7 @@ def _find_variables(raw: Json, variables: Json) -> set[str]:
 
 
 def _find_members(value: object, name: str) -> Iterator[str]:
-    """Yield the texts under a key, at any depth."""
+    """Yield the strings under a key, at any depth."""
     match value:
         case dict():
             for key, member in value.items():

@@ -284,7 +284,7 @@ class _StartPlace(NamedTuple):
         return _is_in_project_or_root(path, self.project, self.home, stat.S_ISDIR)
 
     def paths_in(self, texts: Iterable[str]) -> list[str]:
-        """Return the paths, below the working directory, that these texts may name."""
+        """Return the paths, below the working directory, that these strings may name."""
         return [os.path.join(self.folder, part) for text in texts for part in _split_names(text)]
 
 
@@ -455,7 +455,7 @@ def _find_run_modules(args: Sequence[str]) -> Iterator[str]:
 
 
 def _insert_variables(text: str, environ: Mapping[str, str]) -> str:
-    """Return a text with the values of variables inserted."""
+    """Return a string with the values of variables inserted."""
     return PLACEHOLDER.sub(lambda match: environ.get(match[1], ""), text)
 
 
@@ -474,7 +474,7 @@ def _split_names(text: str) -> set[str]:
 
 
 def _may_be_path(text: str) -> bool:
-    """Whether a text can be a path."""
+    """Whether a string can be a path."""
     return bool(text) and "\0" not in text and len(text) < _LONGEST
 
 

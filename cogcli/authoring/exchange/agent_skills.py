@@ -500,7 +500,7 @@ class _Proposal:
                 )
 
     def _find_binding_choice(self, id: str) -> tuple[str, int]:
-        """Return file and line that currently name a binding for a capability, else those of the
+        """Return file and line that currently name a binding for a capability, else the place of the
         capability.
         """
         host, defaults = self.catalog.host, self.catalog.defaults
@@ -675,5 +675,5 @@ def _without_bindings(catalog: Catalog, broken: set[str]) -> Catalog:
 
 
 def _toml(text: str) -> str:
-    """Return a text of printable characters as a TOML string."""
+    """Return a string of printable characters as a TOML string."""
     return json.dumps(text, ensure_ascii=False)

@@ -249,7 +249,7 @@ def _select_schema_members(field: FieldSpec) -> Json:
 
 
 def _literal(key: str, text: str) -> list[str]:
-    """Return a text as a YAML literal: a block scalar if possible, else quoted."""
+    """Return a string as a YAML literal: a block scalar if possible, else quoted."""
     indent = " " * (len(key) - len(key.lstrip()) + 2)
     lines = text.split("\n")
     size = sum(len(line.encode()) + len(indent) + 3 for line in lines)

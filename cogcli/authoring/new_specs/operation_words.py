@@ -22,7 +22,7 @@ _MAX_PARTS: Final = 200
 
 
 class OperationWords(NamedTuple):
-    """The texts about an operation by subject (`path.id`, `body.name`, `response.text`), and
+    """The descriptions of an operation by subject (`path.id`, `body.name`, `response.text`), and
     examples by the same names.
 
     The example `body` is for the whole body. `replies` has the media types of each declared status.
@@ -36,7 +36,7 @@ class OperationWords(NamedTuple):
 
 
 def operation_words(document: Json, entry: Entry) -> OperationWords:
-    """Return the texts about an entry of a document; malformed ones are ignored."""
+    """Return the descriptions in an entry of a document. Malformed ones are ignored."""
     return _Reader(document).words(entry)
 
 
@@ -154,7 +154,7 @@ class _Reader:
         return self._read(MediaWords, content.get(name))
 
     def _members(self, name: str, media: MediaWords, said: str = "") -> None:
-        """Add the texts about a body or a reply, and about each of its top-level properties."""
+        """Add the descriptions of a body or a reply, and about each of its top-level properties."""
         self._add(name, media, media.schema, said)
         pending = [media.schema]
         for _ in range(_MAX_PARTS):

@@ -234,7 +234,7 @@ def new_pack(settings: Settings, id: str, *, force: bool) -> NewSpecs:
 
 
 def require_channel(channel: str) -> None:
-    """Raise UsageError for a text that is not a valid channel."""
+    """Raise UsageError for a string that is not a valid channel."""
     if not CHANNEL.fullmatch(channel):
         message = f"`--channel`: `{visible(channel[:80])}` is not a channel"
         raise UsageError(

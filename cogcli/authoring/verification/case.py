@@ -171,7 +171,7 @@ class Outcome(NamedTuple):
         return [one.seconds for one in self.attempts]
 
     def files_with(self, text: str) -> list[str]:
-        """Return the files below the runs directory that contain a text."""
+        """Return the files below the runs directory that contain a string."""
         files = (path for path in Path(self.runs_dir).rglob("*") if path.is_file())
         return [str(path) for path in files if text.encode() in path.read_bytes()]
 

@@ -174,7 +174,7 @@ def _format_value(path: str, value: object) -> str:
 
 
 def _text_at(value: str, state: ExecutionState) -> str:
-    """Return the text at a reference, with the texts of a list joined; any other text unchanged."""
+    """Return the text at a reference, with the strings of a list joined; any other string unchanged."""
     reference: Reference | None = parse(value)
     found = look_up_through_lists(state, reference) if reference else value
     return "\n".join(map(str, _list_items(found)))

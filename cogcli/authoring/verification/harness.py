@@ -61,7 +61,7 @@ from cogcli.specs.selection import SelectionOptions
 
 
 class SelfCheck(NamedTuple):
-    """A rule as a short text, and the cases that prove it, in the order in which they run."""
+    """A rule as a short sentence, and the cases that prove it, in the order in which they run."""
 
     text: str
     cases: Callable[[Bench], Iterable[Case]]

@@ -158,7 +158,7 @@ class _ScenarioReader:
 
 
 def _kind_fault(value: object, wanted: str) -> str:
-    """Return why a value is not of a kind; empty if it is. A number must be whole, a text must not
+    """Return why a value is not of a kind; empty if it is. A number must be whole, a string must not
     be empty."""
     if wanted == "any":
         return ""

@@ -196,7 +196,7 @@ def _author_values(schema: Json) -> Iterator[object]:
 
 
 def _values_at_bounds(type: str, schema: Json) -> Iterator[object]:
-    """Yield texts and numbers at the bounds of a schema, and next to them."""
+    """Yield strings and numbers at the bounds of a schema, and next to them."""
     if type == "string":
         for key, more in _LENGTHS:
             length = keywords.count(schema, key)

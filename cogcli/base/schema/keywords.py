@@ -24,7 +24,7 @@ def items(schema: Json, keyword: str) -> list[object]:
 
 
 def names(schema: Json, keyword: str) -> list[str]:
-    """Return the texts in the list of a keyword, such as `required`; empty if it is absent."""
+    """Return the strings in the list of a keyword, such as `required`; empty if it is absent."""
     return only_texts(items(schema, keyword))
 
 

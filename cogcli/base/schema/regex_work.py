@@ -42,7 +42,7 @@ def count_characters(part: RegexPart) -> int:
 
 
 def trim_ends(part: RegexPart) -> RegexPart:
-    """Return a part that is found in the same texts, with repetitions at its ends reduced to their
+    """Return a part that is found in the same strings, with repetitions at its ends reduced to their
     minimum.
     """
     if isinstance(part, Choice):

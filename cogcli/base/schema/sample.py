@@ -326,7 +326,7 @@ class _NoText(Exception):
 
 
 def sample_text(pattern: str, *, repeats: int = 0) -> str | None:
-    """Return a text that the pattern matches; None if no such text can be built.
+    """Return a string that the pattern matches; None if no such text can be built.
 
     Each repetition occurs `repeats` times more often than its minimum.
     """

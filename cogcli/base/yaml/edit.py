@@ -95,7 +95,7 @@ def _offsets(span: Span, starts: list[int]) -> tuple[int, int]:
 
 
 class _Source(NamedTuple):
-    """A text to edit, with the places of its values and the offsets of its lines."""
+    """A string to edit, with the places of its values and the offsets of its lines."""
 
     text: str
     places: Places

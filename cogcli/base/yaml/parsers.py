@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 
 class Mark(Protocol):
-    """A place in a text: 0-based line and column."""
+    """A place in a string: 0-based line and column."""
 
     line: int
     column: int

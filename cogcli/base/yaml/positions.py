@@ -16,7 +16,7 @@ _DEEPEST: Final = 33
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range in a text: the 1-based line and column of its first character, and of the next after
+    """A range in a string: the 1-based line and column of its first character, and of the next after
     its last.
     """
 
@@ -114,7 +114,7 @@ class _Place:
 
 
 def _read_places(text: str) -> _Place:
-    """Return the positions in a text, as far as it can be parsed within the limits."""
+    """Return the positions in a YAML document, as far as it can be parsed within the limits."""
     from ruamel.yaml.error import YAMLError
 
     root = _Place(None, _START)

@@ -57,7 +57,7 @@ def find_first_breach(text: str, take: Take) -> StyleBreach | None:
 
 
 class _Lines:
-    """The offsets of a text's lines."""
+    """The offsets of a string's lines."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -73,7 +73,7 @@ def below_head(head: str, value: object, indent: str) -> list[str] | None:
 
 
 def is_block_text(value: str) -> bool:
-    """Whether a text has several lines, and a YAML block can hold it verbatim."""
+    """Whether a string has several lines, and a YAML block can hold it verbatim."""
     lines = value.split("\n")
     return (
         len(lines) > 1

@@ -151,7 +151,7 @@ def _merge_options(
 
 
 def _budget_limits(budget: Json, problems: list[CogcliError]) -> dict[str, int]:
-    """Return the limits of a budget by path. A limit that is no number is added to `problems`."""
+    """Return the limits of a budget by path. A limit that is not a number is added to `problems`."""
     found = {}
     for key, value in flatten(budget):
         if type(value) is int and value >= 0:

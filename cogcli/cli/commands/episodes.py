@@ -120,7 +120,8 @@ def extract(
 
 
 def _archives_named(settings: Settings, name: str) -> list[Path] | None:
-    """Return the archives that a word names as a whole: a file, or those of a batch. None for an episode."""
+    """Return the archives that a word names as a whole: one file, or the archives of a batch. None
+    for an episode."""
     if is_batch_word(name):
         return batch_archives(settings, find_batch(settings.runs_dir, name))
     if name.endswith(SUFFIX) and os.path.isfile(name):

@@ -47,7 +47,7 @@ def _list_lines(meanings: Mapping[str, str]) -> list[StyledLine]:
 
 
 def _page_lines(found: dict[str, object]) -> list[StyledLine]:
-    """Return the lines of a page, in which a terminal wraps each text below itself."""
+    """Return the lines of a page. On a terminal, a wrapped text continues below its own first column."""
     lines: list[StyledLine] = [
         [(str(found["code"]), "")],
         [],

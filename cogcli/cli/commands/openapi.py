@@ -88,7 +88,7 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
 def _requested_scenarios(
     context: CommandContext, source: scenario_sources.ScenarioSource, flags: ScenarioFlags
 ) -> list[str] | None:
-    """Return the named scenarios; None for all.
+    """Return the scenarios that `--scenario` names; None for all.
 
     Raise UsageError, with the list of scenarios, if neither flag is given.
     """

@@ -236,7 +236,7 @@ def _write_problems(
     sources: Sources,
     format: str,
 ) -> None:
-    """Write the problems in a format of `--format`."""
+    """Write the problems to stdout in the given `--format`."""
     width = context.screen.out.width
     if format == "text":
         hidden = _hidden_warnings(context, checked)

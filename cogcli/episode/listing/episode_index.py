@@ -260,7 +260,7 @@ def _row_mac(values: Sequence[object], owner: bytes) -> int:
 
 
 def _encode_row(seen: IndexedRow, owner: bytes) -> tuple[object, ...]:
-    """Return the row of an episode. Raises ValueError or TypeError for values that no row takes."""
+    """Return the row of an episode. Raise ValueError or TypeError for values that no row takes."""
     row = seen.row
     facts: tuple[object, ...] = (1, *[None] * 14)
     if row is not None:

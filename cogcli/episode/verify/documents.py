@@ -301,7 +301,7 @@ class DocumentCheck:
 
 
 def _can_be_listed(name: str) -> bool:
-    """Return whether a name is that of a file which an episode may have, other than the manifest itself."""
+    """Return whether an episode may have a file of this name, other than the manifest itself."""
     folder, _, blob = name.rpartition("/")
     return is_blob_name(blob) if folder == BLOBS else name in FILES and name != MANIFEST
 

@@ -144,7 +144,7 @@ class Vouching:
 
 
 def _is_signed_by(record: Checkpoint, keys: Collection[str]) -> bool:
-    """Return whether one of these public keys signed a record. Raises ServiceResolutionError `env.extra`."""
+    """Return whether one of these public keys signed a record. Raise ServiceResolutionError `env.extra`."""
     signature = record.signature
     if signature is None or not signing.is_signature(signature) or signature["key_id"] not in keys:
         return False

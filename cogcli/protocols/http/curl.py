@@ -67,7 +67,7 @@ def _headers(
 
 
 def _double_quote(text: str) -> str:
-    """Return a text in double quotes in which the shell expands only `${NAME}`."""
+    """Return a string in double quotes in which the shell expands only `${NAME}`."""
     parts = PLACEHOLDER.split(text)
     plain = [
         re.sub(r'([\\"$`])', r"\\\1", part) if n % 2 == 0 else f"${part}"

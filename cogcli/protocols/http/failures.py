@@ -34,7 +34,7 @@ class Masking(Protocol):
 
     @property
     def mask_text(self) -> Callable[[str], str]:
-        """Masks them in a text."""
+        """Masks these secrets in a string."""
 
 
 def error_from_reply(

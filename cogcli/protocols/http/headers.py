@@ -26,7 +26,7 @@ _MAX_BYTES: Final = 64 * 1024
 def default_headers(
     request: InvocationRequest, *, accept: str, content_type: str = ""
 ) -> dict[str, str]:
-    """Return the headers of a request before those of service and binding."""
+    """Return the default headers of a request, to which service and binding add theirs."""
     found = {"Accept": accept, "User-Agent": f"cogcli/{__version__}"}
     if content_type:
         found["Content-Type"] = content_type

@@ -59,14 +59,14 @@ def _values_at(value: object, path: list[str]) -> Iterator[object]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Yield every text in a value, and numbers as text."""
+    """Yield every string in a value, and numbers as text."""
     for part in walk_values(value):
         if part is not MISSING and part is not None and not isinstance(part, dict | list):
             yield str(part)
 
 
 def _occurs_in(found: object, texts: list[str]) -> bool:
-    """Whether a text occurs in one of these, ignoring blanks and case. An empty text always does."""
+    """Whether a string occurs in one of these, ignoring blanks and case. An empty text always does."""
     return isinstance(found, str) and any(_normalize_text(found) in text for text in texts)
 
 

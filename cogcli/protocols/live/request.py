@@ -108,7 +108,7 @@ def _compile_text(text: str, at: TemplatePath, around: TemplateContext) -> Templ
 
 
 def _compile_slot(slot: TemplateSlot, at: TemplatePath, around: TemplateContext) -> Template:
-    """Return the template of a text that is a single slot: its value keeps its type."""
+    """Return the template of a string that is a single slot: its value keeps its type."""
     if slot.of_service and around.values is not None:
         return lambda given: _variable(slot, at, around)
     return lambda given: _typed_value(slot.path, given, at)
@@ -146,7 +146,7 @@ def _value_at(value: object, path: tuple[str, ...]) -> object:
 
 
 def _text_value(slot: TemplateSlot, given: Json, at: TemplatePath, around: TemplateContext) -> str:
-    """Return the value for a place inside a text. A missing input leaves it empty, except in a URL
+    """Return the value for a place inside a string. A missing input leaves it empty, except in a URL
     path."""
     if slot.of_service:
         return _variable(slot, at, around)

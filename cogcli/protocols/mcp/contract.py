@@ -86,7 +86,7 @@ def _tool_findings(
 
 
 def _usable_schema(schema: object) -> object:
-    """Return the schema, or one that allows everything if the value is no schema."""
+    """Return the schema, or one that allows everything if the value is not a schema."""
     return schema if isinstance(schema, dict | bool) else True
 
 

@@ -280,7 +280,7 @@ class Refusals(NamedTuple):
 
 
 def _rpc_error(value: object) -> RpcError | None:
-    """The error with a code in a JSON-RPC answer; None for any other value."""
+    """Return the error with a code in a JSON-RPC answer; None for any other value."""
     answer = read_answer(value)
     has_code = answer.error is not None and answer.error.code is not None
     return answer.error if "jsonrpc" in answer.json and has_code else None

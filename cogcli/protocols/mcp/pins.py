@@ -159,7 +159,7 @@ def read_locked(root: str, service_id: str) -> list[Json] | None:
 def write_lock(root: str, service_id: str, tools: list[Json], *, bound: str = "") -> bytes:
     """Lock a service to these tools, leaving other services unchanged; returns the content of the lock.
 
-    Raises SafetyScopeError, OSError, and EnvironmentRefusal `project.link` for a link that leaves `bound`.
+    Raise SafetyScopeError, OSError, and EnvironmentRefusal `project.link` for a link that leaves `bound`.
     """
     style = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     with FolderLock(root):

@@ -110,7 +110,7 @@ def kill(found: set[int]) -> None:
 
 
 def _list_processes() -> Iterator[tuple[int, int, int]]:
-    """Yield (pid, parent, session) of every process that is no zombie; empty without /proc."""
+    """Yield (pid, parent, session) of every process that is not a zombie; empty without /proc."""
     try:
         names = os.listdir("/proc")
     except OSError:

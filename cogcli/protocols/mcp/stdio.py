@@ -262,7 +262,7 @@ class Stdio(McpTransport):
         self._incoming.close()
 
     async def _wait_until(self, seconds: float, done: Callable[[], bool]) -> None:
-        """Wait until `done()` is true, at most so many seconds."""
+        """Wait until `done()` is true, at most `seconds`."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while not done() and loop.time() < until:

@@ -86,9 +86,9 @@ def _violation_text(schema: object, value: object) -> str:
 
 
 def plain_reply(request: InvocationRequest, reply: Json, tool: Json) -> ToolResult:
-    """A copy of a reply as plain JSON.
+    """Return a copy of a reply as plain JSON.
 
-    Raises ResponseMappingError `response.not-json`, `response.size`; ServerFaultError for what breaks the tool's own
+    Raise ResponseMappingError `response.not-json`, `response.size`; ServerFaultError for what breaks the tool's own
     output schema.
     """
     try:

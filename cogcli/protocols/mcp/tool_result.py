@@ -62,14 +62,15 @@ class ToolResult(InputDemand):
 
     @property
     def texts(self) -> list[str]:
-        """The texts of the content."""
+        """The text blocks of the content."""
         blocks = (block for block in self.content if block.type == "text")
         return [block.text for block in blocks if block.text is not None]
 
     def body(self, mode: str) -> object:
-        """The body by `response_mode`. Content blocks are not changed: a link is data and is never fetched.
+        """Return the body by `response_mode`. Content blocks are not changed: a link is data and is
+        never fetched.
 
-        Raises RejectedError where the tool failed, or demands input that this client never gives.
+        Raise RejectedError where the tool failed, or demands input that this client never gives.
         """
         self._require_success()
         text = "\n".join(self.texts)
@@ -93,7 +94,8 @@ class ToolResult(InputDemand):
             raise RejectedError("call.rejected", f"the tool failed: {reason}", left=True)
 
     def _single_object(self) -> Json | None:
-        """The JSON object that is the only block of the content, as text; None for any other content."""
+        """Return the JSON object that is the only block of the content, as text; None for any other
+        content."""
         if len(self.content) != 1 or not self.texts:
             return None
         try:
@@ -103,5 +105,5 @@ class ToolResult(InputDemand):
         return value if isinstance(value, dict) else None
 
     def usage(self, body: object) -> ModelUsage:
-        """The usage in `_meta`, else at the top of the body."""
+        """Return the usage in `_meta`, or else at the top of the body."""
         return usage_of(body, self._meta.usage)

@@ -15,8 +15,8 @@ CHANGING: Final = ("PUT", "PATCH", "DELETE")
 
 
 def check_binding(context: CheckContext, binding: Binding, service: Service | None) -> None:
-    """Report an operation that must be a path but is none, a path name without a value, and a
-    changing method without declared effects."""
+    """Report three faults of a binding: an operation that should be a path but is not, a path parameter
+    without a value, and a method such as POST if the capability declares no effects."""
     report, subject = context.report(binding.file), f"binding `{binding.id}`"
     if service is not None and "spec_ref" not in service.settings:
         if path_of(binding.operation) is None:

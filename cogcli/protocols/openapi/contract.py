@@ -305,7 +305,7 @@ def _known_members_hint(name: str, known: list[str], prefix: str) -> str:
 
 
 def _reply_schemas(binding: Binding, operation: OpenApiOperation) -> tuple[object, ...]:
-    """Return the schemas of success replies: those of 2xx statuses, else of the default."""
+    """Return the schemas of success replies: the schemas of 2xx statuses, or else of `default`."""
     mode = binding.metadata.response_mode
     if mode != "json":
         return (_TEXT if mode == "text" else _RAW,)

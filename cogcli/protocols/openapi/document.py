@@ -114,7 +114,7 @@ class DocumentMock:
         return ServerReply(number, {"Content-Type": media_type}, (body,))
 
     def _content(self, operation: OpenApiOperation, status: str) -> Json:
-        """The content that the document declares for a status, by media type."""
+        """Return the content that the document declares for a status, by media type."""
         item, _ = resolve(self._value, find_at(self._value, ("paths", operation.path)), ())
         responses = item[operation.method.lower()]["responses"]
         key = next(key for key in responses if key.upper() == status.upper())
@@ -138,7 +138,7 @@ class DocumentMock:
 
 
 def _good_status(operation: OpenApiOperation) -> str | None:
-    """The status of the reply without a wanted one: the first 2xx, else the default."""
+    """Return the status of the reply if no status is requested: the first 2xx, or else the default."""
     good = (key for key in operation.responses if key.startswith("2"))
     return next(good, "default" if "default" in operation.responses else None)
 

@@ -114,7 +114,7 @@ def _is_json(media_type: str) -> bool:
 
 
 def _value_from_texts(schema: object, texts: list[str], explode: bool) -> object:
-    """Return the value of these texts, by the type in the schema."""
+    """Return the value of these strings, by the type in the schema."""
     kinds = _schema_types(schema)
     if "array" in kinds:
         parts = texts if len(texts) > 1 or explode else texts[0].split(",")
@@ -135,7 +135,7 @@ def _scalar_from_text(schema: object, text: str) -> object:
 
 
 def _schema_types(schema: object) -> frozenset[str]:
-    """Return the types that a schema names, else those of its alternatives."""
+    """Return the types that a schema names, or else the types of its alternatives."""
     found = _resolve(schema)
     declared = keywords.types(found)
     if declared:

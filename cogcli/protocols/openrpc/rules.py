@@ -81,7 +81,7 @@ def _id_of(seen: ReceivedRequest) -> object:
 
 
 def _result(result: Any, **members: Any) -> Responder:
-    """Return a server function that answers with this result. `members` replace those of the
+    """Return a server function that answers with this result. `members` replace members of the
     envelope; `_LEFT_OUT` removes one."""
 
     def answering(seen: ReceivedRequest) -> ServerReply:

@@ -198,7 +198,7 @@ def _result(operation: PythonFunction, payload: Json, deadline: float) -> object
 
 
 def rejection(refused: Refused) -> RejectedError:
-    """Return the error of a refusal. Its texts may be of any type."""
+    """Return the error for a refusal. Its members may be of any type."""
     reason, message, hint = (
         _as_text(value) for value in (refused.reason, refused.message, refused.hint)
     )

@@ -88,7 +88,7 @@ class PythonCall:
         return InvocationResponse(body, usage_of(body).add_to(meta) if "usage" in body else meta)
 
     def _mask_and_cut(self, error: RuntimeErrorBase) -> None:
-        """Mask the texts of an error, then cut them for display, because they quote the function."""
+        """Mask the messages of an error, then truncate them for display, because they quote the function."""
         mask = self._context.secrets.mask_text
         error.message = function_call.cut_message(mask(error.message))
         error.hint = mask(error.hint)[: function_call.MAX_MESSAGE]

@@ -61,7 +61,7 @@ class Reads(NamedTuple):
     def with_typed(self, inputs: object) -> Reads:
         """Return these files together with those that typed inputs name.
 
-        A path must be a whole text of a value. Files without credentials count only if they are
+        A path must be a whole string of a value. Files without credentials count only if they are
         outside the project, because the others may be read anyway."""
         typed = frozenset(_typed_credentials(inputs, self.folder))
         if not self.folder:
@@ -155,7 +155,7 @@ def confine(function: Callable[..., object], reads: Reads) -> Callable[[], None]
 
 
 def _typed_paths(inputs: object, folder: str) -> Iterator[str]:
-    """Yield the files and folders outside a folder that a whole text in a value names, with links
+    """Yield the files and folders outside a folder that a whole string in a value names, with links
     followed."""
     for value in possible_paths(inputs):
         real = os.path.realpath(value)
@@ -165,7 +165,7 @@ def _typed_paths(inputs: object, folder: str) -> Iterator[str]:
 
 
 def _typed_credentials(inputs: object, folder: str) -> Iterator[str]:
-    """Yield the files of credentials that a whole text in a value names, with links followed.
+    """Yield the files of credentials that a whole string in a value names, with links followed.
 
     The text itself must name such a file: a link with another name may belong to the project."""
     for value in possible_paths(inputs):
@@ -176,7 +176,7 @@ def _typed_credentials(inputs: object, folder: str) -> Iterator[str]:
 
 
 def possible_paths(inputs: object) -> Iterator[str]:
-    """Yield the texts in a value that can be paths."""
+    """Yield the strings in a value that can be paths."""
     for value in walk_values(inputs):
         if isinstance(value, str) and value and "\0" not in value:
             yield value

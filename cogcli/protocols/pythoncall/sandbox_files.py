@@ -28,9 +28,10 @@ class SandboxFiles(NamedTuple):
 def sandbox_files(root: str, payload: object, reads: Reads | None) -> SandboxFiles:
     """Return the files of a call in a sandbox.
 
-    They are the files that a whole text in its payload names, within the declared roots, and the
-    content of its module's root, without links and hidden names such as `.git` and `.env`. Raise
-    SafetyScopeError as `Reads.require_no_credentials`, and EnvironmentRefusal `registry.size`."""
+    A file belongs to the call if a string in its payload is the path of that file, within the
+    declared roots. The content of the module's root belongs to it, too, without links and hidden
+    names such as `.git` and `.env`. Raise the errors of `Reads.require_no_credentials`, and
+    EnvironmentRefusal `registry.size`."""
     roots = reads.roots if reads else ()
     named = {path for path in _regular_files(payload) if is_within(os.path.realpath(path), roots)}
     if reads is not None:

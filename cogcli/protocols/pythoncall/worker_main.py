@@ -73,7 +73,7 @@ def main(channel: int, leash: int, wall: str, import_paths: list[str]) -> None:
 
 
 def _enter(channel: int, wall: str) -> str:
-    """Go behind the wall; return the reason if there is none, else empty text."""
+    """Enter the sandbox. Return the reason if there is no sandbox, else an empty string."""
     import json
 
     from cogcli.base.wall.enter import NoWall, enter, python_files

@@ -114,7 +114,7 @@ class WorkerError(Record):
 
 
 class Worker:
-    """A process that calls functions of one service. Raises TransportError if it cannot be started.
+    """A process that calls functions of one service. Raise TransportError if it cannot be started.
 
     `mask_text` removes secrets from its output."""
 
@@ -184,8 +184,8 @@ class Worker:
                 raise TransportError("call.transport", text, left=self._entered) from error
 
     def _reply(self, request: WorkerRequest, deadline: float) -> WorkerReply:
-        """Return the reply to the current call. Raise the error that the worker reports, or that of
-        a malformed answer."""
+        """Return the reply to the current call. Raise the error that the worker reports, or an
+        error for a malformed answer."""
         code, reads = request.code, request.reads
         head = {
             "n": self._calls,

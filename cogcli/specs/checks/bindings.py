@@ -114,7 +114,7 @@ class _RequestCheck(NamedTuple):
 
 
 def _check_request(check: _RequestCheck) -> None:
-    """Report inputs in a request that the capability does not declare, and inputs inside a text that may be absent."""
+    """Report undeclared inputs in a request, and inputs inside a string that may be absent."""
     expected = [
         each
         for number, declared in enumerate(check.binding.checks)
@@ -151,7 +151,7 @@ def _check_slot(check: _RequestCheck, slot: TemplateSlot, path: KeyPath) -> None
 
 
 def _report_optional(check: _RequestCheck, slot: TemplateSlot, path: KeyPath) -> None:
-    """Report an input inside a text that may be absent."""
+    """Report an input inside a string that may be absent."""
     if path[1] in _path_keys(check.context, check.binding):
         without = "a call without it fails, as that would be another path"
         hint = "make the input required, or give it a default"

@@ -101,7 +101,7 @@ def _check_source(
 
 
 def _suggest_source(sides: Mapping[str, Fields], text: str) -> str:
-    """Return a hint with the fields that a text may refer to."""
+    """Return a hint with the fields that a string may refer to."""
     known_paths = [f"{side}.{name}" for side, fields in sides.items() for name in fields]
     inner = find_first_path(text)
     near = f"write {inner}" if inner in known_paths else suggestion(inner, known_paths)

@@ -25,9 +25,10 @@ _WORD: Final = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_-]*)(?:\.[A-Za-z0-9_-]+)+")
 
 
 def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
-    """Return the fault of a text that was probably meant to be a reference, or None for a literal.
+    """Return the fault of a string that was probably meant to be a reference, or None for a literal.
 
-    A text in an unknown namespace is a literal. It has a warning if the name is similar to that of a namespace.
+    A string in an unknown namespace is a literal. It has a warning if the name is similar to the
+    name of a namespace.
     """
     match = _DOTTED.fullmatch(text)
     if match is None:
@@ -225,7 +226,7 @@ _SIGNS: Final = lazy_pattern(r"[\s${}|()\[\]]")
 
 
 def find_first_path(text: str) -> str:
-    """Return the first path or name in a text such as `${vars.x}` or `summary
+    """Return the first path or name in a string such as `${vars.x}` or `summary
 
     upper`. Empty if it has none.
     """

@@ -103,7 +103,7 @@ def _find_targets(skill: Skill, of_step: int | None) -> Iterator[str]:
 
 
 def _find_replacements(catalog: Catalog, named: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield those of the named specs that replace a shipped one, as (id, file).
+    """Yield the named specs that replace a shipped one, as (id, file).
 
     A name without a kind is a capability.
     """

@@ -141,7 +141,8 @@ def _report_fault(step: StepFacts, site: ExpressionSite, fault: ExpressionFault)
 
 
 def _suggest_meaning(step: StepFacts, name: str, head: str) -> str:
-    """Return a hint about a bare name: a value with this name, a misspelled namespace, or a text that lacks quotes."""
+    """Return a hint about a bare name: a value with this name, a misspelled namespace, or a string
+    without quotes."""
     near = explain_near_miss(name, _NO_NAMES)
     if near and near.code == "ref.namespace":
         return near.hint.partition("?")[0] + "?"

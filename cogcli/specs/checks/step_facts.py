@@ -66,7 +66,7 @@ class Read(NamedTuple):
     """A reference that a step reads, with its path in the step. `wanted` is the field that it fills alone, if any.
 
     In an expression or a `$text`, `text` is the whole text and `offset` the position of the reference in it. `lenient`:
-    a missing value is null. `own`: writes of the step itself can be read. `filled`: the value becomes part of a text.
+    a missing value is null. `own`: writes of the step itself can be read. `filled`: the value becomes part of a string.
     """
 
     reference: Reference

@@ -78,7 +78,7 @@ def _check_value(
 def _check_part(
     step: StepFacts, part: ValuePart, name: str, path: KeyPath, wanted: FieldSpec | None
 ) -> bool:
-    """Record the references in a text, or report its fault. Return False if the text is a literal."""
+    """Record the references in a string, or report its fault. Return False if the text is a literal."""
     match part.kind:
         case "literal":
             return False
@@ -111,7 +111,7 @@ def _check_braces(step: StepFacts, part: ValuePart) -> bool:
 def _check_plain_text(
     step: StepFacts, part: ValuePart, name: str, wanted: FieldSpec | None
 ) -> bool:
-    """Record a reference, or report a text that was meant to be one. Return False for any other text."""
+    """Record a reference, or report a string that was meant to be one. Return False for any other string."""
     if reference := reference_of(part.text, step.loops):
         note_reference(step, Read(reference, part.path, name, wanted))
     elif fault := explain_near_miss(part.text, step.loops):

@@ -86,7 +86,7 @@ def _find_inner_field(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldS
 
 
 def _suggest_output(outputs: Fields, left: str) -> str:
-    """Return a hint with the output that a text probably means, or with all outputs."""
+    """Return a hint with the output that a string probably means, or with all outputs."""
     inner = find_first_path(left)
     last = inner.rpartition(".")[2]
     if last in outputs:
