@@ -374,7 +374,7 @@ FAILURES: tuple[FailureRow, ...] = (
         " episode.unknown episode.unknown-approval episode.ambiguous episode.sealed episode.archived step.unknown"
         " output.exists"
         " registry.missing rerun.effects memory.unknown session.unknown batch.unknown batch.changed"
-        " batch.parts",
+        " batch.parts batch.plain-address",
         USAGE,
     ),
     FailureRow("command line", PathAbsent, "path.absent", NO),

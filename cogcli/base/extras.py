@@ -17,7 +17,13 @@ SHIPPED: Final[dict[str, tuple[str, ...]]] = {
     "video": ("av",),
 }
 """The modules that shipped functions import, by extra."""
-EXTRAS: Final = {**SHIPPED, "sign": ("cryptography",), "mcp": ("mcp",), "keyring": ("keyring",)}
+EXTRAS: Final = {
+    **SHIPPED,
+    "sign": ("cryptography",),
+    "mcp": ("mcp",),
+    "scale": ("distributed",),
+    "keyring": ("keyring",),
+}
 """All extras, with the modules that show whether each is installed."""
 _EXTRA_OF: Final = {module: extra for extra, modules in SHIPPED.items() for module in modules}
 

@@ -42,6 +42,13 @@ class BatchFlags(Flags):
     jobs: str | None = text(
         "--jobs", "N|auto", "worker processes; 1: run the lines in this one", EXECUTION, default="1"
     )
+    executor: str | None = text(
+        "--executor",
+        "local|dask[:ADDR]",
+        "where lines run (extra scale)",
+        EXECUTION,
+        default="local",
+    )
     max_failures: str | None = text(
         "--max-failures", "N|P%", "stop sending after more failed lines than this", EXECUTION
     )

@@ -27,6 +27,7 @@ from cogcli.run.prepare import RunRequest
 from cogcli.scale.batch_folder import Shard
 from cogcli.scale.batch_request import STDOUT, BatchRequest, BatchResult
 from cogcli.scale.batch_run import run_batch
+from cogcli.scale.cluster.address import LOCAL, address_of, is_dask, parse_executor
 from cogcli.scale.coordinator import StopSwitch
 from cogcli.scale.pacing import FailureLimit
 from cogcli.scale.rates import parse_rate
@@ -91,6 +92,7 @@ def read_request(context: CommandContext, batch: BatchFlags) -> BatchRequest:
         shard=_parse_shard(context, batch),
         retry_failed=_existing_path(context, batch.retry_failed),
         jobs=_parse_jobs(batch.jobs),
+        executor=_parse_executor(batch),
         order=batch.order or "input",
         invalid=batch.invalid or "stop",
         max_failures=_parse_limit(batch.max_failures),
@@ -147,6 +149,17 @@ def _parse_jobs(text: str | None) -> int:
         expected = f"a number from 1 to {_MAX_JOBS}, or auto"
         raise wrong_value(f"`--jobs`: found `{str(text)[:60]}`, expected {expected}")
     return int(str(text))
+
+
+def _parse_executor(batch: BatchFlags) -> str:
+    """Return the words of `--executor`. Raise UsageError."""
+    executor = parse_executor(batch.executor or LOCAL)
+    if is_dask(executor) and os.name == "nt":
+        raise wrong_value("`--executor`: workers do not work on Windows", "leave it out")
+    if address_of(executor) and batch.jobs is not None:
+        hint = "leave it out: the workers are those of the scheduler"
+        raise wrong_flag("`--jobs` with `--executor dask:ADDR`", hint)
+    return executor
 
 
 def _usable_processors() -> int:

@@ -53,6 +53,8 @@ class ShardCommand(Record):
     jobs: int
     keep: str
     rates: dict[str, float] = {}
+    executor: str = "local"
+    """The words of `--executor`."""
     mac: str = ""
 
 

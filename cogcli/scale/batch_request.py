@@ -28,6 +28,8 @@ class BatchRequest(NamedTuple):
     """The real path of the output; `-` for stdout."""
     name: str = ""
     jobs: int = 1
+    executor: str = "local"
+    """The words of `--executor`."""
     shard: Shard = Shard()
     order: str = "input"
     invalid: str = "stop"

@@ -20,6 +20,7 @@ from cogcli.scale.batch_folder import SUMS, BatchFolder
 from cogcli.scale.batch_header import describe_batch, find_generation, require_output
 from cogcli.scale.batch_request import BatchRequest, BatchResult, PreparedBatch
 from cogcli.scale.batch_session import BatchSession
+from cogcli.scale.cluster.address import require_executor
 from cogcli.scale.coordinator import BatchObserver, StopSwitch
 from cogcli.scale.input_lines import FirstPass, open_input, read_lines
 from cogcli.scale.output import RowWriter
@@ -63,6 +64,7 @@ def _prepare_batch(
     """Check the closure of the skill, then each line of the input."""
     _refuse_own_tags(given.request.options)
     require_reader(request.output)
+    require_executor(request.executor)
     catalog = open_registry(settings).reach(given.request.skill_id, pack=given.request.pack_ref)
     prepared = prepare_given_for_inputs(catalog, given, settings.environ)
     rates = find_rates(catalog, request.rates)

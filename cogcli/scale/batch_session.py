@@ -21,6 +21,8 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import disk_refusal
 from cogcli.scale.batch_folder import SUMS, BatchFolder
 from cogcli.scale.batch_request import STDOUT, BatchRequest, BatchResult, PreparedBatch
+from cogcli.scale.cluster.address import address_of, is_dask
+from cogcli.scale.cluster.dask_workers import ClusterRequest, DaskWorkers
 from cogcli.scale.coordinator import BatchObserver, Coordinator, Rows, StopSwitch
 from cogcli.scale.executor import Executor
 from cogcli.scale.identity import BatchKey, LineTask
@@ -100,7 +102,7 @@ class BatchSession:
     def _run_lines(self, rows: Rows, observer: BatchObserver, stop: StopSwitch) -> bool:
         """Run the lines without a result, and finish the output. Return whether `--max-failures` stopped them."""
         self._restore(rows)
-        executor = self._open_executor()
+        executor = self._open_executor(observer)
         started, before = time.monotonic(), self._totals.ended
         observer.begin(self._lines, before)
         coordinator = Coordinator(
@@ -126,7 +128,9 @@ class BatchSession:
         parts = self._request.shard.parts
         return open_rates(state_home(self._settings.environ), services, self._batch.rates, parts)
 
-    def _open_executor(self) -> Executor:
+    def _open_executor(self, observer: BatchObserver) -> Executor:
+        if is_dask(self._request.executor):
+            return self._open_cluster(observer)
         if self._request.jobs > 1:
             return LocalWorkers(self._first_frame(), self._settings.environ, self._request.jobs)
         runner = LineRunner(
@@ -137,6 +141,16 @@ class BatchSession:
             counts_calls=bool(self._batch.rates),
         )
         return InProcessExecutor(runner.run)
+
+    def _open_cluster(self, observer: BatchObserver) -> Executor:
+        """Return the executor on Dask workers."""
+        where = ClusterRequest(
+            address=address_of(self._request.executor),
+            jobs=self._request.jobs,
+            folder=os.path.abspath(self._folder.folder.path),
+            continues=f"cogcli resume {self._key.id}",
+        )
+        return DaskWorkers(where, self._first_frame(), self._batch.prepared, observer.note)
 
     def _first_frame(self) -> Json:
         """Return what a worker needs to find the same skill with the same settings."""
@@ -192,6 +206,7 @@ class BatchSession:
             output=self._request.output,
             order="done" if self._request.order == "done" else "input",
             jobs=self._request.jobs,
+            executor=self._request.executor,
             keep="folders",
             rates=dict(self._request.rates),
         )

@@ -121,7 +121,7 @@ class LocalWorkers:
                 self._start()
         except OSError as error:
             self.close()
-            raise _lost_error(f"no worker can be started: {error.strerror or error}") from error
+            raise lost_error(f"no worker can be started: {error.strerror or error}") from error
 
     def _start(self) -> None:
         worker = BatchWorker(self._first, self._environ)
@@ -168,7 +168,7 @@ class LocalWorkers:
                 raise error_from_frame(frame)
             else:
                 worker.task = None
-                found.append(_completion(frame, task))
+                found.append(read_completion(frame, task))
         return found
 
     def _replace(self, worker: BatchWorker) -> list[Completion]:
@@ -176,11 +176,11 @@ class LocalWorkers:
         self._remove(worker)
         worker.kill()
         if not worker.is_ready:
-            raise _lost_error("a worker process ended before its first line")
+            raise lost_error("a worker process ended before its first line")
         try:
             self._start()
         except OSError as error:
-            raise _lost_error(f"no worker can be started: {error.strerror or error}") from error
+            raise lost_error(f"no worker can be started: {error.strerror or error}") from error
         return [] if worker.task is None else [LineLost(worker.task)]
 
     def _remove(self, worker: BatchWorker) -> None:
@@ -205,14 +205,15 @@ class LocalWorkers:
         self._selector.close()
 
 
-def _completion(frame: Json, task: LineTask) -> Completion:
+def read_completion(frame: Json, task: LineTask) -> Completion:
     """Return the completion in a frame of a worker. A frame that is none stops the batch."""
     try:
         return completion_from_frame(frame, task)
     except (ValueError, KeyError, TypeError) as error:
-        return BatchStopped(task, _lost_error(f"a worker answered with no result: {error}"))
+        return BatchStopped(task, lost_error(f"a worker answered with no result: {error}"))
 
 
-def _lost_error(message: str) -> CogcliError:
+def lost_error(message: str) -> CogcliError:
+    """Return the error `batch.executor-lost`."""
     hint = "the same command continues the batch"
     return CogcliError("batch.executor-lost", message, hint=hint)

@@ -63,6 +63,7 @@ def _request(
         output=command.output,
         name=header.name,
         jobs=command.jobs,
+        executor=command.executor,
         shard=shard,
         order=command.order,
         invalid=header.invalid,

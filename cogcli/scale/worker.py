@@ -16,9 +16,10 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, InternalError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.value_types import Json
-from cogcli.run.prepare import RunRequest, prepare_for_inputs
+from cogcli.run.prepare import PreparedRun, RunRequest, prepare_for_inputs
 from cogcli.scale.frames import (
     completion_to_frame,
     error_to_frame,
@@ -28,6 +29,7 @@ from cogcli.scale.frames import (
 )
 from cogcli.scale.identity import BatchKey
 from cogcli.scale.line_runner import LineRunner
+from cogcli.specs.catalog import Catalog
 from cogcli.specs.spec_snapshot import document_of
 
 READY = "ready"
@@ -65,24 +67,42 @@ def _serve(frames: Iterator[Json], sink: int) -> None:
     first = next(frames, None)
     if first is None:
         return
-    runner = _open_runner(first)
+    runner = open_runner(first)
     write_frame(sink, {"kind": READY})
     for frame in frames:
         write_frame(sink, completion_to_frame(runner.run(task_from_frame(frame))))
 
 
-def _open_runner(first: Json) -> LineRunner:
-    """Return the runner of the batch that the first frame describes. Raise CogcliError."""
+class ReachedBatch(NamedTuple):
+    """The batch of a worker, with its own settings and specs."""
+
+    settings: Settings
+    request: RunRequest
+    catalog: Catalog
+
+    def prepare(self) -> PreparedRun:
+        """Return the run without inputs. Raise ProblemsFound."""
+        return prepare_for_inputs(self.catalog, self.request, self.settings.environ)
+
+
+def reach_batch(first: Json) -> ReachedBatch:
+    """Return the batch that the first frame describes. Raise CogcliError."""
     settings = Settings(first["flags"], os.environ, base=first["base"])
     request = RunRequest(first["skill"], {}, RunOptions(**first["options"]))
     catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
-    if digest_of(document_of(catalog)) != first["specs"]:
+    return ReachedBatch(settings, request, catalog)
+
+
+def open_runner(first: Json) -> LineRunner:
+    """Return the runner of the batch that the first frame describes. Raise CogcliError."""
+    batch = reach_batch(first)
+    if digest_of(document_of(batch.catalog)) != first["specs"]:
         raise EnvironmentRefusal(
             "batch.worker-differs",
             "a worker reads other specs than the batch: they were changed",
             hint="run the command again: changed specs are another batch",
         )
-    prepared = prepare_for_inputs(catalog, request, settings.environ)
+    settings, prepared = batch.settings, batch.prepare()
     key = BatchKey(first["batch"], first["created_ms"])
     return LineRunner(
         settings, prepared, key, first["in_doubt"], counts_calls=first["counts_calls"]

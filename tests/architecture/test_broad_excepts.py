@@ -25,7 +25,7 @@ EDGES = {
         "protocols/mcp/session.py": 1, "protocols/pythoncall/function_call.py": 4,
         "protocols/pythoncall/worker_main.py": 2, "protocols/secrets.py": 1, "base/schema/containment.py": 1,
         "authoring/verification/loopback_server.py": 1, "base/yaml/parsers.py": 1,
-        "scale/worker.py": 1,
+        "scale/worker.py": 1, "scale/cluster/connection.py": 6, "scale/cluster/tasks.py": 2,
     },
     "a shell that waits for words": {"cli/completion.py": 1},
     "a cache that may be lost": {"episode/listing/episode_index.py": 5, "specs/cache.py": 6},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,6 +14,8 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.extras import missing_module
+from cogcli.scale.cluster.dask_workers import ClusterRequest, DaskWorkers
 from cogcli.scale.executor import (
     BatchStopped,
     Completion,
@@ -25,9 +28,13 @@ from cogcli.scale.identity import LineTask
 from cogcli.scale.in_process import InProcessExecutor
 from cogcli.scale.line_result import unsealed_result
 from cogcli.scale.local_workers import LocalWorkers
+from cogcli.scale.worker import reach_batch
 from cogcli.specs.spec_snapshot import document_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 def run_line(task: LineTask) -> Completion:
@@ -42,16 +49,35 @@ def run_line(task: LineTask) -> Completion:
     return LineEnded(task, unsealed_result(task, None, "ok", 0, None))
 
 
-@pytest.fixture(params=["in process", "workers"])
+DASK = pytest.mark.skipif(
+    bool(missing_module("scale")), reason="the extra `scale` is not installed"
+)
+
+
+@pytest.fixture(params=["in process", "workers", pytest.param("dask", marks=DASK)])
 def executor(request: Any, counting: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Executor]:
     """Each executor, ready for lines of the counting skill."""
     monkeypatch.chdir(counting.root)
     if request.param == "in process":
         made: Executor = InProcessExecutor(run_line)
-    else:
+    elif request.param == "workers":
         made = LocalWorkers(first_frame(counting), counting.env, 2)
+    else:
+        made = on_dask(counting, monkeypatch)
     yield made
     made.close()
+    gc.collect()  # Dask leaves closed sockets to the collector
+
+
+def on_dask(project: Any, monkeypatch: pytest.MonkeyPatch) -> Executor:
+    """The executor with a cluster of its own. Its workers take the environment of this process."""
+    for name, value in project.env.items():
+        monkeypatch.setenv(name, value)
+    folder = project.root / "batch"
+    folder.mkdir()
+    first = first_frame(project)
+    where = ClusterRequest(address="", jobs=1, folder=str(folder), continues="")
+    return DaskWorkers(where, first, reach_batch(first).prepare(), lambda text: None)
 
 
 def first_frame(project: Any) -> dict[str, Any]:

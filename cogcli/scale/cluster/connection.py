@@ -1,0 +1,260 @@
+"""The connection to a Dask scheduler, on a thread of its own with a loop of its own. The thread of the batch sends
+commands and takes messages.
+
+1. Dask's own detection of a lost scheduler may take forever, so the scheduler is asked for its workers all the time.
+2. Each line is pinned to one worker: `workers=[address], allow_other_workers=False, pure=False, retries=0`.
+3. A future is released once its answer was read.
+4. Libraries are imported when a connection is made: other batches need neither Dask nor `asyncio`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack, suppress
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from cogcli.base import threads
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.extras import missing_module
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.value_types import Json
+from cogcli.scale.cluster import tasks
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from distributed import Client
+
+Work = Callable[..., Coroutine[object, object, None]]
+"""A task on a worker, called with its address and the key of the task."""
+PATIENCE: Final = 10.0
+"""Seconds without an answer of the scheduler after which it is lost."""
+_ASK_EVERY: Final = 0.25
+_ADMISSION_SECONDS: Final = 60.0
+_ENDING_SECONDS: Final = 5.0
+_LOGGERS: Final = ("distributed", "tornado", "asyncio")
+
+
+class WorkerSeen(NamedTuple):
+    """A worker of the scheduler was compared with the batch."""
+
+    address: str
+    threads: int
+    differences: list[str]
+    nonce: str
+    """The name of the locked file that it made in the batch folder; empty if it does not share it."""
+
+
+class WorkerGone(NamedTuple):
+    """The scheduler no longer has this worker."""
+
+    address: str
+
+
+class LineAnswer(NamedTuple):
+    """The answer to a task; None if it has none, because its worker or the connection was lost."""
+
+    key: str
+    frame: Json | None
+
+
+class SchedulerLost(NamedTuple):
+    """The scheduler does not answer."""
+
+    reason: str
+
+
+Message = WorkerSeen | WorkerGone | LineAnswer | SchedulerLost
+
+
+class SchedulerConnection:
+    """A client of the scheduler at `address`, or of one that is started here with `jobs` workers."""
+
+    def __init__(self, address: str, jobs: int, first: Json) -> None:
+        """Start the thread. `first` is what workers are compared with. Raise EnvironmentRefusal `env.threads`."""
+        import asyncio
+
+        self.messages: SimpleQueue[Message] = SimpleQueue()
+        self.answered = time.monotonic()
+        """When the scheduler last answered."""
+        self._address = address
+        self._jobs = jobs
+        self._nonce = str(first["nonce"])
+        self._first = orjson.dumps(first)
+        self._loop = asyncio.new_event_loop()
+        self._closing = asyncio.Event()
+        self._ended = threading.Event()
+        self._client: Client | None = None
+        self._workers: dict[str, str] = {}
+        """The ids of the workers by their addresses."""
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        try:
+            threads.start(self._work, name="dask")
+        except threads.NoThread as error:
+            text = "the system gave no thread for the connection to the scheduler"
+            raise EnvironmentRefusal("env.threads", text) from error
+
+    # -- on the thread of the batch ------------------------------------------------------------------------------------
+
+    def send(self, worker: str, key: str, task: Json) -> None:
+        """Run a line on a worker. Its answer has the same key."""
+        self._call(self._begin, self._run_line, worker, key, orjson.dumps(task))
+
+    def end_meeting(self, worker: str) -> None:
+        """Let a worker remove the file that it made."""
+        key = f"meet-{self._nonce}-{worker}"
+        self._call(self._begin, self._end_meeting, worker, key)
+
+    def drop(self, keys: list[str]) -> None:
+        """Give up tasks."""
+        self._call(self._cancel, keys)
+
+    def close(self) -> None:
+        """End the connection, within seconds."""
+        self._call(self._closing.set)
+        self._ended.wait(2 * _ENDING_SECONDS)
+
+    def _call(self, function: object, *arguments: object) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(function, *arguments)  # type: ignore[arg-type]
+
+    # -- on its own thread ---------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        import asyncio
+
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._serve())
+        except Exception as error:
+            self.messages.put(SchedulerLost(_describe(error)))
+        finally:
+            self._ended.set()
+
+    async def _serve(self) -> None:
+        """Keep the connection until it is closed or lost."""
+        import asyncio
+
+        async with AsyncExitStack() as opened:
+            client = await self._connect(opened)
+            self._client = client
+            self.answered = time.monotonic()
+            await self._watch(client)
+            self._cancel(list(self._tasks))
+            with suppress(Exception):
+                await asyncio.wait_for(opened.pop_all().aclose(), _ENDING_SECONDS)
+
+    async def _connect(self, opened: AsyncExitStack) -> Client:
+        from distributed import Client, LocalCluster, Security
+
+        _silence_loggers()
+        address: object = self._address
+        security = None
+        if not address:
+            # Other users of this machine reach its ports, too.
+            security = None if missing_module("sign") else Security.temporary()
+            cluster = LocalCluster(
+                n_workers=self._jobs, threads_per_worker=1, host="127.0.0.1", security=security,
+                dashboard_address="127.0.0.1:0", scheduler_kwargs={"dashboard": False},
+                silence_logs=logging.CRITICAL, asynchronous=True,
+            )  # fmt: skip
+            address = await opened.enter_async_context(cluster)
+        client = Client(
+            address, security=security, asynchronous=True, set_as_default=False, timeout=PATIENCE
+        )
+        found: Client = await opened.enter_async_context(client)
+        return found
+
+    async def _watch(self, client: Client) -> None:
+        """Ask the scheduler for its workers until the end. Return if it does not answer."""
+        import asyncio
+
+        while not self._closing.is_set():
+            try:
+                left = self.answered + PATIENCE - time.monotonic()
+                found = await asyncio.wait_for(client.scheduler.identity(n_workers=-1), left)
+            except Exception as error:
+                if time.monotonic() - self.answered >= PATIENCE:
+                    self.messages.put(SchedulerLost(_describe(error)))
+                    return
+            else:
+                self.answered = time.monotonic()
+                self._note_workers(found["workers"])
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), _ASK_EVERY)
+
+    def _note_workers(self, found: dict[str, Json]) -> None:
+        """Compare the workers of the scheduler with those before."""
+        for address, id in list(self._workers.items()):
+            if address not in found or str(found[address]["id"]) != id:
+                del self._workers[address]
+                self.messages.put(WorkerGone(address))
+        for address, worker in found.items():
+            if address not in self._workers:
+                self._workers[address] = str(worker["id"])
+                key = f"admit-{self._nonce}-{worker['id']}"
+                self._begin(self._admit, address, key, int(worker["nthreads"]))
+
+    def _begin(self, work: Work, worker: str, key: str, *arguments: object) -> None:
+        self._tasks[key] = self._loop.create_task(work(worker, key, *arguments))
+        self._tasks[key].add_done_callback(lambda _: self._tasks.pop(key, None))
+
+    def _cancel(self, keys: list[str]) -> None:
+        for key in keys:
+            if (task := self._tasks.get(key)) is not None:
+                task.cancel()
+
+    async def _admit(self, address: str, key: str, threads: int) -> None:
+        """Compare a worker with the batch."""
+        import asyncio
+
+        try:
+            call = self._submit(address, key, tasks.admit, self._first)
+            answer: Json = orjson.loads(await asyncio.wait_for(call, _ADMISSION_SECONDS))
+        except Exception as error:
+            answer = {"differences": [_describe(error)]}
+        differences, nonce = list(answer["differences"]), str(answer.get("nonce") or "")
+        self.messages.put(WorkerSeen(address, threads, differences, nonce))
+
+    async def _end_meeting(self, address: str, key: str) -> None:
+        with suppress(Exception):
+            await self._submit(address, key, tasks.end_meeting, self._nonce)
+
+    async def _run_line(self, address: str, key: str, data: bytes) -> None:
+        try:
+            frame = orjson.loads(
+                await self._submit(address, key, tasks.run_line, self._nonce, data)
+            )
+        except Exception:  # of Dask: the task itself answers whatever happens
+            frame = None
+        self.messages.put(LineAnswer(key, frame))
+
+    async def _submit(self, address: str, key: str, function: object, *arguments: object) -> bytes:
+        """Run a function on one worker and return its result. Raise an error of Dask."""
+        assert self._client is not None  # noqa: S101  # for the type: a worker was seen through it
+        future = self._client.submit(
+            function, *arguments, key=key, workers=[address], allow_other_workers=False, pure=False, retries=0,
+        )  # fmt: skip
+        try:
+            data: bytes = await future
+        finally:
+            future.release()
+        return data
+
+
+def _silence_loggers() -> None:
+    """Keep Dask from writing to stderr: what matters is a message of this connection."""
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in _LOGGERS]
+    for name in {*names, *_LOGGERS}:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _describe(error: Exception) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {text:.200}" if text else type(error).__name__
