@@ -75,7 +75,7 @@ def build_summary_prompt(messages: Sequence[Json], tokenizer: Tokenizer = ESTIMA
 
 
 def parse_summary(text: str | bytes) -> str | ReplyProblem:
-    """Return the summary in a model's reply."""
+    """Return the summary in a model's reply, or the problem that makes the reply unusable."""
     notes: list[Note] = []
     found = read_object(text, notes)
     if isinstance(found, ReplyProblem):

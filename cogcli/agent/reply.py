@@ -104,8 +104,8 @@ def parse_reply(text: str | bytes, limit: int) -> Reply | ReplyProblem:
 
 
 def reply_of_tool_calls(text: str, calls: Iterable[object], limit: int) -> Reply | ReplyProblem:
-    """Return the reply of a provider that gives calls `{id, name, args}` next to the text. The text may be a
-    reply as well, whose own calls are ignored; any other text is the thinking.
+    """Return the reply of a provider that returns its calls `{id, name, args}` separately from the
+    text. If the text is a reply itself, its calls are ignored. Any other text becomes `thinking`.
     """
     given = list(calls)
     if not given:

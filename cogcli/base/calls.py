@@ -137,7 +137,7 @@ class Cancellation:
                 callback()
 
     def hold_back(self, why: str) -> None:
-        """Record why the request has not been sent yet. If `why` is empty, it may be sent."""
+        """Record why the request has not been sent yet. An empty `why` means that it may be sent."""
         with self._lock:
             self._reason = why
 

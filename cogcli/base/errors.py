@@ -70,7 +70,8 @@ class RuntimeErrorBase(CogcliError):
     """An error of a run (docs/reference/execution.md#errors). The raising code adds known
     identifiers.
 
-    `left`: whether a byte of the request may have been sent; None if no request was made.
+    `left` is the published name of "sent": whether a byte of the request may have been sent. None
+    if no request was made.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ from typing import AnyStr, cast
 
 
 def lazy_pattern(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return what behaves like `re.compile(source, flags)`. A wrong pattern raises `re.error` when it is first used."""
+    """Return a pattern that is compiled at its first use. An invalid pattern raises `re.error` only then."""
     return cast("re.Pattern[AnyStr]", _LazyPattern(source, flags))
 
 

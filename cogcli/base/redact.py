@@ -225,13 +225,13 @@ class Redactor:
         return result
 
 
-def _is_secret_member(verdict: int, around: Json, value: object) -> bool:
+def _is_secret_member(verdict: int, container: Json, value: object) -> bool:
     """Whether a member is secret by its key, or by the name that the enclosing object declares."""
     if value is None or type(value) is bool or value in (MASK, "", [], {}):
         return False
     if verdict != _VALUE:
         return verdict == _NAMED
-    names = [around[key] for key in _NAMING if key in around]
+    names = [container[key] for key in _NAMING if key in container]
     return any(type(name) is str and names_secret(name.rpartition(".")[2]) for name in names)
 
 

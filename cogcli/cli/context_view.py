@@ -69,9 +69,7 @@ def _stage_lines(found: Json, width: int | None) -> list[StyledLine]:
 
 
 def placement_lines(placed: Json, width: int | None) -> list[StyledLine]:
-    """Return the lines for a placed part: what it is, where it ended, by which stage, why, and its
-    other members.
-    """
+    """Return the lines for a placement: kind, result, stage, reason, and its other members."""
     size = f"{placed['tokens']} tokens" if "tokens" in placed else ""
     size += f" of {placed['of_tokens']}" if "of_tokens" in placed else ""
     decided = "" if placed["status"] == IN else f"{placed['stage']}: "

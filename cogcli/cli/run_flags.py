@@ -170,6 +170,6 @@ class TraceFlags(Flags):
     header: Header
 
     @property
-    def most_bytes(self) -> int | None:
+    def max_bytes(self) -> int | None:
         """The maximum number of bytes written of one value; None, no limit, for a file."""
         return None if self.o is not None else LONGEST_SHOWN

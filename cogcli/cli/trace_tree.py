@@ -199,7 +199,7 @@ def _value_lines(context: CommandContext, shown: TracedEpisode) -> list[StyledLi
             for step in run.steps.values():
                 if not shown.only or StepPath(step.id).within(shown.only):
                     lines += [[("", "")], [(visible(step.id), "bold")]]
-                    lines += _step_value_lines(step, shown.flags.most_bytes)
+                    lines += _step_value_lines(step, shown.flags.max_bytes)
     return lines
 
 

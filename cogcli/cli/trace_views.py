@@ -151,7 +151,7 @@ class EventPrinter:
         self._screen = context.screen
         self._jsonl = flags.format == "jsonl"
         self._full = flags.full
-        self._most = flags.most_bytes
+        self._max_bytes = flags.max_bytes
         self._lines = EventLines()
 
     def __call__(self, event: Event) -> None:
@@ -159,7 +159,7 @@ class EventPrinter:
         if self._jsonl:
             text = dumps(to_json(event))
         elif self._full:
-            text = "\n".join([*table.sections(event, self._most), ""])
+            text = "\n".join([*table.sections(event, self._max_bytes), ""])
         else:
             text = fit(self._lines.line(event), self._screen.out.width)
         self._screen.answer(text + "\n")

@@ -124,9 +124,9 @@ class Beliefs:
         """Return whether a later write replaced a parent of this target."""
         if target.startswith("vars."):
             return False
-        around = target
-        while "." in (around := around.rpartition(".")[0]):
-            other = self._writers.get(around)
+        parent = target
+        while "." in (parent := parent.rpartition(".")[0]):
+            other = self._writers.get(parent)
             if other is not None and other.replaces and other.order > source.order:
                 return True
         return False

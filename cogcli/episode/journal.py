@@ -387,7 +387,7 @@ class Journal:
 
     @property
     def chain(self) -> Json:
-        """The `chain` of a manifest."""
+        """The member `chain` of a manifest: the number of events and the hash of the last one."""
         return {"events": self._sequence, "head": self._head}
 
     @property

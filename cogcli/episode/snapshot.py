@@ -38,7 +38,8 @@ SHARE: Final = 100
 
 
 class Snapshots:
-    """The snapshots of one run. Its caller is the coordinator, so that no event is appended meanwhile."""
+    """Writes the snapshots of one run. Only the coordinator may call it, so that no event is
+    appended meanwhile."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -50,7 +51,7 @@ class Snapshots:
         self._events = 0
         """The number of events of the log after the last snapshot."""
         self._due = 0.0
-        self._least_size = 0
+        self._min_size = 0
         self._given_up = False
 
     def begin(self) -> None:
@@ -66,7 +67,7 @@ class Snapshots:
             return False
         journal = self._journal
         return (
-            bool(self._events) and journal.count > self._events and journal.size >= self._least_size
+            bool(self._events) and journal.count > self._events and journal.size >= self._min_size
         )
 
     def take(self) -> None:
@@ -101,7 +102,7 @@ class Snapshots:
             journal.replace_unsynced(name, text)
         journal.replace_unsynced(STATE, data)
         self._events = journal.count
-        self._least_size = journal.size + journal.stored - stored
+        self._min_size = journal.size + journal.stored - stored
 
     def _fold_new_events(self) -> None:
         """Fold the new events. Raise OSError for a log that is shorter than what was written."""

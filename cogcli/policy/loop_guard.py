@@ -64,7 +64,7 @@ class LoopGuard:
         self._idle = 0
 
     @property
-    def most_identical(self) -> int:
+    def max_identical(self) -> int:
         """The highest number of times that one identical call was proposed."""
         return max(self._proposals.values(), default=0)
 

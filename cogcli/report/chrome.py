@@ -60,12 +60,12 @@ def assign_lanes(spans: list[TraceSpan]) -> dict[str, int]:
 
 def _find_lane(span: TraceSpan, placed: dict[str, int], under_way: list[list[TraceSpan]]) -> int:
     own = placed.get(span.parent)
-    around = under_way[own][-1] if own is not None and under_way[own] else None
+    enclosing = under_way[own][-1] if own is not None and under_way[own] else None
     if (
         own is not None
-        and around is not None
-        and around.id == span.parent
-        and span.end <= around.end
+        and enclosing is not None
+        and enclosing.id == span.parent
+        and span.end <= enclosing.end
     ):
         return own
     for number, lane in enumerate(under_way):

@@ -91,7 +91,7 @@ class OpenSpans:
         self.spans: list[TraceSpan] = []
         self.runs: dict[str, TraceSpan] = {}
         self.steps: dict[tuple[str, str], TraceSpan] = {}
-        self.around: dict[str, TraceSpan] = {}
+        self.enclosing: dict[str, TraceSpan] = {}
         """By run: the span within it that encloses its steps."""
         self.openings: dict[str, str] = {}
         """By span id: the id of the event that opened it. Ids of attempt spans are made from it."""
@@ -132,8 +132,8 @@ class OpenSpans:
             if span is not None and span.is_open:
                 return span
             step_id = StepPath(step_id).owner
-        around = self.around.get(run_id)
-        return around if around is not None and around.is_open else self.runs[run_id]
+        enclosing = self.enclosing.get(run_id)
+        return enclosing if enclosing is not None and enclosing.is_open else self.runs[run_id]
 
     def close_incomplete(self, at: int) -> None:
         """End the spans that are open when a run stops. Resuming the run opens new spans."""

@@ -95,7 +95,7 @@ class TurnSpans:
             event, turn, f"cogcli.layer {_ACTION}", {"cogcli.layer": _ACTION}
         )
         self._action.start = self._open.now
-        self._open.around[event.run_id or ""] = self._action
+        self._open.enclosing[event.run_id or ""] = self._action
 
     def _answer(self, event: Event, payload: ModelAnswered, turn: TraceSpan) -> None:
         reply = read_record(RecordedReply, payload.reply)
@@ -128,7 +128,7 @@ class TurnSpans:
         turn = self._open.open(event, run.id, f"cogcli.turn {number}", attributes, part="/turn")
         turn.start = self._since = max(run.start, before)
         self._turn, self._number, self._action = turn, number, None
-        self._open.around[event.run_id or ""] = turn
+        self._open.enclosing[event.run_id or ""] = turn
         return turn
 
     def _open_part(
@@ -148,7 +148,7 @@ class TurnSpans:
         if name == _ACTION and self._action is not None:
             span, self._action = self._action, None
             span.attributes |= drop_empty(attributes)
-            self._open.around[event.run_id or ""] = turn
+            self._open.enclosing[event.run_id or ""] = turn
         else:
             span = self._open_part(event, turn, f"cogcli.layer {name}", attributes)
         if self._io:

@@ -182,7 +182,8 @@ class ReplaySink:
         return recorded
 
     def _accept_unrecorded(self, draft: Draft) -> Event:
-        """Return an event for a draft that the log does not have but may lack. Raises the same errors as `append`."""
+        """Return an event for a draft that is not in the log, if a complete log may omit it. Raise
+        the same errors as `append`."""
         if self._starts_after_signal(draft):
             if not self._control.signals:
                 self._cancel()

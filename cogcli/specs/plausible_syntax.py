@@ -196,10 +196,10 @@ def suggest_correct_form(
     return f"{{$text: {_quote_excerpt(''.join(parts), first)}}}"
 
 
-def _quote_excerpt(text: str, around: int) -> str:
-    """Return a string in double quotes that YAML can read. A long string is truncated around an offset."""
+def _quote_excerpt(text: str, offset: int) -> str:
+    """Return a string in double quotes that YAML can read. A long string is truncated around `offset`."""
     if len(text) > _SHOWN:
-        start = max(0, min(around - 16, len(text) - _SHOWN))
+        start = max(0, min(offset - 16, len(text) - _SHOWN))
         end = min(len(text), start + _SHOWN)
         text = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
     return orjson.dumps(text).decode()

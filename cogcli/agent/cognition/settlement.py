@@ -72,7 +72,7 @@ def _pressures(loop: Progress) -> Pressures:
     return Pressures(
         budget_pressure(given.limits, usage, soft=given.limits["soft"], elapsed_ms=elapsed),
         loop_pressure(
-            loop.guard.most_identical,
+            loop.guard.max_identical,
             loop.replans,
             int(given.limits["replans"]),
             loop.guard.idle_turns,

@@ -70,7 +70,8 @@ class ContextDiff(NamedTuple):
 
 
 def difference(before: CompiledContext, after: CompiledContext) -> ContextDiff:
-    """Return the changes from one context to another: first of things that the first one knew, in its order."""
+    """Return the changes from one context to another. Placements of the first context come first,
+    in its order."""
     one, other = _by_identity(before), _by_identity(after)
     pairs = (
         (one.get(key) or _absent(other[key]), other.get(key) or _absent(one[key]))
@@ -81,7 +82,7 @@ def difference(before: CompiledContext, after: CompiledContext) -> ContextDiff:
 
 
 class _Side(NamedTuple):
-    """A thing in one of the contexts, and its text there."""
+    """A placement in one of the two compared contexts, and its text there."""
 
     placed: Placement
     content: str = ""
@@ -98,7 +99,7 @@ class _Side(NamedTuple):
 
 
 def _by_identity(compiled: CompiledContext) -> dict[bytes, _Side]:
-    """Return the things that may have a block, by identity."""
+    """Return the placements that may have a block, by identity."""
     contents = {block.block_id: block.content for block in compiled.compilation.assembly.blocks}
     return {
         _identity(placed): _Side(placed, contents.get(placed.block_id, ""))
@@ -115,7 +116,7 @@ def _identity(placed: Placement) -> bytes:
 
 
 def _absent(known: _Side) -> _Side:
-    """Return the side of a context that did not know a thing."""
+    """Return the side for a context without this placement."""
     kind, name = known.placed.kind, known.placed.name
     stage, reason = _ABSENT.get(kind, ("assembly", "not_in_pack"))
     return _Side(Placement(kind, name, OUT, stage, reason))

@@ -95,7 +95,7 @@ class Edge(NamedTuple):
 
     @property
     def stated(self) -> Any:
-        """The stated entity, else the value."""
+        """What the edge states: its entity `object`, or else its `value`."""
         return self.object or self.value
 
 

@@ -78,7 +78,7 @@ class _BlockPlacements:
         self._kept = {block.block_id: block for block in found.assembly.blocks}
 
     def placed(self, kind: str, name: str, block_id: str, why: str, **details: object) -> Placement:
-        """Return the placement of a thing in the assembly; `why` is the reason if its block is whole."""
+        """Return the placement of one item in the assembly. `why` is the reason if its block is complete."""
         wanted, kept = self._candidates[block_id], self._kept.get(block_id)
         sizes = {"tokens": kept.tokens if kept else wanted.tokens, "priority": wanted.priority}
         if kept is None:

@@ -24,7 +24,8 @@ _MISSING = "evidence_missing:"
 
 
 class PolicyResult(NamedTuple):
-    """The guardrails that match the message, and the capabilities that rules without facts or arguments forbid."""
+    """The guardrails that match the message, and the capabilities that are forbidden whatever the
+    facts and the arguments are."""
 
     must_refuse: tuple[str, ...]
     must_escalate: tuple[str, ...]

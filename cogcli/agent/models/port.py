@@ -75,7 +75,7 @@ class TokenUsage(NamedTuple):
 
 
 class ModelReply(NamedTuple):
-    """One finished answer. Tool calls are `{id, name, args}`; `finish` is one of FINISHES."""
+    """A complete answer. Tool calls are `{id, name, args}`; `finish` is one of FINISHES."""
 
     text: str
     tool_calls: tuple[Json, ...]
@@ -94,7 +94,7 @@ class ModelReply(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Json) -> ModelReply:
-        """Return the inverse of `to_payload`. Raise KeyError or TypeError for other JSON."""
+        """Return the value whose `to_payload` is this JSON. Raise KeyError or TypeError for other JSON."""
         calls, usage = tuple(payload["tool_calls"]), TokenUsage(**payload["usage"])
         return cls(**{**payload, "tool_calls": calls, "usage": usage})
 
@@ -142,7 +142,7 @@ class ModelError(Exception):
 
     @classmethod
     def from_payload(cls, payload: Json) -> ModelError:
-        """Return the inverse of `to_payload`. Raise KeyError or TypeError for other JSON."""
+        """Return the value whose `to_payload` is this JSON. Raise KeyError or TypeError for other JSON."""
         named = dict(payload)
         return cls(named.pop("kind"), named.pop("message"), **named)
 

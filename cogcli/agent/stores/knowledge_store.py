@@ -113,7 +113,7 @@ class KnowledgeStore:
             "snapshot.mismatch", text, hint="run anew over what the graph holds now"
         )
 
-    def around(
+    def find_edges_near(
         self, entities: Iterable[str], *, tenant_id: str, seq: int, hops: int, limit: int
     ) -> list[Edge]:
         """Return the edges within `hops` of these entities, in the order of their writing, at most `limit` per

@@ -201,7 +201,7 @@ def fetch(
         with open_knowledge(settings) as graph:
             limits, snapshot = pack.knowledge, graph.snapshot()
             limit, hops = limits.max_edges, limits.max_hops
-            edges = graph.around(
+            edges = graph.find_edges_near(
                 entities, tenant_id=pack.tenant, seq=snapshot.seq, hops=hops, limit=limit
             )
     memories: list[PromotedMemory] = []

@@ -61,7 +61,7 @@ def edges_around(
         raise UsageError("usage.value", f"found `{entity[:60]}`, expected an entity `type:id`")
     with open_knowledge(settings) as store:
         snapshot = store.verified(at) if at else store.snapshot()
-        edges = store.around(
+        edges = store.find_edges_near(
             [entity], tenant_id=tenant, seq=snapshot.seq, hops=hops, limit=MAX_EDGES
         )
     return edges, snapshot

@@ -93,7 +93,8 @@ class _StoreWriter:
         self._unstored: list[_Turn] = []
 
     def remember(self, content: Json, run_id: str, at: str) -> CogcliError | None:
-        """Store a turn. Return the error if the store cannot be written; the log has the turn."""
+        """Store a turn. Return the error if the store cannot be written. The turn is in the log in
+        any case."""
         self._unstored.append(_Turn(content, run_id, at))
         try:
             self._store_turns()

@@ -19,7 +19,8 @@ from cogcli.stores import MEMORY
 def open_session(
     settings: Settings, tenant: str, user: str, session_id: str
 ) -> Iterator[SessionSnapshot]:
-    """Lock a conversation for one run that continues it, and yield what is stored. `consolidate` stores the new
+    """Lock a conversation for one run that continues it, and yield its stored snapshot.
+    `consolidate` stores the new
     messages.
 
     Raise UsageError for an invalid id, EnvironmentRefusal `session.busy` if another run holds the lock for ten

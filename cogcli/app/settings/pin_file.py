@@ -113,9 +113,9 @@ def _parse(text: str) -> Json:
 
 
 def _expected_document(document: Json, environment: str, id: str, version: str | None) -> Json:
-    """Set a pin in the document, or remove it if `version` is None, and return the document.
+    """Return the document after setting a pin in it, or removing the pin if `version` is None.
 
-    The changed text must parse to the same value."""
+    The edited file is compared with this document."""
     table = document
     for name in ("packs", "env", environment) if environment else ("packs", "pins"):
         if version is None and name not in table:

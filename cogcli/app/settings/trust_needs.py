@@ -141,7 +141,7 @@ def find_service_needs(
             folders = os.path.dirname(path), layer.home
             for id, service in _read_services(path):
                 modules.update((root, module) for module in service.needed_modules)
-                programs.update((root, id, *started) for started in service.started)
+                programs.update((root, id, *program) for program in service.started_programs)
                 places = service.document_places(folders)
                 documents.update((root, os.path.relpath(place, project)) for place in places)
     return Needs(tuple(sorted(modules)), tuple(sorted(programs)), tuple(sorted(documents)))
@@ -172,8 +172,8 @@ class NeedyService(Record):
         return [] if self.module is None or is_shipped(self.module) else [self.module]
 
     @property
-    def started(self) -> list[tuple[str, tuple[str, ...], str, str, tuple[str, ...]]]:
-        """Return the program that the service starts, as the last members of a `Program`."""
+    def started_programs(self) -> list[tuple[str, tuple[str, ...], str, str, tuple[str, ...]]]:
+        """The last members of the `Program` that the service starts; empty if it starts none."""
         if self.command is None:
             return []
         args = tuple(map(str, self.args))

@@ -64,8 +64,8 @@ def normalize(schema: object) -> NormalizedSchema | None:
         normalized = normalizer.part(schema, ())
         if reference_faults(normalizer.parts):
             return None
-        work = _most_work_per_node(normalizer.parts, _work_of)
-        steps = _most_work_per_node(normalizer.parts, _steps_of)
+        work = _max_work_per_node(normalizer.parts, _work_of)
+        steps = _max_work_per_node(normalizer.parts, _steps_of)
     except (_Malformed, RecursionError):
         return None
     refused = tuple(dict.fromkeys(normalizer.refused_patterns))
@@ -210,7 +210,7 @@ def _applied_faults(parts: SubschemaMap) -> list[tuple[KeyPath, str]]:
     return []
 
 
-def _most_work_per_node(parts: SubschemaMap, work_of: Callable[[object], int]) -> int:
+def _max_work_per_node(parts: SubschemaMap, work_of: Callable[[object], int]) -> int:
     """Return the maximum work for one node of a value. `work_of` returns the work of one subschema.
 
     `parts` must have no faults.

@@ -29,7 +29,7 @@ from cogcli.base.schema.regex_parser import (
     UnsupportedRegex,
     parse_regex,
 )
-from cogcli.base.schema.regex_work import count_characters, most_steps, trim_ends
+from cogcli.base.schema.regex_work import count_characters, max_steps, trim_ends
 
 PYTHON_TEXT: Final = {START: "^", END: r"\Z", EDGE: r"(?a:\b)", NO_EDGE: r"(?a:\B)"}
 RUST_TEXT: Final = {START: "^", END: "$", EDGE: r"(?-u:\b)", NO_EDGE: r"(?-u:\B)"}
@@ -139,7 +139,7 @@ def _pattern_for(part: RegexPart, engine_name: str) -> Pattern:
     """Return the pattern rewritten for an engine. Raise UnsupportedRegex."""
     part = trim_ends(part)
     size = count_characters(part)
-    shown = most_steps(part)
+    shown = max_steps(part)
     if size > MAX_SIZE:
         raise UnsupportedRegex(f"asks for more than {MAX_SIZE:,} characters")
     if engine_name == RUST:

@@ -50,7 +50,7 @@ def trim_ends(part: RegexPart) -> RegexPart:
     return _trim_part(part)
 
 
-def most_steps(part: RegexPart) -> int | None:
+def max_steps(part: RegexPart) -> int | None:
     """Return the maximum number of steps per character when a backtracking engine searches for a
     part.
 

@@ -139,7 +139,7 @@ class _SampleSearch:
         fixed = keywords.items(schema, "prefixItems")
         more = schema.get("contains", schema.get("items", True))
         made: list[object] = []
-        for number in range(min(_least_items(schema), _MAX_ITEMS)):
+        for number in range(min(_min_items(schema), _MAX_ITEMS)):
             part = fixed[number] if number < len(fixed) else more
             found = self._search_part(part)._distinct(made) if schema.get("uniqueItems") else None
             made.append(self._first(part) if found is None else found)
@@ -178,7 +178,7 @@ def _member_names(schema: Json) -> list[str]:
     return [*names, *(f"key{n}" for n in range(wanted - len(names)))]
 
 
-def _least_items(schema: Json) -> int:
+def _min_items(schema: Json) -> int:
     minimum = keywords.count(schema, "minItems") or 0
     if "contains" not in schema:
         return minimum

@@ -32,8 +32,8 @@ class Span:
         """
         if self.line != self.end_line:
             return self.column
-        around = self.end_column - self.column - len(text)
-        return self.column + offset + around // 2 if around in (0, 2) else self.column
+        quotes = self.end_column - self.column - len(text)
+        return self.column + offset + quotes // 2 if quotes in (0, 2) else self.column
 
 
 _START: Final = Span(1, 1, 1, 1)

@@ -111,30 +111,30 @@ class _Collection(NamedTuple):
 
 def _nodes(take: Take, lines: _Lines) -> Iterator[_Node]:
     """Yield the scalars and bracketed collections of the only document, inner ones first."""
-    around = [_Collection(None, "", -1)]
+    enclosing = [_Collection(None, "", -1)]
     while True:
         event = take()
         match event.__class__.__name__:
             case "MappingStartEvent" | "SequenceStartEvent":
-                around.append(_open_collection(event, around[-1], lines))
+                enclosing.append(_open_collection(event, enclosing[-1], lines))
             case "MappingEndEvent" | "SequenceEndEvent":
-                ended = around.pop()
+                ended = enclosing.pop()
                 if ended.bracket and ended.start is not None:
                     start = ended.start.start_mark
-                    yield around[-1].node(lines, start, event.end_mark, ended.bracket)
+                    yield enclosing[-1].node(lines, start, event.end_mark, ended.bracket)
             case "ScalarEvent":
                 style = event.style or ""
-                yield around[-1].node(lines, event.start_mark, event.end_mark, style)
+                yield enclosing[-1].node(lines, event.start_mark, event.end_mark, style)
             case "DocumentEndEvent" | "StreamEndEvent":
                 return
 
 
-def _open_collection(event: ParserEvent, around: _Collection, lines: _Lines) -> _Collection:
-    """Return the open collection that an event starts inside `around`."""
+def _open_collection(event: ParserEvent, enclosing: _Collection, lines: _Lines) -> _Collection:
+    """Return the open collection that an event starts inside `enclosing`."""
     own = lines.text[lines.offset(event.start_mark)] if event.flow_style else ""
     # One `key: value` in a list, without braces, is still in the list.
-    bracket = around.bracket if own and own not in _BRACKETS else own
-    beyond = around.beyond if bracket else event.start_mark.column
+    bracket = enclosing.bracket if own and own not in _BRACKETS else own
+    beyond = enclosing.beyond if bracket else event.start_mark.column
     return _Collection(event if own == bracket else None, bracket, beyond)
 
 

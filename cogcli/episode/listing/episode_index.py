@@ -70,7 +70,7 @@ FIRST: Final[IndexPosition] = (2, "")
 
 
 def place_of(episode_id: str) -> IndexPosition:
-    """Return the place of an episode; the greatest is the newest."""
+    """Return the sort position of an episode. Newer episodes have greater positions."""
     return (1 if is_own_id(episode_id) else 0, episode_id)
 
 

@@ -101,7 +101,7 @@ class EpisodeRow(NamedTuple):
 
 
 class SealedRow(EpisodeRow):
-    """The row of a sealed episode of ours. It is valid until one of its files changes."""
+    """The row of a sealed episode that cogcli wrote. It is valid until one of its files changes."""
 
     __slots__ = ()
 
@@ -169,7 +169,7 @@ def read_row(directory: Path, owner: bytes | None = None, *, thorough: bool = Tr
 
 
 def _read_sealed_row(folder: Folder, log: LogScan, fault: str) -> EpisodeRow:
-    """Return the row of a sealed episode of ours: from its summary if that agrees with the log, else from the log."""
+    """Return the row of a sealed episode: from its summary if that agrees with the log, else from the log."""
     summary = _from_summary(folder)
     if summary is not None and not fault:
         fault = _summary_fault(summary, log)

@@ -106,7 +106,8 @@ def _find_all(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
 
 
 def _archive_finding(archive: Path) -> Finding:
-    """Return the information that no folder was checked, where a file may be a link or have a second name."""
+    """Return the finding that the files come from an archive, so that links and second names of
+    files cannot occur."""
     message = (
         f"its files were read from the archive `{archive.name}`: the SHA-256 of their record fits"
     )

@@ -70,7 +70,7 @@ class FilesSeen:
 
 
 class EpisodeFiles(FilesSeen):
-    """The files of an episode of ours."""
+    """The files of an episode that cogcli wrote."""
 
     def __init__(self, folder: Folder) -> None:
         super().__init__()

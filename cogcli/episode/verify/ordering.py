@@ -38,7 +38,7 @@ class _Run:
 
 
 class OrderingCheck:
-    """Checks the events of a log of ours in order."""
+    """Checks the events of a log that cogcli wrote, in order."""
 
     def __init__(self) -> None:
         self._runs: dict[str | None, _Run] = {}

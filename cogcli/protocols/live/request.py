@@ -54,32 +54,34 @@ NO_SURROUNDINGS: Final = TemplateContext()
 
 
 def compile_template(
-    request: object, at: TemplatePath = ("request",), around: TemplateContext = NO_SURROUNDINGS
+    request: object, at: TemplatePath = ("request",), context: TemplateContext = NO_SURROUNDINGS
 ) -> Template:
     """Compile a written request to a template. `at` is its place in the binding.
 
     Each value is expanded once; keys are never expanded."""
     if isinstance(request, str):
-        return _compile_text(request, at, around)
+        return _compile_text(request, at, context)
     if is_literal(request):
         literal = request[LITERAL]
         return lambda given: deep_copy(literal)
     if is_data(request):
-        value = compile_template(request[DATA], (*at, DATA), around)
+        value = compile_template(request[DATA], (*at, DATA), context)
         return lambda given: as_data(value(given))
     if is_file(request):
-        path = compile_template(request[FILE], (*at, FILE), around)
-        return lambda given: _file(path(given), str(request.get(AS)), at, around)
+        path = compile_template(request[FILE], (*at, FILE), context)
+        return lambda given: _file(path(given), str(request.get(AS)), at, context)
     if isinstance(request, dict):
-        return _compile_object(request, at, around)
+        return _compile_object(request, at, context)
     if isinstance(request, list):
-        items = [compile_template(item, (*at, index), around) for index, item in enumerate(request)]
+        items = [
+            compile_template(item, (*at, index), context) for index, item in enumerate(request)
+        ]
         return lambda given: [value for item in items if (value := item(given)) is not MISSING]
     return lambda given: request
 
 
-def _compile_object(request: Json, at: TemplatePath, around: TemplateContext) -> Template:
-    members = {key: compile_template(each, (*at, key), around) for key, each in request.items()}
+def _compile_object(request: Json, at: TemplatePath, context: TemplateContext) -> Template:
+    members = {key: compile_template(each, (*at, key), context) for key, each in request.items()}
     return lambda given: {
         key: value for key, member in members.items() if (value := member(given)) is not MISSING
     }
@@ -95,27 +97,27 @@ def as_data(value: object) -> object:
     return BEFORE + orjson.dumps(value).decode().replace("<", "\\u003c") + AFTER
 
 
-def _compile_text(text: str, at: TemplatePath, around: TemplateContext) -> Template:
+def _compile_text(text: str, at: TemplatePath, context: TemplateContext) -> Template:
     parts, slots = parse_template(text), slots_of(text)
     if not slots:
         plain = "".join(map(str, parts))
         return lambda given: plain
     if len(parts) == 1 and slots[0].whole:
-        return _compile_slot(slots[0], at, around)
+        return _compile_slot(slots[0], at, context)
     return lambda given: "".join(
-        [p if isinstance(p, str) else _text_value(p, given, at, around) for p in parts]
+        [p if isinstance(p, str) else _text_value(p, given, at, context) for p in parts]
     )
 
 
-def _compile_slot(slot: TemplateSlot, at: TemplatePath, around: TemplateContext) -> Template:
+def _compile_slot(slot: TemplateSlot, at: TemplatePath, context: TemplateContext) -> Template:
     """Return the template of a string that is a single slot: its value keeps its type."""
-    if slot.of_service and around.values is not None:
-        return lambda given: _variable(slot, at, around)
+    if slot.of_service and context.values is not None:
+        return lambda given: _variable(slot, at, context)
     return lambda given: _typed_value(slot.path, given, at)
 
 
-def _is_in_path(at: TemplatePath, around: TemplateContext) -> bool:
-    return len(at) > 1 and at[1] in around.path_keys
+def _is_in_path(at: TemplatePath, context: TemplateContext) -> bool:
+    return len(at) > 1 and at[1] in context.path_keys
 
 
 def _typed_value(path: tuple[str, ...], given: Json, at: TemplatePath) -> object:
@@ -145,11 +147,11 @@ def _value_at(value: object, path: tuple[str, ...]) -> object:
     return MISSING if any(each is MISSING for each in found) else found
 
 
-def _text_value(slot: TemplateSlot, given: Json, at: TemplatePath, around: TemplateContext) -> str:
+def _text_value(slot: TemplateSlot, given: Json, at: TemplatePath, context: TemplateContext) -> str:
     """Return the value for a place inside a string. A missing input leaves it empty, except in a URL
     path."""
     if slot.of_service:
-        return _variable(slot, at, around)
+        return _variable(slot, at, context)
     value = _value_at(given, slot.path)
     if value is MISSING:
         if slot.otherwise is not None:
@@ -157,7 +159,7 @@ def _text_value(slot: TemplateSlot, given: Json, at: TemplatePath, around: Templ
         if slot.path[0] in given:
             where = "inside a text; write `${input.x:-…}` to say what stands there instead"
             raise _missing(slot.path, at, where)
-        if _is_in_path(at, around):
+        if _is_in_path(at, context):
             where = (
                 "inside a text that becomes part of a path: without it that would be another path"
             )
@@ -166,8 +168,8 @@ def _text_value(slot: TemplateSlot, given: Json, at: TemplatePath, around: Templ
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _variable(slot: TemplateSlot, at: TemplatePath, around: TemplateContext) -> str:
-    value = (around.values or {}).get(slot.path[0])
+def _variable(slot: TemplateSlot, at: TemplatePath, context: TemplateContext) -> str:
+    value = (context.values or {}).get(slot.path[0])
     if value is None:
         text = f"`service.{slot.path[0]}` has no value"
         error = RequestMappingError(
@@ -178,15 +180,15 @@ def _variable(slot: TemplateSlot, at: TemplatePath, around: TemplateContext) -> 
     return value
 
 
-def _file(path: object, form: str, at: TemplatePath, around: TemplateContext) -> object:
+def _file(path: object, form: str, at: TemplatePath, context: TemplateContext) -> object:
     if path is MISSING:
         return MISSING
     try:
-        if not isinstance(path, str) or around.read_file is None:
+        if not isinstance(path, str) or context.read_file is None:
             raise RequestMappingError(
                 "request.value", "a file is named by the text of its path", left=False
             )
-        return around.read_file(path, form)
+        return context.read_file(path, form)
     except RequestMappingError as error:
         error.place = at
         raise

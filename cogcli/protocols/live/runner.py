@@ -212,7 +212,7 @@ class LiveRunner:
             row = PROTOCOLS.get(binding.protocol)
             keys = row.path_keys(service, binding) if row else ()
             template = self._templates[binding.id] = request_mapping.compile_template(
-                binding.request, around=TemplateContext(service.values, self._read_file, keys)
+                binding.request, context=TemplateContext(service.values, self._read_file, keys)
             )
         return template
 

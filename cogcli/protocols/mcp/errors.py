@@ -87,8 +87,8 @@ a server can cause."""
 
 
 def translate_error(error: BaseException, *, left: bool) -> RuntimeErrorBase:
-    """Return our error for any exception of a session; an error of ours stays unchanged. `left`:
-    whether the request went out."""
+    """Return the cogcli error for any exception of a session. A cogcli error stays unchanged.
+    `left`: whether the request was sent."""
     from mcp import MCPError
     from pydantic import ValidationError
 

@@ -30,7 +30,7 @@ def test_the_third_identical_call_with_identical_results_trips() -> None:
     guard = LoopGuard()
     assert _call(guard, "orders.lookup", ORDER, {"age": 12}) is None
     assert _call(guard, "orders.lookup", ORDER, {"age": 12}) is None
-    assert guard.most_identical == 2
+    assert guard.max_identical == 2
     trip = _call(guard, "orders.lookup", ORDER, {"age": 12})
     assert trip == LoopTrip(
         "identical_results",
@@ -67,7 +67,7 @@ def test_a_result_that_was_taken_up_without_a_proposal_trips_nothing_yet() -> No
 
 def test_the_fifth_identical_call_trips_whatever_came_of_it() -> None:
     guard = LoopGuard()
-    assert (guard.most_identical, guard.idle_turns) == (0, 0)
+    assert (guard.max_identical, guard.idle_turns) == (0, 0)
     for number in range(4):
         assert _call(guard, "clock.now", {}, number) is None
     trip = _call(guard, "clock.now", {}, 4)
@@ -78,7 +78,7 @@ def test_the_fifth_identical_call_trips_whatever_came_of_it() -> None:
         ("arguments",),
     )
     assert trip.hint == "this call was made before: change its arguments, or answer"
-    assert guard.most_identical == 5
+    assert guard.max_identical == 5
     assert _call(guard, "other.call", {}, 4) is None
 
 

@@ -120,7 +120,7 @@ def test_an_absent_optional_leaves_nothing_inside_a_text(template: str, text: st
 @pytest.mark.parametrize("value", ["a ${input.gone}", ["x", "${input.gone}b"]])
 def test_a_text_of_a_path_lacks_nothing(value: Any) -> None:
     template = compile_template(
-        {"id": value, "q": "a ${input.gone}"}, around=TemplateContext(path_keys={"id"})
+        {"id": value, "q": "a ${input.gone}"}, context=TemplateContext(path_keys={"id"})
     )
     with pytest.raises(
         RequestMappingError, match=r"`input\.gone` is missing .* another path"

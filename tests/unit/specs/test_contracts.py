@@ -21,7 +21,7 @@ from cogcli.base.schema.containment import Cover, covers, disjoint
 from cogcli.base.schema.engine_choice import PYTHON, RUST, engine
 from cogcli.base.schema.patterns import PYTHON_TEXT, pattern_of, refusal, text_of
 from cogcli.base.schema.regex_parser import parse_regex
-from cogcli.base.schema.regex_work import most_steps, trim_ends
+from cogcli.base.schema.regex_work import max_steps, trim_ends
 from cogcli.base.schema.validator import UNUSABLE, errors, invalid
 
 pytestmark = pytest.mark.sampled(3)
@@ -318,7 +318,7 @@ def search(pattern: re.Pattern[str], piece: str, end: str, count: int) -> None:
 @examples(150, deadline=None)
 @given(pattern=WHOLE)
 def test_what_is_shown_to_be_linear_is_so_where_the_engine_goes_back(pattern: str) -> None:
-    steps = most_steps(trim_ends(parse_regex(pattern)))
+    steps = max_steps(trim_ends(parse_regex(pattern)))
     if steps is None:
         return
     compiled = re.compile(text_of(trim_ends(parse_regex(pattern)), PYTHON_TEXT))

@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> Any:
 
 def _around(store: KnowledgeStore, **members: Any) -> list[tuple[str, Any]]:
     query = {"tenant_id": "acme", "seq": store.snapshot().seq, "hops": 2, "limit": 200, **members}
-    return [(edge.predicate, edge.value) for edge in store.around(["order:o1"], **query)]
+    return [(edge.predicate, edge.value) for edge in store.find_edges_near(["order:o1"], **query)]
 
 
 def test_edges_come_back_as_they_were_written(store: KnowledgeStore) -> None:
@@ -46,7 +46,7 @@ def test_edges_come_back_as_they_were_written(store: KnowledgeStore) -> None:
     assert _around(store) == [("age_days", 12), ("customer", None), ("region", {"name": "eu"})]
     assert _around(store, hops=1) == [("age_days", 12), ("customer", None)]
     assert _around(store, tenant_id="other") == []
-    (first, *_) = store.around(["order:o1"], tenant_id="acme", seq=9, hops=1, limit=9)
+    (first, *_) = store.find_edges_near(["order:o1"], tenant_id="acme", seq=9, hops=1, limit=9)
     assert (first.seq, first.trust, first.evidence_ref, first.valid_until) == (
         1,
         "verified",
