@@ -38,7 +38,8 @@ class ReportedLog(NamedTuple):
 
 
 def for_reports(events: Iterable[Event]) -> ReportedLog:
-    """Return a log for reports: our own unchanged and lazily, another tool's with the values of its projection."""
+    """Return a log for reports. A log of cogcli is unchanged and read lazily. A log of another tool
+    has the values of its projection."""
     rest = iter(events)
     first = next(rest, None)
     if first is None or not is_foreign(first):

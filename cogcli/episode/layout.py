@@ -59,7 +59,7 @@ MAX_ID: Final = 64
 
 
 def is_episode_id(text: str) -> bool:
-    """Return whether a string may name an episode's directory: ours, or one of another tool."""
+    """Return whether a string may name an episode's directory, of cogcli or of another tool."""
     return len(text) <= MAX_ID and _EPISODE_ID.fullmatch(text) is not None
 
 

@@ -71,7 +71,7 @@ class Snapshots:
         )
 
     def take(self) -> None:
-        """Write a snapshot. Raises nothing (rule 4)."""
+        """Write a snapshot. It never raises (rule 4)."""
         if self._given_up:
             return
         began = time.monotonic()

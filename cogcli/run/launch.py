@@ -102,7 +102,7 @@ def launch_given(
 ) -> RunResult:
     """Prepare a run over the closure of its skill, and launch it within `watch`.
 
-    Raises the same errors as `prepare_given` and `launch`.
+    Raise the same errors as `prepare_given` and `launch`.
     """
     prepared = prepare_given(catalog, given, environment.environ)
     control = Control()

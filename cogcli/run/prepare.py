@@ -208,7 +208,7 @@ def _resolve_value(value: object, inputs: Mapping[str, object]) -> object:
 def call_policy(
     catalog: Catalog, request: PolicyRequest | None, skill_id: str, inputs: Mapping[str, object]
 ) -> CallPolicy | None:
-    """Return the policy for the calls of a skill's run, or None for the default policy. Raises the same errors as
+    """Return the policy for the calls of a skill's run, or None for the default policy. Raise the same errors as
     `build_policy`.
     """
     if request is None:
@@ -223,7 +223,7 @@ def prepare_without_inputs(
 ) -> PreparedRun:
     """Return a prepared run with empty inputs and frame, for a skill that gets its inputs later.
 
-    Raises the same errors as `prepare`. `wrong` are problems that were found before.
+    Raise the same errors as `prepare`. `wrong` are problems that were found before.
     """
     selection = SelectionOptions.of(request.options, environ)
     found = check(catalog, options=selection)

@@ -170,7 +170,7 @@ def reach_recorded(
 ) -> Catalog:
     """Return the present closure of a recorded run, which contains its skill and its pack.
 
-    The built-in pack of an agent has no file, so the pinned one is used. Raises the same errors as
+    The built-in pack of an agent has no file, so the pinned one is used. Raise the same errors as
     `Registry.reach`.
     """
     start = start_of(started)

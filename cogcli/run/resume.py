@@ -162,7 +162,7 @@ class _Resumption(NamedTuple):
     def run(
         self, redactor: Redactor, listener: Callable[[Event], None], control: Control
     ) -> RunResult:
-        """Check all answers, append the resumption, then run the engine. Raises the same errors as `resume`."""
+        """Check all answers, append the resumption, then run the engine. Raise the same errors as `resume`."""
         environment, request, journal, log = (
             self._environment_with_typed_files(),
             self.request,

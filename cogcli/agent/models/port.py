@@ -67,7 +67,8 @@ class ModelRequest(NamedTuple):
 
 
 class TokenUsage(NamedTuple):
-    """The tokens of one exchange. `estimated`: a count is ours, since the provider gave none."""
+    """The tokens of one exchange. `estimated`: at least one count was estimated here, because the
+    provider reported none."""
 
     tokens_in: int
     tokens_out: int

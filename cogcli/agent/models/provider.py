@@ -170,7 +170,8 @@ class ProviderModel:
             raise
 
     def _read_reply(self, request: ModelRequest, value: object, head: HttpReply) -> ModelReply:
-        """Return the reply in a whole body, with secrets masked and our names of tools."""
+        """Return the reply in a complete body, with secrets masked and the names of tools as cogcli
+        declares them."""
         found = self._api.reply(self._context.secrets.mask_known(value))
         if found is None:
             raise ModelError("protocol", "an answer of no known form")

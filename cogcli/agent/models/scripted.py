@@ -130,12 +130,12 @@ class Script(NamedTuple):
 
 
 def open_adapter(settings: ModelSettings, context: ModelContext) -> ScriptedModel:
-    """Return the model of a script file. Raises ProblemsFound with every fault and its place."""
+    """Return the model of a script file. Raise ProblemsFound with every fault and its place."""
     return ScriptedModel(read_script(settings.file, settings.name), settings, context)
 
 
 def read_script(path: str, shown: str) -> Script:
-    """Return the script in a file. Raises ProblemsFound with every fault and its place."""
+    """Return the script in a file. Raise ProblemsFound with every fault and its place."""
     _, parsed = read_file(path, file=shown)
     report = ProblemReport(shown, parsed.places, subject="script")
     if parsed.value is not None:

@@ -122,7 +122,7 @@ def read_counters(connection: sqlite3.Connection, tenant_id: str, user_id: str) 
 def read_interactions(
     connection: sqlite3.Connection, tenant_id: str, user_id: str, from_n: int = 1, to_n: int = 2**53
 ) -> Iterator[Interaction]:
-    """Yield the interactions with these numbers, in order. Raises UnreadableRow, JSONDecodeError."""
+    """Yield the interactions with these numbers, in order. Raise UnreadableRow, JSONDecodeError."""
     rows = connection.execute(
         f"SELECT {', '.join(_COLUMNS)}, rules FROM interaction WHERE tenant_id = ? AND user_id = ? AND n"  # noqa: S608
         " BETWEEN ? AND ? ORDER BY n",

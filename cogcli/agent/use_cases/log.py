@@ -32,7 +32,7 @@ class AgentLog(NamedTuple):
         return self.events[0]
 
     def read_catalog(self) -> Catalog:
-        """Return the specs that the run pinned. Raises EnvironmentRefusal `episode.unreadable`."""
+        """Return the specs that the run pinned. Raise EnvironmentRefusal `episode.unreadable`."""
         return without_secret_requirements(read_pinned_catalog(self.started, self.directory))
 
     @contextmanager

@@ -174,7 +174,7 @@ def _is_program_repository(settings: Settings) -> bool:
 def _kind_by_file(catalog: Catalog, problems: Sequence[Problem]) -> dict[str, str]:
     """Return the kind of each checked file, by name, including files with errors.
 
-    Files that are no specs but have problems come last, with the kind `others`."""
+    Files that are not specs but have problems come last, with the kind `others`."""
     files: dict[str, str] = {}
     for kind in _SPECS:
         files.update(dict.fromkeys(sorted(_files_of_kind(catalog, kind)), kind))

@@ -137,7 +137,7 @@ class Index:
             self._database.execute("PRAGMA synchronous=OFF")
 
     def all_ids(self) -> set[str]:
-        """Return the ids of all episodes that have a row. Raises IndexLost."""
+        """Return the ids of all episodes that have a row. Raise IndexLost."""
         return {id for (id,) in self._query("SELECT id FROM episode")}
 
     def ids(self, beginning: str, skip: int, limit: int) -> list[str]:

@@ -182,7 +182,8 @@ def _read_sealed_row(folder: Folder, log: LogScan, fault: str) -> EpisodeRow:
 
 
 def _without_log(folder: Folder, names: Collection[str]) -> EpisodeRow:
-    """Return the row of a directory without a log. The log is missing if the id is ours or there is a manifest."""
+    """Return the row of a directory without a log. The log is missing if the id has the form of
+    cogcli's ids or there is a manifest."""
     if STATE not in names:
         return _from_log(folder)
     row = _from_state(folder)
@@ -211,7 +212,8 @@ def _summary_fault(summary: EpisodeRow, log: LogScan) -> str:
 
 
 def _from_summary(folder: Folder) -> EpisodeRow | None:
-    """Return the row of our summary, or None without one. A log of another tool is folded, whatever its summary
+    """Return the row from `summary.json`, or None if there is no summary. A log of another tool is
+    folded, whatever its summary
     contains.
     """
     try:

@@ -242,7 +242,7 @@ _SESSION_CODES: Final = (-32000, -32001, -32600)
 
 
 class Refusals(NamedTuple):
-    """Detects HTTP answers of one service that are no results (docs/reference/protocols.md#mcp).
+    """Detects HTTP answers of one service that are not results (docs/reference/protocols.md#mcp).
 
     1. A JSON-RPC error in an answer counts whatever the status is, with three exceptions: 401 and
        403 are refused credentials, 429, 502, 503 and 504 are overload, and an unknown session is a

@@ -71,7 +71,7 @@ class McpFault(NamedTuple):
     retry_after: float | None = None
 
     def error(self, *, left: bool) -> RuntimeErrorBase:
-        """Return a new error of this fault. `left`: whether the request went out."""
+        """Return a new error of this fault. `left`: whether the request was sent."""
         error = self.kind(self.code, self.text, hint=self.hint, left=left)
         error.retry_after = self.retry_after
         return error
@@ -134,7 +134,7 @@ class McpTraffic:
         return exchange
 
     def register(self, message: JSONRPCMessage, size: int | None = None) -> McpExchange | None:
-        """Register a request by its id before it goes out. Return the current task's exchange if it
+        """Register a request by its id before it is sent. Return the current task's exchange if it
         is its `tools/call`."""
         from mcp_types import JSONRPCRequest
 
@@ -361,7 +361,7 @@ def read_frame(data: bytes) -> JSONRPCMessage | McpFault:
 
 
 def frame_fault(data: bytes) -> McpFault | None:
-    """Return why these bytes are no message; None if they are one."""
+    """Return why these bytes are not a message; None if they are a message."""
     found = read_frame(data)
     return found if isinstance(found, McpFault) else None
 
