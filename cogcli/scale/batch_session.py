@@ -102,7 +102,7 @@ class BatchSession:
     def _run_lines(self, rows: Rows, observer: BatchObserver, stop: StopSwitch) -> bool:
         """Run the lines without a result, and finish the output. Return whether `--max-failures` stopped them."""
         self._restore(rows)
-        executor = self._open_executor(observer)
+        executor = self._open_executor(observer, stop)
         started, before = time.monotonic(), self._totals.ended
         observer.begin(self._lines, before)
         coordinator = Coordinator(
@@ -128,9 +128,9 @@ class BatchSession:
         parts = self._request.shard.parts
         return open_rates(state_home(self._settings.environ), services, self._batch.rates, parts)
 
-    def _open_executor(self, observer: BatchObserver) -> Executor:
+    def _open_executor(self, observer: BatchObserver, stop: StopSwitch) -> Executor:
         if is_dask(self._request.executor):
-            return self._open_cluster(observer)
+            return self._open_cluster(observer, stop)
         if self._request.jobs > 1:
             return LocalWorkers(self._first_frame(), self._settings.environ, self._request.jobs)
         runner = LineRunner(
@@ -142,13 +142,14 @@ class BatchSession:
         )
         return InProcessExecutor(runner.run)
 
-    def _open_cluster(self, observer: BatchObserver) -> Executor:
+    def _open_cluster(self, observer: BatchObserver, stop: StopSwitch) -> Executor:
         """Return the executor on Dask workers."""
         where = ClusterRequest(
             address=address_of(self._request.executor),
             jobs=self._request.jobs,
             folder=os.path.abspath(self._folder.folder.path),
             continues=f"cogcli resume {self._key.id}",
+            is_stopping=lambda: bool(stop.signals),
         )
         return DaskWorkers(where, self._first_frame(), self._batch.prepared, observer.note)
 

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -32,14 +32,16 @@ class DaskCluster:
             "scheduler", "--host", f"{scheme}127.0.0.1", "--port", "0", "--no-dashboard", "--no-show",
             "--scheduler-file", str(file),
         )  # fmt: skip
-        wait_until(file.exists)
+        wait_until(lambda: file.exists() and file.read_text().endswith("}"))  # written in steps
         self.address = str(json.loads(file.read_text())["address"])
 
-    def add_worker(self, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """Start a worker, whose nanny replaces it when it dies."""
+    def add_worker(
+        self, env: Mapping[str, str] | None = None, before: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Start a worker, whose nanny replaces it when it dies. `before` is a program that starts it."""
         worker = self._start(
             "worker", self.address, "--nthreads", "1", "--no-dashboard", "--local-directory",
-            str(self._folder), env=env,
+            str(self._folder), env=env, before=before,
         )  # fmt: skip
         self.workers.append(worker)
         return worker
@@ -48,9 +50,11 @@ class DaskCluster:
         """Start a `dask` command as a page shows it."""
         self._start(*words[1:])
 
-    def _start(self, *arguments: str, env: Mapping[str, str] | None = None) -> Any:
+    def _start(
+        self, *arguments: str, env: Mapping[str, str] | None = None, before: Sequence[str] = ()
+    ) -> Any:
         process = subprocess.Popen(
-            [sys.executable, "-m", "dask", *arguments],
+            [*before, sys.executable, "-m", "dask", *arguments],
             cwd=self._cwd, env={**self._env, **(env or {})}, start_new_session=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,7 +23,13 @@ from dask_cluster import DaskCluster, children_of, dask_cluster, make_counted_an
 from support.certificates import server_tls
 from support.waiting import wait_until
 
+from cogcli.app.registry import open_registry
+from cogcli.app.settings import Settings
 from cogcli.base.extras import missing_module
+from cogcli.declarations.options import RunOptions
+from cogcli.run.prepare import PreparedRun, RunRequest, prepare_for_inputs
+from cogcli.scale.cluster.facts import Versions, compare_facts, compare_versions, find_facts
+from cogcli.scale.cluster.meeting import MeetingFile, sees_locked_file
 
 LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))
 ROOT = Path(__file__).parents[2]
@@ -89,6 +96,101 @@ def test_workers_that_differ_get_no_line_and_are_named(counting: Any) -> None:
         cluster.add_worker()
         counting.started(*RUN, *on(cluster)).assert_ok()
     assert effects(counting) == ["a", "b"]
+
+
+def prepared(project: Any) -> PreparedRun:
+    """The run of the counting skill, as a worker with the environment of a project reads it."""
+    settings = Settings({}, project.env, base=str(project.root))
+    catalog = open_registry(settings).reach("demo.counted", pack="")
+    return prepare_for_inputs(catalog, RunRequest("demo.counted", {}, RunOptions()), project.env)
+
+
+def test_a_worker_is_compared_by_versions_specs_modules_and_what_it_may_call(counting: Any) -> None:
+    ours = Versions("0.1.0", "2026.8.0", "3.11")
+    assert compare_versions(ours, ours) == []
+    theirs = ours._replace(distributed="2026.9.0", python="3.12")
+    text = "; ".join(compare_versions(ours, theirs))
+    assert (
+        text
+        == "it has distributed 2026.9.0, the batch 2026.8.0; it has python 3.12, the batch 3.11"
+    )
+    before = find_facts(prepared(counting))
+    assert compare_facts(before, find_facts(prepared(counting))) == []
+    source = counting.root / "demo_services.py"
+    source.write_text(source.read_text() + "\n# edited\n")
+    (found,) = compare_facts(before, find_facts(prepared(counting)))
+    assert found == "the source of module demo_services is another one"
+    capability = counting.root / "capabilities/demo.count.yaml"
+    capability.write_text(capability.read_text().replace("Counts a text", "Counts"))
+    found = compare_facts(before, find_facts(prepared(counting)))[0]
+    assert found == "capability:demo.count is another one"
+
+
+def test_a_worker_that_lacks_a_variable_or_may_call_more_differs(counting: Any) -> None:
+    ours = find_facts(prepared(counting))
+    (binding,) = ours.reasons
+    assert ours.reasons[binding] == []
+    lacking = ours._replace(reasons={binding: ["env.missing"]})
+    assert compare_facts(ours, lacking) == [
+        f"binding {binding} cannot be called there: env.missing"
+    ]
+    assert compare_facts(lacking, ours) == [
+        f"binding {binding} can be called there, but not here: env.missing"
+    ]
+
+
+def test_files_are_shared_if_each_side_sees_the_lock_of_the_other(tmp_path: Path) -> None:
+    folder = str(tmp_path)
+    meeting = MeetingFile(folder, "a1")
+    assert sees_locked_file(folder, "a1")
+    assert not sees_locked_file(folder, "b2")
+    meeting.close()
+    assert not sees_locked_file(folder, "a1")
+    (tmp_path / "meet-a1").write_text("a1")
+    assert not sees_locked_file(folder, "a1"), "a file system without locks"
+    (tmp_path / "meet-c3").symlink_to(tmp_path / "meet-a1")
+    assert not sees_locked_file(folder, "c3")
+
+
+@needs_dask
+@pytest.mark.slow
+@pytest.mark.sampled(3)
+def test_ctrl_c_reaches_no_worker_and_the_same_command_continues(project: Any) -> None:
+    make_counted_anywhere(project, idempotent=True)
+    texts = [f"t{number}" for number in range(200)]
+    write_lines(project, texts)
+    process = subprocess.Popen(
+        [COGCLI, *RUN, "--executor", "dask", "--jobs", "1"], cwd=project.root, env=project.env,
+        stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    wait_until(lambda: effects(project) or process.poll() is not None)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert b"stopping, up to 5s for running lines" in err
+    assert b"Traceback" not in err
+    project.started(*RUN).assert_ok()
+    assert effects(project) == sorted(texts)
+
+
+@needs_dask
+@pytest.mark.slow
+@pytest.mark.sampled(3)
+@pytest.mark.skipif(
+    not shutil.which("unshare") or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0,
+    reason="no mount namespace can be made here",
+)  # fmt: skip
+def test_a_worker_on_another_host_without_the_files_gets_no_line(counting: Any) -> None:
+    write_lines(counting, ["a"])
+    runs = counting.root / ".cogcli/episodes"
+    runs.mkdir(parents=True, exist_ok=True)
+    script = f'mount -t tmpfs none "{runs}" && exec "$@"'
+    with dask_cluster(counting, workers=0) as cluster:
+        cluster.add_worker(before=("unshare", "-m", "sh", "-c", script, "sh"))
+        error = counting.started(*RUN, *on(cluster), "--json").assert_exit(3).json["error"]
+    assert error["code"] == "batch.worker-differs"
+    assert "does not share the runs directory" in error["found"]
+    assert effects(counting) == []
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ commands and takes messages.
 from __future__ import annotations
 
 import logging
+import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine
@@ -157,6 +158,7 @@ class SchedulerConnection:
         address: object = self._address
         security = None
         if not address:
+            _shield_children()
             # Other users of this machine reach its ports, too.
             security = None if missing_module("sign") else Security.temporary()
             cluster = LocalCluster(
@@ -246,6 +248,14 @@ class SchedulerConnection:
         finally:
             future.release()
         return data
+
+
+def _shield_children() -> None:
+    """Keep signals of the terminal from the processes that this thread starts: the batch decides what they mean."""
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # its start would lift the block
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGHUP))
 
 
 def _silence_loggers() -> None:

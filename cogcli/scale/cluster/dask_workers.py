@@ -59,6 +59,8 @@ class ClusterRequest(NamedTuple):
     """The folder of the batch."""
     continues: str
     """The command that continues the batch."""
+    is_stopping: Callable[[], bool] = lambda: False
+    """Whether the batch was stopped while it waits for a worker."""
 
 
 class ClusterWorker:
@@ -82,8 +84,9 @@ class DaskWorkers:
     def __init__(
         self, request: ClusterRequest, first: Json, prepared: PreparedRun, note: Note
     ) -> None:
-        """Connect, and wait for a worker. Raise CogcliError `batch.executor-lost`, EnvironmentRefusal
-        `batch.worker-differs` if no worker may run lines.
+        """Connect, and wait for a worker, unless the batch is stopped.
+
+        Raise CogcliError `batch.executor-lost`, EnvironmentRefusal `batch.worker-differs` if no worker may run lines.
         """
         self._request = request
         self._note = note
@@ -121,7 +124,7 @@ class DaskWorkers:
 
     def _wait_for_worker(self) -> None:
         self._served = time.monotonic()
-        while not self._workers:
+        while not self._workers and not self._request.is_stopping():
             self._read(0.25)
 
     # -- the port ------------------------------------------------------------------------------------------------------
