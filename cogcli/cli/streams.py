@@ -187,7 +187,8 @@ def _is_tty(file: TextIO | None) -> bool:
 
 
 def _terminal_width(file: TextIO | None, environ: Mapping[str, str], forced: str) -> int:
-    """Return the width of the terminal in columns; None for a stream without a terminal."""
+    """Return the width in columns, from 20 to `WIDEST`. A forced width wins over the terminal, and
+    the terminal over `COLUMNS`; the default is 80."""
     columns = 0
     if (given := parse_whole_number(forced)) is not None:
         columns = given

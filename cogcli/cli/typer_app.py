@@ -226,7 +226,7 @@ def _flag_spellings(words: str) -> list[str]:
 
 
 class LazyCommand(_Level, TyperCommand):
-    """A command whose module is imported when its name was read."""
+    """A command whose module is imported only after its name has been parsed."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Parse flags and words. Raise UsageError."""

@@ -37,7 +37,7 @@ def short_trace(id: str) -> str:
 
 
 def seconds_of(timestamp: str) -> float | None:
-    """Return the Unix time of an RFC 3339 UTC text, or None if the text is not one."""
+    """Return the Unix time of an RFC 3339 timestamp in UTC, or None for any other string."""
     from calendar import timegm
 
     try:

@@ -149,7 +149,7 @@ class _DecisionFold:
                 each.learn(called, payload.output or {}, event.timestamp)
 
     def redecide(self, event: Event, decided: PolicyDecided) -> ReplayedDecision:
-        """Return the policy's decision about the call to which a recorded decision belongs."""
+        """Return the decision that the policy makes now about the call of a recorded decision."""
         answer = self._answers.get(event.caused_by or "")
         lifted = self._lift_gates(event, decided, answered=answer is not None)
         capability = find_tool(self._catalog, decided.capability or "")

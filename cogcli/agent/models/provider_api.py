@@ -175,7 +175,7 @@ def error_in(value: object) -> ReportedError | None:
 
 
 def content_text(content: str | list[ContentPart] | None) -> str:
-    """Return the text of a content, which may be a list of parts."""
+    """Return the text of a message's `content`, which may be a list of parts."""
     if content is None or isinstance(content, str):
         return content or ""
     return "".join(part.text for part in content)

@@ -52,7 +52,7 @@ class DescribedService(Protocol):
 def with_position(fault: DocumentFault, path: str) -> DocumentFault:
     """Return a copy of the fault with the path of its document, and with line and column.
 
-    The position is that of its pointer, or of the nearest ancestor that exists.
+    The position is where its pointer leads, or else its nearest existing ancestor.
     """
     place = (fault.line, fault.column)
     if fault.pointer is not None and not fault.line:

@@ -84,7 +84,7 @@ class EpisodeFiles(FilesSeen):
             elif name not in FILES:
                 self._refuse("file.extra", name, "no file of an episode")
             else:
-                self._take(name, found)
+                self._add_file(name, found)
 
     def _look_into_blobs(self, folder: Folder) -> None:
         with folder.sub(BLOBS) as kept:
@@ -94,11 +94,12 @@ class EpisodeFiles(FilesSeen):
                     continue
                 if not is_blob_name(name):
                     self._refuse("file.extra", path, "not the name of a blob")
-                elif self._take(path, found):
+                elif self._add_file(path, found):
                     self._check_content(kept, name, path, found.st_size)
 
-    def _take(self, name: str, found: os.stat_result) -> bool:
-        """Return whether it is a regular file. A file with a second name is refused, but still compared."""
+    def _add_file(self, name: str, found: os.stat_result) -> bool:
+        """Add a regular file to `files`, and return whether it was added. A file with a second name
+        is reported, but still compared."""
         if self._is_plain(name, found) or stat.S_ISREG(found.st_mode):
             self.files[name] = found.st_size
         return name in self.files

@@ -155,7 +155,7 @@ def confine(function: Callable[..., object], reads: Reads) -> Callable[[], None]
 
 
 def _typed_paths(inputs: object, folder: str) -> Iterator[str]:
-    """Yield the files and folders outside a folder that a whole string in a value names, with links
+    """Yield the files and folders outside `folder` whose path is a string in the inputs, with links
     followed."""
     for value in possible_paths(inputs):
         real = os.path.realpath(value)
