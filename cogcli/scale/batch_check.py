@@ -18,6 +18,7 @@ from cogcli.app.verify_episodes import trusted_of, verify_episode
 from cogcli.base.errors import CogcliError
 from cogcli.base.system import encode_ulid
 from cogcli.declarations.batch_records import BatchHeader
+from cogcli.episode.archive.access import open_archives
 from cogcli.episode.layout import Finding, FindingSeverity, error_finding
 from cogcli.scale.batch_folder import HEADER, LINES, SUMS, BatchFolder, Shard, read_header
 from cogcli.scale.batch_request import STDOUT
@@ -119,6 +120,7 @@ class _BatchCheck:
         self._runs_dir = Path(settings.runs_dir)
         self._trusted = trusted_of(settings)
         self._lines: _KnownLines | None = None
+        self._archives = open_archives(self._runs_dir)
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings of header, ledgers, episodes and outputs."""
@@ -188,7 +190,8 @@ class _BatchCheck:
 
     def _check_episode(self, shard: Shard, entry: LedgerEntry, number: int) -> Iterator[Finding]:
         directory = self._runs_dir / str(entry.episode)
-        if not directory.is_dir():
+        is_archived = self._archives is not None and self._archives.has(directory.name)
+        if not directory.is_dir() and not is_archived:
             text = f"`{directory.name}` does not exist: it was removed"
             yield _finding("episode.missing", "warning", shard.ledger, text, number)
             return

@@ -4,6 +4,8 @@
 2. Creating the log and locking it are two steps, so the log is read after it is locked.
 3. A log without a committed event means that nothing happened. The run starts there, as in a new folder.
 4. A folder that was removed between opening and locking is made again.
+5. A sealed episode may be in an archive. Its folder is removed after it is archived, so archives are read after a new
+   folder is made and locked.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.file_lock import lock
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
+from cogcli.episode.archive.access import open_archives
 from cogcli.episode.folder import TEMPORARY, Folder, read_at
 from cogcli.episode.journal import End, Journal, JournalPorts
 from cogcli.episode.layout import BALLAST, BLOBS, CHECKPOINT, EVENTS, LEARN, MANIFEST
@@ -101,8 +104,26 @@ def _claim_once(runs_dir: Path, episode_id: str) -> Claim | None:
         if state is not ClaimState.FREE:
             return Claim(state) if state else None
         _empty(folder, fd)
+        if _is_archived(runs_dir, episode_id):
+            _remove(runs_dir, folder)
+            return Claim(ClaimState.SEALED)
         opened.pop_all()
         return Claim(ClaimState.FREE, folder, fd)
+
+
+def _is_archived(runs_dir: Path, episode_id: str) -> bool:
+    archives = open_archives(runs_dir)
+    return archives is not None and archives.has(episode_id)
+
+
+def _remove(runs_dir: Path, folder: Folder) -> None:
+    """Remove an empty folder whose log this process has locked. Raise OSError.
+
+    If another process makes a log in it at this moment, that process removes the folder.
+    """
+    folder.unlink(EVENTS)
+    with Folder.open(runs_dir) as runs, suppress(OSError):
+        runs.remove_directory(folder.path.name)
 
 
 def _lock_log(folder: Folder, fd: int) -> ClaimState | None:

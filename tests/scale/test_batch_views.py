@@ -31,6 +31,12 @@ def test_a_batch_that_nobody_altered_is_sound(finished: Any) -> None:
     finished.run("verify", batch_folder(finished).name, "@last").assert_exit(2)
 
 
+def test_archived_episodes_of_a_batch_are_checked_where_they_are(finished: Any) -> None:
+    finished.run("episodes", "archive", "--all").assert_ok()
+    result = finished.run("verify", batch_folder(finished).name, "--json").assert_ok()
+    assert "episode.missing" not in {each["code"] for each in result.json["findings"]}
+
+
 def test_an_input_that_is_gone_is_a_warning(finished: Any) -> None:
     replace(finished.root / "in.jsonl", '"a"', '"x"')
     result = finished.run("verify", batch_folder(finished).name, "--json").assert_ok()

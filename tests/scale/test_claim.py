@@ -80,6 +80,29 @@ def test_begun_and_sealed_runs_are_seen(project: Any) -> None:
     assert claim(runs, name).state is ClaimState.BEGUN
 
 
+def test_an_archived_run_is_sealed(project: Any) -> None:
+    make_counted(project)
+    project.run("run", "demo.counted", "-p", "text=a").assert_ok()
+    episode = project.episode
+    project.run("episodes", "archive", episode.name).assert_ok()
+    assert not episode.exists()
+    found: list[Claim] = []
+    begin = threading.Barrier(4)
+
+    def work() -> None:
+        begin.wait()
+        found.append(claim(episode.parent, episode.name))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {each.state for each in found} <= {ClaimState.SEALED, ClaimState.BUSY}
+    assert claim(episode.parent, episode.name).state is ClaimState.SEALED
+    assert not episode.exists()
+
+
 def test_a_link_in_the_place_of_an_episode_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / EPISODE).symlink_to(tmp_path / "elsewhere")
