@@ -117,11 +117,13 @@ def _is_archived(runs_dir: Path, episode_id: str) -> bool:
 
 
 def _remove(runs_dir: Path, folder: Folder) -> None:
-    """Remove an empty folder whose log this process has locked. Raise OSError.
+    """Remove a folder without an event, whose log this process has locked. Raise OSError.
 
     If another process makes a log in it at this moment, that process removes the folder.
     """
-    folder.unlink(EVENTS)
+    folder.remove_files()
+    with suppress(OSError):
+        folder.remove_directory(BLOBS)
     with Folder.open(runs_dir) as runs, suppress(OSError):
         runs.remove_directory(folder.path.name)
 
