@@ -95,6 +95,13 @@ def test_workers_that_differ_get_no_line_and_are_named(counting: Any) -> None:
         assert effects(counting) == []
         cluster.add_worker()
         counting.started(*RUN, *on(cluster)).assert_ok()
+        assert effects(counting) == ["a", "b"]
+        # A worker that imported a module before it was edited would run the old one.
+        source = counting.root / "demo_services.py"
+        source.write_text(source.read_text().replace("text.upper()", "text.lower()"))
+        again = ("--batch-name", "again", "-o", "again.jsonl", "--json")
+        result = counting.started(*RUN[:-2], *again, *on(cluster)).assert_exit(3)
+        assert "start the worker again" in result.json["error"]["found"]
     assert effects(counting) == ["a", "b"]
 
 
@@ -232,14 +239,15 @@ long = pytest.mark.skipif(not LONG, reason="seeded kills: COGCLI_LONG_TESTS=1, o
 @needs_dask
 @long
 @pytest.mark.slow
-def test_a_scheduler_that_is_gone_ends_the_batch_and_the_same_command_continues(
-    counting: Any,
+@pytest.mark.parametrize("signal_name", ["SIGKILL", "SIGSTOP"])
+def test_a_scheduler_that_does_not_answer_ends_the_batch_and_the_same_command_continues(
+    counting: Any, signal_name: str
 ) -> None:
     texts = [f"t{number}" for number in range(40)]
     write_lines(counting, texts)
     with dask_cluster(counting) as cluster:
         process = start(counting, cluster)
-        cluster.scheduler.kill()
+        cluster.scheduler.send_signal(getattr(signal, signal_name))
         _, err = process.communicate(timeout=60)
         assert process.returncode == 6, err
         assert b"batch.executor-lost" in err

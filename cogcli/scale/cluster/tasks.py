@@ -2,13 +2,16 @@
 
 1. A worker decides about trust, secrets and permissions by itself, from its own environment and settings.
 2. It keeps one runner for each batch and thread. A restarted worker has none, and must be admitted again.
-3. Every error becomes an answer: an exception of a task would be pickled.
+3. Python imports a module once. So a worker that lives longer than a source is refused.
+4. Every error becomes an answer: an exception of a task would be pickled.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
+from collections.abc import Iterator
 from typing import Final
 
 import orjson
@@ -44,6 +47,10 @@ _opened: Final = _OpenBatch()
 _admitted: Final[dict[str, Json]] = {}
 """The first frames of the admitted clients, by nonce."""
 _meetings: Final[dict[str, MeetingFile]] = {}
+_MOST_BATCHES: Final = 64
+"""Batches that are kept. One whose client was killed never says goodbye."""
+_sources: Final[dict[str, str]] = {}
+"""The digest of each module of a service, from before this process imported it."""
 
 
 def admit(data: bytes) -> bytes:
@@ -57,6 +64,7 @@ def admit(data: bytes) -> bytes:
         if not differences:
             answer["nonce"] = _meet(first)
             _admitted[first["nonce"]] = first
+            _forget_old_batches()
     except ProblemsFound as error:
         answer = {"differences": [f"{each.code}: {each.message}" for each in error.problems[:5]]}
     except CogcliError as error:
@@ -69,8 +77,23 @@ def admit(data: bytes) -> bytes:
 def _find_differences(first: Json) -> list[str]:
     if differences := compare_versions(Versions(*first["versions"]), find_versions()):
         return differences
-    prepared = reach_batch(first).prepare()
-    return compare_facts(WorkerFacts(*first["facts"]), find_facts(prepared))
+    facts = find_facts(reach_batch(first).prepare())
+    return [*compare_facts(WorkerFacts(*first["facts"]), facts), *_find_stale_modules(facts)]
+
+
+def _find_stale_modules(facts: WorkerFacts) -> Iterator[str]:
+    """Yield in words each module that this process imported before its source was changed."""
+    for module, digest in facts.modules.items():
+        if module not in sys.modules:
+            _sources[module] = digest
+        elif _sources.setdefault(module, digest) != digest:
+            yield f"module {module} was changed after this worker imported it: start the worker again"
+
+
+def _forget_old_batches() -> None:
+    for nonce in list(_admitted)[:-_MOST_BATCHES]:
+        del _admitted[nonce]
+        end_meeting(nonce)
 
 
 def _meet(first: Json) -> str:
@@ -107,11 +130,6 @@ def _run(nonce: str, data: bytes) -> Json:
         _opened.runners.clear()
         runner = _opened.runners[nonce] = open_runner(first)
     return completion_to_frame(runner.run(task_from_frame(orjson.loads(data))))
-
-
-def dismiss(nonce: str) -> None:
-    """Forget a batch."""
-    _admitted.pop(nonce, None)
 
 
 def end_meeting(nonce: str) -> None:
