@@ -33,8 +33,10 @@ from cogcli.run.engine import call, invocation
 
 pytestmark = pytest.mark.sampled(2)
 
-OTHER_ENTRIES = ("command line", "environment", "agent")
-"""Categories of what a command refuses before there is a run, and of how a loop ends: tests/unit/cognition."""
+OTHER_ENTRIES = ("command line", "environment", "agent", "batch")
+"""Categories of what a command refuses before there is a run, of how a loop ends (tests/unit/cognition), and of what runs
+the lines of a batch (tests/scale).
+"""
 
 
 def provoked(rules: InvokerRules | dict[str, SelfCheck], id: str) -> CheckResult:
