@@ -34,8 +34,8 @@ from cogcli.run.engine import call, invocation
 pytestmark = pytest.mark.sampled(2)
 
 OTHER_ENTRIES = ("command line", "environment", "agent", "batch")
-"""Categories of what a command refuses before there is a run, of how a loop ends (tests/unit/cognition), and of what runs
-the lines of a batch (tests/scale).
+"""Categories of what a command refuses before there is a run, of how a loop ends (tests/unit/cognition), and of
+what runs the lines of a batch (tests/scale).
 """
 
 
