@@ -25,9 +25,12 @@ class DaskCluster:
         self._cwd = cwd
         self._started: list[subprocess.Popen[bytes]] = []
         self.workers: list[subprocess.Popen[bytes]] = []
-        file = folder / "scheduler.json"
+
+    def start_scheduler(self) -> None:
+        """Start the scheduler, and wait for its address."""
+        file = self._folder / "scheduler.json"
         file.unlink(missing_ok=True)
-        scheme = "tls://" if "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION" in env else ""
+        scheme = "tls://" if "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION" in self._env else ""
         self.scheduler = self._start(
             "scheduler", "--host", f"{scheme}127.0.0.1", "--port", "0", "--no-dashboard", "--no-show",
             "--scheduler-file", str(file),
@@ -80,6 +83,7 @@ def dask_cluster(project: Any, workers: int = 2) -> Iterator[DaskCluster]:
     folder.mkdir(exist_ok=True)
     cluster = DaskCluster(folder, project.env, project.root)
     try:
+        cluster.start_scheduler()
         for _ in range(workers):
             cluster.add_worker()
         yield cluster
