@@ -122,7 +122,10 @@ class GraphDriver:
             return
         try:
             answer: Answer | Outstanding = yield QuickCall(step.live_call())
-        except (RuntimeErrorBase, Cancelled) as error:
+        except Cancelled as error:  # the run itself is cancelled, before a task took the step over
+            self.endings[index] = step.fail(error)
+            raise
+        except RuntimeErrorBase as error:
             yield from self._handle_ending(index, step.fail(error))
             return
         if isinstance(answer, Outstanding):
@@ -133,9 +136,8 @@ class GraphDriver:
         if ending.status != "done":
             yield from self._handle_ending(index, ending)
             return
-        self.endings[index] = (
-            ending  # a run with plain steps has no order of writes that it could change
-        )
+        # A run with plain steps has no order of writes, so no other step waits for this one to write.
+        self.endings[index] = ending
         self._ready.release(index)
 
     def wait(self, *, until: float) -> Effects:

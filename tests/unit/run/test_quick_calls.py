@@ -17,10 +17,13 @@ from cogcli.base.calls import Answer
 from cogcli.base.errors import TransportError
 from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeIds, SystemClock
+from cogcli.episode.journal import Journal
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
 from cogcli.run.engine.context import Engine
-from cogcli.run.engine.run import FinishedRun, execute
+from cogcli.run.engine.graph import GraphDriver
+from cogcli.run.engine.plain_step import plain_call
+from cogcli.run.engine.run import SKILL, FinishedRun, RootRun, execute
 from cogcli.run.engine.tasks import (
     BegunCall,
     Cancel,
@@ -173,6 +176,17 @@ A = capability("c.a", "x", "y")
 STEPS = [step(f"s{n}", "c.a", {"x": n}, output={"y": f"vars.y{n}"}) for n in range(300)]
 
 
+def new_journal(folder: Path) -> Journal:
+    return Store(str(folder)).create(
+        "ep_0000000000000000000000000A",
+        trace_id="0" * 31 + "1",
+        clock=SystemClock(),
+        ids=FakeIds(0),
+        redactor=Redactor(()),
+        durability="none",
+    )
+
+
 def run_many(
     folder: Path,
     called: Callable[[Engine, int], Any],
@@ -188,14 +202,7 @@ def run_many(
 
     runner = ScriptedRunner({"c.a": answer})
     main = skill(*(steps or STEPS))
-    journal = Store(str(folder)).create(
-        "ep_0000000000000000000000000A",
-        trace_id="0" * 31 + "1",
-        clock=SystemClock(),
-        ids=FakeIds(0),
-        redactor=Redactor(()),
-        durability="none",
-    )
+    journal = new_journal(folder)
     engine = engine_for(
         runner,
         [A],
@@ -281,3 +288,24 @@ def test_a_fan_out_of_quick_steps_needs_no_more_tasks_than_workers(tmp_path: Pat
     finished, calls = run_many(tmp_path, called, steps=steps, max_workers=4)
     assert (finished.outcome.status, calls) == ("ok", 300)
     assert most <= 4
+
+
+def test_a_run_that_is_cancelled_during_a_quick_call_starts_no_further_step(tmp_path: Path) -> None:
+    main = skill(*STEPS[:3])
+    journal = new_journal(tmp_path)
+    runner = ScriptedRunner({"c.a": lambda given: Answer({"y": 1})})
+    engine = engine_for(runner, [A], [main], sink=journal, lines=journal)
+    plan = engine.plan_of(main.id)
+    run = RootRun(engine, plan, request({}), RUN_ID, SKILL).run
+    assert plain_call(run, plan.steps[0]) is None
+    for _ in range(4):
+        engine.find_call_speed("c.a").note(0.0)
+    driver = GraphDriver(run)
+    driving = driver.drive()
+    assert type(next(driving)) is QuickCall
+    with pytest.raises(Cancelled):
+        driving.throw(Cancelled(external=True))
+    journal.close()
+    assert {place: each.reason for place, each in driver.endings.items()} == {0: "cancelled"}
+    log = (journal.directory / "events.jsonl").read_text()
+    assert log.count('"event_type":"step.started"') == 1
