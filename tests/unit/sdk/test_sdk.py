@@ -42,6 +42,7 @@ def test_importing_it_loads_no_library_and_little_of_ours() -> None:
         "cogcli.base.credential_names",
         "cogcli.base.errors",
         "cogcli.base.host_access",
+        "cogcli.base.named_tuple",
         "cogcli.base.refusal",
         "cogcli.base.text_places",
         "cogcli.base.wall",
