@@ -36,8 +36,8 @@ def assert_linear(work: Callable[[int], object], size: int) -> None:
 
 
 def _processor_seconds(work: Callable[[int], object], size: int) -> float:
-    # A collection costs as much as everything that earlier tests left in memory.
-    gc.collect()
+    # A collection costs as much as everything that earlier tests left in memory, so none may happen in between, and
+    # none is made before each of the many measurements of a test.
     gc.disable()
     try:
         begun = time.process_time()
