@@ -65,7 +65,12 @@ class BatchFlags(Flags):
     )
     o: str | None = text("-o", "FILE", "the results of a batch", OUTPUT, default="stdout")
     keep: str | None = choice(
-        "--keep", "WORD", ("auto", "folders"), "how episodes are kept", OUTPUT, default="auto"
+        "--keep",
+        "WORD",
+        ("auto", "folders", "archived"),
+        "how episodes are kept: archived above 1,000 lines (auto), or always one way",
+        OUTPUT,
+        default="auto",
     )
     order: str | None = choice(
         "--order", "WORD", ("input", "done"), "of the results", OUTPUT, default="input"

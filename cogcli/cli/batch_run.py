@@ -94,6 +94,7 @@ def read_request(context: CommandContext, batch: BatchFlags) -> BatchRequest:
         jobs=_parse_jobs(batch.jobs),
         executor=_parse_executor(batch),
         order=batch.order or "input",
+        keep=batch.keep or "auto",
         invalid=batch.invalid or "stop",
         max_failures=_parse_limit(batch.max_failures),
         in_doubt=batch.in_doubt or "",

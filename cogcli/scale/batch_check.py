@@ -6,27 +6,35 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.verify_episodes import trusted_of, verify_episode
 from cogcli.base.errors import CogcliError
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.system import encode_ulid
 from cogcli.declarations.batch_records import BatchHeader
+from cogcli.declarations.reading import read_record
 from cogcli.episode.archive.access import open_archives
-from cogcli.episode.layout import Finding, FindingSeverity, error_finding
+from cogcli.episode.archive.locator import open_kept
+from cogcli.episode.layout import Finding, FindingSeverity, error_finding, is_own_id
 from cogcli.scale.batch_folder import HEADER, LINES, SUMS, BatchFolder, Shard, read_header
 from cogcli.scale.batch_request import STDOUT
-from cogcli.scale.identity import BatchKey, LineTask, line_hash
+from cogcli.scale.identity import BatchKey, LineTask, created_ms_of, line_hash
 from cogcli.scale.input_lines import open_input, read_checked_lines
-from cogcli.scale.ledger import LedgerEntry
-from cogcli.scale.line_result import result_from_entry, result_from_episode
-from cogcli.scale.output import LineSet, read_rows
+from cogcli.scale.ledger import LedgerEntry, place_in_archive
+from cogcli.scale.line_archive import LineArchive
+from cogcli.scale.line_result import read_tags, result_from_entry, result_from_episode
+from cogcli.scale.line_set import LineSet
+from cogcli.scale.output import read_rows
+from cogcli.scale.retry import BatchTags
 from cogcli.scale.tables import kind_of_file
 
 MOST_FINDINGS: Final = 100
@@ -85,30 +93,40 @@ def _hash_of_row(row: bytes) -> int:
     return int.from_bytes(sha256(row).digest()[:8]) or 1
 
 
+class _Try(NamedTuple):
+    """Which try of a line an entry is, and of which batch."""
+
+    key: BatchKey
+    attempt: int
+
+
 class _KnownLines:
     """What follows from the lines of the input: the hash of each, and the last part of its episode's id."""
 
-    def __init__(self, key: BatchKey) -> None:
+    def __init__(self, key: BatchKey, tries: Mapping[int, _Try] = MappingProxyType({})) -> None:
+        """`tries` are those of lines that ran again, by line. All other lines ran for the first time."""
         self._key = key
+        self._tries = tries
         self._hashes = array("Q", [0])
         self._parts = array("Q", [0])
 
     def add(self, line: int, data: bytes) -> None:
         """Add the next line."""
+        key, attempt = self._tries.get(line, _Try(self._key, 1))
         self._hashes.append(int(line_hash(data), 16))
-        self._parts.append(self._key.line_part(LineTask(line, 1, data)))
+        self._parts.append(key.line_part(LineTask(line, attempt, data)))
 
     def problem(self, entry: LedgerEntry) -> str:
         """Return how an entry differs from its line; empty if it does not."""
         if entry.input_hash != f"{self._hashes[entry.line]:016x}":
             return "the hash is not that of the line"
-        expected = self._key.episode_id_of(entry.line, self._parts[entry.line])
-        is_first = entry.attempt == 1 and entry.episode is not None
-        return (
-            f"the episode of the line is {expected}"
-            if is_first and entry.episode != expected
-            else ""
-        )
+        if entry.episode is None:
+            return ""
+        key, attempt = self._tries.get(entry.line, _Try(self._key, 1))
+        expected = key.episode_id_of(entry.line, self._parts[entry.line])
+        if entry.episode == expected and entry.attempt == attempt:
+            return ""
+        return f"the episode of try {attempt} of the line is {expected}"
 
 
 class _BatchCheck:
@@ -121,6 +139,7 @@ class _BatchCheck:
         self._trusted = trusted_of(settings)
         self._lines: _KnownLines | None = None
         self._archives = open_archives(self._runs_dir)
+        self._archive = LineArchive(self._runs_dir, batch.batch_id)
 
     def findings(self) -> Iterator[Finding]:
         """Yield the findings of header, ledgers, episodes and outputs."""
@@ -151,10 +170,30 @@ class _BatchCheck:
         folder = self._batch.folder
         path = os.fspath(folder.path / LINES) if folder.holds(LINES) else header.input.path
         sums = folder.read(SUMS, limit=1 << 30).decode("ascii", "replace").split()
-        known = _KnownLines(BatchKey(header.batch_id, header.created_ms))
+        key = BatchKey(header.batch_id, header.created_ms)
+        known = _KnownLines(key, self._find_tries(key) if header.retry else {})
         for line, data in read_checked_lines(partial(open_input, path), sums, header.batch_id):
             known.add(line, data)
         return known
+
+    def _find_tries(self, key: BatchKey) -> dict[int, _Try]:
+        """Return the tries of the lines that ran again: of this batch, or of the one whose waiting run was resumed."""
+        found: dict[int, _Try] = {}
+        for shard in self._batch.shards():
+            for entry in self._batch.read_ledger(shard):
+                if entry.episode is not None and is_own_id(entry.episode):
+                    found[entry.line] = _Try(self._key_of(key, entry), entry.attempt)
+        return found
+
+    def _key_of(self, key: BatchKey, entry: LedgerEntry) -> BatchKey:
+        """Return the batch that the episode of an entry belongs to; this one if the episode names none."""
+        created_ms = created_ms_of(entry.episode or "")
+        if created_ms == key.created_ms:
+            return key
+        with suppress(CogcliError):
+            tags = read_record(BatchTags, read_tags(self._path_of(entry)))
+            return BatchKey(tags.batch, created_ms)
+        return key
 
     def _check_shard(self, header: BatchHeader, shard: Shard) -> Iterator[Finding]:
         expected = _ExpectedRows(header.input.lines)
@@ -175,7 +214,7 @@ class _BatchCheck:
             text = f"line {entry.line} is no line of the shard {shard.name}"
             yield error_finding("batch.damaged", shard.ledger, number, text)
             return
-        if not header.retry and self._lines and (problem := self._lines.problem(entry)):
+        if self._lines and (problem := self._lines.problem(entry)):
             text = f"line {entry.line}: {problem}"
             yield error_finding("batch.damaged", shard.ledger, number, text)
         if entry.episode is None:
@@ -189,7 +228,7 @@ class _BatchCheck:
         yield from self._check_episode(shard, entry, number)
 
     def _check_episode(self, shard: Shard, entry: LedgerEntry, number: int) -> Iterator[Finding]:
-        directory = self._runs_dir / str(entry.episode)
+        directory = self._path_of(entry)
         is_archived = self._archives is not None and self._archives.has(directory.name)
         if not directory.is_dir() and not is_archived:
             text = f"`{directory.name}` does not exist: it was removed"
@@ -206,9 +245,24 @@ class _BatchCheck:
         except CogcliError as error:
             yield error_finding(error.code, directory.name, 0, error.message)
             return
-        if now.entry != entry:
+        if now.placed(entry.at).entry != entry or self._is_elsewhere(entry):
             text = f"the entry of line {entry.line} differs from `{directory.name}`"
             yield error_finding("batch.damaged", shard.ledger, number, text)
+
+    def _is_elsewhere(self, entry: LedgerEntry) -> bool:
+        """Return whether the archive of an entry has no such episode at its place. A removed archive is fine."""
+        path = self._archive.directory / entry.archive
+        if not entry.archive or not path.is_file():
+            return False
+        with open_kept(path) as archive:
+            place = archive.find(entry.episode or "")
+        return place is None or place_in_archive(path.name, place.offset) != entry.at
+
+    def _path_of(self, entry: LedgerEntry) -> Path:
+        """Return the path of an episode: its folder, its place in the archive of the entry, or in another one."""
+        path = self._archive.path_of(entry.at, entry.episode or "")
+        is_gone = path.parent != self._runs_dir and not path.parent.is_file()
+        return self._runs_dir / path.name if is_gone else path
 
     # -- output --------------------------------------------------------------------------------------------------------
 
@@ -237,7 +291,7 @@ class _BatchCheck:
         if entry.error is not None or entry.episode is None:
             return result_from_entry(entry).row
         try:
-            directory = self._runs_dir / entry.episode
+            directory = self._path_of(entry)
             return result_from_episode(directory, entry.line, entry.attempt, entry.input_hash).row
         except CogcliError:
             return None

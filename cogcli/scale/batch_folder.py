@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from hashlib import blake2b
 from hmac import compare_digest
@@ -25,11 +25,11 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.batch_records import BatchHeader, ShardCommand
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
+from cogcli.episode.archive.directories import BATCHES
 from cogcli.episode.folder import Folder, disk_refusal, write_all
 from cogcli.scale.identity import is_batch_id
 from cogcli.scale.ledger import Ledger, LedgerReading, read_ledger
 
-FOLDER: Final = ".batches"
 HEADER: Final = "batch.json"
 SUMS: Final = "input.sums"
 LINES: Final = "input.jsonl"
@@ -76,7 +76,7 @@ class Shard(NamedTuple):
 
 def batches_dir(runs_dir: str) -> Path:
     """Return the directory of all batches."""
-    return Path(runs_dir) / FOLDER
+    return Path(runs_dir) / BATCHES
 
 
 class BatchFolder:
@@ -214,15 +214,20 @@ class BatchFolder:
 
     def shards(self) -> list[Shard]:
         """Return the shards that have a ledger, in order."""
-        found = set()
-        for name in self.folder.names():
-            words = name.removeprefix("ledger").removesuffix(".jsonl").split("-")
-            if name == Shard().ledger:
-                found.add(Shard())
-            elif len(words) == 4 and words[1].isdigit() and words[3].isdigit():
-                shard = Shard(int(words[1]) - 1, int(words[3]))
-                found |= {shard} if shard.ledger == name else set()
-        return sorted(found, key=lambda shard: (shard.parts, shard.place))
+        return find_shards(self.folder.names(), "ledger", ".jsonl")
+
+
+def find_shards(names: Iterable[str], stem: str, ending: str = "") -> list[Shard]:
+    """Return the shards that have a file of this kind, in order."""
+    found = set()
+    for name in names:
+        words = name.removesuffix(ending).split("-")
+        if name == f"{stem}{ending}":
+            found.add(Shard())
+        elif len(words) == 4 and words[1].isdecimal() and words[3].isdecimal():
+            shard = Shard(int(words[1]) - 1, max(1, int(words[3])))
+            found |= {shard} if name == f"{stem}{shard.suffix}{ending}" else set()
+    return sorted(found, key=lambda shard: (shard.parts, shard.place))
 
 
 def _mac(json: Json, key: bytes) -> str:

@@ -32,6 +32,8 @@ class BatchRequest(NamedTuple):
     """The words of `--executor`."""
     shard: Shard = Shard()
     order: str = "input"
+    keep: str = "auto"
+    """How episodes are kept: a word of `--keep`."""
     invalid: str = "stop"
     max_failures: FailureLimit | None = None
     in_doubt: str = ""

@@ -28,14 +28,16 @@ from cogcli.scale.executor import Executor
 from cogcli.scale.identity import BatchKey, LineTask
 from cogcli.scale.in_process import InProcessExecutor
 from cogcli.scale.input_lines import open_input, read_checked_lines
+from cogcli.scale.keeping import BatchKeeper, KeptShard, archives_lines
 from cogcli.scale.ledger import Ledger, LedgerEntry
+from cogcli.scale.line_archive import LineArchive
 from cogcli.scale.line_result import result_from_entry, result_from_episode, row_of
 from cogcli.scale.line_runner import LineRunner
+from cogcli.scale.line_set import LineSet
 from cogcli.scale.local_workers import LocalWorkers
 from cogcli.scale.output import (
     PART,
     ContinuedRows,
-    LineSet,
     OrderedRows,
     PartFile,
     RowWriter,
@@ -71,11 +73,29 @@ class BatchSession:
         self._totals = Totals()
         self._lines = batch.count_lines(request.shard)
         self._part: PartFile | None = None
+        self._archive = LineArchive(Path(settings.runs_dir), header.batch_id)
+        self._keeper = self._make_keeper()
+        self._unrecorded: dict[int, str] = {}
+        """The places of archived lines whose end the ledger lacks."""
+
+    def _make_keeper(self) -> BatchKeeper | None:
+        """Return what keeps the episodes in archives; None for folders."""
+        request = self._request
+        if not archives_lines(request.keep, self._header.input.lines):
+            return None
+        shard = KeptShard(
+            request.shard, self._key, self._totals, self._ledger, self._header.input.lines, self._selects,
+            is_durable=self._batch.prepared.request.options.durability != "none",
+        )  # fmt: skip
+        return BatchKeeper(Path(self._settings.runs_dir), self._folder, request.keep, shard)
 
     def run(self, writer: RowWriter, observer: BatchObserver, stop: StopSwitch) -> BatchResult:
         """Run the lines without a result, and return the totals."""
         for entry in self._ledger.entries():
-            self._totals.apply(entry)
+            if isinstance(entry, LedgerEntry):
+                self._totals.apply(entry)
+            if self._keeper is not None:
+                self._keeper.replay(entry)
         was_complete = self._totals.done.count == self._lines
         has_output = self._request.output != STDOUT and os.path.lexists(self._request.output)
         was_limited = False
@@ -102,17 +122,24 @@ class BatchSession:
     def _run_lines(self, rows: Rows, observer: BatchObserver, stop: StopSwitch) -> bool:
         """Run the lines without a result, and finish the output. Return whether `--max-failures` stopped them."""
         self._restore(rows)
+        keeper = self._keeper
+        if keeper is not None:
+            self._unrecorded = keeper.find_unrecorded()
+            keeper.remove_moved_folders()
         executor = self._open_executor(observer, stop)
         started, before = time.monotonic(), self._totals.ended
         observer.begin(self._lines, before)
         coordinator = Coordinator(
             executor, self._ledger, rows, self._totals, observer, stop,
-            limit=self._request.max_failures, flush=self._flush, rates=self._open_rates(),
+            limit=self._request.max_failures, flush=self._flush, rates=self._open_rates(), keeper=keeper,
         )  # fmt: skip
         try:
             coordinator.run(self._tasks())
         finally:
             executor.close()
+        if keeper is not None:
+            keeper.move(all=True)
+            keeper.close()
         seconds, ended = time.monotonic() - started, self._totals.ended - before
         if self._totals.ended == self._lines:
             self._finish(executor, ended / seconds if ended and seconds else None)
@@ -139,8 +166,9 @@ class BatchSession:
             self._key,
             self._request.in_doubt,
             counts_calls=bool(self._batch.rates),
+            archives=self._keeper is not None,
         )
-        return InProcessExecutor(runner.run)
+        return InProcessExecutor(runner.run, runner.close)
 
     def _open_cluster(self, observer: BatchObserver, stop: StopSwitch) -> Executor:
         """Return the executor on Dask workers."""
@@ -166,6 +194,7 @@ class BatchSession:
             "specs": self._header.specs,
             "in_doubt": self._request.in_doubt,
             "counts_calls": bool(self._batch.rates),
+            "archives": self._keeper is not None,
         }
 
     def _tasks(self) -> Iterator[LineTask]:
@@ -177,7 +206,8 @@ class BatchSession:
         for number, data in lines:
             if self._selects(number) and number not in self._totals.done:
                 retry = self._batch.retry
-                yield LineTask(number, 1, data) if retry is None else retry.task(number, data)
+                task = LineTask(number, 1, data) if retry is None else retry.task(number, data)
+                yield task._replace(at=self._unrecorded.get(number, ""))
 
     def _selects(self, line: int) -> bool:
         """Return whether a line is one of this shard, and with `--retry-failed` runs again."""
@@ -208,7 +238,7 @@ class BatchSession:
             order="done" if self._request.order == "done" else "input",
             jobs=self._request.jobs,
             executor=self._request.executor,
-            keep="folders",
+            keep=self._request.keep,
             rates=dict(self._request.rates),
         )
         key = ensure_key(self._settings.environ)
@@ -254,7 +284,7 @@ class BatchSession:
         """Return the row of an entry, made from its episode."""
         if entry.error is not None or entry.episode is None:
             return result_from_entry(entry).row
-        directory = Path(self._settings.runs_dir) / entry.episode
+        directory = self._archive.path_of(entry.at, entry.episode)
         try:
             found = result_from_episode(directory, entry.line, entry.attempt, entry.input_hash)
         except EnvironmentRefusal as error:
@@ -296,5 +326,5 @@ class BatchSession:
             workers=executor.workers,
             pins=self._header.pins,
             ledger_head=self._ledger.head,
-            archives=[],
+            archives=[] if self._keeper is None else self._keeper.digests(),
         )

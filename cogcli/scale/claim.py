@@ -6,12 +6,15 @@
 4. A folder that was removed between opening and locking is made again.
 5. A sealed episode may be in an archive. Its folder is removed after it is archived, so archives are read after a new
    folder is made and locked.
+6. Closed lines begin no episode: their folders, and later their archives, may have been removed. So this is read after
+   a new folder is made and locked, too, and before the first event.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from enum import Enum
 from pathlib import Path
@@ -41,6 +44,7 @@ class ClaimState(Enum):
     BEGUN = "begun"
     SEALED = "sealed"
     BUSY = "busy"
+    CLOSED = "closed"
 
 
 class Claim(NamedTuple):
@@ -71,17 +75,26 @@ class Claim(NamedTuple):
             self.folder.close()
 
 
-def claim(runs_dir: Path, episode_id: str) -> Claim:
-    """Claim an episode. Raise EnvironmentRefusal `env.runs-dir`."""
+def _is_never_closed() -> bool:
+    return False
+
+
+def claim(
+    runs_dir: Path, episode_id: str, is_closed: Callable[[], bool] = _is_never_closed
+) -> Claim:
+    """Claim an episode. `is_closed` reads whether its line is closed; it may raise OSError.
+
+    Raise EnvironmentRefusal `env.runs-dir`.
+    """
     try:
-        while (found := _claim_once(runs_dir, episode_id)) is None:
+        while (found := _claim_once(runs_dir, episode_id, is_closed)) is None:
             pass
     except OSError as error:
         raise _refused(runs_dir / episode_id, error) from error
     return found
 
 
-def _claim_once(runs_dir: Path, episode_id: str) -> Claim | None:
+def _claim_once(runs_dir: Path, episode_id: str, is_closed: Callable[[], bool]) -> Claim | None:
     """Return the claim, or None if the folder was removed in the meantime. Raise OSError."""
     with Folder.open(runs_dir, make=True) as runs:
         try:
@@ -104,16 +117,19 @@ def _claim_once(runs_dir: Path, episode_id: str) -> Claim | None:
         if state is not ClaimState.FREE:
             return Claim(state) if state else None
         _empty(folder, fd)
-        if _is_archived(runs_dir, episode_id):
+        if ended := _find_end(runs_dir, episode_id, is_closed):
             _remove(runs_dir, folder)
-            return Claim(ClaimState.SEALED)
+            return Claim(ended)
         opened.pop_all()
         return Claim(ClaimState.FREE, folder, fd)
 
 
-def _is_archived(runs_dir: Path, episode_id: str) -> bool:
+def _find_end(runs_dir: Path, episode_id: str, is_closed: Callable[[], bool]) -> ClaimState | None:
+    """Return how an episode without a folder ended before; None if it never began. Raise OSError."""
     archives = open_archives(runs_dir)
-    return archives is not None and archives.has(episode_id)
+    if archives is not None and archives.has(episode_id):
+        return ClaimState.SEALED
+    return ClaimState.CLOSED if is_closed() else None
 
 
 def _remove(runs_dir: Path, folder: Folder) -> None:
@@ -190,6 +206,15 @@ def collision_error(directory: Path, expected: Json, found: Json) -> Environment
         expected=_describe(expected),
         found=_describe(found),
         hint="run the batch under another --batch-name",
+    )
+
+
+def closed_error(episode_id: str) -> EnvironmentRefusal:
+    """Return the error for a line that ended before, and whose episode was removed since."""
+    return EnvironmentRefusal(
+        "episode.unreadable",
+        f"`{episode_id}` was removed after its line had ended: the line does not run twice",
+        hint="`--retry-failed` runs a line again, as another try",
     )
 
 

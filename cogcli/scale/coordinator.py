@@ -5,7 +5,8 @@
    then the row. After a kill, the later is made from the earlier.
 2. A line whose episode another process holds is sent again after 1 s, then after twice as long, up to 60 s.
 3. A line whose worker died is sent again, and claims what the worker left. After three deaths it ends as failed.
-4. On a signal sending stops. Running lines get a grace period, then they are left as they are, to be resumed.
+4. An archived episode has no sync of its own. Its entry follows a sync of the archives, which many lines share.
+5. On a signal sending stops. Running lines get a grace period, then they are left as they are, to be resumed.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ GRACE: Final = 5.0
 _TICK: Final = 0.25
 """Seconds between two looks at signals, pauses and the display."""
 _MOST_DEATHS: Final = 3
+_SYNC_EVERY: Final = 0.5
+"""Seconds between two syncs of the archives."""
+_MOST_UNSYNCED: Final = 500
 _FIRST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 60.0
 
@@ -57,6 +61,22 @@ class Rows(Protocol):
 
     def may_send(self, line: int) -> bool:
         """Return whether a line may run now."""
+        ...
+
+
+class Keeper(Protocol):
+    """What keeps the episodes of lines."""
+
+    def sync(self, archives: set[str]) -> None:
+        """Make the episodes in these archives survive a power loss. Raise EnvironmentRefusal `env.disk`."""
+        ...
+
+    def place(self, entry: LedgerEntry) -> None:
+        """Prepare the episode of a line whose entry comes next. Raise EnvironmentRefusal `env.disk`."""
+        ...
+
+    def move(self) -> None:
+        """Move episodes whose entries are written, if there are enough. Raise EnvironmentRefusal `env.disk`."""
         ...
 
 
@@ -107,6 +127,7 @@ class Coordinator:
         limit: FailureLimit | None = None,
         pause: ServicePause | None = None,
         rates: ServiceRates | None = None,
+        keeper: Keeper | None = None,
         clock: Callable[[], float] = time.monotonic,
         flush: Callable[[], None] = lambda: None,
     ) -> None:
@@ -119,8 +140,12 @@ class Coordinator:
         self._limit = limit
         self._pause = pause or ServicePause()
         self._rates = rates or ServiceRates({})
+        self._keeper = keeper
         self._clock = clock
         self._flush = flush
+        self._unsynced: list[LineResult] = []
+        """Results whose episodes are in archives that may not be on disk yet."""
+        self._synced_at = clock()
         self._waiting: list[tuple[float, int, float, LineTask]] = []
         """Busy lines: when to send again, the line, the last wait, and the task."""
         self._waits: dict[int, float] = {}
@@ -144,6 +169,8 @@ class Coordinator:
         if self._is_stopping():
             self._executor.cancel()
             self._drain()
+        self._record_unsynced()
+        self._flush()
         self._observer.update(self._totals, force=True)
         if self._error is not None:
             raise self._error
@@ -193,6 +220,11 @@ class Coordinator:
         """Take the completions of the executor."""
         for completion in self._executor.completed(seconds):
             self._apply(completion)
+        is_due = self._clock() - self._synced_at >= _SYNC_EVERY
+        if is_due or len(self._unsynced) >= _MOST_UNSYNCED:
+            self._record_unsynced()
+        if self._keeper is not None:
+            self._keeper.move()
         self._flush()
         self._observer.update(self._totals)
 
@@ -211,11 +243,29 @@ class Coordinator:
                 self._error = self._error or error
 
     def _record(self, result: LineResult) -> None:
+        """Write the entry and the row of a line, at once or after the next sync of the archives."""
+        if result.entry.archive:
+            self._unsynced.append(result)
+        else:
+            self._write(result)
+
+    def _record_unsynced(self) -> None:
+        """Sync the archives, then write the entries and rows of the episodes in them."""
+        results, self._unsynced = self._unsynced, []
+        if results and self._keeper is not None:
+            self._keeper.sync({result.entry.archive for result in results})
+        for result in results:
+            self._write(result)
+        self._synced_at = self._clock()
+
+    def _write(self, result: LineResult) -> None:
         """Write the entry and the row of a line."""
         entry = result.entry
         is_repeated = self._totals.pending.get(entry.line) == entry
         if not self._totals.apply(entry):
             return
+        if self._keeper is not None:
+            self._keeper.place(entry)
         if not is_repeated:
             self._ledger.append(entry)
         self._rows.add(entry.line, result.row)

@@ -78,6 +78,7 @@ def task_to_frame(task: LineTask) -> Json:
         "data": data,
         "retry_of": task.retry_of,
         "origin": origin,
+        "at": task.at,
     }
 
 
@@ -85,7 +86,7 @@ def task_from_frame(frame: Json) -> LineTask:
     """Return the line in a frame."""
     origin = frame["origin"] and BatchKey(*frame["origin"])
     data = b64decode(frame["data"])
-    return LineTask(frame["line"], frame["try"], data, frame["retry_of"], origin)
+    return LineTask(frame["line"], frame["try"], data, frame["retry_of"], origin, frame["at"])
 
 
 def error_to_frame(error: CogcliError) -> Json:

@@ -33,6 +33,13 @@ def line_hash(data: bytes) -> str:
     return sha256(data).hexdigest()[:16]
 
 
+_DIGITS: Final = str.maketrans(
+    "0123456789ABCDEFGHJKMNPQRSTVWXYZ", "0123456789abcdefghijklmnopqrstuv"
+)
+"""Crockford's digits of base 32, and those of Python."""
+_TIME: Final = slice(3, 13)
+
+
 class BatchKey(NamedTuple):
     """The part of a batch from which the ids of its episodes follow."""
 
@@ -74,6 +81,18 @@ class BatchKey(NamedTuple):
         return {**tags, "retry_of": task.retry_of} if task.retry_of else tags
 
 
+def created_ms_of(episode_id: str) -> int:
+    """Return the time in the id of an episode, in milliseconds."""
+    return int(episode_id[_TIME].translate(_DIGITS), 32)
+
+
+def line_of_episode(key: BatchKey, episode_id: str) -> int:
+    """Return the line in the id of an episode; 0 for an id that no line of the batch has."""
+    if episode_id[_TIME] != f"{key.episode_id_of(0, 0)}"[_TIME]:
+        return 0
+    return int(episode_id[_TIME.stop :].translate(_DIGITS), 32) >> 40
+
+
 class LineTask(NamedTuple):
     """One line to run: its number from 1, which try it is, and its bytes."""
 
@@ -84,3 +103,5 @@ class LineTask(NamedTuple):
     """The episode that this try repeats. Empty for a first try."""
     origin: BatchKey | None = None
     """The earlier batch whose episode of the line is resumed. None for a line of the batch itself."""
+    at: str = ""
+    """The place of its episode in an archive that a killed process wrote it to, before the ledger had its end."""

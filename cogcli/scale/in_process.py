@@ -5,6 +5,7 @@ The thread of the batch stays free for signals and for the display.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -17,6 +18,7 @@ from cogcli.scale.identity import LineTask
 
 _WINDOW: Final = 2
 """Lines that are submitted at a time, so that the thread never waits for the next one."""
+_ENDING_SECONDS: Final = 60.0
 RunLine = Callable[[LineTask], Completion]
 
 
@@ -26,9 +28,11 @@ class InProcessExecutor:
     name = "local"
     workers = 1
 
-    def __init__(self, run_line: RunLine) -> None:
-        """Start the thread. Raise EnvironmentRefusal `env.threads`."""
+    def __init__(self, run_line: RunLine, finish: Callable[[], None] = lambda: None) -> None:
+        """Start the thread, which calls `finish` at its end. Raise EnvironmentRefusal `env.threads`."""
         self._run_line = run_line
+        self._finish = finish
+        self._finished = threading.Event()
         self._tasks: SimpleQueue[LineTask | None] = SimpleQueue()
         self._ends: SimpleQueue[Completion | BaseException] = SimpleQueue()
         self._closed = False
@@ -76,16 +80,24 @@ class InProcessExecutor:
         return found
 
     def close(self) -> None:
-        """Let the thread end after its present line. A line that still runs when the process ends is interrupted."""
+        """Let the thread end after its present line. A line that still runs when the process ends is interrupted.
+        Raise an error of `finish`.
+        """
+        if self._closed:
+            return
         self._closed = True
         self.cancel()
         self._tasks.put(None)
+        if not self.running and self._finished.wait(_ENDING_SECONDS):
+            self.completed(0)
 
     def _work(self) -> None:
         """Run the submitted lines until the executor is closed."""
-        while (task := self._tasks.get()) is not None:
-            try:
+        try:
+            while (task := self._tasks.get()) is not None:
                 self._ends.put(self._run_line(task))
-            except BaseException as error:
-                self._ends.put(error)
-                return
+            self._finish()
+        except BaseException as error:
+            self._ends.put(error)
+        finally:
+            self._finished.set()

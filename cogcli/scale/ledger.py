@@ -5,12 +5,14 @@
 2. Each entry contains the hash of the line before it, and a checksum of itself.
 3. A torn last line is cut. Any other damage refuses the ledger.
 4. The first final entry of a try counts. A later one may only follow a `pending` entry.
+5. An episode that moved to an archive has an entry of its own kind. Its folder goes after that.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Final
 
@@ -23,13 +25,15 @@ from cogcli.base.files import FileRefused
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.checksum import line_with_sum
 from cogcli.declarations.value_types import Json
-from cogcli.episode.folder import Folder, disk_refusal, fdatasync, read_at, write_all
+from cogcli.episode.folder import Folder, disk_errors, disk_refusal, fdatasync, read_at, write_all
 from cogcli.episode.log_lines import Lines
 from cogcli.scale.identity import MOST_LINES
 
 ENDED: Final = "ended"
+MOVED: Final = "moved"
 FOLDER: Final = "folder"
 """The value of `at` for an episode in a directory of its own."""
+_AT: Final = re.compile(r"folder|(\d{6,12}\.cogarchive):\d{1,12}")
 _CHUNK: Final = 1 << 20
 _SYNC_EVERY: Final = 1000
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
@@ -62,6 +66,13 @@ class LedgerEntry(NamedTuple):
     retries: int = 0
     error: Json | None = None
     """The error of a line whose episode is not sealed, from which its result is made again."""
+    at: str = FOLDER
+    """Where its episode was written: in a folder, or as `ARCHIVE:OFFSET`."""
+
+    @property
+    def archive(self) -> str:
+        """The name of the archive that its episode was written to. Empty for a folder."""
+        return archive_of_place(self.at)
 
     @property
     def is_final(self) -> bool:
@@ -73,11 +84,52 @@ class LedgerEntry(NamedTuple):
         payload: Json = {
             "kind": ENDED, "line": self.line, "try": self.attempt, "h": self.input_hash, "ep": self.episode,
             "status": self.status, "exit_code": self.exit_code, "ms": self.milliseconds, "tokens": self.tokens,
-            "cost": None, "at": FOLDER,
+            "cost": None, "at": self.at,
         }  # fmt: skip
         optional = {"code": self.code, "calls": self.calls, "retries": self.retries}
         payload |= {name: value for name, value in optional.items() if value}
         return payload if self.error is None else {**payload, "error": self.error}
+
+
+def place_in_archive(archive: str, offset: int) -> str:
+    """Return the `at` of an episode in an archive of the batch."""
+    return f"{archive}:{offset}"
+
+
+def archive_of_place(at: str) -> str:
+    """Return the name of the archive in an `at`. Empty for a folder."""
+    found = _AT.fullmatch(at)
+    return found[1] or "" if found else ""
+
+
+class MovedEntry(NamedTuple):
+    """The move of a line's episode from its folder to an archive."""
+
+    line: int
+    attempt: int
+    episode: str
+    at: str
+    """`ARCHIVE:OFFSET`."""
+
+    def to_payload(self) -> Json:
+        """Return the entry without `prev`."""
+        return {
+            "kind": MOVED,
+            "line": self.line,
+            "try": self.attempt,
+            "ep": self.episode,
+            "at": self.at,
+        }
+
+
+def parse_moved(json: Json) -> MovedEntry | None:
+    """Return the move in an object of a ledger. None if a member is missing or has another type."""
+    line, attempt, episode, at = (json.get(name) for name in ("line", "try", "ep", "at"))
+    if not (type(line) is int and type(attempt) is int and 1 <= line <= MOST_LINES):
+        return None
+    if not (type(episode) is str and type(at) is str and archive_of_place(at)):
+        return None
+    return MovedEntry(line, attempt, episode, at)
 
 
 def parse_entry(json: Json) -> LedgerEntry | None:
@@ -87,12 +139,22 @@ def parse_entry(json: Json) -> LedgerEntry | None:
     if not (1 <= json["line"] <= MOST_LINES and 1 <= json["try"] <= MOST_LINES):
         return None
     calls, retries, error = json.get("calls", 0), json.get("retries", 0), json.get("error")
+    at = json.get("at")
+    if type(at) is not str or not _AT.fullmatch(at):
+        return None
     if type(calls) is not int or type(retries) is not int or type(error) not in (dict, type(None)):
         return None
     return LedgerEntry(
         json["line"], json["try"], json["h"], json["ep"], json["status"], json["exit_code"],
-        json["ms"], json["tokens"], str(json.get("code", "")), calls, retries, error,
+        json["ms"], json["tokens"], str(json.get("code", "")), calls, retries, error, at,
     )  # fmt: skip
+
+
+AnyEntry = LedgerEntry | MovedEntry
+_PARSERS: Final[dict[str, Callable[[Json], AnyEntry | None]]] = {
+    ENDED: parse_entry,
+    MOVED: parse_moved,
+}
 
 
 def first_head(batch_id: str, part: str) -> str:
@@ -101,7 +163,7 @@ def first_head(batch_id: str, part: str) -> str:
 
 
 class LedgerReading:
-    """Reads the entries of a ledger in order. Once iterated: `head` is the hash of the last line, `size` the bytes
+    """Reads a ledger in order. Once iterated: `head` is the hash of the last line, `size` the bytes
     of whole lines, and `fault` says why reading stopped; empty at the end of the file or before a torn line.
     """
 
@@ -113,9 +175,14 @@ class LedgerReading:
         self.fault = ""
 
     def __iter__(self) -> Iterator[LedgerEntry]:
+        return (entry for entry in self.entries() if isinstance(entry, LedgerEntry))
+
+    def entries(self) -> Iterator[AnyEntry]:
+        """Yield the entries of all kinds."""
         lines = Lines(self._chunks)
         for number, raw, json in lines.objects(sound=True):
-            entry = parse_entry(json)
+            parse = _PARSERS.get(str(json.get("kind")))
+            entry = None if parse is None else parse(json)
             if entry is None or json.get("prev") != self.head:
                 wrong = "is no entry" if entry is None else "does not follow the line before it"
                 self.fault = f"line {number} {wrong}: one of them was altered"
@@ -149,12 +216,12 @@ class Ledger:
             opened.pop_all()
         self._reading = LedgerReading(self._read_chunks(), batch_id, part)
 
-    def entries(self) -> Iterator[LedgerEntry]:
+    def entries(self) -> Iterator[AnyEntry]:
         """Yield all entries, then cut a torn last line. Call it once, before the first `append`.
 
         Raise EnvironmentRefusal `batch.damaged`.
         """
-        yield from self._reading
+        yield from self._reading.entries()
         if self._reading.fault:
             raise damaged_ledger_error(self._folder, self._name, self._reading.fault)
         try:
@@ -173,18 +240,23 @@ class Ledger:
         """The hash of the last line."""
         return self._reading.head
 
-    def append(self, entry: LedgerEntry) -> None:
+    def append(self, entry: AnyEntry) -> None:
         """Write one entry. Raise EnvironmentRefusal `env.disk`."""
         text = orjson.dumps({**entry.to_payload(), "prev": self._reading.head})
         line = line_with_sum(text)
-        try:
+        with disk_errors(self._folder.path / self._name):
             write_all(self._fd, line)
             self._unsynced += 1
             if self._unsynced >= _SYNC_EVERY:
                 self._sync()
-        except OSError as error:
-            raise disk_refusal(self._folder.path / self._name, error) from error
         self._reading.head = digest(memoryview(line)[:-1])
+
+    def append_moved(self, moved: Sequence[MovedEntry]) -> None:
+        """Write moves and sync them, before their folders are removed. Raise EnvironmentRefusal `env.disk`."""
+        for entry in moved:
+            self.append(entry)
+        with disk_errors(self._folder.path / self._name):
+            self._sync()
 
     def _sync(self) -> None:
         fdatasync(self._fd)

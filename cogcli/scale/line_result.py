@@ -18,6 +18,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.summary_document import Summary
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import MARK, MAX_BLOB, BlobFolder
+from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import SUMMARY
 from cogcli.episode.refusals import open_episode, unreadable
@@ -38,6 +39,10 @@ class LineResult(NamedTuple):
     service: str = ""
     calls: Mapping[str, int] = MappingProxyType({})
     """The calls to each service, if they are counted."""
+
+    def placed(self, at: str) -> LineResult:
+        """Return the result of the same episode with its place in an archive."""
+        return self._replace(entry=self.entry._replace(at=at))
 
 
 def row_of(entry: LedgerEntry, outputs: object, error: Json | None) -> bytes:
@@ -86,12 +91,18 @@ def result_from_entry(entry: LedgerEntry) -> LineResult:
 
 def result_from_episode(directory: Path, line: int, attempt: int, input_hash: str) -> LineResult:
     """Return the result in a sealed episode. Raise EnvironmentRefusal `episode.unreadable`."""
-    json = _read_summary(directory)
+    with open_episode(directory) as folder:
+        return result_from_folder(folder, line, attempt, input_hash)
+
+
+def result_from_folder(folder: Folder, line: int, attempt: int, input_hash: str) -> LineResult:
+    """Return the result in the open folder of a sealed episode. Raise EnvironmentRefusal `episode.unreadable`."""
+    json = _read_summary(folder)
     summary = read_record(Summary, json)
     error = short_error(summary.error)
     metrics, counts = summary.metrics, summary.counts
     entry = LedgerEntry(
-        line, attempt, input_hash, directory.name, summary.status,
+        line, attempt, input_hash, folder.path.name, summary.status,
         _find_exit_code(summary.status, error),
         summary.duration_ms or 0, metrics.tokens_in + metrics.tokens_out,
         str((error or {}).get("code") or ""), counts.calls, counts.retries,
@@ -103,23 +114,23 @@ def result_from_episode(directory: Path, line: int, attempt: int, input_hash: st
 
 def read_tags(directory: Path) -> Json:
     """Return the tags in the summary of a sealed episode. Raise EnvironmentRefusal `episode.unreadable`."""
-    return read_record(Summary, _read_summary(directory)).tags
-
-
-def _read_summary(directory: Path) -> Json:
-    """Return the summary of an episode with large outputs in place."""
     with open_episode(directory) as folder:
+        return read_record(Summary, _read_summary(folder)).tags
+
+
+def _read_summary(folder: Folder) -> Json:
+    """Return the summary of an episode with large outputs in place."""
+    try:
+        data = folder.read(SUMMARY, limit=MAX_BLOB)
+        json: Json = orjson.loads(data)
+    except (FileRefused, ValueError) as error:
+        raise unreadable(folder.path, str(error), file=SUMMARY) from error
+    if MARK in data:
+        blobs = BlobFolder(folder)
         try:
-            data = folder.read(SUMMARY, limit=MAX_BLOB)
-            json: Json = orjson.loads(data)
-        except (FileRefused, ValueError) as error:
-            raise unreadable(directory, str(error), file=SUMMARY) from error
-        if MARK in data:
-            blobs = BlobFolder(folder)
-            try:
-                json["outputs"] = BlobReader(blobs.get).expand_document(json["outputs"])
-            finally:
-                blobs.close()
+            json["outputs"] = BlobReader(blobs.get).expand_document(json["outputs"])
+        finally:
+            blobs.close()
     return json
 
 

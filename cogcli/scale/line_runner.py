@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,8 +18,11 @@ from cogcli.base.errors import ENVIRONMENT, CogcliError, UsageError
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.value_types import Json
+from cogcli.episode.archive.transfer import write_folder
+from cogcli.episode.archive.writer import read_folder
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_reader import iterate_events
+from cogcli.episode.memory_folder import MemoryFolder
 from cogcli.episode.refusals import altered_error
 from cogcli.episode.verify.check import VOUCHED
 from cogcli.run.doubt_decisions import DoubtAnswer
@@ -25,17 +30,22 @@ from cogcli.run.input_origins import FILE
 from cogcli.run.launch import RunIdentity, launch
 from cogcli.run.log_index import LogIndex
 from cogcli.run.prepare import PreparedRun, prepare_again
-from cogcli.run.results import Control, RunResult
+from cogcli.run.results import Control, RunResult, export_trace
 from cogcli.run.resume import ResumeRequest
-from cogcli.scale.claim import Claim, ClaimState, claim, collision_error
+from cogcli.scale.batch_folder import batches_dir
+from cogcli.scale.claim import Claim, ClaimState, claim, closed_error, collision_error
+from cogcli.scale.closed_lines import is_line_closed
 from cogcli.scale.executor import BatchStopped, Completion, LineBusy, LineEnded
 from cogcli.scale.identity import BatchKey, LineTask, line_hash
+from cogcli.scale.in_memory import may_run_in_memory
 from cogcli.scale.input_lines import parse_line
+from cogcli.scale.line_archive import LineArchive
 from cogcli.scale.line_result import (
     LineResult,
     read_tags,
     result_from_episode,
     result_from_error,
+    result_from_folder,
     unsealed_result,
 )
 
@@ -74,15 +84,25 @@ class LineRunner:
         in_doubt: str = "",
         *,
         counts_calls: bool = False,
+        archives: bool = False,
     ) -> None:
+        """`archives` is whether the batch keeps its episodes in archives."""
         self._settings = settings
-        self._environment = environment_of(settings)
+        environment = environment_of(settings)
+        signer, owner = environment.signer(), environment.owner()
+        self._environment = environment._replace(signer=lambda: signer, owner=lambda: owner)
         self._runs_dir = Path(self._environment.runs_dir)
         self._prepared = prepared
         self._key = key
         self._in_doubt = in_doubt
         self._calls = CallCounter() if counts_calls else None
         self._trusted = trusted_of(settings)
+        self._archive = LineArchive(self._runs_dir, key.id)
+        self._runs_in_memory = archives and may_run_in_memory(prepared)
+
+    def close(self) -> None:
+        """Close the archive that lines were appended to. Raise EnvironmentRefusal `env.disk`."""
+        self._archive.close()
 
     def run(self, task: LineTask) -> Completion:
         """Run a line, or return what an earlier process made of it."""
@@ -123,7 +143,13 @@ class LineRunner:
         self, task: LineTask, prepared: PreparedRun, directory: Path
     ) -> LineResult | None:
         """Claim the episode of a line and return its result; None if another process holds it."""
-        claimed = claim(self._runs_dir, directory.name)
+        if task.at:
+            found = self._take_sealed(task, self._archive.path_of(task.at, directory.name))
+            return found.placed(task.at)
+        if self._runs_in_memory and task.origin is None and not directory.is_dir():
+            return self._run_in_memory(task, prepared, directory)
+        batch = batches_dir(str(self._runs_dir)) / self._key_of(task).id
+        claimed = claim(self._runs_dir, directory.name, partial(is_line_closed, batch, task.line))
         match claimed.state:
             case ClaimState.FREE:
                 return self._result(task, directory, self._launch(task, prepared, claimed))
@@ -131,6 +157,8 @@ class LineRunner:
                 return self._continue(task, directory)
             case ClaimState.SEALED:
                 return self._take_sealed(task, directory)
+            case ClaimState.CLOSED:
+                raise closed_error(directory.name)
             case ClaimState.BUSY:
                 return None
 
@@ -144,26 +172,54 @@ class LineRunner:
             return self._take_sealed(task, directory)
 
     def _launch(self, task: LineTask, prepared: PreparedRun, claimed: Claim) -> RunResult:
-        environment = self._environment
-        options = prepared.request.options
+        """Run a line in the folder that it claimed."""
+        return launch(
+            self._environment,
+            prepared,
+            identity=self._identity(
+                task,
+                partial(claimed.open_journal, durability=prepared.request.options.durability),
+                prepared,
+            ),
+        )
+
+    def _identity(
+        self, task: LineTask, open_log: Callable[..., Journal], prepared: PreparedRun
+    ) -> RunIdentity:
+        """Return the identity of a line's run, whose log `open_log` opens."""
+        environment, key = self._environment, self._key_of(task)
+        trace_id = prepared.request.options.trace_id or key.trace_id(task)
 
         def open_journal(redactor: Redactor) -> Journal:
-            """Return the claimed log as the journal of the run."""
-            return claimed.open_journal(
-                options.trace_id or self._key_of(task).trace_id(task),
+            return open_log(
+                trace_id=trace_id,
                 clock=environment.clock,
                 ids=environment.ids,
                 redactor=redactor,
-                durability=options.durability,
                 sign=environment.signer(),
                 owner=environment.owner(),
             )
 
-        return launch(
-            environment,
+        return RunIdentity(key.run_id(task), open_journal)
+
+    def _run_in_memory(self, task: LineTask, prepared: PreparedRun, directory: Path) -> LineResult:
+        """Run a line without a folder, then append its episode to an archive. A run that waits gets a folder."""
+        folder = MemoryFolder(directory)
+        open_log = partial(
+            Journal, folder, episode_id=directory.name, durability="none"
+        )  # there is no disk to sync
+        run = launch(
+            self._environment._replace(export=None),
             prepared,
-            identity=RunIdentity(self._key_of(task).run_id(task), open_journal),
+            identity=self._identity(task, open_log, prepared),
         )
+        if run.status == "pending":
+            write_folder(directory, read_folder(folder))
+            return self._result(task, directory, run)
+        at = self._archive.append_folder(folder, task.line)
+        export_trace(run, self._environment.export)
+        found = result_from_folder(folder, task.line, task.attempt, line_hash(task.data))
+        return found.placed(at)
 
     def _resume(self, task: LineTask, directory: Path) -> RunResult:
         """Continue an interrupted or paused run of the line in place."""

@@ -8,6 +8,8 @@ from cogcli.app.settings import Settings
 from cogcli.base.errors import UsageError
 from cogcli.base.system import encode_ulid
 from cogcli.scale.batch_folder import BatchFolder, find_batch, read_header
+from cogcli.scale.ledger import LedgerEntry
+from cogcli.scale.line_archive import LineArchive
 
 _LINE_DIGITS = 21
 """Characters of an episode's id that its time and its line determine: `ep_`, 10 and 8 of them."""
@@ -23,27 +25,31 @@ def find_episode(settings: Settings, text: str) -> Path:
         if not 1 <= line <= header.input.lines:
             what = f"`{batch_id}` has {header.input.lines} lines, found line {line}"
             raise UsageError("episode.unknown", what, expected="the number of a line")
-        name = _find_in_ledgers(batch, line) or _find_by_id(settings, header.created_ms, line)
-    if not name:
+        found = _find_in_ledgers(settings, batch, line)
+        found = found or _find_by_id(settings, header.created_ms, line)
+    if found is None:
         what = (
             f"line {line} of `{batch_id}` has no episode: it did not run yet, or is no valid input"
         )
         raise UsageError("episode.unknown", what, next=(f"cogcli ls --batch {batch_id}",))
-    return Path(settings.runs_dir) / name
-
-
-def _find_in_ledgers(batch: BatchFolder, line: int) -> str:
-    """Return the episode of the last entry of a line; empty if there is none."""
-    found = ""
-    for shard in batch.shards():
-        if shard.has(line):
-            for entry in batch.read_ledger(shard):
-                found = (entry.episode or "") if entry.line == line else found
     return found
 
 
-def _find_by_id(settings: Settings, created_ms: int, line: int) -> str:
-    """Return the episode of a line that has not ended; empty if it has none."""
+def _find_in_ledgers(settings: Settings, batch: BatchFolder, line: int) -> Path | None:
+    """Return the path of the episode of a line's last entry. None if there is none."""
+    last: LedgerEntry | None = None
+    for shard in batch.shards():
+        if shard.has(line):
+            for entry in batch.read_ledger(shard):
+                last = entry if entry.line == line else last
+    if last is None or last.episode is None:
+        return None
+    archive = LineArchive(Path(settings.runs_dir), batch.batch_id)
+    return archive.path_of(last.at, last.episode)
+
+
+def _find_by_id(settings: Settings, created_ms: int, line: int) -> Path | None:
+    """Return the folder of a line that has not ended. None if it has none."""
     prefix = f"ep_{encode_ulid(created_ms, line << 40)}"[:_LINE_DIGITS]
     found = sorted(Path(settings.runs_dir).glob(f"{prefix}*"))
-    return found[-1].name if found else ""
+    return found[-1] if found else None

@@ -26,7 +26,8 @@ from cogcli.scale.batch_folder import Shard
 from cogcli.scale.batch_session import SUMMARY
 from cogcli.scale.input_lines import open_input
 from cogcli.scale.latency import LatencyBuckets
-from cogcli.scale.output import LineSet, create_temporary, read_rows, removed_on_error
+from cogcli.scale.line_set import LineSet
+from cogcli.scale.output import create_temporary, read_rows, removed_on_error
 from cogcli.scale.shard_words import parse_shard
 from cogcli.scale.totals import FIRST_LINES
 

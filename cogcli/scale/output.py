@@ -21,6 +21,7 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused, open_regular
 from cogcli.episode.folder import disk_refusal
 from cogcli.scale.batch_folder import Shard
+from cogcli.scale.line_set import LineSet
 
 PART: Final = ".part"
 _COMPACT: Final = 65_536
@@ -35,39 +36,6 @@ class RowWriter(Protocol):
     def write(self, row: bytes) -> None:
         """Write one row. Raise EnvironmentRefusal `env.disk`."""
         ...
-
-
-class LineSet:
-    """A set of line numbers, one bit each."""
-
-    def __init__(self) -> None:
-        self._bits = bytearray()
-        self.count = 0
-
-    def add(self, line: int) -> bool:
-        """Add a line. Return whether it is new."""
-        place, bit = line >> 3, 1 << (line & 7)
-        if place >= len(self._bits):
-            self._bits.extend(bytes(place + 1 + place // 8 - len(self._bits)))
-        if self._bits[place] & bit:
-            return False
-        self._bits[place] |= bit
-        self.count += 1
-        return True
-
-    def discard(self, line: int) -> None:
-        """Remove a line, if the set has it."""
-        if line in self:
-            self._bits[line >> 3] &= ~(1 << (line & 7)) & 0xFF
-            self.count -= 1
-
-    def to_bytes(self) -> bytes:
-        """Return the set as bytes, equal for equal sets."""
-        return bytes(self._bits).rstrip(b"\0")
-
-    def __contains__(self, line: int) -> bool:
-        place = line >> 3
-        return place < len(self._bits) and bool(self._bits[place] & 1 << (line & 7))
 
 
 class PartFile:

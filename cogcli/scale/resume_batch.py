@@ -66,6 +66,7 @@ def _request(
         executor=command.executor,
         shard=shard,
         order=command.order,
+        keep=command.keep,
         invalid=header.invalid,
         in_doubt=in_doubt,
         rates=command.rates,

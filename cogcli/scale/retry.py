@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
 
 import orjson
 
@@ -22,8 +21,9 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import is_own_id
 from cogcli.episode.log_reader import iterate_events
 from cogcli.scale.batch_folder import Shard
-from cogcli.scale.identity import BatchKey, LineTask, line_hash
-from cogcli.scale.output import LineSet, read_rows, rows_error
+from cogcli.scale.identity import BatchKey, LineTask, created_ms_of, line_hash
+from cogcli.scale.line_set import LineSet
+from cogcli.scale.output import read_rows, rows_error
 
 
 class BatchTags(Record):
@@ -138,14 +138,3 @@ def _read_earlier(settings: Settings, path: str, line: int, episode: str) -> Ear
         raise rows_error(path, f"names `{episode}`, which is not the run of line {line}")
     key = BatchKey(tags.batch, created_ms_of(episode))
     return EarlierTry(episode, int(attempt), tags.input, key)
-
-
-_DIGITS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-
-
-def created_ms_of(episode: str) -> int:
-    """Return the time in the id of an episode, in milliseconds."""
-    value = 0
-    for digit in episode[3:13]:
-        value = 32 * value + _DIGITS.index(digit)
-    return value

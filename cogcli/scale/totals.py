@@ -9,7 +9,7 @@ from cogcli.base.errors import NO, OK, PENDING
 from cogcli.declarations.value_types import Json
 from cogcli.scale.latency import LatencyBuckets
 from cogcli.scale.ledger import LedgerEntry
-from cogcli.scale.output import LineSet
+from cogcli.scale.line_set import LineSet
 
 FIRST_LINES: Final = 3
 """Lines that the summary names of each status and code."""

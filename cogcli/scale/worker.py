@@ -69,8 +69,11 @@ def _serve(frames: Iterator[Json], sink: int) -> None:
         return
     runner = open_runner(first)
     write_frame(sink, {"kind": READY})
-    for frame in frames:
-        write_frame(sink, completion_to_frame(runner.run(task_from_frame(frame))))
+    try:
+        for frame in frames:
+            write_frame(sink, completion_to_frame(runner.run(task_from_frame(frame))))
+    finally:
+        runner.close()
 
 
 class ReachedBatch(NamedTuple):
@@ -105,7 +108,12 @@ def open_runner(first: Json) -> LineRunner:
     settings, prepared = batch.settings, batch.prepare()
     key = BatchKey(first["batch"], first["created_ms"])
     return LineRunner(
-        settings, prepared, key, first["in_doubt"], counts_calls=first["counts_calls"]
+        settings,
+        prepared,
+        key,
+        first["in_doubt"],
+        counts_calls=first["counts_calls"],
+        archives=first["archives"],
     )
 
 

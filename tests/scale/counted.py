@@ -41,17 +41,26 @@ version: "1.0.0"
 description: Counts a text.
 inputs: {text: {type: string, required: true}}
 outputs: {text: {type: string, required: true}}
-properties: {side_effects: true, idempotent: IDEMPOTENT}
+properties: PROPERTIES
 """
 STEPS = "- {id: count, uses: demo.count, input: {text: inputs.text}, output: {text: outputs.text}}"
 RUN = ("run", "demo.counted", "--batch", "in.jsonl", "-o", "out.jsonl")
 
 
-def make_counted(project: Any, *, idempotent: bool = False) -> Any:
-    """Give a project the skill `demo.counted`."""
+PROPERTIES = {
+    "effect": "{side_effects: true, idempotent: false}",
+    "idempotent": "{side_effects: true, idempotent: true}",
+    "none": "{side_effects: false}",
+    "unknown": "{deterministic: true}",
+}
+"""What the capability declares, by effect class. Whatever it declares, each call is counted."""
+
+
+def make_counted(project: Any, effect: str = "effect", *, more: str = "") -> Any:
+    """Give a project the skill `demo.counted`, whose capability declares this effect class and `more`."""
     project.services(SOURCE)
     project.capability("demo.count", "count")
-    text = CAPABILITY.replace("IDEMPOTENT", str(idempotent).lower())
+    text = CAPABILITY.replace("PROPERTIES", PROPERTIES[effect]) + more
     project.write("capabilities/demo.count.yaml", text)
     project.skill(
         "demo.counted", STEPS, inputs="{text: {type: string, required: true}}",

@@ -93,7 +93,7 @@ def dask_cluster(project: Any, workers: int = 2) -> Iterator[DaskCluster]:
 
 def make_counted_anywhere(project: Any, *, idempotent: bool = False) -> Any:
     """Give a project the skill `demo.counted`, whose effect is in its root wherever its process runs."""
-    make_counted(project, idempotent=idempotent)
+    make_counted(project, "idempotent" if idempotent else "effect")
     source = project.root / "demo_services.py"
     source.write_text(source.read_text().replace("open(", f"open({str(project.root)!r} + '/' + "))
     return project

@@ -49,7 +49,7 @@ def test_a_line_that_may_have_had_its_effect_waits_and_the_others_run(counting: 
 
 @pytest.mark.slow
 def test_a_call_that_may_be_repeated_is(project: Any) -> None:
-    make_counted(project, idempotent=True)
+    make_counted(project, "idempotent")
     write_lines(project, TEXTS)
     kill_at(project, "die-before", "b")
     part = (project.root / "out.jsonl.part").read_bytes()

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_workers_share_the_lines_and_a_dead_one_is_replaced(project: Any) -> None:
-    make_counted(project, idempotent=True)
+    make_counted(project, "idempotent")
     write_lines(project, [*(f"t{number}" for number in range(8)), "fail:x"])
     project.write("die-before", "t3")
     project.installed(*RUN, "--jobs", "2").assert_exit(1)
@@ -34,7 +34,7 @@ def test_workers_share_the_lines_and_a_dead_one_is_replaced(project: Any) -> Non
 
 
 def test_a_line_that_ends_three_workers_fails_alone(project: Any) -> None:
-    make_counted(project, idempotent=True)
+    make_counted(project, "idempotent")
     write_lines(project, ["a", "b"])
     project.write("die-before", "b b1 b2")
     source = project.root / "demo_services.py"
@@ -47,7 +47,7 @@ def test_a_line_that_ends_three_workers_fails_alone(project: Any) -> None:
 
 
 def test_a_signal_stops_the_batch_and_the_same_command_resumes_its_lines(project: Any) -> None:
-    make_counted(project, idempotent=True)
+    make_counted(project, "idempotent")
     write_lines(project, ["sleep:3", "sleep:3.1", "c"])
     process = subprocess.Popen(
         [COGCLI, *RUN, "--jobs", "2"], cwd=project.root, env=project.env, stderr=subprocess.PIPE
@@ -107,7 +107,7 @@ def test_a_worker_that_reads_other_specs_is_no_worker(counting: Any) -> None:
 
 
 def test_a_worker_that_stands_still_holds_its_own_line_only(project: Any) -> None:
-    make_counted(project, idempotent=True)
+    make_counted(project, "idempotent")
     write_lines(project, ["sleep:0.5", "sleep:0.6", *(f"t{number}" for number in range(6))])
     process = subprocess.Popen(
         [COGCLI, *RUN, "--jobs", "2"], cwd=project.root, env=project.env, stderr=subprocess.PIPE

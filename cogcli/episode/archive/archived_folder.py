@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import errno
-import io
-import os
-import stat
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import BinaryIO, Final, NoReturn
+from typing import NoReturn
 
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused
 from cogcli.episode.archive.reader import Archive
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS
-
-_FILE: Final = stat.S_IFREG | 0o600
-_DIRECTORY: Final = stat.S_IFDIR | 0o700
+from cogcli.episode.listed_folder import ListedFolder
 
 
-class ArchivedFolder(Folder):
+class ArchivedFolder(ListedFolder):
     """A folder whose files are bytes of an archive. `path` is where the episode's folder would be."""
 
     def __init__(
@@ -33,43 +28,16 @@ class ArchivedFolder(Folder):
         close: Callable[[], None] | None = None,
     ) -> None:
         """`sizes` are those of its files, which `load` returns; `inner` are its folders."""
-        super().__init__(path, None)
+        super().__init__(path, inner or {})
         self.archive = archive
-        self._sizes = sizes
+        self._size_by_name = sizes
         self._load = load
-        self._inner = inner or {}
         self._close = close
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
-    def names(self) -> list[str]:
-        return [*self._sizes, *self._inner]
-
-    def entries(self) -> dict[str, os.stat_result]:
-        sizes = {**self._sizes, **dict.fromkeys(self._inner, 0)}
-        return {name: self._stat(name, size) for name, size in sorted(sizes.items())}
-
-    def _stat(self, name: str, size: int) -> os.stat_result:
-        mode = _DIRECTORY if name in self._inner else _FILE
-        return os.stat_result((mode, 0, 0, 1, 0, 0, size, 0, 0, 0))
-
-    def _mode(self, name: str) -> int:
-        if name in self._inner:
-            return _DIRECTORY
-        return _FILE if name in self._sizes else 0
-
-    def sub(self, name: str) -> Folder:
-        if name not in self._inner:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
-        return self._inner[name]
-
-    def is_locked(self, name: str) -> bool:
-        return False
-
-    def size(self, name: str) -> int:
-        if name not in self._sizes:
-            raise FileRefused(str(self.path / name), "missing", "does not exist")
-        return self._sizes[name]
+    def _sizes(self) -> Mapping[str, int]:
+        return self._size_by_name
 
     def chunks(
         self, name: str, wait: Callable[[], None] | None = None
@@ -79,9 +47,6 @@ class ArchivedFolder(Folder):
             yield self._load(name)
         except EnvironmentRefusal as error:
             raise FileRefused(str(self.path / name), "unreadable", error.message) from error
-
-    def open_reader(self, name: str) -> BinaryIO:
-        return io.BytesIO(b"".join(self.chunks(name)))
 
     def open_file(self, name: str, *, appending: bool = False) -> int:
         self.size(name)
