@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
+from cogcli.base.canonical import span_of, trace_of
 from cogcli.base.errors import TransportError
 from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
@@ -156,7 +157,8 @@ class Cancellation:
 
     def release(self) -> None:
         """Allow the request to be sent. Raise TransportError if the call was cancelled before."""
-        self.hold_back("")
+        with self._lock:
+            self._reason = ""
         if self.unsent_reason:
             raise TransportError("call.transport", self.unsent_reason, left=False)
 
@@ -181,10 +183,7 @@ class Cancellation:
 
 
 class Attempt(NamedTuple):
-    """One wire attempt that a worker has to make. `input` is the worker's own copy.
-
-    `traceparent` is the W3C header that names the attempt's span
-    (docs/reference/protocols.md#export)."""
+    """One wire attempt that a worker has to make. `input` is the worker's own copy."""
 
     capability_id: str
     member: Member
@@ -196,7 +195,18 @@ class Attempt(NamedTuple):
     number: int
     deadline: float
     cancel: Cancellation
-    traceparent: str = ""
+    trace_id: str = ""
+    intent: str = ""
+    """The id of the event that announces the call. Empty if none does."""
+
+    @property
+    def traceparent(self) -> str:
+        """Return the W3C header that names the attempt's span, with the span id that the exported trace will use
+        (docs/reference/protocols.md#export). Return an empty string without an intent.
+        """
+        if not self.intent:
+            return ""
+        return f"00-{trace_of(self.trace_id)}-{span_of(self.intent, self.number)}-01"
 
 
 class ServiceNotice(NamedTuple):

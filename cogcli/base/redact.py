@@ -60,6 +60,7 @@ _NAMING: Final = ("target", "key", "name")
 _CACHED_KEYS: Final = 10_000
 _CACHED_LENGTH: Final = 80
 _MIN_NUMBER: Final = 10 ** (MIN_LENGTH - 1)
+_OPENING: Final = frozenset("{[")
 _INNER_KEY = lazy_pattern(r'"([^"\\]{1,64})"\s*:\s*')
 _INNER_VALUE = lazy_pattern(r'"(?:[^"\\]|\\.)*+"?|[\[{].*|[^,}\]]*', re.DOTALL)
 
@@ -69,6 +70,8 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._values: frozenset[str] = frozenset()
+        self.version: object = self._values
+        """An object that is replaced when a secret value is added."""
         self._built: tuple[frozenset[str], SecretSearch] | None = None
         """The search for values, and for which: it is built when a text is first searched."""
         self._plain: set[str] = set()
@@ -84,13 +87,8 @@ class Redactor:
         values = self._values | {value for value in stripped if len(value) >= MIN_LENGTH}
         if values == self._values:
             return
-        self._values = values
+        self.version = self._values = values
         self._plain, self._others, self._clean = set(), {}, set()
-
-    @property
-    def version(self) -> object:
-        """Return an object that is replaced when a secret value is added."""
-        return self._values
 
     @property
     def _search(self) -> SecretSearch:
@@ -130,11 +128,13 @@ class Redactor:
         This is the hot path: it builds nothing, and it skips plain keys and clean strings without a
         call.
         """
-        known, clean = bool(self._values), self._clean
+        if not self._values:
+            return named and self._has_secret_key(values)
+        clean = self._clean
         for value in values:
             kind = type(value)
             if kind is str:
-                if len(value) < MIN_LENGTH or value in clean or not (known or value[0] in "{["):
+                if len(value) < MIN_LENGTH or value in clean:
                     continue
                 if self._text_needs_mask(value, named):
                     return True
@@ -146,7 +146,23 @@ class Redactor:
             elif kind is list or kind is tuple:
                 if value and self._needs_mask(value, named):
                     return True
-            elif kind is int and known and self._is_secret_number(value):
+            elif kind is int and self._is_secret_number(value):
+                return True
+        return False
+
+    def _has_secret_key(self, values: Iterable[Any]) -> bool:
+        """Whether a key in any of these values, or in a string of JSON, marks a member as secret."""
+        for value in values:
+            kind = type(value)
+            if kind is str:
+                if value[:1] in _OPENING and self._text_needs_mask(value, True):
+                    return True
+            elif kind is dict:
+                if not value.keys() <= self._plain and self._key_needs_mask(value, True):
+                    return True
+                if value and self._has_secret_key(value.values()):
+                    return True
+            elif (kind is list or kind is tuple) and value and self._has_secret_key(value):
                 return True
         return False
 

@@ -90,6 +90,8 @@ class SystemIds:
     def __init__(self) -> None:
         self._millisecond = -1
         self._entropy = 0
+        self._start = ""
+        """The first 22 characters of the last id. Within a millisecond only the last four change."""
 
     def ulid(self) -> str:
         now = time.time_ns() // 1_000_000
@@ -97,9 +99,15 @@ class SystemIds:
             self._millisecond = now
             # The top bit stays free, so counting up within a millisecond cannot overflow.
             self._entropy = int.from_bytes(os.urandom(10), "big") >> 1
+            low = 0
         else:
             self._entropy += 1
-        return encode_ulid(self._millisecond, self._entropy)
+            low = self._entropy & 0xFFFFF
+        if not low:
+            identifier = encode_ulid(self._millisecond, self._entropy)
+            self._start = identifier[:-4]
+            return identifier
+        return f"{self._start}{_PAIRS[low >> 10]}{_PAIRS[low & 1023]}"
 
     def run_id(self) -> str:
         return f"run_{os.urandom(8).hex()}"

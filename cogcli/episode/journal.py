@@ -229,7 +229,11 @@ class Journal:
         head = digest(memoryview(line)[:-1])
         if is_announced:
             self._checkpoints.announce(self._sequence, self._head, head)
-        self._write(line, last=last)
+        try:
+            write_all(self._fd, line)
+        except OSError as error:
+            self._write_after(error, line, last=last)
+        self._size += len(line)
         self._sequence += 1
         self._timestamp = timestamp
         self._prior, self._head = self._head, head
@@ -350,20 +354,26 @@ class Journal:
             )
         return line
 
-    def _write(self, line: bytes, *, last: bool) -> None:
+    def _write_after(self, error: OSError, line: bytes, *, last: bool) -> None:
+        """Write a line whose first write failed. Raise EnvironmentRefusal unless it is the last line and the reserve
+        has space for it.
+        """
+        self._cut_off(error)
+        if not (last and self._use_reserve()):
+            self._refuse(error)
         try:
             write_all(self._fd, line)
-        except OSError as error:
-            try:
-                os.ftruncate(self._fd, self._size)  # cut off what the failed write left
-            except OSError:
-                self._final = True
-            self._failed = error
-            if not (last and self._use_reserve()):
-                self._refuse(error)
-            self._write(line, last=False)
-            return
-        self._size += len(line)
+        except OSError as again:
+            self._cut_off(again)
+            self._refuse(again)
+
+    def _cut_off(self, error: OSError) -> None:
+        """Remove what a failed write left in the log."""
+        try:
+            os.ftruncate(self._fd, self._size)
+        except OSError:
+            self._final = True
+        self._failed = error
 
     @property
     def head(self) -> str:

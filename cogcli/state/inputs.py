@@ -68,7 +68,8 @@ def _build_state_resolver(reference: Reference) -> Resolver:
 
     def resolve(scope: Scope, reads: dict[str, None]) -> object:
         reads[text] = None
-        return deep_copy(read_reference(scope.state, reference))
+        value = look_up(scope.state, reference)
+        return deep_copy(read_reference(scope.state, reference) if value is MISSING else value)
 
     return resolve
 

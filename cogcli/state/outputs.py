@@ -7,7 +7,7 @@ from typing import Final
 
 from cogcli.base.errors import OutputMappingError, ReferenceResolutionError
 from cogcli.base.jsonvalue import deep_copy, is_list_of, kind_of, preview
-from cogcli.base.merge import require_mergeable
+from cogcli.base.merge import STRATEGIES, require_mergeable
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, parse_target
 from cogcli.declarations.value_types import Json
@@ -29,6 +29,9 @@ class OutputRule(NamedTuple):
     `{value: …}`."""
     hint_of: str = ""
     """The capability that has this hint. Empty for a line of a mapping."""
+    always_applies: bool = False
+    """Whether every value can be written: the strategy takes all kinds, and the target is a member of `vars` or
+    `outputs`."""
 
 
 def compile_output(
@@ -43,7 +46,9 @@ def compile_output(
             raise OutputMappingError("output.path", f"`{right}`: not a target")
         segments = tuple(left.split("."))
         reference = None if left in known or segments[0] in known else parse(left)
-        rules.append(OutputRule(left, segments, reference, target, strategy))
+        always = target.namespace in ("vars", "outputs") and not STRATEGIES[strategy].needs
+        rule = OutputRule(left, segments, reference, target, strategy, always_applies=always)
+        rules.append(rule)
     return tuple(rules)
 
 
@@ -54,6 +59,7 @@ def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionSta
     `output.slot-type`, `output.merge` or `output.path` if any of the writes could not be applied.
     """
     writes = []
+    is_checked = True
     for rule in rules:
         value = deep_copy(_find_value(rule, produced, state))
         if value is MISSING:
@@ -62,7 +68,9 @@ def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionSta
             items = value if isinstance(value, list) else [value]
             value = [item if isinstance(item, dict) else {"value": item} for item in items]
         writes.append(Write(rule.target, rule.strategy, value))
-    require_applicable(state, writes)
+        is_checked = is_checked and rule.always_applies
+    if not is_checked:
+        require_applicable(state, writes)
     return writes
 
 

@@ -208,7 +208,12 @@ def end_step(
         entry.latency_ms,
         error,
     )
-    _update_totals(state, entry.status, entry.latency_ms, usage)
+    totals = state.trace.metrics
+    if entry.status in _COUNTED:
+        totals.step_count += 1
+        totals.elapsed_ms += entry.latency_ms or 0
+    if usage:
+        _add_usage(state, usage)
 
 
 def _add_model_usage(state: ExecutionState, event: Event) -> None:
@@ -224,17 +229,6 @@ REDUCERS: Final[dict[str, Callable[[ExecutionState, Event], None]]] = {
     **{event_type: _finish_step for event_type, row in EVENT_TYPES.items() if row.closes},
 }
 """The function that `apply` calls, by event type. `run.started` is handled by `initial_state`."""
-
-
-def _update_totals(
-    state: ExecutionState, status: str, latency: int | None, usage: dict[str, int] | None
-) -> None:
-    sums = state.trace.metrics
-    if status in _COUNTED:
-        sums.step_count += 1
-        sums.elapsed_ms += latency or 0
-    if usage:
-        _add_usage(state, usage)
 
 
 def _add_usage(state: ExecutionState, usage: dict[str, int]) -> None:

@@ -49,7 +49,14 @@ from cogcli.run.engine.doubt import find_replacement_answer
 from cogcli.run.engine.outcome import Degraded
 from cogcli.run.engine.policy import learn_facts, may_repeat, require_permitted, spend_call
 from cogcli.run.engine.step_recorder import IntentMembers, StepRecord
-from cogcli.run.engine.tasks import Cancelled, Effects, Turn, WorkerCall, WorkerSlot
+from cogcli.run.engine.tasks import (
+    CallSpeed,
+    Cancelled,
+    Effects,
+    Turn,
+    WorkerCall,
+    WorkerSlot,
+)
 from cogcli.specs.fields import fit_values
 from cogcli.state.namespaces import walk
 
@@ -337,12 +344,14 @@ def _build_worker_call(
         number=number,
         deadline=time.monotonic() + member.limit,
         cancel=cancel,
-        traceparent=record.traceparent(number),
+        trace_id=record.run.state.trace_id,
+        intent=record.intent or "",
     )
     dispatcher = record.run.engine.dispatcher
     recorded = dispatcher.recorded(attempt) if dispatcher else None
     if recorded is None:
-        return build_live_call(record.run.engine, attempt)
+        engine = record.run.engine
+        return build_live_call(engine, attempt, engine.find_call_speed(capability.id))
     return WorkerCall(
         recorded.answer,
         attempt.deadline,
@@ -352,11 +361,11 @@ def _build_worker_call(
     )
 
 
-def build_live_call(engine: Engine, attempt: Attempt) -> WorkerCall:
-    """Return the effect that makes an attempt, which holds back its request until then. Every live call goes through
-    this function.
+def build_live_call(engine: Engine, attempt: Attempt, speed: CallSpeed) -> WorkerCall:
+    """Return the effect that makes an attempt, which holds back its request until then, and adds its duration to
+    `speed`. Every live call goes through this function.
     """
-    cancel, speed = attempt.cancel, engine.find_call_speed(attempt.capability_id)
+    cancel = attempt.cancel
 
     def perform() -> Answer:
         cancel.release()

@@ -34,6 +34,7 @@ from cogcli.run.engine.tasks import CallSpeed, Effects, Loop, Spawn
 from cogcli.run.engine.write_order import WriteOrder
 from cogcli.specs.contradictions import NO_CONTRADICTIONS, Contradictions
 from cogcli.state.execution import ExecutionState
+from cogcli.state.inputs import Scope
 from cogcli.state.reducer import ReusedResult, apply
 
 if TYPE_CHECKING:
@@ -306,6 +307,8 @@ class Run:
         self.engine = engine
         self.plan = plan
         self.state = state
+        self.scope = Scope(state)
+        """What the inputs of its steps refer to, outside of loops."""
         self.prefix = prefix
         self.depth = depth
         self.spawn_step = spawn_step

@@ -61,7 +61,7 @@ def run_controlled(planned: PlannedStep, record: StepRecord) -> Effects:
         return (yield from _run_rounds(planned, record, config.while_))
     if config.scatter is not None:
         return (yield from _run_targets(planned, record, config.scatter))
-    output = yield from invoke(planned, record, Scope(record.run.state))
+    output = yield from invoke(planned, record, record.run.scope)
     return StepProduct(output, producer_id=record.called_id)
 
 
@@ -70,7 +70,7 @@ def run_controlled(planned: PlannedStep, record: StepRecord) -> Effects:
 
 def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Effects:
     run = record.run
-    scope, inputs = Scope(run.state), run.plan.skill.inputs
+    scope, inputs = run.scope, run.plan.skill.inputs
     items = value_of(planned.expressions["foreach"], scope, inputs, record.expression_reads)
     if not isinstance(items, list):
         raise ExpressionError(
@@ -230,7 +230,7 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
 
 
 def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter) -> Effects:
-    values = resolve_input(planned.input, Scope(record.run.state), record.reads)
+    values = resolve_input(planned.input, record.run.scope, record.reads)
     record.input = values
     names = list(planned.targets)
     record.begin(targets=[target.uses for target in planned.targets.values()])

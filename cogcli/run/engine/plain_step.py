@@ -16,7 +16,6 @@ from typing import Any, Final
 import orjson
 
 from cogcli.base.calls import NOT_BEGUN, Answer, Attempt, Cancellation, Member
-from cogcli.base.canonical import span_of, trace_of
 from cogcli.base.errors import InternalError, RuntimeErrorBase
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.declarations.envelope import Draft
@@ -39,7 +38,6 @@ from cogcli.run.engine.step_times import ClockReading, StepTimes
 from cogcli.run.engine.tasks import BegunCall, Cancelled, Effects, WorkerCall, WorkerSlot
 from cogcli.specs.fields import fit_values
 from cogcli.state.execution import TraceStep
-from cogcli.state.inputs import Scope
 from cogcli.state.outputs import writes_of
 from cogcli.state.reducer import Write, begin_step, end_step
 
@@ -181,9 +179,9 @@ class PlainStep:
 
     def begin(self) -> bool:
         """Append the intent. Return False, without an event, if the step must take the general path."""
-        run, call = self._run, self._call
+        run, planned, call = self._run, self._planned, self._call
         try:
-            values = self._planned.input(Scope(run.state), self._reads)
+            values = planned.input(run.scope, self._reads)
         except RuntimeErrorBase:
             return False
         if None in values.values():  # it may be left out
@@ -201,8 +199,7 @@ class PlainStep:
             self._input_json,
             self._reads_json,
         )
-        targets = [rule.target.text for rule in self._planned.rules]
-        judged = (self._path, self._input, *self._reads, *targets)
+        judged = (self._path, self._input, *self._reads, *planned.written)
         placed = run.engine.append_line(call.lines, run.state.run_id, call.intent, members, judged)
         if placed is None:
             return False
@@ -225,9 +222,10 @@ class PlainStep:
             number=1,
             deadline=time.monotonic() + call.limit,
             cancel=Cancellation(NOT_BEGUN),
-            traceparent=f"00-{trace_of(run.state.trace_id)}-{span_of(self._intent, 1)}-01",
+            trace_id=run.state.trace_id,
+            intent=self._intent,
         )
-        return build_live_call(run.engine, attempt)
+        return build_live_call(run.engine, attempt, call.speed)
 
     def wait_for(self, effect: WorkerCall | BegunCall) -> Effects:
         """Wait for the call in the task of the step, and return the ending."""
@@ -277,7 +275,9 @@ class PlainStep:
                 "done", output=answer.output, writes=writes, times=times
             )
             return ending_from_event(ended, _DONE)
-        state = run.state
+        state, written = run.state, self._planned.written
+        if len(writes) < len(self._planned.rules):  # an optional output is absent
+            written = tuple(dict.fromkeys([write.target.text for write in writes]))
         entry = TraceStep(
             step_id=self._path,
             capability_id=self._call.capability_id,
@@ -285,7 +285,7 @@ class PlainStep:
             started_at=times.started_at,
             ended_at=times.completed_at,
             reads=tuple(self._reads),
-            writes=tuple(dict.fromkeys(write.target.text for write in writes)),
+            writes=written,
             latency_ms=times.duration_ms,
         )
         end_step(state, entry, writes, self._call.usage)
@@ -322,9 +322,10 @@ class PlainStep:
             )
         except TypeError:  # not JSON, which the general path reports
             return False
-        # The intent was judged. A truncated excerpt may end within a value that was not masked whole.
+        # The intent was judged, and a plain step writes only parts of its output. A truncated excerpt may end within
+        # a value that was not masked whole.
         truncated = text if len(text) < len(self._input_json) else ""
-        judged = (truncated, answer.record, answer.output, *(write.value for write in writes))
+        judged = (truncated, answer.record, answer.output)
         run = self._run
         placed = run.engine.append_line(call.lines, run.state.run_id, call.end, members, judged)
         return placed is not None

@@ -54,8 +54,11 @@ class PlannedStep(NamedTuple):
     """The compiled `condition`, `while`, `foreach` and `router` expressions and the `otherwise` mapping that the step
     declares."""
     rules: tuple[outputs.OutputRule, ...]
+    written: tuple[str, ...]
+    """The targets of the rules, each once."""
     is_plain: bool = False
-    """Whether all it does is one call without effect: no condition, loop, choice of a target, retry, gate or limit."""
+    """Whether all it does is one call without effect, of whose output it writes parts: no condition, loop, choice of a
+    target, retry, gate or limit, and no copy of a value of the state."""
 
     @property
     def capability(self) -> Capability | None:
@@ -182,16 +185,21 @@ def _build_planned_step(
         produces=produces,
         expressions=found,
         rules=rules,
+        written=tuple(dict.fromkeys(rule.target.text for rule in rules)),
         is_plain=not (found or targets or config.retry or config.timeout_seconds is not None)
-        and not _have_unusual_targets(rules)
+        and not _are_unusual(rules)
         and _is_harmless(first),
     )
 
 
-def _have_unusual_targets(rules: tuple[outputs.OutputRule, ...]) -> bool:
-    """Return whether the log masks a written value because of its target's name, or lists it as an artifact."""
-    targets = [rule.target for rule in rules]
-    return any(names_secret(target.path[-1]) or "artifacts" in target.path for target in targets)
+def _are_unusual(rules: tuple[outputs.OutputRule, ...]) -> bool:
+    """Return whether a written value is copied from the state, or the log masks it because of its target's name, or
+    lists it as an artifact.
+    """
+    return any(
+        rule.copy_of or names_secret(rule.target.path[-1]) or "artifacts" in rule.target.path
+        for rule in rules
+    )
 
 
 def _is_harmless(capability: Capability | None) -> bool:

@@ -18,7 +18,7 @@ from cogcli.run.engine.tasks import Cancelled, Effects, Park, Spawn
 from cogcli.run.engine.write_order import WriteOrder
 from cogcli.specs.fields import fit_values
 from cogcli.state.expressions import holds
-from cogcli.state.inputs import Scope, resolve_input
+from cogcli.state.inputs import resolve_input
 from cogcli.state.outputs import OutputRule, require_applicable, writes_of
 
 
@@ -103,7 +103,7 @@ def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
         return StepProduct(taken.output, list(taken.writes))
     condition = planned.expressions.get("condition")
     if condition is not None and not holds(
-        condition, Scope(run.state), run.plan.skill.inputs, record.expression_reads
+        condition, run.scope, run.plan.skill.inputs, record.expression_reads
     ):
         return _otherwise_output(planned, record)._replace(skipped="condition")
     try:
@@ -142,7 +142,7 @@ def _otherwise_output(planned: PlannedStep, record: StepRecord) -> StepProduct:
     mapping = planned.expressions.get("otherwise")
     if mapping is None:
         return StepProduct({}, [])
-    values = resolve_input(mapping, Scope(record.run.state), record.reads)
+    values = resolve_input(mapping, record.run.scope, record.reads)
     known = {name: field for name, field in planned.produces.items() if name in values}
     kept, violations = fit_values(known, values)
     if violations:

@@ -9,7 +9,6 @@ from typing import Any, Final, TypedDict, Unpack
 import orjson
 
 from cogcli.base.calls import BindingChain, Member
-from cogcli.base.canonical import span_of, trace_of
 from cogcli.base.errors import EffectInDoubtError, RuntimeErrorBase
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import AttemptMade, FallbackUse, StepError, Usage, WrittenFile
@@ -176,14 +175,6 @@ class StepRecord:
                 return
             position = dispatcher.ended_at(self.run_id, self.path)
         yield Sleep(time.monotonic() + seconds, position)
-
-    def traceparent(self, attempt: int) -> str:
-        """Return the W3C `traceparent` header of an attempt, with the span id that the exported trace will use
-        (docs/reference/protocols.md#export).
-        """
-        if self.intent is None:
-            return ""
-        return f"00-{trace_of(self.run.state.trace_id)}-{span_of(self.intent, attempt)}-01"
 
     def set_target(self, uses: str, capability: Capability | None, values: dict[str, Any]) -> None:
         """Set the next target: the text of `uses`, the capability (None for a nested skill), and the input."""

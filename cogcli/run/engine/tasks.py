@@ -261,6 +261,8 @@ class Loop:
         self._quick: Task | None = None
         """The task whose `QuickCall` runs on the coordinator's thread, if the call there is one."""
         self._signals: list[tuple[str, float]] = []
+        self.signal: str | None = None
+        """The first signal that requested the end of the run."""
         self._interrupted = False
 
     # -- called by other threads --------------------------------------------------------------------------------------
@@ -289,12 +291,8 @@ class Loop:
     def interrupt(self, signal: str) -> None:
         """Request the end of the run. May be called from a signal handler. A second call ends the grace period."""
         self._signals.append((signal, time.monotonic()))
+        self.signal = self._signals[0][0]
         self._inbox.put((_SIGNAL, None, None))
-
-    @property
-    def signal(self) -> str | None:
-        """The first signal that requested the end of the run, or None."""
-        return self._signals[0][0] if self._signals else None
 
     def begin_shutdown(self) -> None:
         """End the run because of a signal. The root task calls this.
