@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import time
 from functools import lru_cache
-from typing import Protocol
+from typing import Final, Protocol
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [a + b for a in _CROCKFORD for b in _CROCKFORD]
@@ -46,22 +46,28 @@ def rfc3339(seconds: int, microseconds: int) -> str:
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{microseconds:06d}Z"
 
 
+_SECOND: Final = 1_000_000
+"""In microseconds."""
+
+
 class SystemClock:
     """The clock of the machine. The text of the current second is formatted once."""
 
     def __init__(self) -> None:
-        self._second = -1
         self._text = ""
+        self._base = 0
+        """The microsecond that is one second before the current second."""
 
     def now(self) -> str:
-        seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
-        if seconds != self._second:
+        microseconds = time.time_ns() // 1000
+        if not _SECOND <= microseconds - self._base < 2 * _SECOND:
+            seconds = microseconds // _SECOND
             self._text = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(seconds))
-            self._second = seconds
-        return f"{self._text}{nanoseconds // 1000:06d}Z"
+            self._base = (seconds - 1) * _SECOND
+        # The leading 1 keeps the zeros after it, and is cut off.
+        return f"{self._text}{str(microseconds - self._base)[1:]}Z"
 
-    def monotonic(self) -> float:
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
 
 
 def encode_ulid(milliseconds: int, entropy: int) -> str:

@@ -6,6 +6,7 @@ The constants come from an event that was built like any other, so that no membe
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import orjson
@@ -25,9 +26,10 @@ _ENVELOPE_SIZE: Final = 160
 
 
 class EventLine(NamedTuple):
-    """The line of an event without its checksum, as a bytes format with a `%b` for each hole.
+    """The line of an event without its checksum, as a bytes format with a hole for each member that differs.
 
-    The first holes are those of `seq`, `id` and `timestamp`, the last is that of `prev`.
+    The first holes are those of `seq` (`%d`), `id` and `timestamp`, the last is that of `prev`: bytes without their
+    quotation marks. All others take the JSON of their member.
     """
 
     format: bytes
@@ -63,4 +65,12 @@ def line_of(event: Event) -> EventLine:
     if names[: len(_FIRST)] != _FIRST or names[-1] != _LAST:
         raise InternalError("internal", f"the envelope of an event has another order: {names}")
     members = names[len(_FIRST) : -1]
-    return EventLine(_HOLE.sub(b"%b", text), members, len(text) + _ENVELOPE_SIZE)
+    return EventLine(_HOLE.sub(_place_of, text), members, len(text) + _ENVELOPE_SIZE)
+
+
+def _place_of(hole: re.Match[bytes]) -> bytes:
+    """Return the place for a hole in a bytes format."""
+    name = hole[1].decode()
+    if name in (*_FIRST, _LAST):
+        return b"%d" if name == "seq" else b'"%b"'
+    return b"%b"

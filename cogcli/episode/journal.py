@@ -278,11 +278,11 @@ class Journal:
             return None
         identifier = f"ev_{self._ids.ulid()}"
         text = line.format % (
-            b"%d" % self._sequence,
-            b'"%b"' % identifier.encode(),
-            b'"%b"' % timestamp.encode(),
+            self._sequence,
+            identifier.encode(),
+            timestamp.encode(),
             *members,
-            b'"%b"' % self._head.encode(),
+            self._head.encode(),
         )
         is_announced = self._announces_each or not self._sequence % _CHECKPOINT_EVERY
         self._commit(line_with_sum(text), timestamp, is_announced=is_announced)

@@ -17,7 +17,6 @@ import orjson
 
 from cogcli.base.calls import NOT_BEGUN, Answer, Attempt, Cancellation, Member
 from cogcli.base.errors import InternalError, RuntimeErrorBase
-from cogcli.base.jsonvalue import deep_copy
 from cogcli.declarations.envelope import Draft
 from cogcli.declarations.event_line import EventLine, hole
 from cogcli.run.engine.call import (
@@ -170,10 +169,12 @@ class PlainStep:
         self._call = call
         self._path = run.path(planned.step.id)
         self._idempotency_key = f"{run.state.run_id}:{self._path}"
-        self._path_json = self._input_json = self._reads_json = b""
         self._reads: dict[str, None] = {}
-        self._input: dict[str, Any] = {}
-        self._intent = ""
+        self._path_json: bytes
+        self._input: dict[str, Any]
+        self._input_json: bytes
+        self._reads_json: bytes
+        self._intent: str
         self._attempt: Attempt
         self.started = ClockReading.now(run.engine.clock)
 
@@ -211,19 +212,20 @@ class PlainStep:
     def live_call(self) -> WorkerCall:
         """Return the effect that makes the call which the recorded intent announces."""
         run, call = self._run, self._call
+        number, deadline = 1, time.monotonic() + call.limit
         attempt = self._attempt = Attempt(
-            capability_id=call.capability_id,
-            member=call.member,
-            input=deep_copy(self._input),
-            effect=call.effect,
-            idempotency_key=self._idempotency_key,
-            run_id=run.state.run_id,
-            step_id=self._path,
-            number=1,
-            deadline=time.monotonic() + call.limit,
-            cancel=Cancellation(NOT_BEGUN),
-            trace_id=run.state.trace_id,
-            intent=self._intent,
+            call.capability_id,
+            call.member,
+            orjson.loads(self._input_json),
+            call.effect,
+            self._idempotency_key,
+            run.state.run_id,
+            self._path,
+            number,
+            deadline,
+            Cancellation(NOT_BEGUN),
+            run.state.trace_id,
+            self._intent,
         )
         return build_live_call(run.engine, attempt, call.speed)
 
@@ -279,14 +281,14 @@ class PlainStep:
         if len(writes) < len(self._planned.rules):  # an optional output is absent
             written = tuple(dict.fromkeys([write.target.text for write in writes]))
         entry = TraceStep(
-            step_id=self._path,
-            capability_id=self._call.capability_id,
-            status="done",
-            started_at=times.started_at,
-            ended_at=times.completed_at,
-            reads=tuple(self._reads),
-            writes=written,
-            latency_ms=times.duration_ms,
+            self._path,
+            self._call.capability_id,
+            "done",
+            times.started_at,
+            times.completed_at,
+            tuple(self._reads),
+            written,
+            times.duration_ms,
         )
         end_step(state, entry, writes, self._call.usage)
         state.updated_at = engine.now

@@ -28,5 +28,5 @@ class StepTimes(NamedTuple):
     @classmethod
     def until_now(cls, started: ClockReading, clock: Clock) -> StepTimes:
         """Return the times of a step that ends now."""
-        took = max(0, round((clock.monotonic() - started.seconds) * 1000))
-        return cls(started.timestamp, clock.now(), took)
+        took = round((clock.monotonic() - started.seconds) * 1000)
+        return cls(started.timestamp, clock.now(), took if took > 0 else 0)
