@@ -172,8 +172,18 @@ def steps(folder: Path) -> Iterator[Figure]:
             costs[shape, count] = cost
             goal = {("linear", 1000): 50.0, ("fan-out", 1000): 60.0}.get((shape, count))
             yield Figure(f"{shape}, {count} steps, per step", cost, "us", goal)
+    conditional = statistics.median(
+        run_us(folder / f"conditional-{n}", 1000, "conditional") for n in range(5)
+    )
+    yield Figure("general path: 1000 steps with a condition, per step", conditional, "us", 90)
     yield from steps_with_secrets(folder, costs["linear", 1000])
-    yield Figure("linear 1000 over the bare loop", costs["linear", 1000] / bare, "x", 5)
+    yield Figure("linear 1000 over the bare loop", costs["linear", 1000] / bare, "x", 12)
+    yield Figure(
+        "linear 10000 over 1000, whole run",
+        costs["linear", 10_000] * 10 / costs["linear", 1000],
+        "x",
+        11,
+    )
     yield Figure(
         "fan-out 10000 over 1000, whole run",
         costs["fan-out", 10_000] * 10 / costs["fan-out", 1000],
@@ -316,7 +326,9 @@ def run_us(
 
 
 def bench_skill(count: int, shape: str) -> dict[str, Any]:
-    config = {"depends_on": []} if shape == "fan-out" else {}
+    config: dict[str, Any] = {"depends_on": []} if shape == "fan-out" else {}
+    if shape == "conditional":
+        config = {"condition": "inputs.n > 0"}
     return {
         "id": "bench.many",
         "version": "1.0.0",
@@ -984,12 +996,12 @@ def context(folder: Path) -> Iterator[Figure]:
     names = iter(range(1_000_000))
     turns = [turn_ms(folder / f"turn-{next(names)}") for _ in range(22)]
     yield Figure("a turn without calls", statistics.median(turns[1:]), "ms", 5)
-    for count, goal in ((0, None), (100, 60.0), (10_000, 80.0)):
+    for count, goal in ((0, None), (100, 40.0), (10_000, 60.0)):
         pack = bench_pack(count)
         policy = cpu_seconds(lambda pack=pack: policy_for(pack))  # type: ignore[misc]
         with_pack, without = in_turn(
             lambda pack=pack: step_us(folder / f"run-{next(names)}", pack),  # type: ignore[misc]
-            lambda: step_us(folder / f"run-{next(names)}", None),
+            lambda: step_us(folder / f"run-{next(names)}", None, "conditional"),
             rounds=9,
         )
         ratio = with_pack / without
@@ -997,6 +1009,8 @@ def context(folder: Path) -> Iterator[Figure]:
         yield Figure(
             f"a pack of {count:,} rules, added to a step", with_pack - without, "us", goal, note
         )
+        if not count:
+            yield Figure("a step under a pack without rules", with_pack, "us", 90)
 
 
 def turn_ms(runs: Path) -> float:
@@ -1062,10 +1076,10 @@ def cpu_seconds(run: Callable[[], Any]) -> float:
     return time.process_time() - started
 
 
-def step_us(runs: Path, pack: Any) -> float:
+def step_us(runs: Path, pack: Any, shape: str = "linear") -> float:
     """Microseconds of CPU time a step of a run of 1,000 steps, under a pack or none."""
     policy = policy_for(pack) if pack else None
-    return run_us(runs, 1000, "linear", policy, time.process_time)
+    return run_us(runs, 1000, shape, policy, time.process_time)
 
 
 def policy_for(pack: Any) -> Any:
