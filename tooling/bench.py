@@ -2,6 +2,8 @@
 
 Medians, and ratios against something run side by side: the bare interpreter, a bare loop that appends. Nothing here
 is a test; machines are noisy.
+
+`all --json` measures everything, and says on which machine: `generate_performance.py` writes the page from it.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import argparse
 import base64
 import json
 import os
+import platform
+import re
 import resource
 import statistics
 import subprocess
@@ -49,16 +53,73 @@ class Figure(NamedTuple):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=sorted(BENCHES))
+    parser.add_argument("what", choices=["all", *sorted(BENCHES)])
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="cogcli-bench-") as folder:
-        figures = list(BENCHES[arguments.what](Path(folder)))
+    if arguments.what == "all":
+        _measure_all(as_json=arguments.json)
+        return 0
+    figures = _figures_of(arguments.what)
     if arguments.json:
         print(json.dumps([figure._asdict() for figure in figures], indent=2))
     else:
         _print(figures)
     return 0
+
+
+def _figures_of(what: str) -> list[Figure]:
+    with tempfile.TemporaryDirectory(prefix="cogcli-bench-") as folder:
+        return list(BENCHES[what](Path(folder)))
+
+
+def _measure_all(*, as_json: bool) -> None:
+    """Measure everything, one after the other, and print it with the machine. A measurement that fails is told, and
+    the others follow.
+    """
+    measured: dict[str, Any] = {}
+    for what in BENCHES:
+        print(f"== {what}", file=sys.stderr, flush=True)
+        try:
+            figures = _figures_of(what)
+        except (Exception, SystemExit) as error:
+            figures = [
+                Figure(what, None, "", None, f"not measured: {type(error).__name__}: {error}")
+            ]
+        if not as_json:
+            _print(figures)
+        measured[what] = [{**figure._asdict(), "reached": figure.reached} for figure in figures]
+    if as_json:
+        print(json.dumps({"machine": _machine(), "figures": measured}, indent=1))
+
+
+def _machine() -> dict[str, str]:
+    """Return what was measured where."""
+    processors = re.findall(r"^model name\s*:\s*(.+)$", _text_of("/proc/cpuinfo"), re.M)
+    memory = re.findall(r"^MemTotal:\s*(\d+) kB$", _text_of("/proc/meminfo"), re.M)
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "commit": commit.stdout.strip() or "unknown",
+        "processor": f"{os.cpu_count()} x {processors[0] if processors else platform.processor() or 'unknown'}",
+        "memory": f"{int(memory[0]) / 1e6:.0f} GB" if memory else "unknown",
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "load before": f"{os.getloadavg()[1]:.1f}",
+    }
+
+
+def _text_of(path: str) -> str:
+    """Return the text of a file, or an empty one where there is none."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _print(figures: list[Figure]) -> None:
