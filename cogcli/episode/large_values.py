@@ -73,7 +73,8 @@ def _member(key: str, value: object, limit: int, put: Put) -> object:
     if type(value) is dict:
         short = {name: _member(name, member, limit, put) for name, member in value.items()}
     elif type(value) is list:
-        short = [_member(key, member, limit, put) for member in value]
+        is_whole = MARK not in text and max(map(len, map(orjson.dumps, value))) <= SMALL
+        short = value if is_whole else [_member(key, member, limit, put) for member in value]
     else:
         return refer(value, put, limit=limit)
     text = orjson.dumps(short)

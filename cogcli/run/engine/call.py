@@ -351,7 +351,7 @@ def _build_worker_call(
     recorded = dispatcher.recorded(attempt) if dispatcher else None
     if recorded is None:
         engine = record.run.engine
-        return build_live_call(engine, attempt, engine.find_call_speed(capability.id))
+        return LiveCall(engine, attempt, engine.find_call_speed(capability.id)).build_effect()
     return WorkerCall(
         recorded.answer,
         attempt.deadline,
@@ -361,22 +361,39 @@ def _build_worker_call(
     )
 
 
-def build_live_call(engine: Engine, attempt: Attempt, speed: CallSpeed) -> WorkerCall:
-    """Return the effect that makes an attempt, which holds back its request until then, and adds its duration to
-    `speed`. Every live call goes through this function.
+class LiveCall:
+    """The call that makes one attempt, which holds back its request until then. Its duration is added to `speed`.
+    Every live call is one of these.
     """
-    cancel = attempt.cancel
 
-    def perform() -> Answer:
-        cancel.release()
+    __slots__ = ("_attempt", "_runner", "_speed", "deadline")
+
+    def __init__(self, engine: Engine, attempt: Attempt, speed: CallSpeed) -> None:
+        self.deadline = attempt.deadline
+        self._runner = engine.runner
+        self._attempt = attempt
+        self._speed = speed
+
+    def perform(self) -> Answer:
+        """Make the attempt on this thread."""
+        attempt = self._attempt
+        attempt.cancel.release()
         started = time.monotonic()
         try:
-            return engine.runner.attempt(attempt)
+            return self._runner.attempt(attempt)
         finally:
-            speed.note(time.monotonic() - started)
+            self._speed.note(time.monotonic() - started)
 
-    timeout_error = _bind_timeout_error(attempt)
-    return WorkerCall(perform, attempt.deadline, timeout_error, cancel.set, is_quick=speed.is_quick)
+    def build_effect(self) -> WorkerCall:
+        """Return the effect that makes the call off the coordinator."""
+        attempt = self._attempt
+        return WorkerCall(
+            self.perform,
+            self.deadline,
+            _bind_timeout_error(attempt),
+            attempt.cancel.set,
+            is_quick=self._speed.is_quick,
+        )
 
 
 def _bind_timeout_error(attempt: Attempt) -> Callable[[], RuntimeErrorBase]:

@@ -97,10 +97,10 @@ class GraphDriver:
         while True:
             if self._run.engine.stopping and not self.halted:
                 yield from self._halt()
-            wants_slot = self._wants_slot()
-            while wants_slot and self._run.engine.loop.slot_free:
+            loop = self._run.engine.loop
+            while loop.slot_free and self._wants_slot():
                 yield from self._start(self._ready.pop())
-                wants_slot = self._wants_slot()
+            wants_slot = self._wants_slot()
             if not self._tasks and not wants_slot:
                 return
             task: Task | None = yield Next(slot=wants_slot)
@@ -120,8 +120,10 @@ class GraphDriver:
             started = step.started
             self._tasks[index] = yield run.spawn_step(run, planned, self._blackboard, None, started)
             return
+        live = step.live_call()
+        quick = QuickCall(live.perform, live.deadline, live.build_effect)
         try:
-            answer: Answer | Outstanding = yield QuickCall(step.live_call())
+            answer: Answer | Outstanding = yield quick
         except Cancelled as error:  # the run itself is cancelled, before a task took the step over
             self.endings[index] = step.fail(error)
             raise

@@ -20,8 +20,8 @@ from cogcli.base.errors import InternalError, RuntimeErrorBase
 from cogcli.declarations.envelope import Draft
 from cogcli.declarations.event_line import EventLine, hole
 from cogcli.run.engine.call import (
+    LiveCall,
     attempt_from_answer,
-    build_live_call,
     chain_error,
     intent_members,
     note_failure,
@@ -141,7 +141,7 @@ def run_plain_step(
     loop = run.engine.loop
     if loop.signal is not None or not loop.take_slot() or not step.begin():
         return (yield from run_general_path(step.started))
-    return (yield from step.wait_for(step.live_call()))
+    return (yield from step.wait_for(step.live_call().build_effect()))
 
 
 class PlainStep:
@@ -209,8 +209,8 @@ class PlainStep:
         self._intent = placed.id
         return True
 
-    def live_call(self) -> WorkerCall:
-        """Return the effect that makes the call which the recorded intent announces."""
+    def live_call(self) -> LiveCall:
+        """Return the call which the recorded intent announces."""
         run, call = self._run, self._call
         number, deadline = 1, time.monotonic() + call.limit
         attempt = self._attempt = Attempt(
@@ -227,7 +227,7 @@ class PlainStep:
             run.state.trace_id,
             self._intent,
         )
-        return build_live_call(run.engine, attempt, call.speed)
+        return LiveCall(run.engine, attempt, call.speed)
 
     def wait_for(self, effect: WorkerCall | BegunCall) -> Effects:
         """Wait for the call in the task of the step, and return the ending."""

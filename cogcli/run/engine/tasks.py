@@ -91,10 +91,13 @@ class WorkerCall(NamedTuple):
 class QuickCall(NamedTuple):
     """Make a quick call at once. The result is that of its work, or an `Outstanding` if the task must not wait for it.
 
-    The call needs no slot. The task passes an `Outstanding` on to a child, which then waits for the call.
+    The call needs no slot. The task passes an `Outstanding` on to a child, which then waits for the call, as built by
+    `build_call`.
     """
 
-    call: WorkerCall
+    work: Callable[[], Any]
+    deadline: float
+    build_call: Callable[[], WorkerCall]
 
 
 class Outstanding(NamedTuple):
@@ -258,7 +261,7 @@ class Loop:
         self._baton = threading.Lock()
         self._epoch = 0
         self._inline_until: float | None = None
-        self._quick: Task | None = None
+        self._quick: tuple[Task, object, QuickCall] | None = None
         """The task whose `QuickCall` runs on the coordinator's thread, if the call there is one."""
         self._signals: list[tuple[str, float]] = []
         self.signal: str | None = None
@@ -544,21 +547,25 @@ class Loop:
         until = min([call.deadline, *self._timed.values()])
         if call.is_quick:
             until = min(until, time.monotonic() + _QUICK_LIMIT)
-        result, error = self._memory_shortage() or self._perform_inline(call, until, token)
+        result, error = self._memory_shortage() or self._perform_inline(call.work, until, token)
         self._complete(token, result, error)
 
     def _perform_inline(
-        self, call: WorkerCall, until: float, token: object, task: Task | None = None
+        self,
+        work: Callable[[], Any],
+        until: float,
+        token: object,
+        quick: tuple[Task, object, QuickCall] | None = None,
     ) -> tuple[Any, BaseException | None]:
         """Return the result of a call on this thread. Raise _BatonLost if another thread took the baton after `until`.
 
-        `task` is the task that made a `QuickCall`.
+        `quick` is what `_take_over_quick_call` needs for a `QuickCall`.
         """
         epoch = self._epoch
         with self._baton:
             self._inline_until = until
-            self._quick = task
-        result, error = _perform(call.work)
+            self._quick = quick
+        result, error = _perform(work)
         with self._baton:
             if self._epoch != epoch:
                 self._inbox.put((token, result, error))
@@ -567,15 +574,12 @@ class Loop:
         return result, error
 
     def _on_quick_call(self, task: Task, effect: QuickCall) -> None:
-        call = effect.call
-        until = min(call.deadline, time.monotonic() + _QUICK_LIMIT)
+        until = min(effect.deadline, time.monotonic() + _QUICK_LIMIT)
         if self._has_other_work(until):
-            self._runnable.append((task, Outstanding(call), None))
+            self._runnable.append((task, Outstanding(effect.build_call()), None))
             return
-        token = self._register(task, call)
-        result, error = self._perform_inline(call, until, token, task)
-        del self._in_flight[token]
-        task.call = None
+        token = object()
+        result, error = self._perform_inline(effect.work, until, token, (task, token, effect))
         self._runnable.append((task, result, error))
 
     def _has_other_work(self, until: float) -> bool:
@@ -594,9 +598,12 @@ class Loop:
     def _take_over_quick_call(self) -> None:
         """Resume the task whose quick call became slow. The thread that began the call still runs it."""
         with self._baton:
-            task, self._quick = self._quick, None
-        if task is not None:
-            self._runnable.append((task, Outstanding(BegunCall(task.call)), None))
+            quick, self._quick = self._quick, None
+        if quick is not None:
+            task, token, effect = quick
+            task.call = token
+            self._in_flight[token] = (task, effect.build_call())
+            self._runnable.append((task, Outstanding(BegunCall(token)), None))
 
     def _on_begun_call(self, task: Task, effect: BegunCall) -> None:
         parent, call = self._in_flight[effect.token]

@@ -46,7 +46,9 @@ def late() -> Exception:
 
 
 def quick(work: Callable[[], Any], limit: float = SLOW, abandoned: Any = None) -> QuickCall:
-    return QuickCall(WorkerCall(work, time.monotonic() + limit, late, abandoned, is_quick=True))
+    deadline = time.monotonic() + limit
+    call = WorkerCall(work, deadline, late, abandoned, is_quick=True)
+    return QuickCall(work, deadline, lambda: call)
 
 
 def call_of(work: Callable[[], Any]) -> WorkerCall:
