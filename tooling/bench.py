@@ -233,6 +233,11 @@ def steps(folder: Path) -> Iterator[Figure]:
             costs[shape, count] = cost
             goal = {("linear", 1000): 50.0, ("fan-out", 1000): 60.0}.get((shape, count))
             yield Figure(f"{shape}, {count} steps, per step", cost, "us", goal)
+    for name, listener in displays():
+        shown = statistics.median(
+            run_us(folder / f"{name}-{n}", 1000, "linear", listener=listener) for n in range(5)
+        )
+        yield Figure(f"linear, 1000 steps with {name}, per step", shown, "us", 50)
     conditional = statistics.median(
         run_us(folder / f"conditional-{n}", 1000, "conditional") for n in range(5)
     )
@@ -251,6 +256,20 @@ def steps(folder: Path) -> Iterator[Figure]:
         "x",
         11,
     )
+
+
+def displays() -> Iterator[tuple[str, Any]]:
+    """The displays of `run -q`, and of a run whose progress is piped, writing to nowhere."""
+    from cogcli.cli.display import Display
+    from cogcli.cli.live_run import DisplayListener
+    from cogcli.cli.progress import EventStream
+    from cogcli.cli.streams import Screen
+
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        screen = Screen({})
+        screen.err.file = nowhere
+        yield "a quiet display", DisplayListener(Display(screen))
+        yield "a display of lines", DisplayListener(EventStream(screen))
 
 
 def peers(folder: Path) -> Iterator[Figure]:
@@ -334,6 +353,7 @@ def run_us(
     policy: Any = None,
     clock_of: Callable[[], float] = time.perf_counter,
     redactor: Any = None,
+    listener: Any = None,
 ) -> float:
     """Microseconds a step of one run, from first event to last, sealing left out."""
     from cogcli.base.calls import Answer, Attempt, BindingChain, Member
@@ -372,7 +392,7 @@ def run_us(
         durability="process",
     )
     engine = Engine(
-        sink=journal, lines=journal, runner=Constant(), clock=clock, ids=ids, options=RunOptions(),
+        sink=journal, lines=journal, runner=Constant(), clock=clock, ids=ids, options=RunOptions(), listener=listener,
         capabilities={capability.id: capability}, skills={skill.id: skill}, policy=policy,
     )  # fmt: skip
     request = Request("bench", {"n": 1}, {}, 0, {}, {})
