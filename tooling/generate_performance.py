@@ -1,5 +1,5 @@
-"""Write docs/performance.md from docs/performance.json, which `bench.py all --json` printed, or with `--check` report
-whether it is stale."""
+"""Write the page of measured figures from what `bench.py all --json` printed, or with `--check` report whether it is
+stale."""
 
 from __future__ import annotations
 
