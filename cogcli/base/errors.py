@@ -393,7 +393,8 @@ FAILURES: tuple[FailureRow, ...] = (
         " pack.unknown pack.mismatch pack.unpinned"
         " archive.unreadable archive.busy archive.refused"
         " memory.damaged memory.busy memory.consent snapshot.mismatch session.busy check.nothing"
-        " batch.busy batch.collision batch.damaged batch.foreign batch.input-changed batch.rows batch.worker-differs",
+        " batch.busy batch.collision batch.damaged batch.foreign batch.input-changed batch.rows batch.worker-differs"
+        " batch.answer-refused",
         ENVIRONMENT,
     ),
 )

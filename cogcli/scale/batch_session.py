@@ -14,6 +14,7 @@ import orjson
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import ensure_key
 from cogcli.app.settings.user_dirs import state_home
+from cogcli.app.verify_episodes import trusted_of
 from cogcli.base.errors import ABORTED, NO, EnvironmentRefusal
 from cogcli.base.files import write_atomic
 from cogcli.declarations.batch_records import BatchHeader, BatchSummary, ShardCommand
@@ -22,14 +23,16 @@ from cogcli.episode.folder import disk_refusal
 from cogcli.scale.batch_folder import SUMS, BatchFolder
 from cogcli.scale.batch_request import STDOUT, BatchRequest, BatchResult, PreparedBatch
 from cogcli.scale.cluster.address import address_of, is_dask
+from cogcli.scale.cluster.arrivals import Arrivals
 from cogcli.scale.cluster.dask_workers import ClusterRequest, DaskWorkers
+from cogcli.scale.cluster.facts import find_identity
 from cogcli.scale.coordinator import BatchObserver, Coordinator, Rows, StopSwitch
 from cogcli.scale.executor import Executor
 from cogcli.scale.identity import BatchKey, LineTask
 from cogcli.scale.in_process import InProcessExecutor
 from cogcli.scale.input_lines import open_input, read_checked_lines
 from cogcli.scale.keeping import BatchKeeper, KeptShard, archives_lines
-from cogcli.scale.ledger import Ledger, LedgerEntry
+from cogcli.scale.ledger import Ledger, LedgerEntry, SentLine
 from cogcli.scale.line_archive import LineArchive
 from cogcli.scale.line_result import result_from_entry, result_from_episode, row_of
 from cogcli.scale.line_runner import LineRunner
@@ -44,6 +47,7 @@ from cogcli.scale.output import (
     UnorderedRows,
 )
 from cogcli.scale.rates import ServiceRates, open_rates
+from cogcli.scale.sent_lines import GuardedExecutor, SentLines, may_repeat_calls
 from cogcli.scale.tables import kind_of_file, write_table
 from cogcli.scale.totals import Totals
 
@@ -77,6 +81,8 @@ class BatchSession:
         self._keeper = self._make_keeper()
         self._unrecorded: dict[int, str] = {}
         """The places of archived lines whose end the ledger lacks."""
+        self._left: dict[int, SentLine] = {}
+        """The lines that earlier sessions sent to workers without the files of the batch."""
 
     def _make_keeper(self) -> BatchKeeper | None:
         """Return what keeps the episodes in archives; None for folders."""
@@ -94,6 +100,8 @@ class BatchSession:
         for entry in self._ledger.entries():
             if isinstance(entry, LedgerEntry):
                 self._totals.apply(entry)
+            elif isinstance(entry, SentLine):
+                self._left[entry.line] = entry
             if self._keeper is not None:
                 self._keeper.replay(entry)
         was_complete = self._totals.done.count == self._lines
@@ -158,25 +166,49 @@ class BatchSession:
     def _open_executor(self, observer: BatchObserver, stop: StopSwitch) -> Executor:
         if is_dask(self._request.executor):
             return self._open_cluster(observer, stop)
+        executor = self._open_local()
+        may_doubt = bool(self._left) or self._batch.retry is not None
+        return GuardedExecutor(executor, self._open_sent_lines()) if may_doubt else executor
+
+    def _open_local(self) -> Executor:
         if self._request.jobs > 1:
             return LocalWorkers(self._first_frame(), self._settings.environ, self._request.jobs)
-        runner = LineRunner(
+        runner = self._open_runner(archives=self._keeper is not None)
+        return InProcessExecutor(runner.run, runner.close)
+
+    def _open_runner(self, *, archives: bool) -> LineRunner:
+        return LineRunner(
             self._settings.copy_for_run(),
             self._batch.prepared,
             self._key,
             self._request.in_doubt,
             counts_calls=bool(self._batch.rates),
-            archives=self._keeper is not None,
+            archives=archives,
         )
-        return InProcessExecutor(runner.run, runner.close)
+
+    def _open_sent_lines(self) -> SentLines:
+        return SentLines(
+            self._key,
+            Path(self._settings.runs_dir),
+            {line: sent for line, sent in self._left.items() if line not in self._totals.done},
+            self._ledger.append_sent,
+            is_repeatable=may_repeat_calls(self._batch.prepared.catalog),
+            in_doubt=self._request.in_doubt,
+        )
 
     def _open_cluster(self, observer: BatchObserver, stop: StopSwitch) -> Executor:
         """Return the executor on Dask workers."""
+        folder = Path(os.path.abspath(self._folder.folder.path))
+        sent = self._open_sent_lines()
         where = ClusterRequest(
             address=address_of(self._request.executor),
             jobs=self._request.jobs,
-            folder=os.path.abspath(self._folder.folder.path),
+            folder=os.fspath(folder),
             continues=f"cogcli resume {self._key.id}",
+            identity=partial(find_identity, self._settings),
+            sent=sent,
+            arrivals=Arrivals(folder, sent, trusted_of(self._settings)),
+            run_here=self._open_runner(archives=False).run,
             is_stopping=lambda: bool(stop.signals),
         )
         return DaskWorkers(where, self._first_frame(), self._batch.prepared, observer.note)
@@ -188,6 +220,7 @@ class BatchSession:
             "flags": dict(self._settings.flags),
             "base": self._settings.base,
             "batch": self._key.id,
+            "part": self._request.shard.name,
             "created_ms": self._key.created_ms,
             "skill": given.skill_id,
             "options": given.options.json,

@@ -6,6 +6,8 @@
 3. A torn last line is cut. Any other damage refuses the ledger.
 4. The first final entry of a try counts. A later one may only follow a `pending` entry.
 5. An episode that moved to an archive has an entry of its own kind. Its folder goes after that.
+6. A `sent` entry is on disk before a line leaves for a worker that does not share the files: no other trace of the line
+   may be left.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from cogcli.scale.identity import MOST_LINES
 
 ENDED: Final = "ended"
 MOVED: Final = "moved"
+SENT: Final = "sent"
 FOLDER: Final = "folder"
 """The value of `at` for an episode in a directory of its own."""
 _AT: Final = re.compile(r"folder|(\d{6,12}\.cogarchive):\d{1,12}")
@@ -45,6 +48,12 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "exit_code": (int,),
     "ms": (int, float),
     "tokens": (int,),
+}
+_SENT_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "line": (int,),
+    "try": (int,),
+    "ep": (str,),
+    "worker": (str,),
 }
 
 
@@ -150,10 +159,36 @@ def parse_entry(json: Json) -> LedgerEntry | None:
     )  # fmt: skip
 
 
-AnyEntry = LedgerEntry | MovedEntry
+class SentLine(NamedTuple):
+    """A line that left for a worker, which may have run it."""
+
+    line: int
+    attempt: int
+    episode: str
+    worker: str
+    """The id of the worker, which no other process ever has."""
+
+    def to_payload(self) -> Json:
+        """Return the entry without `prev`."""
+        return {
+            "kind": SENT, "line": self.line, "try": self.attempt, "ep": self.episode, "worker": self.worker,
+        }  # fmt: skip
+
+
+def parse_sent(json: Json) -> SentLine | None:
+    """Return the `sent` entry in an object of a ledger. None if a member is missing or has another type."""
+    if any(type(json.get(name)) not in types for name, types in _SENT_TYPES.items()):
+        return None
+    if not (1 <= json["line"] <= MOST_LINES and 1 <= json["try"] <= MOST_LINES):
+        return None
+    return SentLine(json["line"], json["try"], json["ep"], json["worker"])
+
+
+AnyEntry = LedgerEntry | MovedEntry | SentLine
 _PARSERS: Final[dict[str, Callable[[Json], AnyEntry | None]]] = {
     ENDED: parse_entry,
     MOVED: parse_moved,
+    SENT: parse_sent,
 }
 
 
@@ -255,6 +290,12 @@ class Ledger:
         """Write moves and sync them, before their folders are removed. Raise EnvironmentRefusal `env.disk`."""
         for entry in moved:
             self.append(entry)
+        with disk_errors(self._folder.path / self._name):
+            self._sync()
+
+    def append_sent(self, sent: SentLine) -> None:
+        """Write that a line leaves, and sync. Raise EnvironmentRefusal `env.disk`."""
+        self.append(sent)
         with disk_errors(self._folder.path / self._name):
             self._sync()
 

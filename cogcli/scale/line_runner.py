@@ -13,7 +13,7 @@ from typing import Final
 from cogcli.app.resume import resume
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
-from cogcli.app.verify_episodes import trusted_of, verify_episode
+from cogcli.app.verify_episodes import trusted_of
 from cogcli.base.errors import ENVIRONMENT, CogcliError, UsageError
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
@@ -23,8 +23,6 @@ from cogcli.episode.archive.writer import read_folder
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.memory_folder import MemoryFolder
-from cogcli.episode.refusals import altered_error
-from cogcli.episode.verify.check import VOUCHED
 from cogcli.run.doubt_decisions import DoubtAnswer
 from cogcli.run.input_origins import FILE
 from cogcli.run.launch import RunIdentity, launch
@@ -33,13 +31,14 @@ from cogcli.run.prepare import PreparedRun, prepare_again
 from cogcli.run.results import Control, RunResult, export_trace
 from cogcli.run.resume import ResumeRequest
 from cogcli.scale.batch_folder import batches_dir
-from cogcli.scale.claim import Claim, ClaimState, claim, closed_error, collision_error
+from cogcli.scale.claim import Claim, ClaimState, claim, closed_error
 from cogcli.scale.closed_lines import is_line_closed
 from cogcli.scale.executor import BatchStopped, Completion, LineBusy, LineEnded
 from cogcli.scale.identity import BatchKey, LineTask, line_hash
 from cogcli.scale.in_memory import may_run_in_memory
 from cogcli.scale.input_lines import parse_line
 from cogcli.scale.line_archive import LineArchive
+from cogcli.scale.line_check import require_same, require_vouched
 from cogcli.scale.line_result import (
     LineResult,
     read_tags,
@@ -52,7 +51,6 @@ from cogcli.scale.line_result import (
 _OWN_LINES: Final = ("episode.", "resume.masked")
 """Errors of the environment that concern one episode. Others stop the batch."""
 _CALLS: Final = ("step.started", "call.retried")
-_SAME: Final = ("batch", "line", "try", "input")
 
 
 class CallCounter:
@@ -110,8 +108,7 @@ class LineRunner:
             prepared = self._prepare(task)
         except CogcliError as error:
             return LineEnded(task, result_from_error(task, None, error))
-        episode = self._key_of(task).episode_id(task)
-        directory = self._runs_dir / episode
+        directory = self.directory_of(task)
         try:
             result = self._run_claimed(task, prepared, directory)
         except CogcliError as error:
@@ -119,11 +116,15 @@ class LineRunner:
                 return LineBusy(task)
             if error.exit_code == ENVIRONMENT and not error.code.startswith(_OWN_LINES):
                 return BatchStopped(task, error)
-            result = result_from_error(task, episode, error)
+            result = result_from_error(task, directory.name, error)
         if result is None:
             return LineBusy(task)
         calls = self._calls.take() if self._calls is not None else {}
         return LineEnded(task, result._replace(calls=calls))
+
+    def directory_of(self, task: LineTask) -> Path:
+        """Return where the episode of a line is, or would be."""
+        return self._runs_dir / self._key_of(task).episode_id(task)
 
     def _key_of(self, task: LineTask) -> BatchKey:
         """Return the batch that the episode of a line belongs to."""
@@ -240,21 +241,13 @@ class LineRunner:
 
     def _take_sealed(self, task: LineTask, directory: Path) -> LineResult:
         """Return the result of a run that is sealed. Raise EnvironmentRefusal unless it is whole and the user's."""
-        verified = verify_episode(directory, self._trusted)
-        if verified.level not in VOUCHED:
-            fault = next(
-                (each.message for each in verified.findings if each.severity == "error"),
-                "no key of yours vouches for it",
-            )
-            raise altered_error(directory, fault)
+        require_vouched(directory, self._trusted)
         self._require_same(task, directory, read_tags(directory))
         return self._read(task, directory)
 
     def _require_same(self, task: LineTask, directory: Path, found: Json) -> None:
         """Raise EnvironmentRefusal `batch.collision` if an episode is the run of another line, try or input."""
-        expected = self._key_of(task).tags(task)
-        if any(found.get(name) != expected[name] for name in _SAME):
-            raise collision_error(directory, expected, found)
+        require_same(self._key_of(task).tags(task), directory, found)
 
     def _result(self, task: LineTask, directory: Path, result: RunResult) -> LineResult:
         if result.status == "pending":

@@ -88,9 +88,14 @@ class ReachedBatch(NamedTuple):
         return prepare_for_inputs(self.catalog, self.request, self.settings.environ)
 
 
+def reach_settings(first: Json) -> Settings:
+    """Return the settings of this process for a batch."""
+    return Settings(first["flags"], os.environ, base=first["base"])
+
+
 def reach_batch(first: Json) -> ReachedBatch:
     """Return the batch that the first frame describes. Raise CogcliError."""
-    settings = Settings(first["flags"], os.environ, base=first["base"])
+    settings = reach_settings(first)
     request = RunRequest(first["skill"], {}, RunOptions(**first["options"]))
     catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
     return ReachedBatch(settings, request, catalog)

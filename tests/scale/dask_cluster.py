@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -76,6 +77,11 @@ class DaskCluster:
             self.kill_node(process)
 
 
+def on(cluster: DaskCluster) -> tuple[str, str]:
+    """The flags of a batch that runs on a cluster."""
+    return "--executor", f"dask:{cluster.address}"
+
+
 @contextmanager
 def dask_cluster(project: Any, workers: int = 2) -> Iterator[DaskCluster]:
     """A cluster whose processes have the environment of a project."""
@@ -100,9 +106,26 @@ def make_counted_anywhere(project: Any, *, idempotent: bool = False) -> Any:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes below a process, at any depth; none if it is gone."""
-    try:
-        found = list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
-    except OSError:
-        return []
+    """The processes below a process, at any depth, whichever of its threads started them; none if it is gone."""
+    found: list[int] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            found += map(int, file.read_text().split())
     return [*found, *(each for child in found for each in children_of(child))]
+
+
+def kill(
+    victim: str, cluster: DaskCluster, client: subprocess.Popen[bytes], chance: random.Random
+) -> None:
+    """Kill a process of a running batch."""
+    match victim:
+        case "worker":
+            for pid in children_of(chance.choice(cluster.workers).pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        case "node":
+            cluster.kill_node(chance.choice(cluster.workers))
+        case "client":
+            client.kill()
+        case _:
+            cluster.scheduler.kill()

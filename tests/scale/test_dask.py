@@ -8,18 +8,16 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from counted import RUN, batch_folder, effects, outcomes, rows, write_lines
-from dask_cluster import DaskCluster, children_of, dask_cluster, make_counted_anywhere
+from dask_cluster import DaskCluster, dask_cluster, kill, make_counted_anywhere, on
 from support.certificates import server_tls
 from support.waiting import wait_until
 
@@ -42,10 +40,6 @@ needs_dask = pytest.mark.skipif(
 @pytest.fixture
 def counting(project: Any) -> Any:
     return make_counted_anywhere(project)
-
-
-def on(cluster: DaskCluster) -> tuple[str, str]:
-    return "--executor", f"dask:{cluster.address}"
 
 
 def use_tls(project: Any) -> None:
@@ -180,26 +174,6 @@ def test_ctrl_c_reaches_no_worker_and_the_same_command_continues(project: Any) -
     assert effects(project) == sorted(texts)
 
 
-@needs_dask
-@pytest.mark.slow
-@pytest.mark.sampled(3)
-@pytest.mark.skipif(
-    not shutil.which("unshare") or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0,
-    reason="no mount namespace can be made here",
-)  # fmt: skip
-def test_a_worker_on_another_host_without_the_files_gets_no_line(counting: Any) -> None:
-    write_lines(counting, ["a"])
-    runs = counting.root / ".cogcli/episodes"
-    runs.mkdir(parents=True, exist_ok=True)
-    script = f'mount -t tmpfs none "{runs}" && exec "$@"'
-    with dask_cluster(counting, workers=0) as cluster:
-        cluster.add_worker(before=("unshare", "-m", "sh", "-c", script, "sh"))
-        error = counting.started(*RUN, *on(cluster), "--json").assert_exit(3).json["error"]
-    assert error["code"] == "batch.worker-differs"
-    assert "does not share the runs directory" in error["found"]
-    assert effects(counting) == []
-
-
 @pytest.mark.parametrize(
     "address",
     ["tcp://192.0.2.7:8786", "tcp://localhost:8786", "127.0.0.1:8786", "tcp://127.0.0.1", "ucx://127.0.0.1:1",
@@ -278,22 +252,6 @@ def test_a_batch_with_kills_at_random_moments_is_completed(
         process.communicate(timeout=90)
     with dask_cluster(counting) as cluster:
         assert_completed(counting, cluster, texts)
-
-
-def kill(
-    victim: str, cluster: DaskCluster, client: subprocess.Popen[bytes], chance: random.Random
-) -> None:
-    match victim:
-        case "worker":
-            for pid in children_of(chance.choice(cluster.workers).pid):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        case "node":
-            cluster.kill_node(chance.choice(cluster.workers))
-        case "client":
-            client.kill()
-        case _:
-            cluster.scheduler.kill()
 
 
 def assert_completed(project: Any, cluster: DaskCluster, texts: list[str]) -> None:

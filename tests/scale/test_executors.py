@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from counted import effects
-from support.waiting import PATIENCE
+from dask_cluster import DaskCluster, children_of, dask_cluster, make_counted_anywhere
+from support.waiting import PATIENCE, wait_until
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
+from cogcli.app.verify_episodes import trusted_of
 from cogcli.base.canonical import digest_of
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import CogcliError, EnvironmentRefusal
 from cogcli.base.extras import missing_module
+from cogcli.scale.cluster.arrivals import Arrivals
 from cogcli.scale.cluster.dask_workers import ClusterRequest, DaskWorkers
+from cogcli.scale.cluster.facts import find_identity
 from cogcli.scale.executor import (
     BatchStopped,
     Completion,
@@ -24,11 +33,12 @@ from cogcli.scale.executor import (
     LineEnded,
     LineLost,
 )
-from cogcli.scale.identity import LineTask
+from cogcli.scale.identity import BatchKey, LineTask
 from cogcli.scale.in_process import InProcessExecutor
 from cogcli.scale.line_result import unsealed_result
 from cogcli.scale.local_workers import LocalWorkers
-from cogcli.scale.worker import reach_batch
+from cogcli.scale.sent_lines import SentLines
+from cogcli.scale.worker import open_runner, reach_batch, reach_settings
 from cogcli.specs.spec_snapshot import document_of
 
 pytestmark = [
@@ -73,11 +83,23 @@ def on_dask(project: Any, monkeypatch: pytest.MonkeyPatch) -> Executor:
     """The executor with a cluster of its own. Its workers take the environment of this process."""
     for name, value in project.env.items():
         monkeypatch.setenv(name, value)
-    folder = project.root / "batch"
-    folder.mkdir()
     first = first_frame(project)
-    where = ClusterRequest(address="", jobs=1, folder=str(folder), continues="")
+    where = cluster_request(project, first)
     return DaskWorkers(where, first, reach_batch(first).prepare(), lambda text: None)
+
+
+def cluster_request(project: Any, first: dict[str, Any]) -> ClusterRequest:
+    """The request of a batch whose folder is made here."""
+    runs_dir = Path(first["flags"]["runs_dir"])
+    folder = runs_dir / ".batches" / first["batch"]
+    folder.mkdir(parents=True)
+    settings = reach_settings(first)
+    key = BatchKey(first["batch"], first["created_ms"])
+    sent = SentLines(key, runs_dir, {}, lambda line: None, is_repeatable=False)
+    return ClusterRequest(
+        address="", jobs=1, folder=str(folder), continues="", identity=partial(find_identity, settings),
+        sent=sent, arrivals=Arrivals(folder, sent, trusted_of(settings)), run_here=run_line,
+    )  # fmt: skip
 
 
 def first_frame(project: Any) -> dict[str, Any]:
@@ -164,3 +186,60 @@ def test_a_killed_worker_loses_its_line_only(
     finally:
         workers.close()
     assert effects(counting) == ["y"]
+
+
+def test_a_stopped_dask_worker_gets_no_line_and_its_line_runs_once(
+    counting: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if missing_module("scale"):
+        pytest.skip("the extra `scale` is not installed")
+    make_counted_anywhere(counting)
+    monkeypatch.chdir(counting.root)
+    for name, value in counting.env.items():
+        monkeypatch.setenv(name, value)
+    first = first_frame(counting)
+    with dask_cluster(counting) as cluster:
+        where = cluster_request(counting, first)
+        where = where._replace(address=cluster.address, silence=3.0, held=1.0)
+        notes: list[str] = []
+        made = DaskWorkers(where, first, reach_batch(first).prepare(), notes.append)
+        with closing(made):
+            wait_until(lambda: made.completed(0.1) == [] and made.workers == 2)
+            made.submit(LineTask(1, 1, b'{"text": "sleep:8"}'))
+            made.completed(0.01)
+            wait_until(lambda: made.completed(0.01) == [] and bool(counting_runs(first)))
+            stopped = find_holder(cluster, counting_runs(first)[0])
+            os.kill(stopped, signal.SIGSTOP)
+            try:
+                (lost,) = take(made, 1)
+                assert isinstance(lost, LineLost)
+                assert "gives no sign of life" in notes[-1]
+                made.submit(lost.task)
+                (busy,) = take(made, 1)
+                assert isinstance(busy, LineBusy)
+                with pytest.raises(CogcliError, match="held by workers") as held:
+                    wait_until(lambda: made.completed(0.1) != [])
+                assert held.value.code == "batch.executor-lost"
+            finally:
+                os.kill(stopped, signal.SIGCONT)
+            wait_until(lambda: bool(effects(counting)))
+    runner = open_runner(first)
+    found: list[Completion] = []
+    wait_until(lambda: found.append(runner.run(lost.task)) or isinstance(found[-1], LineEnded))
+    assert isinstance(found[-1], LineEnded)
+    assert found[-1].result.entry.status == "ok"
+    assert effects(counting) == ["sleep:8"]
+
+
+def counting_runs(first: dict[str, Any]) -> list[Path]:
+    return list(Path(first["flags"]["runs_dir"]).glob("ep_*/events.jsonl"))
+
+
+def find_holder(cluster: DaskCluster, log: Path) -> int:
+    """The worker process that has a log open."""
+    for pid in (each for worker in cluster.workers for each in children_of(worker.pid)):
+        for file in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                if file.readlink() == log:
+                    return pid
+    raise AssertionError("no worker has the log open")

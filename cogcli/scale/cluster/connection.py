@@ -2,9 +2,10 @@
 commands and takes messages.
 
 1. Dask's own detection of a lost scheduler may take forever, so the scheduler is asked for its workers all the time.
-2. Each line is pinned to one worker: `workers=[address], allow_other_workers=False, pure=False, retries=0`.
-3. A future is released once its answer was read.
-4. Libraries are imported when a connection is made: other batches need neither Dask nor `asyncio`.
+2. Each task is pinned to one worker: `workers=[address], allow_other_workers=False, pure=False, retries=0`.
+3. A worker that gives no sign of life counts as gone, and is compared again when it gives one.
+4. A future is released once its answer was read.
+5. Libraries are imported when a connection is made: other batches need neither Dask nor `asyncio`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from cogcli.base.extras import missing_module
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.scale.cluster import tasks
+from cogcli.scale.cluster.facts import UserIdentity
 
 if TYPE_CHECKING:
     import asyncio
@@ -36,9 +38,14 @@ Work = Callable[..., Coroutine[object, object, None]]
 """A task on a worker, called with its address and the key of the task."""
 PATIENCE: Final = 10.0
 """Seconds without an answer of the scheduler after which it is lost."""
+SILENCE: Final = 20.0
+"""Seconds without a sign of life after which a worker counts as gone: workers give one twice a second."""
 _ASK_EVERY: Final = 0.25
 _ADMISSION_SECONDS: Final = 60.0
 _ENDING_SECONDS: Final = 5.0
+_GOODBYE_SECONDS: Final = 2.0
+_END: Final = "end-"
+"""The beginning of the keys of tasks that end the stay at a worker."""
 _LOGGERS: Final = ("distributed", "tornado", "asyncio")
 
 
@@ -46,23 +53,44 @@ class WorkerSeen(NamedTuple):
     """A worker of the scheduler was compared with the batch."""
 
     address: str
+    id: str
     threads: int
     differences: list[str]
     nonce: str
     """The name of the locked file that it made in the batch folder; empty if it does not share it."""
+    identity: UserIdentity
+
+
+class WorkersFound(NamedTuple):
+    """The scheduler has these workers. Each new one is compared, and then seen."""
+
+    addresses: list[str]
 
 
 class WorkerGone(NamedTuple):
-    """The scheduler no longer has this worker."""
+    """The scheduler no longer has this worker, or does not hear of it: then it is silent."""
 
     address: str
+    is_silent: bool = False
 
 
-class LineAnswer(NamedTuple):
-    """The answer to a task; None if it has none, because its worker or the connection was lost."""
+class TaskAnswer(NamedTuple):
+    """The answer to a task: a frame for each of its lines that the worker began. None if there is no answer, because
+    the worker or the connection was lost.
+    """
 
     key: str
-    frame: Json | None
+    frames: list[Json] | None
+    seconds: float = 0.0
+    """The time that the lines took."""
+
+
+class SignOfLife(NamedTuple):
+    """When the scheduler last heard of a worker, by its own clock, and when that was noted here."""
+
+    id: str
+    heard: float
+    noted: float
 
 
 class SchedulerLost(NamedTuple):
@@ -71,19 +99,22 @@ class SchedulerLost(NamedTuple):
     reason: str
 
 
-Message = WorkerSeen | WorkerGone | LineAnswer | SchedulerLost
+Message = WorkersFound | WorkerSeen | WorkerGone | TaskAnswer | SchedulerLost
 
 
 class SchedulerConnection:
     """A client of the scheduler at `address`, or of one that is started here with `jobs` workers."""
 
-    def __init__(self, address: str, jobs: int, first: Json) -> None:
-        """Start the thread. `first` is what workers are compared with. Raise EnvironmentRefusal `env.threads`."""
+    def __init__(self, address: str, jobs: int, first: Json, silence: float = SILENCE) -> None:
+        """Start the thread. `first` is what workers are compared with; a worker that gives no sign of life for
+        `silence` seconds counts as gone. Raise EnvironmentRefusal `env.threads`.
+        """
         import asyncio
 
         self.messages: SimpleQueue[Message] = SimpleQueue()
         self.answered = time.monotonic()
         """When the scheduler last answered."""
+        self.is_connected = False
         self._address = address
         self._jobs = jobs
         self._nonce = str(first["nonce"])
@@ -92,8 +123,10 @@ class SchedulerConnection:
         self._closing = asyncio.Event()
         self._ended = threading.Event()
         self._client: Client | None = None
+        self._silence = silence
         self._workers: dict[str, str] = {}
-        """The ids of the workers by their addresses."""
+        """The names of the workers by their addresses."""
+        self._signs: dict[str, SignOfLife] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         try:
             threads.start(self._work, name="dask")
@@ -103,14 +136,23 @@ class SchedulerConnection:
 
     # -- on the thread of the batch ------------------------------------------------------------------------------------
 
-    def send(self, worker: str, key: str, task: Json) -> None:
-        """Run a line on a worker. Its answer has the same key."""
-        self._call(self._begin, self._run_line, worker, key, orjson.dumps(task))
+    def send(self, worker: str, key: str, work: Json) -> None:
+        """Run lines on a worker. The answer has the same key."""
+        self._call(self._begin, self._run_lines, worker, key, orjson.dumps(work))
 
     def end_meeting(self, worker: str) -> None:
         """Let a worker remove the file that it made."""
         key = f"meet-{self._nonce}-{worker}"
-        self._call(self._begin, self._end_meeting, worker, key)
+        self._call(self._begin, self._notify, worker, key, tasks.end_meeting)
+
+    def end_stay(self, worker: str, returned: list[tuple[int, int, str]]) -> None:
+        """Let a worker forget the batch, and remove the episodes that it returned."""
+        key = f"{_END}{self._nonce}-{worker}"
+        self._call(self._begin, self._notify, worker, key, tasks.end_stay, orjson.dumps(returned))
+
+    def admit_again(self, worker: str) -> None:
+        """Compare a worker with the batch once more."""
+        self._call(self._workers.pop, worker, None)
 
     def drop(self, keys: list[str]) -> None:
         """Give up tasks."""
@@ -145,8 +187,11 @@ class SchedulerConnection:
         async with AsyncExitStack() as opened:
             client = await self._connect(opened)
             self._client = client
+            self.is_connected = True
             self.answered = time.monotonic()
             await self._watch(client)
+            if ends := [task for key, task in self._tasks.items() if key.startswith(_END)]:
+                await asyncio.wait(ends, timeout=_GOODBYE_SECONDS)
             self._cancel(list(self._tasks))
             with suppress(Exception):
                 await asyncio.wait_for(opened.pop_all().aclose(), _ENDING_SECONDS)
@@ -191,12 +236,31 @@ class SchedulerConnection:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), _ASK_EVERY)
 
-    def _note_workers(self, found: dict[str, Json]) -> None:
+    def _find_living(self, found: dict[str, Json]) -> dict[str, Json]:
+        """Return the workers that gave a sign of life. One that was stopped keeps its connection for minutes."""
+        now = time.monotonic()
+        signs = {}
+        for address, worker in found.items():
+            sign = SignOfLife(str(worker["id"]), float(worker["last_seen"]), now)
+            before = self._signs.get(address)
+            is_new = before is None or before[:2] != sign[:2]
+            signs[address] = sign if is_new or before is None else before
+        self._signs = signs
+        return {
+            address: worker
+            for address, worker in found.items()
+            if now - signs[address].noted < self._silence
+        }
+
+    def _note_workers(self, everyone: dict[str, Json]) -> None:
         """Compare the workers of the scheduler with those before."""
+        found = self._find_living(everyone)
+        if any(address not in self._workers for address in found):
+            self.messages.put(WorkersFound(list(found)))
         for address, id in list(self._workers.items()):
             if address not in found or str(found[address]["id"]) != id:
                 del self._workers[address]
-                self.messages.put(WorkerGone(address))
+                self.messages.put(WorkerGone(address, is_silent=address in everyone))
         for address, worker in found.items():
             if address not in self._workers:
                 self._workers[address] = str(worker["id"])
@@ -222,20 +286,25 @@ class SchedulerConnection:
         except Exception as error:
             answer = {"differences": [_describe(error)]}
         differences, nonce = list(answer["differences"]), str(answer.get("nonce") or "")
-        self.messages.put(WorkerSeen(address, threads, differences, nonce))
+        owner, signer = map(str, answer.get("identity") or ("", ""))
+        identity = UserIdentity(owner, signer)
+        id = str(answer.get("worker") or "")
+        self.messages.put(WorkerSeen(address, id, threads, differences, nonce, identity))
 
-    async def _end_meeting(self, address: str, key: str) -> None:
+    async def _notify(self, address: str, key: str, function: object, *arguments: object) -> None:
+        """Run a function on a worker whose answer does not matter."""
         with suppress(Exception):
-            await self._submit(address, key, tasks.end_meeting, self._nonce)
+            await self._submit(address, key, function, self._nonce, *arguments)
 
-    async def _run_line(self, address: str, key: str, data: bytes) -> None:
+    async def _run_lines(self, address: str, key: str, data: bytes) -> None:
+        frames, seconds = None, 0.0
         try:
-            frame = orjson.loads(
-                await self._submit(address, key, tasks.run_line, self._nonce, data)
-            )
-        except Exception:  # of Dask: the task itself answers whatever happens
-            frame = None
-        self.messages.put(LineAnswer(key, frame))
+            data = await self._submit(address, key, tasks.run_lines, self._nonce, data)
+            answer = orjson.loads(data)
+            frames, seconds = list(answer["frames"]), float(answer["seconds"])
+        except Exception:  # noqa: S110  # of Dask: the task itself answers whatever happens
+            pass
+        self.messages.put(TaskAnswer(key, frames, seconds))
 
     async def _submit(self, address: str, key: str, function: object, *arguments: object) -> bytes:
         """Run a function on one worker and return its result. Raise an error of Dask."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from typing import Final
 
 from cogcli import __version__
+from cogcli.app.settings import Settings
+from cogcli.app.settings.owner_key import ensure_key
+from cogcli.app.verify_episodes import trusted_of
 from cogcli.base.canonical import digest_of
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.named_tuple import NamedTuple
@@ -22,6 +25,7 @@ from cogcli.specs.module_lookup import module_file
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.spec_snapshot import document_of
 
+_PERSON: Final = b"cogcli/worker/1"
 _LARGEST_MODULE: Final = 16 * 1024 * 1024
 
 
@@ -45,6 +49,26 @@ class Versions(NamedTuple):
     distributed: str
     python: str
     """Major and minor version."""
+
+
+class UserIdentity(NamedTuple):
+    """What a user is known by, without a secret. If a member is equal, each side vouches for episodes of the other."""
+
+    owner: str
+    """A keyed hash of the nonce of the batch."""
+    signer: str
+    """The public key that signs episodes. Empty without one."""
+
+    def is_same(self, other: UserIdentity) -> bool:
+        """Return whether both sides accept each other's episodes as their own."""
+        return self.owner == other.owner or bool(self.signer and self.signer == other.signer)
+
+
+def find_identity(settings: Settings, nonce: str) -> UserIdentity:
+    """Return the identity of the user of this process."""
+    key = ensure_key(settings.environ)
+    owner = blake2b(nonce.encode(), key=key, digest_size=32, person=_PERSON).hexdigest()
+    return UserIdentity(owner, "".join(trusted_of(settings).own_keys))
 
 
 def find_versions() -> Versions:

@@ -3,7 +3,8 @@
 1. A worker decides about trust, secrets and permissions by itself, from its own environment and settings.
 2. It keeps one runner for each batch and thread. A restarted worker has none, and must be admitted again.
 3. Python imports a module once. So a worker that lives longer than a source is refused.
-4. Every error becomes an answer: an exception of a task would be pickled.
+4. A line of a batch whose files it does not share stays here until the batch has its episode (`apart`).
+5. Every error becomes an answer: an exception of a task would be pickled.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import orjson
@@ -19,19 +22,26 @@ import orjson
 from cogcli.base.errors import CogcliError, InternalError
 from cogcli.base.problems import ProblemsFound
 from cogcli.declarations.value_types import Json
+from cogcli.scale.batch_folder import batches_dir
+from cogcli.scale.cluster.apart import LinesApart, Returned, remove_copies, run_apart
 from cogcli.scale.cluster.facts import (
     Versions,
     WorkerFacts,
     compare_facts,
     compare_versions,
     find_facts,
+    find_identity,
     find_versions,
 )
+from cogcli.scale.cluster.groups import LONGEST
 from cogcli.scale.cluster.meeting import MeetingFile, sees_locked_file
 from cogcli.scale.frames import completion_to_frame, error_to_frame, task_from_frame
+from cogcli.scale.identity import LineTask
 from cogcli.scale.line_runner import LineRunner
-from cogcli.scale.worker import open_runner, reach_batch
+from cogcli.scale.worker import open_runner, reach_batch, reach_settings
 
+MOVED: Final = "moved"
+"""The kind of an answer of another worker than the one that a line was sent to."""
 UNKNOWN: Final = "unknown"
 """The kind of an answer of a worker that was not admitted since it started."""
 
@@ -46,6 +56,9 @@ class _OpenBatch(threading.local):
 _opened: Final = _OpenBatch()
 _admitted: Final[dict[str, Json]] = {}
 """The first frames of the admitted clients, by nonce."""
+_lock: Final = threading.Lock()
+"""Held while a client is admitted, and while a task looks whether its client is."""
+_apart: Final = LinesApart()
 _meetings: Final[dict[str, MeetingFile]] = {}
 _MOST_BATCHES: Final = 64
 """Batches that are kept. One whose client was killed never says goodbye."""
@@ -54,17 +67,24 @@ _sources: Final[dict[str, str]] = {}
 
 
 def admit(data: bytes) -> bytes:
-    """Compare this worker with a batch, and return either how it differs, or the nonce of a locked file that it made
-    in the batch folder; empty if it does not see the client's.
+    """Compare this worker with a batch, and return how it differs, what its user is known by, and the nonce of a locked
+    file that it made in the batch folder; empty if it does not see the client's.
     """
     first: Json = orjson.loads(data)
     try:
+        settings = reach_settings(first)
         differences = _find_differences(first)
-        answer: Json = {"differences": differences, "nonce": ""}
+        answer: Json = {
+            "differences": differences,
+            "nonce": "",
+            "identity": list(find_identity(settings, first["nonce"])),
+            "worker": _find_own_id(),
+        }
         if not differences:
-            answer["nonce"] = _meet(first)
-            _admitted[first["nonce"]] = first
-            _forget_old_batches()
+            answer["nonce"] = _meet(
+                first, os.path.join(batches_dir(settings.runs_dir), first["batch"])
+            )
+            _note_admission(first)
     except ProblemsFound as error:
         answer = {"differences": [f"{each.code}: {each.message}" for each in error.problems[:5]]}
     except CogcliError as error:
@@ -72,6 +92,28 @@ def admit(data: bytes) -> bytes:
     except Exception as error:
         answer = {"differences": [f"{type(error).__name__}: {error}"]}
     return orjson.dumps(answer)
+
+
+def _find_own_id() -> str:
+    """Return the id of this worker, which no other process ever has, unlike its name and its address."""
+    from distributed import get_worker
+
+    return str(get_worker().id)
+
+
+def _note_admission(first: Json) -> None:
+    """Admit a client. An earlier one of the same part of the batch is gone, and its tasks may begin no more lines."""
+    same = (first["batch"], first["part"])
+    with _lock:
+        for nonce, other in list(_admitted.items()):
+            if (other["batch"], other["part"]) == same:
+                del _admitted[nonce]
+        _admitted[first["nonce"]] = first
+        old = list(_admitted)[:-_MOST_BATCHES]
+        for nonce in old:
+            del _admitted[nonce]
+    for nonce in old:
+        end_meeting(nonce)
 
 
 def _find_differences(first: Json) -> list[str]:
@@ -90,15 +132,8 @@ def _find_stale_modules(facts: WorkerFacts) -> Iterator[str]:
             yield f"module {module} was changed after this worker imported it: start the worker again"
 
 
-def _forget_old_batches() -> None:
-    for nonce in list(_admitted)[:-_MOST_BATCHES]:
-        del _admitted[nonce]
-        end_meeting(nonce)
-
-
-def _meet(first: Json) -> str:
-    """Return the nonce of this worker's file; empty if the folder is not shared."""
-    folder = first["folder"]
+def _meet(first: Json, folder: str) -> str:
+    """Return the nonce of this worker's file; empty if the folder of the batch is not shared."""
     if not sees_locked_file(folder, first["nonce"]):
         return ""
     nonce = os.urandom(16).hex()
@@ -109,27 +144,84 @@ def _meet(first: Json) -> str:
     return nonce
 
 
-def run_line(nonce: str, data: bytes) -> bytes:
-    """Run a line of an admitted batch, and return its completion as a frame."""
+def run_lines(nonce: str, data: bytes) -> bytes:
+    """Run lines of an admitted batch, one after the other, and return their completions as frames with the seconds
+    that they took. Lines that were not begun in time have none.
+    """
+    work: Json = orjson.loads(data)
+    frames: list[Json] = []
+    begin = time.monotonic()
+    seconds = 0.0
+    for frame in work["lines"]:
+        frames.append(_answer(nonce, task_from_frame(frame), work))
+        seconds = time.monotonic() - begin
+        if seconds > LONGEST or frames[-1]["kind"] == UNKNOWN:
+            break
+    return orjson.dumps({"frames": frames, "seconds": seconds})
+
+
+def _answer(nonce: str, task: LineTask, work: Json) -> Json:
+    """Run a line, and return its completion, or an error, as a frame."""
     try:
-        frame = _run(nonce, data)
+        return _run_apart(nonce, task, work) if work["worker"] else _run(nonce, task)
     except CogcliError as error:
-        frame = error_to_frame(error)
+        return error_to_frame(error)
     except Exception as error:
         text = f"a worker failed: {type(error).__name__}: {error}"
-        frame = error_to_frame(InternalError("internal", text))
-    return orjson.dumps(frame)
+        return error_to_frame(InternalError("internal", text))
 
 
-def _run(nonce: str, data: bytes) -> Json:
+def _run(nonce: str, task: LineTask) -> Json:
+    """Run a line in the runs directory of the batch."""
     first = _admitted.get(nonce)
     if first is None:
         return {"kind": UNKNOWN}
+    return completion_to_frame(_find_runner(nonce, first).run(task))
+
+
+def _run_apart(nonce: str, task: LineTask, work: Json) -> Json:
+    """Run a line in the runs directory of this worker, unless the line was sent to another one."""
+    if _find_own_id() != work["worker"]:
+        return {"kind": MOVED}
+    returned = [Returned(*each) for each in work["returned"]]
+    with _lock:
+        first = _admitted.get(nonce)
+        if first is None:
+            return {"kind": UNKNOWN}
+        runner = _find_runner(
+            nonce, {**first, "archives": False}
+        )  # an episode travels from its folder
+        directory = runner.directory_of(task)
+        _apart.give(first["batch"], returned)
+        refused = _apart.begin(first["batch"], task, directory.name)
+    remove_copies(directory.parent, returned)
+    if refused is not None:
+        return refused
+    try:
+        return run_apart(runner, task, work["batch"])
+    finally:
+        with _lock:
+            _apart.end(directory.name)
+
+
+def _find_runner(nonce: str, first: Json) -> LineRunner:
+    """Return the runner of this thread for a batch."""
     runner = _opened.runners.get(nonce)
     if runner is None:
         _opened.runners.clear()
         runner = _opened.runners[nonce] = open_runner(first)
-    return completion_to_frame(runner.run(task_from_frame(orjson.loads(data))))
+    return runner
+
+
+def end_stay(nonce: str, data: bytes) -> None:
+    """Forget a batch, and remove the episodes that it has."""
+    returned = [Returned(*each) for each in orjson.loads(data)]
+    with _lock:
+        first = _admitted.pop(nonce, None)
+        if first is None:
+            return
+        _apart.give(first["batch"], returned)
+    remove_copies(Path(reach_settings(first).runs_dir), returned)
 
 
 def end_meeting(nonce: str) -> None:
