@@ -13,7 +13,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -246,13 +246,16 @@ class Folder:
             parts.append(chunk)
         return b"".join(parts)
 
-    def replace(self, name: str, data: bytes, *, sync: bool = True) -> None:
-        """Atomically replace the content of a file with `data`. Raise EnvironmentRefusal `env.disk`."""
+    def replace(self, name: str, data: bytes | Iterable[bytes], *, sync: bool = True) -> None:
+        """Atomically replace the content of a file with `data`, or with its chunks. Raise EnvironmentRefusal
+        `env.disk`.
+        """
         temporary = f"{TEMPORARY}{os.urandom(8).hex()}"
         try:
             fd = self.create(temporary, os.O_WRONLY)
             try:
-                write_all(fd, data)
+                for chunk in (data,) if isinstance(data, bytes) else data:
+                    write_all(fd, chunk)
                 if sync:
                     os.fsync(fd)
             finally:

@@ -60,7 +60,7 @@ def _foreign(events: list[Event]) -> ReportedLog:
         elif event.phase == "terminate":
             ended_at = number
     reported = _Report(projection).events(events, planned_at, ended_at)
-    return ReportedLog(list(reported), projection.actions)
+    return ReportedLog(list(reported), list(projection.actions))
 
 
 class _Report:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, NotRequired, TypedDict, Unpack
 
@@ -508,13 +508,13 @@ class Journal:
             self._refuse(error)
         self.sync()
 
-    def replace(self, name: str, data: bytes) -> None:
+    def replace(self, name: str, data: bytes | Iterable[bytes]) -> None:
         """Atomically replace the content of one of the episode's files with `data`. Raise EnvironmentRefusal
         `env.disk`.
         """
         self.folder.replace(name, data, sync=self._syncs)
 
-    def replace_unsynced(self, name: str, data: bytes) -> None:
+    def replace_unsynced(self, name: str, data: bytes | Iterable[bytes]) -> None:
         """Replace a file like `replace`, but without a sync. After a power loss it may be the earlier one, or empty."""
         self.folder.replace(name, data, sync=False)
 

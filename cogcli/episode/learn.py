@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import orjson
@@ -12,11 +12,9 @@ from cogcli.base.calls import STEP_SECONDS
 from cogcli.base.canonical import digest
 from cogcli.declarations.value_types import Json
 from cogcli.episode import summary
-from cogcli.episode.log_fold import LogFold, Use
+from cogcli.episode.log_fold import NEARLY, LogFold, Use, Uses
 
 MAX_PROPOSALS: Final = 100
-MAX_EVIDENCE: Final = 10
-NEARLY: Final = 0.8
 HIGH: Final = 0.8
 TURNS_IN_A_ROW: Final = 3
 _SIGNALS: Final = ("_pressure", "_propensity")
@@ -75,7 +73,7 @@ def _latencies(fold: LogFold) -> Json:
 
 
 def _fallbacks(fold: LogFold) -> Iterator[Json]:
-    for binding, uses in _group_uses(fold.counters.fallbacks).items():
+    for binding in (uses := fold.counters.fallbacks).counts:
         text = f"binding `{binding}` needed its fallback: repair it, or make the fallback the first choice"
         yield _proposal("binding-fallback", binding, text, uses)
 
@@ -83,21 +81,16 @@ def _fallbacks(fold: LogFold) -> Iterator[Json]:
 def _slow_steps(fold: LogFold) -> Iterator[Json]:
     limit = fold.projection.start.options.step_timeout_seconds
     limit = STEP_SECONDS if limit is None else limit
-    if limit <= 0:
-        return
-    # A longer step had a limit of its own.
-    slow = [use for use, latency in fold.counters.timed if NEARLY < latency / (limit * 1000) <= 1]
-    for step, uses in _group_uses(slow).items():
-        yield _proposal(
-            "step-timeout", step, f"step `{step}` used more than 80 % of its {limit:g} s", uses
-        )
+    for step in (uses := fold.counters.slow).counts:
+        text = f"step `{step}` used more than 80 % of its {limit:g} s"
+        yield _proposal("step-timeout", step, text, uses)
 
 
 def _second_tries(fold: LogFold) -> Iterator[Json]:
-    for step, tries in fold.counters.retried.items():
-        if all(succeeded for succeeded, _ in tries):
+    for step in (uses := fold.counters.retried).counts:
+        if step not in fold.counters.needed_more:
             text = f"step `{step}` always succeeded on the second try: look at what fails the first time"
-            yield _proposal("second-try", step, text, [use for _, use in tries])
+            yield _proposal("second-try", step, text, uses)
 
 
 def _spent_budgets(fold: LogFold) -> Iterator[Json]:
@@ -105,13 +98,13 @@ def _spent_budgets(fold: LogFold) -> Iterator[Json]:
         limit, used = budget["limit"], budget["used"]
         if limit and used is not None and used / limit > NEARLY:
             text = f"budget `{name}` was nearly spent: {used} of {limit}"
-            yield _proposal("budget-spent", name, text, _ending(fold))
+            yield _proposal("budget-spent", name, text, _ending(fold, name))
 
 
 def _missing_outputs(fold: LogFold) -> Iterator[Json]:
     for name in fold.projection.end.required_missing:
         text = f"output `{name}` was never produced: no step that ran writes it"
-        yield _proposal("output-missing", str(name), text, _ending(fold))
+        yield _proposal("output-missing", str(name), text, _ending(fold, str(name)))
 
 
 def _high_pressure(fold: LogFold) -> Iterator[Json]:
@@ -119,11 +112,13 @@ def _high_pressure(fold: LogFold) -> Iterator[Json]:
     pressed = fold.counters.pressed
     signals = {name: None for state, _ in pressed for name in state if name.endswith(_SIGNALS)}
     for signal in signals:
-        uses = [
-            use for row in _high_rows(signal, pressed) if len(row) >= TURNS_IN_A_ROW for use in row
-        ]
-        if uses:
-            text = f"`{signal}` was {HIGH} or more in {len(uses)} turns, three or more in a row: see what it asks for"
+        uses = Uses()
+        for row in _high_rows(signal, pressed):
+            if len(row) >= TURNS_IN_A_ROW:
+                for use in row:
+                    uses.add(use)
+        if turns := uses.counts[signal]:
+            text = f"`{signal}` was {HIGH} or more in {turns} turns, three or more in a row: see what it asks for"
             yield _proposal("high-pressure", signal, text, uses)
 
 
@@ -150,23 +145,18 @@ _RULES: Final = (
 )
 
 
-def _ending(fold: LogFold) -> list[Use]:
-    ended = fold.projection.terminated
-    return [Use("", ended.id)] if ended else []
+def _ending(fold: LogFold, about: str) -> Uses:
+    uses = Uses()
+    if (ended := fold.projection.terminated) is not None:
+        uses.add(Use(about, ended.id))
+    return uses
 
 
-def _group_uses(uses: Iterable[Use]) -> dict[str, list[Use]]:
-    groups: dict[str, list[Use]] = {}
-    for use in uses:
-        groups.setdefault(use.about, []).append(use)
-    return groups
-
-
-def _proposal(kind: str, about: str, text: str, uses: list[Use]) -> Json:
+def _proposal(kind: str, about: str, text: str, uses: Uses) -> Json:
     return {
         "kind": kind,
         "about": about,
         "suggestion": text,
-        "count": len(uses),
-        "evidence_ids": [use.evidence for use in uses[:MAX_EVIDENCE]],
+        "count": uses.counts[about],
+        "evidence_ids": uses.evidence.get(about, []),
     }

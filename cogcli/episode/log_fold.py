@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Final
 
+from cogcli.base.calls import STEP_SECONDS
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
@@ -16,9 +18,12 @@ from cogcli.declarations.events import row_of
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.shared_events import SharedAct, SharedPlan, SharedPlanStep
 from cogcli.declarations.value_types import Json
+from cogcli.episode.action_log import ActionLog
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.layout import CONTEXT, DECISION, FindingSink, ignore_message
 from cogcli.episode.projection import Projection, is_snapshot
+
+NEARLY: Final = 0.8
 
 
 class Use(NamedTuple):
@@ -28,13 +33,33 @@ class Use(NamedTuple):
     evidence: str
 
 
+MAX_EVIDENCE: Final = 10
+"""The ids that are kept of events of one kind."""
+
+
+class Uses:
+    """Occurrences by subject: the number of each, and the ids of its first events. It does not grow with the log."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.evidence: dict[str, list[str]] = {}
+
+    def add(self, use: Use) -> None:
+        """Count one occurrence."""
+        self.counts[use.about] += 1
+        kept = self.evidence.setdefault(use.about, [])
+        if len(kept) < MAX_EVIDENCE:
+            kept.append(use.evidence)
+
+
 class Counters:
     """Counts over the events so far."""
 
     def __init__(self) -> None:
         self.calls = 0
         self.retries = 0
-        self.fallbacks: list[Use] = []
+        self.fallbacks = Uses()
+        """Answers of fallbacks, by the binding that was tried first."""
         self.vetoes = 0
         self.would_vetoes = 0
         self.approvals = 0
@@ -46,10 +71,14 @@ class Counters:
         self.first_action: str | None = None
         self.first_veto: str | None = None
         self.latencies: dict[str, int] = {}
-        self.timed: list[tuple[Use, int]] = []
-        """Steps with a tool, and their latency."""
-        self.retried: dict[str, list[tuple[bool, Use]]] = {}
-        """For each retried invocation of a step: whether its second try succeeded."""
+        self.slow = Uses()
+        """Steps with a tool that used more than 80 % of the time limit of the run's steps, but not more than all."""
+        self.step_limit_ms = 1000.0 * STEP_SECONDS
+        """That limit."""
+        self.retried = Uses()
+        """Retried invocations by step."""
+        self.needed_more: set[str] = set()
+        """The steps of which a second try did not succeed."""
         self.pressed: list[tuple[Json, str]] = []
         """The signals of each turn of an agent, and the id of their event."""
         self._open_retries: Counter[str] = Counter()
@@ -99,21 +128,26 @@ class Counters:
         latency = act.latency_ms if type(act.latency_ms) is int else None
         if is_root and not path.in_call:
             self._count_root_step(step_id, act.uses, latency)
-        if act.tool is not None and latency is not None:
-            self.timed.append((use, latency))
+        if act.tool is not None and latency is not None and self._is_slow(latency):
+            self.slow.add(use)
         if event.event_type == "step.vetoed":
             self.vetoes += 1
             self.first_veto = self.first_veto or event.timestamp
         binding = _replaced_binding(act)
         if binding is not None:
-            self.fallbacks.append(Use(binding, event.id))
+            self.fallbacks.add(Use(binding, event.id))
         self._end_retries(step_id, act, use)
 
     def _end_retries(self, step_id: str, act: SharedAct, use: Use) -> None:
         retries = self._open_retries.pop(step_id, 0)
         if retries:
-            succeeded = retries == 1 and act.step_status == "done"
-            self.retried.setdefault(use.about, []).append((succeeded, use))
+            self.retried.add(use)
+            if retries != 1 or act.step_status != "done":
+                self.needed_more.add(use.about)
+
+    def _is_slow(self, latency: int) -> bool:
+        # A longer step had a limit of its own.
+        return self.step_limit_ms > 0 and NEARLY < latency / self.step_limit_ms <= 1
 
     def _count_root_step(self, step: str, uses: str | None, latency: int | None) -> None:
         if uses is not None and not uses.startswith(("skill:", "_")):
@@ -135,7 +169,7 @@ class LogFold:
     """The projection and the counters of a log."""
 
     def __init__(self, on_repair: FindingSink = ignore_message) -> None:
-        self.projection = Projection(on_repair)
+        self.projection = Projection(on_repair, ActionLog())
         self.counters = Counters()
         self.evidence: Event | None = None
         """The last event, if it is projection evidence and not that of a snapshot."""
@@ -147,6 +181,9 @@ class LogFold:
         if act is None and event.phase == "act":
             act = read_record(SharedAct, event.payload)
         self.projection.apply(event, act)
+        if event.phase == "start":
+            limit = self.projection.start.options.step_timeout_seconds
+            self.counters.step_limit_ms = 1000 * (STEP_SECONDS if limit is None else limit)
         self.counters.apply(event, act, is_root=self.projection.is_root(event))
 
     @property

@@ -5,7 +5,7 @@ and docs/reference/episode.md#rules, and four rules of the code:
 2. The reducer of the live run builds `x-cognitive`.
 3. Under rules 2 an output above 4 KiB is on one line of `state.json`: an indented list of numbers would take
    several times the size of its JSON.
-4. Memory grows with `state.json`, not with the log.
+4. Memory grows with `state.json`, not with the log, and without its actions if they are kept as text.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from cogcli.declarations.events import StateProjected, row_of
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.shared_events import SharedAct, SharedEnd, SharedStart
 from cogcli.declarations.value_types import Json
+from cogcli.episode.action_log import ActionLog, DocumentText
 from cogcli.episode.actions import action_from
 from cogcli.episode.beliefs import Beliefs
 from cogcli.episode.blobs import Put
@@ -55,9 +56,12 @@ _START_TYPES: Final = {
 
 
 class Projection:
-    """Folds the events of a log to `state.json`. Its memory is proportional to that document."""
+    """Folds the events of a log to `state.json`."""
 
-    def __init__(self, on_repair: FindingSink = ignore_message) -> None:
+    def __init__(
+        self, on_repair: FindingSink = ignore_message, actions: ActionLog | None = None
+    ) -> None:
+        """Begin before the first event. `actions` keeps the actions as text; without it they are objects."""
         self._on_repair = on_repair
         self._beliefs = Beliefs()
         self.start = read_record(SharedStart, {})
@@ -69,7 +73,7 @@ class Projection:
         """The payload of that event."""
         self._failed_step: str | None = None
         self.plan = PlanProjection(on_repair)
-        self.actions: list[Json] = []
+        self.actions: list[Json] | ActionLog = [] if actions is None else actions
         self.artifacts: Json = {}
         """By name or path: a name below `working.artifacts` unchanged, a file as its path, size and hash."""
         self.state = ExecutionState("", "", "")
@@ -190,7 +194,7 @@ class Projection:
 
     def result(self, put: Put = digest) -> Json:
         """Return `state.json` as an object. It shares values with this projection, so serialize it before the
-        next event.
+        next event. An ActionLog stands in it as such: `state_text` writes it.
 
         Under rules 2 references replace large values: `put` takes the JSON of each and returns its digest.
         """
@@ -315,6 +319,21 @@ def _shorten(document: Json, put: Put) -> None:
 
 
 _SNAPSHOT_OUTCOMES: Final = ("status", "metrics", "error")
+MOST_ACTIONS: Final = 10_000
+"""With more actions the evidence of `state.json` has only their number: its hash in `state` covers each of them."""
+_ACTIONS: Final = b"\0"
+"""Where the text of the actions belongs. JSON has no such byte."""
+
+
+def evidence_outcomes(outcomes: Json, *, whole: bool = False) -> Json:
+    """Return the outcomes in the evidence of a pause or an end. `whole`: with all actions, however many."""
+    actions = outcomes["actions"]
+    if len(actions) > MOST_ACTIONS and not whole:
+        short = {name: value for name, value in outcomes.items() if name != "actions"}
+        return {**short, "action_count": len(actions)}
+    return (
+        {**outcomes, "actions": actions.objects()} if isinstance(actions, ActionLog) else outcomes
+    )
 
 
 def snapshot_outcomes(outcomes: Json) -> Json:
@@ -338,6 +357,17 @@ def state_bytes(document: Json, rules: int) -> bytes:
                 outputs[name] = orjson.Fragment(text)  # on one line
         document = {**document, "outcomes": {**outcomes, "outputs": outputs}}
     return to_bytes(document)
+
+
+def state_text(document: Json, rules: int) -> DocumentText:
+    """Return the text of `state.json` from the result of a projection under these rules."""
+    actions = document["outcomes"]["actions"]
+    if not isinstance(actions, ActionLog) or not actions:
+        outcomes = {**document["outcomes"], "actions": list(actions)}
+        return DocumentText(state_bytes({**document, "outcomes": outcomes}, rules))
+    outcomes = {**document["outcomes"], "actions": orjson.Fragment(_ACTIONS)}
+    head, tail = state_bytes({**document, "outcomes": outcomes}, rules).split(_ACTIONS)
+    return DocumentText(head + b"[\n      ", actions, actions.size, b"\n    ]" + tail)
 
 
 def project(events: Iterable[Event]) -> Json:

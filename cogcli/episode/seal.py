@@ -5,8 +5,6 @@ freed before the end is written, so that a run on a full disk ends in that space
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 from cogcli.base.errors import InternalError
 from cogcli.base.files import FileRefused
 from cogcli.declarations.envelope import Event, draft_of
@@ -17,7 +15,7 @@ from cogcli.episode.layout import EVENTS, LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import LogFold, decision_files, fold_log
 from cogcli.episode.manifest import build_manifest, list_files, read_chain
-from cogcli.episode.projection import state_bytes
+from cogcli.episode.projection import evidence_outcomes, state_text
 from cogcli.episode.refusals import altered_error, unreadable
 from cogcli.episode.summary import summary_of
 
@@ -77,17 +75,17 @@ def _persist(journal: Journal, fold: LogFold) -> Event:
     """Append the projection evidence, then replace `state.json` and the documents of an agent's run."""
     document = fold.projection.result(journal.put_large)
     evidence = fold.evidence
-    data = state_bytes(document, fold.projection.rules)
+    data = state_text(document, fold.projection.rules)
     if evidence is None:
-        outcomes, links = document["outcomes"], document["links"]
+        outcomes, links = evidence_outcomes(document["outcomes"]), document["links"]
         payload = StateProjected(
             status=outcomes["status"],
             outcomes=outcomes,
             links=links,
-            state=StateDigest(sha256=sha256(data).hexdigest(), size_bytes=len(data)),
+            state=StateDigest(sha256=data.sha256, size_bytes=data.size),
         )
         evidence = journal.append_derived(draft_of(payload, fold.projection.root or ""))
     for name, text in decision_files(fold).items():
         journal.replace(name, text)
-    journal.replace(STATE, data)
+    journal.replace(STATE, data.chunks())
     return evidence

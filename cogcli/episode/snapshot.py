@@ -1,8 +1,9 @@
 """`state.json` while its run is alive (docs/reference/episode.md#snapshots).
 
 1. The log is read from disk, from the end of the last snapshot on, so that a document holds what the disk holds.
-2. A snapshot comes at least a second after the one before, and after 100 times the duration of that one. So snapshots
-   take at most 1 % of the time of a run.
+2. A snapshot comes at least a second after the one before and after 100 times the duration of that one, and only if all
+   snapshots together then take at most 1 % of the time of the run so far. Its duration is estimated from the bytes of the log that were not folded yet and from the
+   size of the last document.
 3. A value that only the state holds becomes a new blob for each snapshot. So the next snapshot waits until the log has
    grown by the size of these blobs: together they take no more space than the log.
 4. After a failed snapshot no more are taken, and the run continues. If the log is at fault, the next event is refused.
@@ -12,8 +13,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 from contextlib import closing
-from hashlib import sha256
 from typing import Final
 
 from cogcli.base.errors import CogcliError
@@ -27,14 +28,22 @@ from cogcli.episode.journal import Journal
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, STATE
 from cogcli.episode.log_fold import LogFold, decision_files
-from cogcli.episode.log_lines import FIRST, parse_line, rules_of
+from cogcli.episode.log_lines import FIRST, Lines, parse_line, rules_of
 from cogcli.episode.log_reader import event_of
-from cogcli.episode.projection import snapshot_outcomes, state_bytes
+from cogcli.episode.projection import snapshot_outcomes, state_text
 
 INTERVAL: Final = 1.0
 """Seconds between two snapshots."""
 SHARE: Final = 100
-"""The least time until the next snapshot, in durations of the last one."""
+"""The least duration of the run, in durations of all its snapshots."""
+_FOLD_SPEED: Final = 25_000_000
+_WRITE_SPEED: Final = 500_000_000
+"""Bytes a second that are folded and written, until a snapshot has measured it."""
+_MEASURED: Final = 0.05
+"""Seconds from which on an estimate is compared with the duration: what is shorter is ruled by other costs."""
+_CHUNK: Final = 1024 * 1024
+_LONG: Final = 4 * 1024 * 1024
+"""The size of a log that a resume does not fold before it continues."""
 
 
 class Snapshots:
@@ -51,19 +60,31 @@ class Snapshots:
         self._events = 0
         """The number of events of the log after the last snapshot."""
         self._due = 0.0
+        self._began = time.monotonic()
+        self._taken = 0.0
+        """The seconds of all snapshots so far."""
+        self._slowness = 1.0
+        """The duration of the last snapshot, in durations that the speeds above give."""
+        self._written = 0
+        """The size of the last document."""
         self._min_size = 0
         self._given_up = False
 
     def begin(self) -> None:
-        """Take the first snapshot, unless one was taken."""
+        """Take the first snapshot, unless one was taken, or the log that a resume continues is long."""
         if not self._events:
-            self.take()
+            if self._journal.size < _LONG:
+                self.take()
+            else:
+                self._events = 1  # its `state.json` exists; later snapshots follow the usual rules
         # Most runs end before another snapshot is due; until then a second copy of large inputs is not kept.
         self._fold, self._read = LogFold(), 0
 
     def is_due(self, now: float) -> bool:
         """Return whether the log changed since the last snapshot and enough time has passed; `now` is monotonic."""
         if now < self._due or self._given_up:
+            return False
+        if SHARE * (self._taken + self._estimate() * self._slowness) > now - self._began:
             return False
         journal = self._journal
         return (
@@ -74,13 +95,21 @@ class Snapshots:
         """Write a snapshot. It never raises (rule 4)."""
         if self._given_up:
             return
-        began = time.monotonic()
+        began, estimate = time.monotonic(), self._estimate()
         try:
             self._write()
         except (CogcliError, FileRefused, JsonRefused, OSError):
             self._given_up = True
         ended = time.monotonic()
+        self._taken += ended - began
+        if estimate > _MEASURED:
+            self._slowness = (ended - began) / estimate
         self._due = ended + max(INTERVAL, SHARE * (ended - began))
+
+    def _estimate(self) -> float:
+        """Return the seconds of the next snapshot at the usual speeds."""
+        backlog = self._journal.size - self._read
+        return backlog / _FOLD_SPEED + self._written / _WRITE_SPEED
 
     def _write(self) -> None:
         journal, fold = self._journal, self._fold
@@ -89,38 +118,42 @@ class Snapshots:
             return
         stored = journal.stored
         document = fold.projection.result(journal.put_large)
-        data = state_bytes(document, fold.projection.rules)
+        data = state_text(document, fold.projection.rules)
         payload = StateProjected(
             status=document["outcomes"]["status"],
             outcomes=snapshot_outcomes(document["outcomes"]),
             links=document["links"],
-            state=StateDigest(sha256=sha256(data).hexdigest(), size_bytes=len(data)),
+            state=StateDigest(sha256=data.sha256, size_bytes=data.size),
             snapshot=True,
         )
         journal.append_snapshot(draft_of(payload, fold.projection.root or ""))
         for name, text in decision_files(fold).items():
             journal.replace_unsynced(name, text)
-        journal.replace_unsynced(STATE, data)
+        journal.replace_unsynced(STATE, data.chunks())
+        self._written = data.size
         self._events = journal.count
         self._min_size = journal.size + journal.stored - stored
 
     def _fold_new_events(self) -> None:
         """Fold the new events. Raise OSError for a log that is shorter than what was written."""
-        folder, size = self._journal.folder, self._journal.size
-        fd = folder.open_file(EVENTS)
-        try:
-            data = b""
-            while len(data) < size - self._read:
-                more = read_at(fd, size - self._read - len(data), self._read + len(data))
-                if not more:
-                    raise OSError("the log is shorter than what was written")
-                data += more
-        finally:
-            os.close(fd)
+        folder = self._journal.folder
         with closing(BlobFolder(folder)) as kept:
             reader = BlobReader(kept.get)
-            for line in data.split(b"\n")[:-1]:
+            for _, line in Lines(self._new_chunks()):
                 value = parse_line(line)
                 self._rules = self._rules or rules_of(value.get("payload")) or FIRST
                 self._fold.apply(event_of(value, line, reader, self._rules))
-        self._read = size
+
+    def _new_chunks(self) -> Iterator[bytes]:
+        """Yield the bytes of the log that were not folded yet."""
+        size = self._journal.size
+        fd = self._journal.folder.open_file(EVENTS)
+        try:
+            while self._read < size:
+                chunk = read_at(fd, min(_CHUNK, size - self._read), self._read)
+                if not chunk:
+                    raise OSError("the log is shorter than what was written")
+                self._read += len(chunk)
+                yield chunk
+        finally:
+            os.close(fd)

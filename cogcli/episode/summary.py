@@ -62,7 +62,7 @@ def counts(fold: LogFold) -> Json:
         "steps": {status: by_status[status] for status in STEP_STATUSES},
         "calls": counters.calls,
         "retries": counters.retries,
-        "fallbacks": len(counters.fallbacks),
+        "fallbacks": counters.fallbacks.counts.total(),
         "vetoes": counters.vetoes,
         "approvals": counters.approvals,
     }
@@ -122,7 +122,7 @@ METRICS: Final[dict[str, Callable[[LogFold], object]]] = {
     # Attempts that repeated an earlier one, fallbacks not among them.
     "retry_count": attrgetter("counters.retries"),
     # Calls answered by another binding than the first.
-    "fallback_count": lambda fold: len(fold.counters.fallbacks),
+    "fallback_count": lambda fold: fold.counters.fallbacks.counts.total(),
     # From the start event to the write-ahead record of the first call.
     "first_action_ms": lambda fold: _since_start(fold, fold.counters.first_action),
     # From the start event to the first vetoed step.

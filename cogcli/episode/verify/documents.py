@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from itertools import zip_longest
 from typing import Final
 
 from cogcli.base.files import FileRefused
@@ -19,6 +20,7 @@ from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
+from cogcli.episode.action_log import DocumentText
 from cogcli.episode.blobs import parse
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.folder import Folder
@@ -66,7 +68,7 @@ class DocumentCheck:
         self._log = log
         self._sealed = MANIFEST in files
         self._ended = log.fold.projection.terminated
-        self._expected: dict[str, bytes] = {}
+        self._expected: dict[str, DocumentText] = {}
 
     def check(self) -> Iterator[Finding]:
         """Yield the findings about the documents."""
@@ -101,9 +103,8 @@ class DocumentCheck:
             elif self._sealed:
                 yield error_finding("file.missing", STATE, 0, "a sealed episode has one")
             return
-        data = self._read(STATE)
-        yield from self._check_projections(STATE, data, [state.data for state in states])
-        if data != states[0].data:
+        yield from self._check_projections(STATE, [state.text for state in states])
+        if not self._holds(STATE, states[0].text):
             return
         if states[0].snapshot and not self._sealed:
             yield self._snapshot(states[0].events)
@@ -111,23 +112,21 @@ class DocumentCheck:
             if f"{BLOBS}/{digest[7:]}" not in self._files:
                 yield error_finding("blob.missing", STATE, 0, f"names {digest}, which is not there")
 
-    def _check_projections(
-        self, name: str, data: bytes | None, versions: list[bytes]
-    ) -> Iterator[Finding]:
+    def _check_projections(self, name: str, versions: list[DocumentText]) -> Iterator[Finding]:
         """Compare a document with its versions at the last projections, the latest first."""
         expected = self._expected[name] = versions[0]
-        if data == expected:
+        if self._holds(name, expected):
             return
-        if data is None:
+        if name not in self._files:
             if self._sealed or len(self._log.states) > 1:
                 yield error_finding("file.missing", name, 0, "the log says that it was written")
-        elif not self._sealed and data in versions[1:]:
+        elif not self._sealed and any(self._holds(name, each) for each in versions[1:]):
             message = "is that of the projection before the last"
             yield Finding("state.stale", "info", name, 0, message)
         elif self._is_alive():
             yield Finding("state.stale", "info", name, 0, _ALIVE)
         else:
-            yield _differs(name, data, expected)
+            yield self._differs(name, expected)
 
     def _snapshot(self, held: int) -> Finding:
         """Return the finding about a `state.json` that was written while the run was alive."""
@@ -146,7 +145,7 @@ class DocumentCheck:
         for name in (CONTEXT, DECISION):
             if states and name in states[0].decision:
                 found = [state.decision[name] for state in states if name in state.decision]
-                yield from self._check_projections(name, self._read(name), found)
+                yield from self._check_projections(name, [DocumentText(data) for data in found])
             elif name in self._files and not self._sealed:
                 message = "no event of the log says that it was written"
                 yield error_finding("file.early", name, 1, message)
@@ -156,14 +155,13 @@ class DocumentCheck:
             yield from self._early_documents()
             return
         fold = self._log.fold
-        for name, expected in ((LEARN, learn_lines(fold)), (SUMMARY, to_bytes(summary_of(fold)))):
-            self._expected[name] = expected
-            data = self._read(name)
-            if data is None or (name == LEARN and not data):
+        for name, data in ((LEARN, learn_lines(fold)), (SUMMARY, to_bytes(summary_of(fold)))):
+            expected = self._expected[name] = DocumentText(data)
+            if name not in self._files or (name == LEARN and not self._files[name]):
                 if self._sealed:
                     yield error_finding("file.missing", name, 0, "a sealed episode has one")
-            elif data != expected:
-                yield _differs(name, data, expected)
+            elif not self._holds(name, expected):
+                yield self._differs(name, expected)
 
     def _early_documents(self) -> Iterator[Finding]:
         """Yield documents of the end of a run that has not ended."""
@@ -172,6 +170,21 @@ class DocumentCheck:
         for name in (SUMMARY, MANIFEST):
             if name in self._files:
                 yield error_finding("file.early", name, 1, "the run has not ended")
+
+    def _holds(self, name: str, text: DocumentText) -> bool:
+        """Return whether a file has exactly these bytes."""
+        if self._files.get(name) != text.size:
+            return False
+        try:
+            return text.equals(self._folder.chunks(name))
+        except FileRefused:
+            return False
+
+    def _differs(self, name: str, expected: DocumentText) -> Finding:
+        try:
+            return _differs(name, self._folder.chunks(name), expected.chunks())
+        except FileRefused:
+            return error_finding("file.unreadable", name, 0, "cannot be read")
 
     def _read(self, name: str) -> bytes | None:
         if name not in self._files:
@@ -278,7 +291,7 @@ class DocumentCheck:
         """Return the expected entry of a file: derived from the log if possible, else from the file on disk."""
         if name in self._expected:
             expected = self._expected[name]
-            return entry(name, sha256(expected).hexdigest(), len(expected))
+            return entry(name, expected.sha256, expected.size)
         if name == EVENTS:
             return entry(name, self._log.sha256, self._log.size)
         if name.startswith(f"{BLOBS}/"):
@@ -297,7 +310,7 @@ class DocumentCheck:
         if is_signature(manifest.get("signature")):
             expected = with_signature(expected, manifest)
         if data != (whole := to_bytes(expected)):
-            yield _differs(MANIFEST, data, whole, "is not what the log and the files say")
+            yield _differs(MANIFEST, [data], [whole], "is not what the log and the files say")
 
 
 def _can_be_listed(name: str) -> bool:
@@ -312,28 +325,55 @@ def named_content(file: FileEntry) -> str:
 
 
 def _differs(
-    name: str, found: bytes, expected: bytes, message: str = "does not match the log"
+    name: str,
+    found: Iterable[bytes],
+    expected: Iterable[bytes],
+    message: str = "does not match the log",
 ) -> Finding:
-    line = _first_difference(found, expected)
     code = f"{name.partition('.')[0]}.differs"
+    mine, theirs = _LinesOf(expected), _LinesOf(found)
+    line, (wanted, there) = _first_difference(mine, theirs)
     return error_finding(
-        code, name, line, message, expected=_content(expected, line), found=_content(found, line)
-    )
+        code, name, line, message, expected=mine.describe(line, wanted), found=theirs.describe(line, there)
+    )  # fmt: skip
 
 
-def _content(data: bytes, number: int) -> str:
-    """Return size, hash and one line of a document."""
-    lines = data.split(b"\n")
-    text = lines[number - 1].decode("utf-8", "replace").strip() if number <= len(lines) else ""
-    shown = f"line {number}: {text[:_SHOWN]}" if text else f"line {number} does not exist"
-    return f"{describe_content(sha256(data).hexdigest(), len(data))}; {shown}"
+class _LinesOf:
+    """The lines of a document that comes in chunks, and once it was read its size and hash."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = iter(chunks)
+        self._content = sha256()
+        self._size = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        rest = b""
+        for chunk in self._measured():
+            *whole, rest = (rest + chunk).split(b"\n")
+            yield from whole
+        yield rest
+
+    def _measured(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            self._content.update(chunk)
+            self._size += len(chunk)
+            yield chunk
+
+    def describe(self, number: int, line: bytes | None) -> str:
+        """Return size, hash and one line of the document."""
+        for _ in self._measured():
+            pass
+        text = "" if line is None else line.decode("utf-8", "replace").strip()
+        shown = f"line {number}: {text[:_SHOWN]}" if text else f"line {number} does not exist"
+        return f"{describe_content(self._content.hexdigest(), self._size)}; {shown}"
 
 
-def _first_difference(found: bytes, expected: bytes) -> int:
-    """Return the line, from 1, on which two documents begin to differ."""
-    for number, (a, b) in enumerate(
-        zip(found.split(b"\n"), expected.split(b"\n"), strict=False), 1
-    ):
+def _first_difference(
+    left: Iterable[bytes], right: Iterable[bytes]
+) -> tuple[int, tuple[bytes | None, bytes | None]]:
+    """Return the line, from 1, on which two documents begin to differ, and that line of each."""
+    number = 0
+    for number, (a, b) in enumerate(zip_longest(left, right), 1):
         if a != b:
-            return number
-    return min(found.count(b"\n"), expected.count(b"\n")) + 1
+            return number, (a, b)
+    return number, (None, None)

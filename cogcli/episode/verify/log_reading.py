@@ -20,13 +20,19 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.shared_events import SharedAct
 from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs
+from cogcli.episode.action_log import DocumentText
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, MANIFEST, Finding, FindingSeverity, error_finding
 from cogcli.episode.log_fold import LogFold, decision_files
 from cogcli.episode.log_lines import FIRST, Lines, first_link, parse_line, rules_of
 from cogcli.episode.log_reader import event_of
-from cogcli.episode.projection import is_snapshot, snapshot_outcomes, state_bytes
+from cogcli.episode.projection import (
+    evidence_outcomes,
+    is_snapshot,
+    snapshot_outcomes,
+    state_text,
+)
 from cogcli.episode.verify.lines import LineCheck
 from cogcli.episode.verify.ordering import OrderingCheck
 
@@ -50,7 +56,7 @@ class _PinningStart(Record):
 class ProjectedState(NamedTuple):
     """The expected `state.json`, the blobs that it names, and the documents of an agent's run by name."""
 
-    data: bytes
+    text: DocumentText
     blobs: tuple[str, ...]
     decision: dict[str, bytes]
     events: int
@@ -182,19 +188,22 @@ class LogReading:
             return name
 
         document = self.fold.projection.result(note)
-        data = state_bytes(document, self.fold.projection.rules)
+        text = state_text(document, self.fold.projection.rules)
         snapshot = is_snapshot(event)
-        state = ProjectedState(data, tuple(named), decision_files(self.fold), number - 1, snapshot)
+        state = ProjectedState(text, tuple(named), decision_files(self.fold), number - 1, snapshot)
         self.states.insert(0, state)
         recorded = object_of(event.payload)
         outcomes = document["outcomes"]
+        # Older logs hold all actions, however many.
+        whole = "actions" in object_of(recorded.get("outcomes"))
+        evidence = evidence_outcomes(outcomes, whole=whole)
         expected = {
             "status": outcomes["status"],
-            "outcomes": snapshot_outcomes(outcomes) if snapshot else outcomes,
+            "outcomes": snapshot_outcomes(outcomes) if snapshot else evidence,
             "links": document["links"],
         }
         if "state" in recorded:  # older logs do not hold it
-            expected["state"] = {"sha256": sha256(data).hexdigest(), "size_bytes": len(data)}
+            expected["state"] = {"sha256": text.sha256, "size_bytes": text.size}
         for key, value in expected.items():
             wanted, found = orjson.dumps(value), orjson.dumps(recorded.get(key))
             if wanted != found:

@@ -174,3 +174,31 @@ def test_a_log_that_was_cut_gives_no_snapshot(running: Journal) -> None:
     with pytest.raises(EnvironmentRefusal) as refused:
         running.sync()
     assert refused.value.code == "episode.altered"
+
+
+def test_a_long_backlog_puts_a_snapshot_off(
+    running: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All snapshots together take at most 1 % of the time so far, so what the next one will take counts before it."""
+    snapshots = Snapshots(running)
+    snapshots.begin()
+    sample.began(running, "step_1")
+    now = time.monotonic()
+    assert snapshots.is_due(now + 60)
+    monkeypatch.setattr(
+        snapshot, "_FOLD_SPEED", running.size / 2
+    )  # so that this log takes two seconds
+    assert not snapshots.is_due(now + 60)
+    assert snapshots.is_due(now + 300)
+
+
+def test_a_resume_of_a_long_log_takes_no_snapshot_first(
+    running: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot, "_LONG", running.size)
+    Snapshots(running).begin()
+    assert not (running.directory / "state.json").exists()
+    sample.began(running, "step_1")
+    snapshots = Snapshots(running)
+    snapshots.begin()
+    assert snapshots.is_due(LATER)

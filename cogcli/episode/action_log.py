@@ -1,0 +1,140 @@
+"""The actions of `state.json`, kept as their text: a run of a million steps has as many, and they need not fit memory.
+
+1. An action becomes the text that it has in the document as soon as it is known, and is not kept as an object.
+2. Above `_IN_MEMORY` bytes the text goes to a temporary file without a name. It holds what the log holds, masked.
+3. The text only grows: a document that was projected earlier has a prefix of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Final
+from weakref import finalize
+
+import orjson
+
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.value_types import Json
+from cogcli.episode.folder import disk_refusal, read_at, write_all
+
+_IN_MEMORY: Final = 4 * 1024 * 1024
+_CHUNK: Final = 1024 * 1024
+_INDENT: Final = b"\n      "
+"""An action stands three levels deep in the document."""
+_SEPARATOR: Final = b"," + _INDENT
+
+
+class ActionLog:
+    """The actions of a run, in order."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.size = 0
+        """The bytes of the text so far."""
+        self._parts: list[bytes] = []
+        self._pending = 0
+        """The bytes in `_parts`, which come after those in the file."""
+        self._fd = -1
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Json]:
+        return iter(self.objects())
+
+    def append(self, action: Json) -> None:
+        """Add an action. Raise EnvironmentRefusal `env.disk`."""
+        text = orjson.dumps(action, option=orjson.OPT_INDENT_2).replace(b"\n", _INDENT)
+        if self.count:
+            text = _SEPARATOR + text
+        self.count += 1
+        self.size += len(text)
+        self._parts.append(text)
+        self._pending += len(text)
+        if self._pending > _IN_MEMORY:
+            self._spill()
+
+    def chunks(self, size: int) -> Iterator[bytes]:
+        """Yield the first `size` bytes of the text. Raise EnvironmentRefusal `env.disk`."""
+        stored = self.size - self._pending
+        for start in range(0, min(size, stored), _CHUNK):
+            yield read_at(self._fd, min(_CHUNK, size - start, stored - start), start)
+        left = size - stored
+        for part in self._parts:
+            if left <= 0:
+                return
+            yield part[:left]
+            left -= len(part)
+
+    def objects(self) -> list[Json]:
+        """Return all actions as objects."""
+        found: list[Json] = orjson.loads(b"[%b]" % b"".join(self.chunks(self.size)))
+        return found
+
+    def _spill(self) -> None:
+        from tempfile import gettempdir
+
+        try:
+            if self._fd < 0:
+                self._fd = _open_temporary()
+                finalize(self, os.close, self._fd)
+            os.lseek(self._fd, 0, os.SEEK_END)
+            write_all(self._fd, b"".join(self._parts))
+        except OSError as error:
+            raise disk_refusal(gettempdir(), error) from error
+        self._parts.clear()
+        self._pending = 0
+
+
+def _open_temporary() -> int:
+    """Return the descriptor of a new file that no one else can open."""
+    from tempfile import TemporaryFile
+
+    with TemporaryFile(prefix="cogcli-") as file:
+        return os.dup(file.fileno())
+
+
+class DocumentText(NamedTuple):
+    """The bytes of a document. Of `state.json` the actions, in the middle, may be in a file."""
+
+    head: bytes
+    actions: ActionLog | None = None
+    actions_size: int = 0
+    tail: bytes = b""
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return len(self.head) + self.actions_size + len(self.tail)
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the bytes."""
+        content = sha256()
+        for chunk in self.chunks():
+            content.update(chunk)
+        return content.hexdigest()
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the bytes, in order."""
+        yield self.head
+        if self.actions is not None:
+            yield from self.actions.chunks(self.actions_size)
+        yield self.tail
+
+    def equals(self, chunks: Iterable[bytes]) -> bool:
+        """Return whether these chunks are the same bytes."""
+        mine, rest = self.chunks(), b""
+        for theirs in chunks:
+            while theirs:
+                if not rest:
+                    rest = next((chunk for chunk in mine if chunk), b"")
+                    if not rest:
+                        return False
+                length = min(len(rest), len(theirs))
+                if rest[:length] != theirs[:length]:
+                    return False
+                rest, theirs = rest[length:], theirs[length:]
+        return not rest and not any(mine)
