@@ -177,6 +177,10 @@ class ActiveTime:
         self._begun = self._begun or event.timestamp
         self._last = event.timestamp
 
+    def advance(self, timestamp: str) -> None:
+        """Take the time of an event that is left out."""
+        self._last = timestamp
+
     @property
     def milliseconds(self) -> int | None:
         """Return the sum so far in milliseconds; None if the log has no valid timestamps."""

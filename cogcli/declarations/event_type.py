@@ -47,6 +47,8 @@ class EventType(NamedTuple):
     projected: bool = False
     """Whether it is the evidence of a projection: the folds to the state and its document pass it
     over."""
+    cached: bool = False
+    """Whether it names a cache, which says nothing that the log does not: all folds pass it over."""
     answers_request: bool = False
     """Whether it records what came of a request to a model."""
     outside_time: bool = False

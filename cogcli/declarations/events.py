@@ -467,6 +467,21 @@ class StateProjected(Payload):
     """Whether the run is alive."""
 
 
+class WaypointSet(Payload):
+    """The hash of a `waypoint.json` that is about to be written, with which a resume is quick."""
+
+    event = EventType(
+        "run.waypoint",
+        "runtime",
+        speaker="system",
+        cached=True,
+        one_process_only=True,
+        outside_time=True,
+    )
+    sha256: str
+    size_bytes: int
+
+
 PAYLOADS: Final[tuple[type[Payload], ...]] = (
     RunStarted,
     PlanCreated,
@@ -489,6 +504,7 @@ PAYLOADS: Final[tuple[type[Payload], ...]] = (
     *agent_events.PAYLOADS,
     RunTerminated,
     StateProjected,
+    WaypointSet,
 )
 PAYLOAD_OF: Final[dict[str, type[Payload]]] = {each.event.name: each for each in PAYLOADS}
 EVENT_TYPES: Final[dict[str, EventType]] = {each.event.name: each.event for each in PAYLOADS}

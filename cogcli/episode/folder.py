@@ -232,6 +232,19 @@ class Folder:
         finally:
             os.close(fd)
 
+    def part(self, name: str, start: int, end: int) -> Iterator[bytes]:
+        """Yield the bytes of a regular file from `start` to `end`, in chunks. Raise FileRefused, OSError."""
+        fd = self.open_file(name)
+        try:
+            while start < end:
+                chunk = read_at(fd, min(_CHUNK, end - start), start)
+                if not chunk:
+                    raise OSError(f"{name} is shorter than it was")
+                start += len(chunk)
+                yield chunk
+        finally:
+            os.close(fd)
+
     def read(self, name: str, *, limit: int) -> bytes:
         """Return all bytes of a regular file of at most `limit` bytes. Its size is checked first. Raise FileRefused."""
         place, parts, size = str(self.path / name), [], 0

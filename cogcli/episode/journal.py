@@ -40,7 +40,7 @@ from cogcli.episode.checkpoint import NOTHING, CheckpointWriter, EventRange, Vou
 from cogcli.episode.disk_reserve import FULL, DiskReserve
 from cogcli.episode.folder import Folder, disk_errors, disk_refusal, fdatasync, write_all
 from cogcli.episode.large_values import SMALL, shorten_values
-from cogcli.episode.layout import BALLAST, BLOBS, CHECKPOINT, EVENTS, LEARN
+from cogcli.episode.layout import BALLAST, BLOBS, CHECKPOINT, EVENTS, LEARN, WAYPOINT
 from cogcli.episode.log_lines import FIRST, LATEST, first_link
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.refusals import altered_error
@@ -76,7 +76,7 @@ def unmake(folder: Folder) -> None:
         with contextlib.suppress(FileNotFoundError), folder.sub(BLOBS) as kept:
             kept.remove_files()
             folder.remove_directory(BLOBS)
-        for name in (EVENTS, LEARN, BALLAST, CHECKPOINT):
+        for name in (EVENTS, LEARN, BALLAST, CHECKPOINT, WAYPOINT):
             with contextlib.suppress(FileNotFoundError):
                 folder.unlink(name)
         os.rmdir(folder.path)
@@ -513,6 +513,11 @@ class Journal:
         `env.disk`.
         """
         self.folder.replace(name, data, sync=self._syncs)
+
+    def remove(self, name: str) -> None:
+        """Remove a file of the episode, if it exists. Raise EnvironmentRefusal `env.disk`."""
+        with disk_errors(self.directory / name), contextlib.suppress(FileNotFoundError):
+            self.folder.unlink(name)
 
     def replace_unsynced(self, name: str, data: bytes | Iterable[bytes]) -> None:
         """Replace a file like `replace`, but without a sync. After a power loss it may be the earlier one, or empty."""

@@ -25,6 +25,8 @@ BALLAST: Final = ".ballast"
 """Space reserved while a run is alive; not a part of the episode."""
 CHECKPOINT: Final = "checkpoint.jsonl"
 """The events for which the writer of the log vouches. No manifest names it, since it differs from user to user."""
+WAYPOINT: Final = "waypoint.json"
+"""A cache for a resume. No manifest names it: it is removed before the episode is sealed."""
 
 FILES: Final = (EVENTS, LEARN, STATE, SUMMARY, MANIFEST, CONTEXT, DECISION, TORN)
 """The files of an episode, without its blobs."""

@@ -39,6 +39,7 @@ from cogcli.episode.layout import (
     LEARN,
     MANIFEST,
     SUMMARY,
+    WAYPOINT,
     kind_of,
 )
 from cogcli.episode.log_lines import Lines, first_line, first_link, parse_line
@@ -122,7 +123,7 @@ def _regular(folder: Folder) -> list[str]:
         for name, found in folder.entries().items()
         if stat.S_ISREG(found.st_mode)
         and not name.startswith(TEMPORARY)
-        and name not in (BALLAST, CHECKPOINT)
+        and name not in (BALLAST, CHECKPOINT, WAYPOINT)
     ]
 
 

@@ -97,7 +97,8 @@ class Projection:
 
     def apply(self, event: Event, act: SharedAct | None = None) -> None:
         """Apply the next event of the log. `act` is its payload, if it is an act that was read already."""
-        if row_of(event.event_type).projected:
+        row = row_of(event.event_type)
+        if row.projected or row.cached:
             return
         if event.seq is None:
             event, act = translate_event(event), None

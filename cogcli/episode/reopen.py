@@ -31,7 +31,7 @@ from cogcli.declarations.events import RunRecovered
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs, refusals
-from cogcli.episode.checkpoint import compare, known_records
+from cogcli.episode.checkpoint import Checkpoint, Vouched, compare, known_records, places_of
 from cogcli.episode.damage import Damage, find_damage, identify_lost, read_log_from, write_newline
 from cogcli.episode.disk_reserve import holder
 from cogcli.episode.folder import TEMPORARY, Folder, disk_refusal
@@ -52,6 +52,7 @@ from cogcli.episode.log_lines import (
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.verify.files import EpisodeFiles
 from cogcli.episode.verify.lines import LineCheck
+from cogcli.episode.waypoint_reading import LogFromWaypoint, read_from_waypoint
 
 _TRIES: Final = 10
 _WAIT: Final = 0.01
@@ -65,19 +66,25 @@ class Reopened(NamedTuple):
 
     journal: Journal
     events: list[Event]
+    """Without those that the waypoint leaves out, if the log was read from there."""
     dropped_bytes: int
+    from_waypoint: LogFromWaypoint | None = None
 
 
 class _Log(NamedTuple):
     events: list[Event]
     end: End
     tail: bytes
-    heads: dict[int, str]
-    """The hash of the chain by the number of events before it."""
+    vouched: Vouched
+    from_waypoint: LogFromWaypoint | None = None
 
 
-def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]) -> Reopened:
-    """Lock and recover an unsealed episode; with `mend` also after damage to its newest line. See `Store.reopen`."""
+def reopen(
+    directory: Path, *, mend: bool = False, by_waypoint: bool = False, **ports: Unpack[JournalPorts]
+) -> Reopened:
+    """Lock and recover an unsealed episode; with `mend` also after damage to its newest line. With `by_waypoint`
+    read it from its waypoint on, if that can be used. See `Store.reopen`.
+    """
     with ExitStack() as opened:
         folder = opened.enter_context(refusals.open_episode(directory))
         try:
@@ -92,11 +99,12 @@ def reopen(directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
             _lock(folder, fd)
             _require_unsealed(folder)
             _require_plain_files(folder)
-            log = _read_mended(folder) if mend else _read_sound(folder)
-            ids = {"episode_id": log.events[0].episode_id, "trace_id": log.events[0].trace_id or ""}
             known = known_records(folder, ports.get("owner"), ports.get("sign"))
-            vouched = compare(known, ids["episode_id"], log.heads)
-            journal = Journal(folder, **ids, **ports, resumed=(fd, log.end), vouched=vouched)
+            log = _read_by_waypoint(folder, known) if by_waypoint and not mend else None
+            if log is None:
+                log = _read_mended(folder, known) if mend else _read_sound(folder, known)
+            ids = {"episode_id": log.events[0].episode_id, "trace_id": log.events[0].trace_id or ""}
+            journal = Journal(folder, **ids, **ports, resumed=(fd, log.end), vouched=log.vouched)
             opened.pop_all()  # now the journal closes both
             opened.callback(journal.close)
             announced = frozenset(
@@ -180,10 +188,24 @@ def _lock(folder: Folder, fd: int) -> None:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _read_sound(folder: Folder) -> _Log:
+def _read_by_waypoint(folder: Folder, known: list[Checkpoint]) -> _Log | None:
+    """Read the log from its waypoint on. None if it has to be read as a whole."""
+    found = read_from_waypoint(folder, known)
+    if found is None or is_renamed(folder.path.name, found.events[0].episode_id):
+        return None
+    first, last = found.events[0], found.events[-1]
+    check, prior = found.check, last.prev or ""
+    end = End(
+        check.count, check.head, last.timestamp, found.size, prior, first.run_id or "", found.rules
+    )
+    tail = read_log_from(folder, found.size)
+    return _Log(found.events, end, tail, found.vouched, found)
+
+
+def _read_sound(folder: Folder, known: list[Checkpoint]) -> _Log:
     """Read the log. If it can be mended, the refusal names the command."""
     try:
-        return _read(folder)
+        return _read(folder, known)
     except EnvironmentRefusal as error:
         damage = find_damage(folder)
         if damage is not None and damage.can_be_mended:
@@ -191,22 +213,22 @@ def _read_sound(folder: Folder) -> _Log:
         raise
 
 
-def _read_mended(folder: Folder) -> _Log:
+def _read_mended(folder: Folder, known: list[Checkpoint]) -> _Log:
     """Read the log without its damaged newest line; restore altered newlines. Raise EnvironmentRefusal, OSError."""
     while (damage := find_damage(folder)) and damage.corrupted_newline >= 0:
         write_newline(folder, damage.corrupted_newline)
     if damage is None or damage.number == 1:
-        return _read(folder)
+        return _read(folder, known)
     if not damage.is_last:
         why = "was altered, and lines follow it: only a last line can be moved"
         raise _bad_line(folder, damage.number, why)
-    return _read(folder, damage)
+    return _read(folder, known, damage)
 
 
-def _read(folder: Folder, lost: Damage | None = None) -> _Log:
+def _read(folder: Folder, known: list[Checkpoint], lost: Damage | None = None) -> _Log:
     """Read the committed events, each line checked against its neighbors, and the bytes after them."""
     try:
-        log = _read_lines(folder, lost)
+        log = _read_lines(folder, known, lost)
     except FileRefused as error:
         raise refusals.unreadable(folder.path, error.message, file=EVENTS) from error
     if lost and identify_lost(lost.rest, (log.end.head,)) is None:
@@ -216,11 +238,12 @@ def _read(folder: Folder, lost: Damage | None = None) -> _Log:
     return log
 
 
-def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
+def _read_lines(folder: Folder, known: list[Checkpoint], lost: Damage | None) -> _Log:
     events: list[Event] = []
     size, rules = 0, FIRST
     check, lines = LineCheck(), Lines(folder.chunks(EVENTS))
     heads: dict[int, str] = {}
+    places = places_of(known)
     with closing(blobs.BlobFolder(folder)) as kept:
         reader = BlobReader(lambda name: _read_blob(folder, kept, name, check.count))
         for number, raw, value in islice(lines.objects(), lost.number - 1 if lost else None):
@@ -232,7 +255,8 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
                     folder, number, "another tool's, without a chain: nothing can follow it"
                 )
             events.append(event_of(value, raw, reader, rules))
-            heads[number] = check.head
+            if number in places:
+                heads[number] = check.head
             size += len(raw) + 1
     if lines.refused and not lines.torn:
         raise _bad_line(folder, lines.refused.number, lines.refused.why)
@@ -242,7 +266,8 @@ def _read_lines(folder: Folder, lost: Damage | None) -> _Log:
     first, last = events[0], events[-1]
     prior, root = last.prev or "", first.run_id or ""
     end = End(check.count, check.head, last.timestamp, size, prior, root, rules)
-    return _Log(events, end, read_log_from(folder, size), heads)
+    vouched = compare(known, first.episode_id, heads)
+    return _Log(events, end, read_log_from(folder, size), vouched)
 
 
 def _read_blob(folder: Folder, kept: blobs.BlobFolder, name: str, number: int) -> bytes:
@@ -290,7 +315,7 @@ def _recover(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopened
         kept.remove_files(TEMPORARY)
     dropped = _truncate_tail(journal, log)
     if not dropped:
-        return Reopened(journal, log.events, 0)
+        return Reopened(journal, log.events, 0, log.from_waypoint)
     last = log.events[-1]
     # Whether a whole line was cut, not only the rest of an unfinished write.
     damaged = not all(map(is_torn, dropped.split(b"\n")[:-1]))
@@ -305,7 +330,7 @@ def _recover(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopened
     )
     draft = draft_of(payload, log.end.root, caused_by=last.id)
     events = [*log.events, *marked, journal.append(draft, durable=True)]
-    return Reopened(journal, events, len(dropped))
+    return Reopened(journal, events, len(dropped), log.from_waypoint)
 
 
 def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, bytes]]:

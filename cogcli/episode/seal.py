@@ -11,7 +11,7 @@ from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import StateDigest, StateProjected
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.journal import Journal
-from cogcli.episode.layout import EVENTS, LEARN, MANIFEST, STATE, SUMMARY
+from cogcli.episode.layout import EVENTS, LEARN, MANIFEST, STATE, SUMMARY, WAYPOINT
 from cogcli.episode.learn import learn_lines
 from cogcli.episode.log_fold import LogFold, decision_files, fold_log
 from cogcli.episode.manifest import build_manifest, list_files, read_chain
@@ -30,6 +30,7 @@ def seal(journal: Journal) -> None:
     journal.replace(LEARN, learn_lines(fold))
     journal.replace(SUMMARY, to_bytes(summary_of(fold, journal.put_large)))
     evidence = _persist(journal, fold)
+    journal.remove(WAYPOINT)
     try:
         files, chain = list_files(journal.folder), read_chain(journal.folder, journal.episode_id)
     except FileRefused as error:

@@ -2,8 +2,8 @@
 
 1. The log is read from disk, from the end of the last snapshot on, so that a document holds what the disk holds.
 2. A snapshot comes at least a second after the one before and after 100 times the duration of that one, and only if all
-   snapshots together then take at most 1 % of the time of the run so far. Its duration is estimated from the bytes of the log that were not folded yet and from the
-   size of the last document.
+   snapshots together then take at most 1 % of the time of the run so far. Its duration is estimated from the bytes of
+   the log that were not folded yet and from the size of the last document.
 3. A value that only the state holds becomes a new blob for each snapshot. So the next snapshot waits until the log has
    grown by the size of these blobs: together they take no more space than the log.
 4. After a failed snapshot no more are taken, and the run continues. If the log is at fault, the next event is refused.
@@ -11,9 +11,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from typing import Final
 
@@ -23,7 +21,6 @@ from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import StateDigest, StateProjected
 from cogcli.episode.blobs import BlobFolder
-from cogcli.episode.folder import read_at
 from cogcli.episode.journal import Journal
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, STATE
@@ -41,7 +38,6 @@ _WRITE_SPEED: Final = 500_000_000
 """Bytes a second that are folded and written, until a snapshot has measured it."""
 _MEASURED: Final = 0.05
 """Seconds from which on an estimate is compared with the duration: what is shorter is ruled by other costs."""
-_CHUNK: Final = 1024 * 1024
 _LONG: Final = 4 * 1024 * 1024
 """The size of a log that a resume does not fold before it continues."""
 
@@ -139,21 +135,8 @@ class Snapshots:
         folder = self._journal.folder
         with closing(BlobFolder(folder)) as kept:
             reader = BlobReader(kept.get)
-            for _, line in Lines(self._new_chunks()):
+            for _, line in Lines(folder.part(EVENTS, self._read, self._journal.size)):
                 value = parse_line(line)
                 self._rules = self._rules or rules_of(value.get("payload")) or FIRST
                 self._fold.apply(event_of(value, line, reader, self._rules))
-
-    def _new_chunks(self) -> Iterator[bytes]:
-        """Yield the bytes of the log that were not folded yet."""
-        size = self._journal.size
-        fd = self._journal.folder.open_file(EVENTS)
-        try:
-            while self._read < size:
-                chunk = read_at(fd, min(_CHUNK, size - self._read), self._read)
-                if not chunk:
-                    raise OSError("the log is shorter than what was written")
-                self._read += len(chunk)
-                yield chunk
-        finally:
-            os.close(fd)
+        self._read = self._journal.size

@@ -74,11 +74,17 @@ class Store:
         )
 
     def reopen(
-        self, directory: Path, *, mend: bool = False, **ports: Unpack[JournalPorts]
+        self,
+        directory: Path,
+        *,
+        mend: bool = False,
+        by_waypoint: bool = False,
+        **ports: Unpack[JournalPorts],
     ) -> Reopened:
         """Lock and recover an unsealed episode, to be continued. The caller closes its journal.
 
         `mend`: a damaged newest line is moved to `events.torn` (`episode/damage.py`) instead of being refused.
+        `by_waypoint`: events that its waypoint leaves out are not read, if it can be used.
 
         Raise UsageError `episode.sealed`; EnvironmentRefusal `episode.busy`, `episode.unreadable`, `env.disk`,
         `env.runs-dir`.
@@ -87,7 +93,7 @@ class Store:
 
         ports.setdefault("sign", self._sign)
         ports.setdefault("owner", self._owner)
-        return reopen(directory, mend=mend, **ports)
+        return reopen(directory, mend=mend, by_waypoint=by_waypoint, **ports)
 
     # -- finding ------------------------------------------------------------------------------------------------------
 

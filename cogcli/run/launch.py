@@ -24,7 +24,6 @@ from cogcli.declarations.run_start import start_of
 from cogcli.declarations.value_types import Json
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_lines import FIRST, rules_of
-from cogcli.episode.snapshot import Snapshots
 from cogcli.episode.store import Store
 from cogcli.policy.approvals import Approvals
 from cogcli.protocols.invoker import InvokerContext
@@ -58,6 +57,7 @@ from cogcli.run.results import (
     pause_in_doubt,
     seal_run,
 )
+from cogcli.run.waypoints import has_foldable_loops, live_files
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.contradictions import Contradictions
 from cogcli.specs.selection import SelectionOptions, select
@@ -146,6 +146,9 @@ def launch(
             max_workers=options.max_workers,
             is_agent=prepared.agent is not None,
         )
+        run_id = identity.run_id if identity is not None else ids.run_id()
+        deciders = (prepared.policy, prepared.agent, taken_over, effects)
+        others = any(deciders) or bool(prepared.contradictions.lenient)
         engine = build_engine(
             prepared.catalog,
             sink=journal,
@@ -161,7 +164,11 @@ def launch(
             policy=prepared.policy,
             contradictions=prepared.contradictions,
             service_changes=runner.service_changes,
-            snapshots=Snapshots(journal),
+            snapshots=live_files(
+                journal,
+                run_id,
+                has_waypoints=not others and has_foldable_loops(prepared.catalog),
+            ),
         )
         first = _build_request(prepared, journal, runner.pinned())._replace(
             taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},
@@ -171,7 +178,6 @@ def launch(
         agent = prepared.agent
         if agent is not None and agent.secrets is not None:
             agent.secrets.connect(redactor.add)
-        run_id = identity.run_id if identity is not None else ids.run_id()
         finished = run_engine(engine, prepared.skill.id, first, run_id, journal, control, agent)
         result = finish_run(finished, journal, control, prepared.catalog)
         return export_trace(result._replace(leftovers=tuple(runner.leftovers)), environment.export)

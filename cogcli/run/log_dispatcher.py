@@ -96,6 +96,12 @@ class LogDispatcher:
     def redeemed_at(self, answer: str) -> float | None:
         return self._find_turn(self._log.redeemed.get(answer, inf))
 
+    def take_folded(self, run_id: str, path: str) -> Event | None:
+        event = self._log.take_folded(run_id, path)
+        if event is not None:
+            self.mark_delivered(event)
+        return event
+
     def wrote_at(self, run_id: str, path: str) -> int | None:
         return self._log.wrote_at(run_id, path)
 

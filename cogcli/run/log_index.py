@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.calls import HARMLESS, Answer
 from cogcli.base.errors import RuntimeErrorBase, error_from_payload
@@ -53,6 +53,9 @@ from cogcli.policy.approvals import ApprovalAnswer, RequestedAction
 from cogcli.run.closed_scopes import FULL_DISK, ClosedScopes, ScopeKey
 from cogcli.state.reducer import ReusedResult, Write
 
+if TYPE_CHECKING:
+    from cogcli.episode.waypoint_reading import LogFromWaypoint
+
 _OWN_OF_ATTEMPT: Final = frozenset(
     (
         "binding_id",
@@ -73,7 +76,8 @@ _OWN_OF_ATTEMPT: Final = frozenset(
 class LogIndex:
     """The calls of a log, and its events in order per step."""
 
-    def __init__(self, events: Iterable[Event]) -> None:
+    def __init__(self, events: Iterable[Event], waypoint: LogFromWaypoint | None = None) -> None:
+        """Index the events of a log. With `waypoint` those that it leaves out are not among them."""
         self.ended = ClosedScopes()
         self.closings = self.ended.steps
         self.intents: dict[ScopeKey, Event] = {}
@@ -110,8 +114,25 @@ class LogIndex:
         """By step: the number of completed probes about its call."""
         self._queues: dict[tuple[str | None, ...], deque[Event]] = {}
         self._probe_queues: dict[tuple[str | None, ...], deque[Event]] = {}
+        self._folded: dict[ScopeKey, Event] = {}
+        """The closing events of steps of which the log has no other event here, until they are taken."""
+        folded = waypoint.folded if waypoint else ()
+        times = dict(waypoint.waypoint.times) if waypoint else {}
+        if waypoint is not None:
+            times[waypoint.waypoint.events] = waypoint.waypoint.last
         for event in events:
+            if event.seq in times:
+                self.active_time.advance(times[event.seq])
             self._index_event(event)
+            if event.seq in folded:
+                self._folded[event.run_id, event.step_id] = event
+
+    def take_folded(self, run_id: str, step_id: str) -> Event | None:
+        """Remove and return the closing event of a step whose other events are left out. None for any other step."""
+        event = self._folded.pop((run_id, step_id), None)
+        if event is not None:
+            self._queues[_matching_key(event)].popleft()
+        return event
 
     def _index_event(self, event: Event) -> None:
         payload, key = recorded_payload(event), (event.run_id, event.step_id)
@@ -517,8 +538,13 @@ def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Even
     return events, index_events(directory, events, events)
 
 
-def index_events(directory: Path, events: Sequence[Event], foreign: Iterable[Event]) -> LogIndex:
-    """Return the index of the events of a log.
+def index_events(
+    directory: Path,
+    events: Sequence[Event],
+    foreign: Iterable[Event],
+    waypoint: LogFromWaypoint | None = None,
+) -> LogIndex:
+    """Return the index of the events of a log. With `waypoint` those that it leaves out are not among them.
 
     Events in `foreign` have no proof of origin, so their payloads are checked first. Raise EnvironmentRefusal
     `episode.unreadable` for an event that no cogcli log contains.
@@ -526,7 +552,7 @@ def index_events(directory: Path, events: Sequence[Event], foreign: Iterable[Eve
     for event in foreign:
         require_known_payload(directory, event)
     try:
-        return LogIndex(events)
+        return LogIndex(events, waypoint)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         why = f"an event is none of ours ({type(error).__name__}: {error!s:.60})"
         raise unreadable(directory, why, file=EVENTS) from error

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cogcli.base.calls import Answer, Attempt, BindingChain, chain_from_payload
 from cogcli.base.errors import EnvironmentRefusal, RunTimeoutError, UsageError
@@ -24,7 +25,6 @@ from cogcli.declarations.governance_events import (
 from cogcli.declarations.options import options_from_log
 from cogcli.declarations.run_start import start_of
 from cogcli.episode.journal import Journal, has_standing_permissions
-from cogcli.episode.snapshot import Snapshots
 from cogcli.episode.store import Store
 from cogcli.policy.approvals import Approvals
 from cogcli.protocols.live.runner import LiveRunner
@@ -32,6 +32,7 @@ from cogcli.run.approver import find_os_user, is_of_gate, parse_approver, requir
 from cogcli.run.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome
+from cogcli.run.engine.ports import SnapshotWriter
 from cogcli.run.engine.run import SKILL
 from cogcli.run.launch import (
     InterceptedRunner,
@@ -42,6 +43,7 @@ from cogcli.run.launch import (
     run_engine,
 )
 from cogcli.run.log_index import LogIndex, index_events, located_error
+from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.prepare import AgentRun, RunEnvironment
 from cogcli.run.replay import (
     find_differing_specs,
@@ -61,6 +63,7 @@ from cogcli.run.results import (
     seal_run,
 )
 from cogcli.run.resume_adapters import ResumeSink, send_unmasked
+from cogcli.run.waypoints import has_foldable_loops, live_files
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.checks.packs import check_agent
@@ -68,6 +71,9 @@ from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service_variables import with_recorded_variables
 from cogcli.specs.stricter import merge_stricter
 from cogcli.state.reducer import rebuild
+
+if TYPE_CHECKING:
+    from cogcli.episode.waypoint import WaypointFold
 
 
 class ResumeRequest(NamedTuple):
@@ -107,8 +113,11 @@ def resume(
     """
     redactor = Redactor()
     store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
-    journal, events, _ = store.reopen(
+    # Rounds that are done stay left out only if they follow from the specs that the run continues with.
+    by_waypoint = not request.allow_changed_specs
+    journal, events, _, from_waypoint = store.reopen(
         directory,
+        by_waypoint=by_waypoint,
         clock=environment.clock,
         ids=environment.ids,
         redactor=redactor,
@@ -116,32 +125,30 @@ def resume(
     )
     try:
         foreign = (event for event in events if not journal.is_allowed(event.seq))
-        log = index_events(directory, events, foreign)
+        log = index_events(directory, events, foreign, from_waypoint)
+        events.clear()
         if log.started is None:
             raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
         end = log.ended.runs.get(log.root)
         if end is not None:
-            return export_trace(
-                _seal_ended_run(journal, events, end, log.ended.signal), environment.export
-            )
+            return export_trace(_seal_ended_run(journal, end, log.ended.signal), environment.export)
         if not request.abort:
             require_consent(log, journal)
         if has_standing_permissions(log.started.payload):
             journal.announce_each()
-        resumption = _Resumption(environment, directory, request, journal, log, log.started)
+        fold = from_waypoint.fold if from_waypoint else None
+        resumption = _Resumption(environment, directory, request, journal, log, log.started, fold)
         return export_trace(resumption.run(redactor, listener, control), environment.export)
     finally:
         journal.close()
 
 
-def _seal_ended_run(
-    journal: Journal, events: list[Event], end: Event, signal: str | None
-) -> RunResult:
+def _seal_ended_run(journal: Journal, end: Event, signal: str | None) -> RunResult:
     """Seal a run whose log contains its end, and return its result. Only events of sealing are appended."""
     closing = RunTerminated.of(end.payload)
     error = located_error(closing.error) if closing.error else None
     outcome = RunOutcome(closing.status, error, closing.outputs, tuple(closing.required_missing))
-    finished = finished_from_log(outcome, rebuild(events).root)
+    finished = finished_from_log(outcome, rebuild(journal.history()).root)
     seal_run(journal, finished)
     control = Control()
     if signal is not None:
@@ -158,6 +165,8 @@ class _Resumption(NamedTuple):
     journal: Journal
     log: LogIndex
     started: Event
+    fold: WaypointFold | None
+    """The fold of the log, if it was read from its waypoint on."""
 
     def run(
         self, redactor: Redactor, listener: Callable[[Event], None], control: Control
@@ -293,7 +302,7 @@ class _Resumption(NamedTuple):
             listener=lambda event: listener(event) if (event.seq or 0) > before else None,
             approvals=Approvals(log.approvals),
             doubts=None if request.abort else doubts,
-            snapshots=None if request.abort else Snapshots(self.journal),
+            snapshots=None if request.abort else self._live_files(catalog, agent),
             requested_actions=log.requested_actions if request.allow_changed_specs else None,
             service_changes=live.service_changes,
         )
@@ -303,6 +312,15 @@ class _Resumption(NamedTuple):
             engine.timeout_seconds, engine.timed_ms = request.timeout, 0
         limit = (agent.program if agent else SKILL).limit(engine)
         return engine
+
+    def _live_files(self, catalog: Catalog, agent: AgentRun | None) -> SnapshotWriter:
+        """Return what writes the files of the run while it is alive."""
+        start, log = start_of(self.started), self.log
+        limits = PolicyRequest.recorded(start)
+        earlier = start.effects or start.taken_over or start.contracts
+        others = agent or limits or earlier or self.request.allow_changed_specs or log.changed
+        has_waypoints = not others and has_foldable_loops(catalog)
+        return live_files(self.journal, log.root or "", has_waypoints=has_waypoints, fold=self.fold)
 
     def _load_specs(self) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
         """Return the catalog to continue with, the selection of bindings, the recorded binding chains, and the

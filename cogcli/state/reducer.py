@@ -130,7 +130,7 @@ def apply_to_runs(states: RunStates, event: Event) -> None:
     row, state = row_of(event.event_type), states.get(event.run_id)
     if row.phase == "start" and state is None:
         states[event.run_id] = initial_state(event)
-    elif not row.projected and state is not None:
+    elif state is not None and not (row.projected or row.cached):
         apply(state, event)
 
 
@@ -139,6 +139,11 @@ def _start_step(state: ExecutionState, event: Event) -> None:
     state.iteration += event.payload.get("round", 0) > 0
     if StepPath(step_id).is_step:
         begin_step(state, step_id)
+
+
+def count_round(state: ExecutionState, number: int) -> None:
+    """Count a round of a loop whose `step.started` is left out by a waypoint."""
+    state.iteration += number > 0
 
 
 def begin_step(state: ExecutionState, step_id: str) -> None:

@@ -34,6 +34,7 @@ from cogcli.episode.layout import (
     MANIFEST,
     STATE,
     SUMMARY,
+    WAYPOINT,
     Finding,
     describe_content,
     error_finding,
@@ -76,10 +77,23 @@ class DocumentCheck:
             yield from self._state()
             yield from self._decision()
             yield from self._ending()
+            yield from self._waypoint()
         if self._sealed:
             yield from self._manifest()
         else:
             yield self._check_unsealed()
+
+    def _waypoint(self) -> Iterator[Finding]:
+        """Yield the finding about a waypoint that no resume uses. It is a cache, so it is no error."""
+        if not self._folder.holds(WAYPOINT):
+            return
+        try:
+            digest, _ = measure(self._folder, WAYPOINT)
+        except FileRefused:
+            digest = ""
+        if digest not in self._log.waypoints:
+            message = "is none that the log names: a resume reads the whole log instead"
+            yield Finding("waypoint.unused", "info", WAYPOINT, 0, message)
 
     def _check_unsealed(self) -> Finding:
         """Return the finding about a missing manifest: an error if the run has ended and no process is about to

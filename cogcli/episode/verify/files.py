@@ -20,6 +20,7 @@ from cogcli.episode.layout import (
     CHECKPOINT,
     FILES,
     MANIFEST,
+    WAYPOINT,
     Finding,
     error_finding,
     is_blob_name,
@@ -79,7 +80,7 @@ class EpisodeFiles(FilesSeen):
                 self._look_into_blobs(folder)
             elif stat.S_ISREG(found.st_mode) and (why := _temporary_reason(folder, name)):
                 self.findings.append(Finding("file.temporary", "info", name, 0, why))
-            elif name == CHECKPOINT:
+            elif name in (CHECKPOINT, WAYPOINT):
                 self._is_plain(name, found)  # no manifest names it
             elif name not in FILES:
                 self._refuse("file.extra", name, "no file of an episode")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.checksum import Checksums
-from cogcli.declarations.envelope import OPTIONAL, PHASES, TYPES
+from cogcli.declarations.envelope import OPTIONAL, PHASES, TYPES, Event
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import MAX_LINE
 from cogcli.episode.layout import EVENT_ID, EVENTS, TIMESTAMP, Finding, error_finding, is_trace_id
@@ -106,6 +106,16 @@ class LineCheck:
         self._timestamp = line["timestamp"]
         self.ids.add(line["id"])
         self._count_line(raw)
+
+    def skip_to(self, count: int, head: str, events: Iterable[Event]) -> None:
+        """Continue after `count` lines, of which `head` is the hash of the last. `events` are those among them that
+        later lines may name.
+        """
+        self.count = self._sequence = count
+        self.head = head
+        for event in events:
+            self.ids.add(event.id)
+            self._timestamp = event.timestamp
 
     def _count_line(self, raw: bytes) -> None:
         self.count += 1

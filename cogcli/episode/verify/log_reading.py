@@ -14,7 +14,7 @@ from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.strict_json import JsonRefused
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.events import row_of
+from cogcli.declarations.events import WaypointSet, row_of
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.shared_events import SharedAct
@@ -35,10 +35,12 @@ from cogcli.episode.projection import (
 )
 from cogcli.episode.verify.lines import LineCheck
 from cogcli.episode.verify.ordering import OrderingCheck
+from cogcli.episode.waypoint import WaypointFold
 
 LONGEST_SHOWN: Final = 200
 """Characters of a value in a finding."""
 _MARK: Final = b'"event_type":"run.state_projection"'
+_WAYPOINT_MARK: Final = b'"event_type":"run.waypoint"'
 
 
 class _PinnedBlob(Record):
@@ -101,6 +103,9 @@ class LogReading:
         """Whether it has no error. If it has, the manifest cannot match, which is not another finding."""
         self.evidence: Event | None = None
         self.last_timestamp = ""
+        self._waypoints = WaypointFold()
+        self.waypoints: list[str] = []
+        """The hashes that the last two waypoints have, the last one last."""
 
     @property
     def sha256(self) -> str:
@@ -119,7 +124,7 @@ class LogReading:
             yield finding
 
     def _findings(self) -> Iterator[Finding]:
-        projections = _last_projections(self._folder)
+        projections, has_waypoints = _find_evidence(self._folder)
         chunks = self._chunks()
         lines, rules = Lines(chunks), FIRST
         with closing(blobs.BlobFolder(self._folder)) as kept:
@@ -131,8 +136,11 @@ class LogReading:
 
             reader = BlobReader(get)
             for number, raw, value in lines.objects():
+                before = self.lines.head
                 yield from self.lines.check(number, raw, value)
                 self._take_head(number)
+                if has_waypoints and self.lines.chained:
+                    yield from self._waypoint(number, raw, value, before)
                 if number == 1:
                     rules = rules_of(value.get("payload"))
                 named.clear()
@@ -213,6 +221,20 @@ class LogReading:
                     expected=_shorten(wanted), found=_shorten(found),
                 )  # fmt: skip
 
+    def _waypoint(self, number: int, raw: bytes, value: Json, before: str) -> Iterator[Finding]:
+        """Take a line into account, and compare a waypoint with the one that follows from the lines before it."""
+        if value.get("event_type") == WaypointSet.event.name:
+            recorded = read_record(WaypointSet, value.get("payload"))
+            expected = self._waypoints.result(str(self.lines.episode), before)
+            digest = sha256(expected.to_bytes()).hexdigest() if expected else "none"
+            self.waypoints = [*self.waypoints[-1:], recorded.sha256]
+            if recorded.sha256 != digest:
+                message = "its hash is not that of the waypoint that follows from the log"
+                yield error_finding(
+                    "waypoint.wrong", EVENTS, number, message, expected=digest, found=f"{recorded.sha256:.80}"
+                )  # fmt: skip
+        self._waypoints.apply(raw)
+
     def _missing_blobs(self, number: int, named: Iterable[str], event: Event) -> Iterator[Finding]:
         if event.phase == "start":
             specs = read_record(_PinningStart, event.payload).pins.specs_blob
@@ -242,15 +264,17 @@ class LogReading:
             yield Finding("log.empty", "info", EVENTS, 1, "no event was committed")
 
 
-def _last_projections(folder: Folder) -> list[int]:
-    """Return the numbers of the last two lines that are projection evidence."""
+def _find_evidence(folder: Folder) -> tuple[list[int], bool]:
+    """Return the numbers of the last two lines that are projection evidence, and whether any line may be a waypoint."""
     found: list[int] = []
+    has_waypoints = False
     for number, raw in Lines(folder.chunks(EVENTS)):
         if _MARK in raw:
             with suppress(JsonRefused):
                 if row_of(parse_line(raw).get("event_type")).projected:
                     found = [*found[-1:], number]
-    return found
+        has_waypoints = has_waypoints or _WAYPOINT_MARK in raw
+    return found, has_waypoints
 
 
 def _shorten(value: bytes) -> str:

@@ -11,8 +11,9 @@ at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from cogcli.base.errors import (
     PENDING,
@@ -23,6 +24,7 @@ from cogcli.base.errors import (
 )
 from cogcli.base.jsonvalue import deep_copy, kind_of
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.step_path import StepPath
 from cogcli.declarations.skill_spec import Foreach, Scatter, While
 from cogcli.run.engine.doubt import SkippedByPerson
 from cogcli.run.engine.invocation import call_target, invoke
@@ -34,7 +36,9 @@ from cogcli.state.execution import fork
 from cogcli.state.expressions import holds, value_of
 from cogcli.state.inputs import Scope, resolve_input
 from cogcli.state.outputs import writes_of
-from cogcli.state.reducer import ReusedResult, Write, write_value
+from cogcli.state.reducer import ReusedResult, Write, count_round, write_value
+
+NONE_DONE: Final[Mapping[int, Any]] = MappingProxyType({})
 
 
 class StepProduct(NamedTuple):
@@ -91,7 +95,12 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
         steps = _reuse(inner, taken) if taken else invoke(planned, inner, Scope(run.state, loop))
         return _spawn_part(planned, record, inner, steps, label=index, item=True)
 
-    results = yield from _run_together(len(items), spawn_job, foreach.max_parallel)
+    done = {
+        index: output
+        for index in (range(len(items)) if run.engine.dispatcher is not None else ())
+        if (output := _folded_output(planned, record, index)) is not None
+    }
+    results = yield from _run_together(len(items), spawn_job, foreach.max_parallel, done)
     return {name: [result.get(name) for result in results] for name in planned.produces}
 
 
@@ -132,13 +141,16 @@ def _run_jobs(
                 yield Cancel(other)
 
 
-def _run_together(count: int, spawn_job: Callable[[int], Spawn], max_parallel: int) -> Effects:
-    """Run jobs, at most `max_parallel` at a time, and return their results in order.
+def _run_together(
+    count: int, spawn_job: Callable[[int], Spawn], max_parallel: int, done: Mapping[int, Any] = NONE_DONE
+) -> Effects:  # fmt: skip
+    """Run jobs, at most `max_parallel` at a time, and return their results in order. Those in `done` are not run.
 
     The first error cancels the other jobs and is raised. A job that was cancelled, or that waits for a person, does not
     cancel the others, but no new job starts. If one of the others fails, its error is raised instead.
     """
-    results: list[Any] = [None] * count
+    results: list[Any] = [done.get(index) for index in range(count)]
+    open_jobs = [index for index in range(count) if index not in done]
     cancellations: list[BaseException] = []
     failures: list[BaseException] = []
 
@@ -152,7 +164,9 @@ def _run_together(count: int, spawn_job: Callable[[int], Spawn], max_parallel: i
         failures.append(task.error)
         return _CANCEL if len(failures) == 1 else _NO_MORE
 
-    yield from _run_jobs(count, spawn_job, max_parallel, on_end)
+    yield from _run_jobs(
+        len(open_jobs), lambda number: spawn_job(open_jobs[number]), max_parallel, on_end
+    )
     if failures or cancellations:
         raise (failures or cancellations)[0]
     return results
@@ -198,6 +212,28 @@ def _run_part(
         record.add_part(inner)
 
 
+def _folded_output(
+    planned: PlannedStep, record: StepRecord, number: int, *, is_round: bool = False
+) -> dict[str, Any] | None:
+    """Return the recorded output of an item or a round whose other events a waypoint left out. None for any other
+    one.
+    """
+    run = record.run
+    dispatcher = run.engine.dispatcher
+    if dispatcher is None:
+        return None
+    closing = dispatcher.take_folded(record.run_id, StepPath(record.path).item(number))
+    if closing is None:
+        return None
+    inner = record.part(planned, number)
+    inner.restore(closing)
+    record.add_part(inner)
+    if is_round:
+        count_round(run.state, number)
+    output: dict[str, Any] = closing.payload["output"]
+    return output
+
+
 # -- while ------------------------------------------------------------------------------------------------------------
 
 
@@ -211,11 +247,15 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
     while again and rounds < loop.max_iterations:
         inner = record.part(planned, rounds)
         inner.round = rounds
-        yield _spawn_part(planned, record, inner, invoke(planned, inner, Scope(scratch)))
-        task: Task = yield Next()
-        if task.error is not None:
-            raise task.error
-        output = task.result
+        folded = _folded_output(planned, record, rounds, is_round=True)
+        if folded is not None:
+            output = folded
+        else:
+            yield _spawn_part(planned, record, inner, invoke(planned, inner, Scope(scratch)))
+            task: Task = yield Next()
+            if task.error is not None:
+                raise task.error
+            output = task.result
         for write in writes_of(planned.rules_for(inner.called_id), output, scratch):
             write_value(scratch, write.target, write.strategy, deep_copy(write.value))
             writes.append(write)

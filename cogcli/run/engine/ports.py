@@ -204,6 +204,12 @@ class Dispatcher(Protocol):
         """
         ...
 
+    def take_folded(self, run_id: str, path: str) -> Event | None:
+        """Return the closing event of an item or a round whose other events a waypoint left out, once. Return None
+        for any other one.
+        """
+        ...
+
     def wrote_at(self, run_id: str, path: str) -> int | None:
         """Return the position of a step's writes, or None if the log has none."""
         ...

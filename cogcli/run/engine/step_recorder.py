@@ -19,6 +19,7 @@ from cogcli.declarations.events import (
     ENDINGS,
     CallRetried,
     StepAnswered,
+    StepFinished,
     StepStarted,
 )
 from cogcli.declarations.field import ABSENT
@@ -123,6 +124,15 @@ class StepRecord:
         """Return a new record of an item or round by number, or of a target by name, that starts now."""
         path = StepPath(self.path).item(name)
         return StepRecord(self.run, path, self.uses, planned.capability, planned.kind)
+
+    def restore(self, closing: Event) -> None:
+        """Take what the closing event of this item or round says, since the log has no other event of it here."""
+        ended = StepFinished.of(closing.payload)
+        self.reads = dict.fromkeys(ended.reads)
+        if ended.usage is not None:
+            self.add_usage(ended.usage.json)
+        self.action_id = ended.action_id
+        self._part_tools = {ended.tool} if ended.tool else set()
 
     def add_part(self, inner: StepRecord) -> None:
         """Add the reads, usage and effects of an item, a round or a target."""

@@ -1,0 +1,33 @@
+"""Whether a run has waypoints (docs/reference/episode.md#waypoints).
+
+1. A run without loops needs none. An agent's run, a run under a pack or a limit of calls, and one that takes over
+   earlier results have none: what they decide depends on events that a waypoint leaves out.
+2. Neither has one with a router in a loop: the closing event of an invocation lists its reads in another order.
+3. After a resume with other specs there are none, since the rounds that are done followed earlier ones.
+"""
+
+from __future__ import annotations
+
+from cogcli.episode.journal import Journal
+from cogcli.episode.snapshot import Snapshots
+from cogcli.episode.waypoint import WaypointFold
+from cogcli.episode.waypoint_writer import LiveFiles, Waypoints
+from cogcli.run.engine.ports import SnapshotWriter
+from cogcli.specs.catalog import Catalog
+
+
+def has_foldable_loops(catalog: Catalog) -> bool:
+    """Return whether the skills of a run have loops, and only such whose rounds a waypoint may leave out."""
+    configs = [step.config for skill in catalog.skills.values() for step in skill.steps]
+    loops = [each for each in configs if each.foreach is not None or each.while_ is not None]
+    return bool(loops) and all(each.router is None for each in loops)
+
+
+def live_files(
+    journal: Journal, run_id: str, *, has_waypoints: bool, fold: WaypointFold | None = None
+) -> SnapshotWriter:
+    """Return what writes the files of a run while it is alive. `fold` is that of the log so far, None for a new run."""
+    snapshots = Snapshots(journal)
+    if not has_waypoints:
+        return snapshots
+    return LiveFiles(snapshots, Waypoints(journal, run_id, fold))
