@@ -55,11 +55,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=["all", *sorted(BENCHES)])
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--size", type=int, default=1_000_000, help="the steps of `million`")
     arguments = parser.parse_args()
     if arguments.what == "all":
         _measure_all(as_json=arguments.json)
         return 0
-    figures = _figures_of(arguments.what)
+    figures = _figures_of(arguments.what, arguments.size)
     if arguments.json:
         print(json.dumps([figure._asdict() for figure in figures], indent=2))
     else:
@@ -67,8 +68,10 @@ def main() -> int:
     return 0
 
 
-def _figures_of(what: str) -> list[Figure]:
+def _figures_of(what: str, size: int = 1_000_000) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="cogcli-bench-") as folder:
+        if what == "million":
+            return list(million(Path(folder), size))
         return list(BENCHES[what](Path(folder)))
 
 
@@ -289,6 +292,14 @@ def peers(folder: Path) -> Iterator[Figure]:
         else:
             note = f"{each.step_us / ours[each.shape]:.1f} times ours"
             yield Figure(name, each.step_us, "us", None, note)
+
+
+def million(folder: Path, size: int) -> Iterator[Figure]:
+    """One episode of so many steps: time, disk and memory of its run, its resume after a kill, and its readers."""
+    from million_bench import measure
+
+    for figure in measure(folder, size):
+        yield Figure(*figure)
 
 
 def steps_with_secrets(folder: Path, without: float) -> Iterator[Figure]:
@@ -1346,6 +1357,7 @@ BENCHES: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "memory": memory,
     "archive": archive,
     "quality": quality,
+    "million": lambda folder: million(folder, 1_000_000),
 }
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from cogcli.report.html import html_page
 from cogcli.report.lineage import declared_places
 from cogcli.report.page import PageSource, page_of
 from cogcli.report.page_comparison import compare_all
+from cogcli.report.thinned_log import left_out_warning, thin_log
 from cogcli.report.unfinished_runs import unfinished_state
 
 _SOUND = ("unfinished", "consistent", *VOUCHED)
@@ -55,7 +56,10 @@ def read_source(settings: Settings, directory: Path, warn: Warn) -> PageSource:
         warnings.append(error.message)
         warn(error)
 
-    log = for_reports(iterate_shown_events(directory, note))
+    thinned = thin_log(iterate_shown_events(directory, note))
+    if thinned.note:
+        note(left_out_warning(thinned))
+    log = for_reports(thinned.events)
     events = tuple(log.events)
     folded = history_of(events)
     folded.actions = log.actions

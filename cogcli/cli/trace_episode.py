@@ -31,6 +31,7 @@ from cogcli.episode.history import History, history_of
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.run_history import RunHistory
+from cogcli.report.thinned_log import left_out_warning, thin_log
 from cogcli.report.unfinished_runs import unfinished_state
 
 
@@ -66,7 +67,7 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
         events = _follow(context, directory, view, flags)
         is_written = view == "events" and not context.json
     else:
-        events, is_written = list(iterate_shown_events(directory, context.warn)), False
+        events, is_written = _read_events(context, directory, view, flags.step), False
     shown = _read_trace(context, directory, events, flags)._replace(note=note)
     if view == "events":
         shown = shown._replace(events=_events_of_step(events, shown.only))
@@ -81,6 +82,23 @@ def inspect(context: CommandContext, directory: Path, note: str, flags: TraceFla
     elif not is_written:
         _write_to_stdout(context, view, shown)
     return OK
+
+
+_THINNED: Final = ("tree", "table", "timeline", "lineage", "why", "layers")
+"""Views that leave events of a very long run out. Lists of events, exports and drawings have all."""
+
+
+def _read_events(
+    context: CommandContext, directory: Path, view: str, step: str | None
+) -> list[Event]:
+    """Return the events for a view. If some are left out, a warning counts them."""
+    events = iterate_shown_events(directory, context.warn)
+    if view not in _THINNED or step:
+        return list(events)
+    thinned = thin_log(events)
+    if thinned.note:
+        context.warn(left_out_warning(thinned))
+    return thinned.events
 
 
 def _read_trace(

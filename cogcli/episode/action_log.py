@@ -78,7 +78,7 @@ class ActionLog:
 
         try:
             if self._fd < 0:
-                self._fd = _open_temporary()
+                self._fd = open_temporary()
                 finalize(self, os.close, self._fd)
             os.lseek(self._fd, 0, os.SEEK_END)
             write_all(self._fd, b"".join(self._parts))
@@ -88,7 +88,7 @@ class ActionLog:
         self._pending = 0
 
 
-def _open_temporary() -> int:
+def open_temporary() -> int:
     """Return the descriptor of a new file that no one else can open."""
     from tempfile import TemporaryFile
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -100,9 +100,10 @@ class MemoryFolder(ListedFolder):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
         return self.descriptor(name, flags | os.O_CREAT)
 
-    def replace(self, name: str, data: bytes, *, sync: bool = True) -> None:
+    def replace(self, name: str, data: bytes | Iterable[bytes], *, sync: bool = True) -> None:
+        whole = data if isinstance(data, bytes) else b"".join(data)
         self._drop(name)
-        self._files[name] = data
+        self._files[name] = whole
 
     def unlink(self, name: str) -> None:
         if not self._has(name):

@@ -18,6 +18,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import MAX_LINE
 from cogcli.episode.layout import EVENT_ID, EVENTS, TIMESTAMP, Finding, error_finding, is_trace_id
 from cogcli.episode.log_lines import first_link, is_unchained
+from cogcli.episode.verify.event_ids import EventIds
 
 _PHASES: Final = frozenset(PHASES)
 _OWN_CHECKS: Final = ("seq", "id", "timestamp", "prev", "sum", "clock")
@@ -50,7 +51,7 @@ class LineCheck:
         self.chained = True
         self.count = 0
         self.head = ""
-        self.ids: set[str] = set()
+        self.ids = EventIds()
         self._checksums = Checksums()
         self._broken_at = 0
         self.episode: object = None
@@ -90,7 +91,7 @@ class LineCheck:
             and TIMESTAMP.fullmatch(timestamp) is not None
             and timestamp >= self._timestamp
             and len(raw) < MAX_LINE
-            and (cause is None or cause in self.ids)
+            and (cause is None or (type(cause) is str and cause in self.ids))
             and (metrics is None or _has_known_metrics(metrics))
             and found.clock is None
             and found.phase in _PHASES

@@ -20,6 +20,8 @@ from cogcli.episode.layout import EVENTS, Finding, error_finding
 from cogcli.episode.verify.lines import Faults
 
 _AFTER_END: Final = ("runtime", "insight", "memory")
+_KEPT: Final = 500
+"""Steps of a nested run that are known after its end."""
 
 
 class _ParentRun(Record):
@@ -29,12 +31,18 @@ class _ParentRun(Record):
 
 
 class _Run:
-    __slots__ = ("alive", "ended", "open")
+    __slots__ = ("alive", "ended", "is_forgotten", "open")
 
     def __init__(self) -> None:
         self.alive = True
         self.open: set[str] = set()
         self.ended: set[str] = set()
+        self.is_forgotten = False
+        """Whether its steps are no longer known: then an event of it is a finding by itself."""
+
+    def forget(self) -> None:
+        """Free the steps of a run that has ended."""
+        self.open, self.ended, self.is_forgotten = set(), set(), True
 
 
 class OrderingCheck:
@@ -72,6 +80,8 @@ class OrderingCheck:
             if not run.alive:
                 yield "run.twice-ended", "the run has terminated before"
             run.alive = False
+            if event.run_id != self._root and len(run.ended) > _KEPT:
+                run.forget()
         else:
             yield from self._after_end(event, run)
         if event.phase == "plan":
@@ -123,6 +133,8 @@ class OrderingCheck:
         if event.run_id == self._root and self._is_unplanned(step):
             yield "step.unplanned", f"step `{step:.60}` is in no plan"
         run, row = self._runs[event.run_id], row_of(kind)
+        if run.is_forgotten:
+            return
         if row.starts:
             run.open.add(step)
             run.ended.discard(step)

@@ -103,7 +103,7 @@ def test_a_damaged_intent_is_moved_and_its_call_is_in_doubt(begun: Path) -> None
     kept, intent = whole[: last_line(whole)], events_of(begun)[-1]
     for place, log in altered(whole, len(kept), len(whole) - 1, some=151):
         write(begun, log)
-        journal, events, dropped = reopened(begun, mend=True)
+        journal, events, dropped, _ = reopened(begun, mend=True)
         journal.close()
         assert (begun / "events.torn").read_bytes() == log[len(kept) :], place
         assert dropped == len(log) - len(kept)

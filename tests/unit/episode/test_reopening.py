@@ -59,7 +59,7 @@ def append(directory: Path, data: bytes) -> None:
 
 def test_sequence_chain_and_time_go_on_from_the_last_line(killed: Path) -> None:
     before = log_of(killed)
-    journal, events, dropped = reopened(killed)
+    journal, events, dropped, _ = reopened(killed)
     assert ([event.seq for event in events], dropped) == ([0, 1, 2, 3], 0)
     sample.terminated(journal)
     seal(journal)
@@ -72,7 +72,7 @@ def test_sequence_chain_and_time_go_on_from_the_last_line(killed: Path) -> None:
 
 
 def test_time_does_not_go_back_before_what_the_log_says(killed: Path) -> None:
-    journal, events, _ = reopened(killed, clock=FakeClock(1_600_000_000))
+    journal, events, _, _ = reopened(killed, clock=FakeClock(1_600_000_000))
     event = sample.terminated(journal)
     journal.close()
     assert (event.timestamp, event.clock) == (events[-1].timestamp, "clamped")
@@ -87,7 +87,7 @@ def test_a_log_cut_at_any_byte_of_its_last_line_is_recovered(killed: Path) -> No
         for name in ("events.torn", "learn.jsonl"):
             (killed / name).unlink(missing_ok=True)
         (killed / "events.jsonl").write_bytes(whole[:cut])
-        journal, events, dropped = reopened(killed)
+        journal, events, dropped, _ = reopened(killed)
         journal.close()
         assert dropped == cut - len(kept)
         assert [event for _, event in EventLog(killed)] == events
@@ -101,7 +101,7 @@ def test_a_log_cut_at_any_byte_of_its_last_line_is_recovered(killed: Path) -> No
 def test_the_log_tells_what_was_cut_and_where(killed: Path) -> None:
     size, last = len(log_of(killed)), json.loads(log_of(killed).splitlines()[-1])
     append(killed, b'{"seq":4,"id"')
-    journal, events, dropped = reopened(killed)
+    journal, events, dropped, _ = reopened(killed)
     journal.close()
     assert dropped == 13
     told = events[-1]
@@ -122,7 +122,7 @@ def test_the_log_tells_what_was_cut_and_where(killed: Path) -> None:
 def test_a_tail_that_is_no_line_is_cut_and_kept(killed: Path, tail: bytes) -> None:
     before = log_of(killed)
     append(killed, tail)
-    journal, _, dropped = reopened(killed)
+    journal, _, dropped, _ = reopened(killed)
     journal.close()
     assert dropped == len(tail)
     assert (killed / "events.torn").read_bytes() == tail
@@ -133,7 +133,7 @@ def test_a_tail_that_is_no_line_is_cut_and_kept(killed: Path, tail: bytes) -> No
 def test_a_whole_line_without_its_newline_was_not_committed(killed: Path) -> None:
     whole = log_of(killed)
     (killed / "events.jsonl").write_bytes(whole[:-1])
-    journal, events, _ = reopened(killed)
+    journal, events, _, _ = reopened(killed)
     journal.close()
     assert [event.event_type for event in events] == [
         "run.started", "plan.created", "step.started", "run.recovered",
@@ -144,7 +144,7 @@ def test_torn_tails_of_two_crashes_are_both_kept(killed: Path) -> None:
     append(killed, b"first")
     reopened(killed).journal.close()
     append(killed, b"second")
-    journal, events, dropped = reopened(killed, seed=91_000)
+    journal, events, dropped, _ = reopened(killed, seed=91_000)
     assert dropped == 6
     sample.terminated(journal)
     seal(journal)
@@ -184,7 +184,7 @@ def test_a_crash_during_recovery_loses_no_byte_and_tells_of_each_once(
     with pytest.raises(Killed):
         reopened(killed)
     monkeypatch.undo()
-    journal, events, _ = reopened(killed, seed=91_000)
+    journal, events, _, _ = reopened(killed, seed=91_000)
     journal.close()
     told = [
         event.payload["dropped_bytes"] for event in events if event.event_type == "run.recovered"
@@ -390,7 +390,7 @@ def test_a_blob_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         return real(self, digest) if read.count(digest) == 1 else None
 
     monkeypatch.setattr(BlobFolder, "get", get)
-    again, events, _ = reopened(journal.directory)
+    again, events, _, _ = reopened(journal.directory)
     again.close()
     assert len(read) == 1
     assert events[0].payload["inputs"] == {"text": "x" * 70_000}

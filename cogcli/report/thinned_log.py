@@ -1,0 +1,132 @@
+"""A log for views that must fit memory: of a long run the rounds that are done are left out, and counted.
+
+1. Nothing is left out of a log of at most `MOST` events.
+2. After that, of each loop the first `FIRST` items or rounds are kept, and each that is not simply done: one that
+   failed, waits, or in which a gate, a rule or a person decided, also within a nested loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.envelope import Event
+
+MOST: Final = 20_000
+FIRST: Final = 20
+_USUAL: Final = frozenset(
+    ("step.started", "step.answered", "step.completed", "step.skipped", "run.started", "run.terminated")
+)  # fmt: skip
+
+
+class ThinnedLog(NamedTuple):
+    """The events that views show."""
+
+    events: list[Event]
+    events_left_out: int
+    parts_left_out: int
+    """The items and rounds that are left out. Those inside one that is left out count, too."""
+
+    @property
+    def note(self) -> str:
+        """What is left out, as a sentence; empty if nothing is."""
+        if not self.events_left_out:
+            return ""
+        whole = len(self.events) + self.events_left_out
+        return (
+            f"of {whole:,} events {self.events_left_out:,} are left out:"
+            f" {self.parts_left_out:,} items and rounds that are done"
+        )
+
+
+class _Part:
+    __slots__ = ("done", "events", "unusual")
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.unusual = False
+        self.done: dict[str, int] = {}
+        """By loop inside it: the number of items or rounds that are done and kept."""
+
+
+class _Thinning:
+    def __init__(self) -> None:
+        self.whole = _Part()
+        self._open: dict[str, _Part] = {}
+        self.kept = 0
+        self.events_left_out = 0
+        self.parts_left_out = 0
+
+    def apply(self, event: Event) -> None:
+        name = _part_of(event.step_id or "")
+        part = self._part(name)
+        part.events.append(event)
+        self.kept += 1
+        part.unusual = part.unusual or event.event_type not in _USUAL
+        if name and event.step_id == name and event.event_type == "step.completed":
+            self._close(name, self._open.pop(name))
+
+    def _close(self, name: str, part: _Part) -> None:
+        loop = StepPath(name).parent
+        owner = self._part(_part_of(loop))
+        done = owner.done.get(loop, 0)
+        if self.kept > MOST and done >= FIRST and not part.unusual:
+            self.kept -= len(part.events)
+            self.events_left_out += len(part.events)
+            self.parts_left_out += 1 + sum(part.done.values())
+            return
+        owner.done[loop] = done + 1
+        owner.events += part.events
+        owner.unusual = owner.unusual or (part.unusual and owner is not self.whole)
+
+    def _part(self, name: str) -> _Part:
+        if not name:
+            return self.whole
+        part = self._open.get(name)
+        if part is None:
+            part = self._open[name] = _Part()
+        return part
+
+    def result(self) -> ThinnedLog:
+        events = list(self.whole.events)
+        for part in self._open.values():
+            events += part.events
+        if self.events_left_out or self._open:
+            events.sort(key=lambda event: event.seq or 0)
+        return ThinnedLog(events, self.events_left_out, self.parts_left_out)
+
+
+def thin_log(events: Iterable[Event]) -> ThinnedLog:
+    """Return the events of a log that fit memory. A log of another tool is not thinned."""
+    thinning = _Thinning()
+    iterator = iter(events)
+    for event in iterator:
+        if event.seq is None:
+            return ThinnedLog([*thinning.result().events, event, *iterator], 0, 0)
+        thinning.apply(event)
+    return thinning.result()
+
+
+def left_out_warning(log: ThinnedLog) -> EnvironmentRefusal:
+    """Return the warning about what a view leaves out."""
+    return EnvironmentRefusal(
+        "trace.left-out", log.note, hint="`trace --view events` lists all of them"
+    )
+
+
+def _part_of(path: str) -> str:
+    """Return the path of the innermost item or round that contains a path or is it. Empty if none does."""
+    while path:
+        start = path.rfind("#")
+        if start < 0:
+            return ""
+        end = start + 1
+        while end < len(path) and path[end] not in "/@#":
+            end += 1
+        if path[start + 1 : end].isdecimal():
+            return path[:end]
+        path = path[:start]
+    return ""
