@@ -232,7 +232,7 @@ def measure(folder: Path, steps: int) -> Iterator[tuple[str, float, str, float |
     yield "resume, memory then", small, "MB", 80, ""
     yield "resume to the end, sealed", rest.megabytes, "MB", None, f"{rest.seconds:.0f} s"
     for name in ("verify", "trace", "report"):
-        extra = ("-o", os.devnull) if name == "report" else ()
+        extra = ("-o", "report.html") if name == "report" else ()
         took = bench.run(name, "@last", *extra)
         note = f"{took.seconds:.0f} s, exit {took.code}"
         yield f"{name}, memory", took.megabytes, "MB", 200, note

@@ -42,7 +42,7 @@ class ThinnedLog(NamedTuple):
         )
 
 
-class _Part:
+class _OpenPart:
     __slots__ = ("done", "events", "unusual")
 
     def __init__(self) -> None:
@@ -54,8 +54,8 @@ class _Part:
 
 class _Thinning:
     def __init__(self) -> None:
-        self.whole = _Part()
-        self._open: dict[str, _Part] = {}
+        self.whole = _OpenPart()
+        self._open: dict[str, _OpenPart] = {}
         self.kept = 0
         self.events_left_out = 0
         self.parts_left_out = 0
@@ -69,7 +69,7 @@ class _Thinning:
         if name and event.step_id == name and event.event_type == "step.completed":
             self._close(name, self._open.pop(name))
 
-    def _close(self, name: str, part: _Part) -> None:
+    def _close(self, name: str, part: _OpenPart) -> None:
         loop = StepPath(name).parent
         owner = self._part(_part_of(loop))
         done = owner.done.get(loop, 0)
@@ -82,12 +82,12 @@ class _Thinning:
         owner.events += part.events
         owner.unusual = owner.unusual or (part.unusual and owner is not self.whole)
 
-    def _part(self, name: str) -> _Part:
+    def _part(self, name: str) -> _OpenPart:
         if not name:
             return self.whole
         part = self._open.get(name)
         if part is None:
-            part = self._open[name] = _Part()
+            part = self._open[name] = _OpenPart()
         return part
 
     def result(self) -> ThinnedLog:

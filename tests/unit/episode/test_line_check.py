@@ -68,4 +68,5 @@ def test_both_ways_find_the_same(tmp_path: Path, is_chained_again: bool) -> None
                 forged[place + 1] = with_sum(after)
             fast, slow = LineCheck(), OneByOne()
             assert findings(fast, forged) == findings(slow, forged), changed
-            assert (fast.count, fast.head, fast.ids) == (slow.count, slow.head, slow.ids)
+            assert (fast.count, fast.head) == (slow.count, slow.head)
+            assert vars(fast.ids) == vars(slow.ids)
