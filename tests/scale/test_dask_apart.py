@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -125,6 +126,51 @@ def test_a_worker_with_the_key_of_another_user_gets_no_line(counting: Any) -> No
     assert error["code"] == "batch.worker-differs"
     assert "its user has another key" in error["found"]
     assert effects(counting) == []
+
+
+def make_certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate that is its own CA, made as the page shows it, and its key."""
+    certificate, key = folder / f"{name}.pem", folder / f"{name}-key.pem"
+    command = (
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "1",
+        "-subj",
+        "/CN=batch-ca",
+    )
+    files = ("-keyout", str(key), "-out", str(certificate))
+    subprocess.run([*command, *files], check=True, capture_output=True)
+    return certificate, key
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
+def test_a_certificate_of_another_ca_reaches_no_worker(counting: Any) -> None:
+    write_lines(counting, ["a"])
+    folder = counting.root.parent
+    certificate, key = make_certificate(folder, "cluster")
+    tls = "DASK_DISTRIBUTED__COMM__TLS__"
+    for side in ("SCHEDULER", "WORKER", "CLIENT"):
+        counting.env[f"{tls}{side}__CERT"] = str(certificate)
+        counting.env[f"{tls}{side}__KEY"] = str(key)
+    counting.env[f"{tls}CA_FILE"] = str(certificate)
+    counting.env["DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION"] = "True"
+    with dask_cluster(counting, workers=0) as cluster:
+        add_worker_apart(cluster, counting)
+        other, other_key = make_certificate(folder, "other")
+        counting.env[f"{tls}CLIENT__CERT"] = str(other)
+        counting.env[f"{tls}CLIENT__KEY"] = str(other_key)
+        error = counting.started(*RUN, *on(cluster), "--json").assert_exit(6).json["error"]
+        assert error["code"] == "batch.executor-lost"
+        assert effects(counting) == []
+        counting.env[f"{tls}CLIENT__CERT"] = str(certificate)
+        counting.env[f"{tls}CLIENT__KEY"] = str(key)
+        counting.started(*RUN, *on(cluster)).assert_ok()
+    assert effects(counting) == ["a"]
 
 
 def start(project: Any, cluster: DaskCluster) -> subprocess.Popen[bytes]:
