@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -1283,7 +1284,7 @@ def large_input() -> Any:
 
 
 def batch(folder: Path) -> Iterator[Figure]:
-    """Wall time of a batch beside a loop over runs in one process, and beside a process per line."""
+    """The goals of batches on one machine: wall time as ratios, and the memory of the coordinator."""
     lines = 300
     project = folder / "project"
     write_registry(project, files=6)
@@ -1292,17 +1293,17 @@ def batch(folder: Path) -> Iterator[Figure]:
     source.write_text("".join(f'{{"n": {line}}}\n' for line in range(1, lines + 1)))
     numbers = iter(range(10_000))
 
-    def run_batch(*flags: str) -> Callable[[], float]:
+    def run_batch(*flags: str, file: Path = source) -> Callable[[], float]:
         def take() -> float:
-            words = ["run", "bench.two", "--batch", str(source), "-q", *flags]
+            words = ["run", "bench.two", "--batch", str(file), "-q", *flags]
             output = str(folder / f"out-{next(numbers)}.jsonl")
             runs = ["--runs-dir", str(folder / "runs"), "-o", output]
             return measured([str(COGCLI), *words, *runs], project, environment)[0]
 
         return take
 
-    def run_loop() -> float:
-        command = [sys.executable, "-c", _LOOP, str(source), str(folder / "runs")]
+    def run_program(program: str) -> float:
+        command = [sys.executable, "-c", program, str(source), str(folder / "runs")]
         return measured(command, project, environment)[0]
 
     def run_one() -> float:
@@ -1310,16 +1311,104 @@ def batch(folder: Path) -> Iterator[Figure]:
         return measured([str(COGCLI), *words], project, environment)[0]
 
     run_one()
-    mine, loop = in_turn(run_batch(), run_loop, rounds=5)
+    mine, loop = in_turn(run_batch("--keep", "folders"), lambda: run_program(_LOOP), rounds=5)
     note = f"{mine / lines:.2f} ms a line beside {loop / lines:.2f}"
-    yield Figure("--jobs 1, folders / loop over runs", mine / loop, "x", 1.1, note)
-    one, two = in_turn(run_batch(), run_batch("--jobs", "2"), rounds=5)
-    yield Figure("--jobs 2 / --jobs 1, speed", one / two, "x", None, f"{two / lines:.2f} ms a line")
-    single = statistics.median(run_one() for _ in range(11))
-    speed = single / 2 / (two / lines)
-    note = f"{single:.0f} ms a process, taken as two at a time"
-    yield Figure("--jobs 2 / two processes a line, speed", speed, "x", 12, note, at_least=True)
+    yield Figure("--jobs 1, folders / loop over runs, time", mine / loop, "x", 1.1, note)
 
+    many = folder / "many.jsonl"
+    many.write_text("".join(f'{{"n": {line}}}\n' for line in range(1, 2_001)))
+    first = folder / "first.jsonl"
+    first.write_text('{"n": 1}\n')
+    archived = ("--keep", "archived")
+    start = statistics.median(run_batch(*archived, file=first)() for _ in range(3))
+    one, two = in_turn(
+        run_batch(*archived, file=many), run_batch(*archived, "--jobs", "2", file=many), rounds=5
+    )
+    line, bare = (one - start) / 1_999, bare_line_ms(project)
+    note = f"{line:.2f} ms a line without the start, beside {bare * 1000:.1f} µs"
+    yield Figure("--jobs 1, archived / bare loop, time", line / bare, "x", 200, note)
+    note = f"{two / 2_000:.2f} ms a line beside {one / 2_000:.2f}, with their starts"
+    yield Figure("--jobs 2 / --jobs 1, archived, speed", one / two, "x", 1.6, note, at_least=True)
+
+    pair = statistics.median(run_pair(run_one) for _ in range(5)) / 2
+    folders = statistics.median(run_batch("--keep", "folders", "--jobs", "2")() for _ in range(5))
+    note = f"{pair:.0f} ms a line of two processes at a time, in place of GNU parallel -j2"
+    name = "--jobs 2 / a process per line, two at a time, speed"
+    yield Figure(f"{name}, folders", pair / (folders / lines), "x", 12, note, at_least=True)
+    yield Figure(f"{name}, archived", pair / (two / 2_000), "x", 35, note, at_least=True)
+
+    yield from batch_memory(folder, project, environment)
+
+
+def run_pair(run_one: Callable[[], float]) -> float:
+    """Milliseconds of two runs at the same time."""
+    with ThreadPoolExecutor(2) as pool:
+        return max(pool.map(lambda _: run_one(), range(2)))
+
+
+def bare_line_ms(project: Path) -> float:
+    """Milliseconds of the two functions of `bench.two` and a JSON line, without any record: the median of 5."""
+    command = [sys.executable, "-c", _BARE]
+    found = [
+        subprocess.run(command, cwd=project, capture_output=True, check=True, text=True).stdout
+        for _ in range(5)
+    ]
+    return statistics.median(map(float, found))
+
+
+def batch_memory(folder: Path, project: Path, environment: dict[str, str]) -> Iterator[Figure]:
+    """How much more memory the coordinator of a large batch takes than that of 1,000 lines."""
+    peaks = {}
+    for lines in (1_000, 20_000):
+        source = folder / f"lines-{lines}.jsonl"
+        source.write_text("".join(f'{{"n": {line}}}\n' for line in range(1, lines + 1)))
+        words = [
+            "run",
+            "bench.two",
+            "--batch",
+            str(source),
+            "-q",
+            "--keep",
+            "archived",
+            "--jobs",
+            "2",
+        ]
+        runs = ["--runs-dir", str(folder / "runs"), "-o", str(folder / f"lines-{lines}.out.jsonl")]
+        command = [sys.executable, "-c", _PEAK, *words, *runs]
+        done = subprocess.run(
+            command, cwd=project, env=environment, capture_output=True, check=True, text=True
+        )
+        peaks[lines] = int(done.stdout) / 1024
+    note = f"{peaks[20_000]:.0f} MB; a million lines: tests/scale/test_batch_size.py"
+    grown = peaks[20_000] - peaks[1_000]
+    yield Figure("coordinator, 20,000 lines - 1,000 lines", grown, "MB", 15, note)
+
+
+_BARE = """
+import json
+import time
+from cogcli.official.text import normalize
+
+lines = [json.dumps({"n": number}) for number in range(20_000)]
+began = time.perf_counter()
+for line in lines:
+    json.loads(line)
+    text = normalize(normalize("One  two.")["text"])["text"]
+    json.dumps({"text": text})
+print((time.perf_counter() - began) * 1000 / len(lines))
+"""
+
+_PEAK = """
+import resource
+import sys
+from cogcli.__main__ import main
+
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
 
 _LOOP = """
 import json

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Literal
 
 from cogcli.declarations.record import Record
-from cogcli.declarations.value_types import Count, Json, Number
+from cogcli.declarations.value_types import Count, Digest, Json, Number
 
 
 class BatchInput(Record):
@@ -56,6 +56,45 @@ class ShardCommand(Record):
     executor: str = "local"
     """The words of `--executor`."""
     mac: str = ""
+
+
+class EndedLine(Record):
+    """A line of a ledger: the end of one try of a line of the input. In the file `attempt` is named `try`."""
+
+    kind: Literal["ended"]
+    line: Count
+    attempt: Count
+    h: str
+    """The first 16 hex digits of the line's SHA-256."""
+    ep: str | None
+    """The episode; null if nothing ran."""
+    status: str
+    exit_code: Count
+    ms: Number
+    tokens: Count
+    cost: Number | None
+    at: str
+    """Where the episode was written: `folder`, or `ARCHIVE:OFFSET`."""
+    code: str | None = None
+    calls: Count | None = None
+    retries: Count | None = None
+    error: Json | None = None
+    """The error of a line whose episode is not sealed."""
+    prev: Digest
+    sum: str
+
+
+class MovedLine(Record):
+    """A line of a ledger: the move of an episode from its folder to an archive. `attempt` is named `try` here, too."""
+
+    kind: Literal["moved"]
+    line: Count
+    attempt: Count
+    ep: str
+    at: str
+    """`ARCHIVE:OFFSET`."""
+    prev: Digest
+    sum: str
 
 
 class LatencySummary(Record):

@@ -86,6 +86,8 @@ class ServiceMetadata(Spec):
     Default: `30`"""
     max_rate: Rate | None = None
     """Calls a second that [batches](batch.md#rates) make at most: `5/s`, `0.5/s`."""
+    max_concurrent: Annotated[int, SpecLimits(minimum=1, maximum=1000)] | None = None
+    """Lines of [batches](batch.md#rates) that reach it at a time, at most."""
     headers: Headers = NOTHING
     """Sent with each request ([rules](protocols.md#headers)); `${NAME}` is a variable."""
     targets: tuple[ServiceTarget, ...] = ()

@@ -1,5 +1,5 @@
-"""JSON Schemas of the files of an episode, derived from their records: lines of events, learn and checkpoints, and
-documents.
+"""JSON Schemas of the files of an episode and of a batch, derived from their records: lines of events, learn,
+checkpoints and ledgers, and documents.
 
 `state.json` has two: `state` for the documents of any tool (docs/reference/episode.md#shared-format), `state-written`
 for our own.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from cogcli.declarations import documents
+from cogcli.declarations import batch_records, documents
 from cogcli.declarations.checked import adapter_of
 from cogcli.declarations.envelope import OPTIONAL, PHASES
 from cogcli.declarations.events import PAYLOADS
@@ -116,6 +116,22 @@ def _document(title: str, record: type[Record], *, closed: bool = True) -> Schem
     return {"$schema": _DIALECT, **schema, "title": title, "$defs": parts}
 
 
+def ledger_schema() -> Schema:
+    """Return the schema of one line of a ledger, whose kind determines its members."""
+    kinds = [_ledger_line(record) for record in (batch_records.EndedLine, batch_records.MovedLine)]
+    return {"$schema": _DIALECT, "title": "ledger.jsonl", "oneOf": kinds}
+
+
+def _ledger_line(record: type[Record]) -> Schema:
+    """Return the schema of a line of one kind. `try` is no name for a member in Python."""
+    schema = _document(record.__name__, record)
+    del schema["$schema"], schema["$defs"]
+    properties = schema["properties"]
+    properties["try"] = {**properties.pop("attempt"), "title": "Try"}
+    schema["required"] = ["try" if name == "attempt" else name for name in schema["required"]]
+    return schema
+
+
 def _close_schema(schema: Schema) -> Schema:
     """Return an object schema that allows no keys but its own and `x-...`."""
     if "properties" in schema and schema.get("additionalProperties") is not False:
@@ -133,5 +149,9 @@ SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
     "checkpoint": partial(_document, "checkpoint.jsonl", documents.CheckpointRecord),
     "context": partial(_document, "context.json", documents.ContextFile),
     "decision": partial(_document, "decision.json", documents.DecisionFile),
+    "batch": partial(_document, "batch.json", batch_records.BatchHeader),
+    "batch-command": partial(_document, "command.json", batch_records.ShardCommand),
+    "batch-summary": partial(_document, "OUT.summary.json", batch_records.BatchSummary),
+    "ledger": ledger_schema,
 }
 """The schemas by the stem of their file and its writer."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Final
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.verify_episodes import trusted_of, verify_episode
-from cogcli.base.errors import CogcliError
+from cogcli.base.errors import CogcliError, ServiceResolutionError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.system import encode_ulid
 from cogcli.declarations.batch_records import BatchHeader
@@ -35,7 +35,8 @@ from cogcli.scale.line_result import read_tags, result_from_entry, result_from_e
 from cogcli.scale.line_set import LineSet
 from cogcli.scale.output import read_rows
 from cogcli.scale.retry import BatchTags
-from cogcli.scale.tables import kind_of_file
+from cogcli.scale.table_check import TableRows
+from cogcli.scale.tables import kind_of_file, require_reader
 
 MOST_FINDINGS: Final = 100
 _OF_LINE: Final = 21
@@ -63,14 +64,15 @@ class _ExpectedRows:
         self._final = LineSet()
         self._hashes = array("Q", bytes(8 * (lines + 1)))
 
-    def note(self, entry: LedgerEntry, row: bytes | None) -> None:
-        """Note an entry and its row; None if the row cannot be made again."""
+    def note(self, entry: LedgerEntry, row: bytes | None) -> bool:
+        """Note an entry and its row; None if the row cannot be made again. Return False if an earlier entry counts."""
         if entry.line in self._final:
-            return
+            return False
         self._ended.add(entry.line)
         if entry.is_final:
             self._final.add(entry.line)
         self._hashes[entry.line] = 0 if row is None else _hash_of_row(row)
+        return True
 
     def problem(self, line: int, row: bytes) -> str:
         """Return what is wrong with a row of the output; empty if it is as expected."""
@@ -196,15 +198,31 @@ class _BatchCheck:
         return key
 
     def _check_shard(self, header: BatchHeader, shard: Shard) -> Iterator[Finding]:
-        expected = _ExpectedRows(header.input.lines)
+        output = self._find_output(shard)
+        with ExitStack() as opened:
+            table = None
+            if kind_of_file(output):
+                table = opened.enter_context(closing(TableRows(header.input.lines)))
+            expected = _ExpectedRows(header.input.lines)
+            yield from self._check_ledger(header, shard, expected, table)
+            if table is not None:
+                yield from self._check_table(output, table)
+            elif output:
+                yield from self._check_output(output, expected)
+
+    def _check_ledger(
+        self, header: BatchHeader, shard: Shard, expected: _ExpectedRows, table: TableRows | None
+    ) -> Iterator[Finding]:
+        """Yield the findings about a ledger and its episodes, and note what follows for the output."""
         reading = self._batch.read_ledger(shard)
         for entry in reading:
             yield from self._check_entry(header, shard, entry, reading.count)
             if entry.line <= header.input.lines:
-                expected.note(entry, self._row(entry))
+                row = self._row(entry)
+                if expected.note(entry, row) and table is not None:
+                    table.note(entry.line, row)
         if reading.fault:
             yield error_finding("batch.damaged", shard.ledger, 0, reading.fault)
-        yield from self._check_output(shard, expected)
 
     def _check_entry(
         self, header: BatchHeader, shard: Shard, entry: LedgerEntry, number: int
@@ -266,17 +284,31 @@ class _BatchCheck:
 
     # -- output --------------------------------------------------------------------------------------------------------
 
-    def _check_output(self, shard: Shard, expected: _ExpectedRows) -> Iterator[Finding]:
-        """Yield the findings about the output: it has the row of each entry, and no other."""
+    def _find_output(self, shard: Shard) -> str:
+        """Return the path of the results of a shard; empty if there is no such file."""
         command = self._batch.find_command(shard)
-        if command is None or command.output == STDOUT or kind_of_file(command.output):
-            return
-        name = self._settings.display_path(command.output)
-        if not os.path.lexists(command.output):
-            return
+        if command is None or command.output == STDOUT or not os.path.lexists(command.output):
+            return ""
+        return command.output
+
+    def _check_table(self, output: str, table: TableRows) -> Iterator[Finding]:
+        """Yield the findings about a table."""
+        name = self._settings.display_path(output)
+        try:
+            require_reader(output)
+            for number, text in table.problems(output):
+                yield error_finding("batch.rows", name, number, text)
+        except ServiceResolutionError as error:
+            yield _finding(error.code, "warning", name, f"not compared: {error.message}")
+        except CogcliError as error:
+            yield error_finding(error.code, name, error.line, error.message)
+
+    def _check_output(self, output: str, expected: _ExpectedRows) -> Iterator[Finding]:
+        """Yield the findings about the output: it has the row of each entry, and no other."""
+        name = self._settings.display_path(output)
         seen = LineSet()
         try:
-            for number, (line, row) in enumerate(read_rows(command.output), 1):
+            for number, (line, row) in enumerate(read_rows(output), 1):
                 problem = expected.problem(line, row) if seen.add(line) else "has two rows"
                 if problem:
                     yield error_finding("batch.rows", name, number, f"line {line} {problem}")

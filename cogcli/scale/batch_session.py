@@ -46,7 +46,7 @@ from cogcli.scale.output import (
     RowWriter,
     UnorderedRows,
 )
-from cogcli.scale.rates import ServiceRates, open_rates
+from cogcli.scale.rates import ServiceRates, is_limited, open_rates
 from cogcli.scale.sent_lines import GuardedExecutor, SentLines, may_repeat_calls
 from cogcli.scale.tables import kind_of_file, write_table
 from cogcli.scale.totals import Totals
@@ -159,9 +159,16 @@ class BatchSession:
         return NO if was_limited else self._totals.exit_code
 
     def _open_rates(self) -> ServiceRates:
-        services = self._batch.prepared.catalog.services
+        catalog = self._batch.prepared.catalog
         parts = self._request.shard.parts
-        return open_rates(state_home(self._settings.environ), services, self._batch.rates, parts)
+        return open_rates(state_home(self._settings.environ), catalog, self._batch.rates, parts)
+
+    @property
+    def _counts_calls(self) -> bool:
+        """Whether lines may have to wait for a service."""
+        catalog = self._batch.prepared.catalog
+        services = catalog.services.values()
+        return bool(self._batch.rates) or any(is_limited(each, catalog) for each in services)
 
     def _open_executor(self, observer: BatchObserver, stop: StopSwitch) -> Executor:
         if is_dask(self._request.executor):
@@ -182,7 +189,7 @@ class BatchSession:
             self._batch.prepared,
             self._key,
             self._request.in_doubt,
-            counts_calls=bool(self._batch.rates),
+            counts_calls=self._counts_calls,
             archives=archives,
         )
 
@@ -226,7 +233,7 @@ class BatchSession:
             "options": given.options.json,
             "specs": self._header.specs,
             "in_doubt": self._request.in_doubt,
-            "counts_calls": bool(self._batch.rates),
+            "counts_calls": self._counts_calls,
             "archives": self._keeper is not None,
         }
 

@@ -200,6 +200,7 @@ class Coordinator:
                 return
             task = self._next_task(upcoming, now)
             if task is None:
+                self._rates.rest()
                 return
             self._rates.reserve(task.line)
             self._executor.submit(task)
@@ -232,12 +233,13 @@ class Coordinator:
         match completion:
             case LineEnded(task, result):
                 self._waits.pop(task.line, None)
-                self._rates.settle(task.line, result.calls)
+                self._rates.settle(task.line, result.calls, result.held)
                 self._record(result)
             case LineBusy(task):
                 self._rates.settle(task.line, {})
                 self._postpone(task)
             case LineLost(task):
+                self._rates.settle(task.line, {})
                 self._repeat_lost(task)
             case BatchStopped(_, error):
                 self._error = self._error or error

@@ -126,6 +126,7 @@ def completion_to_frame(completion: Completion) -> Json:
                 "row": row,
                 "service": result.service,
                 "calls": dict(result.calls),
+                "held": dict(result.held),
             }
         case BatchStopped(_, error):
             return error_to_frame(error)
@@ -141,7 +142,11 @@ def completion_from_frame(frame: Json, task: LineTask) -> Completion:
             if entry is None or (entry.line, entry.attempt) != (task.line, task.attempt):
                 raise ValueError("the frame is for another line")
             result = LineResult(
-                entry, str(frame["row"]).encode(), str(frame["service"]), frame["calls"]
+                entry,
+                str(frame["row"]).encode(),
+                str(frame["service"]),
+                frame["calls"],
+                frame["held"],
             )
             return LineEnded(task, result)
         case "stopped":

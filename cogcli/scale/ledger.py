@@ -28,6 +28,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.checksum import line_with_sum
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import Folder, disk_errors, disk_refusal, fdatasync, read_at, write_all
+from cogcli.episode.layout import is_own_id
 from cogcli.episode.log_lines import Lines
 from cogcli.scale.identity import MOST_LINES
 
@@ -136,7 +137,9 @@ def parse_moved(json: Json) -> MovedEntry | None:
     line, attempt, episode, at = (json.get(name) for name in ("line", "try", "ep", "at"))
     if not (type(line) is int and type(attempt) is int and 1 <= line <= MOST_LINES):
         return None
-    if not (type(episode) is str and type(at) is str and archive_of_place(at)):
+    if not (
+        type(episode) is str and is_own_id(episode) and type(at) is str and archive_of_place(at)
+    ):
         return None
     return MovedEntry(line, attempt, episode, at)
 
@@ -150,6 +153,8 @@ def parse_entry(json: Json) -> LedgerEntry | None:
     calls, retries, error = json.get("calls", 0), json.get("retries", 0), json.get("error")
     at = json.get("at")
     if type(at) is not str or not _AT.fullmatch(at):
+        return None
+    if json["ep"] is not None and not is_own_id(json["ep"]):
         return None
     if type(calls) is not int or type(retries) is not int or type(error) not in (dict, type(None)):
         return None

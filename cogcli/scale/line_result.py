@@ -39,6 +39,8 @@ class LineResult(NamedTuple):
     service: str = ""
     calls: Mapping[str, int] = MappingProxyType({})
     """The calls to each service, if they are counted."""
+    held: Mapping[str, float] = MappingProxyType({})
+    """The seconds for which services asked for no calls."""
 
     def placed(self, at: str) -> LineResult:
         """Return the result of the same episode with its place in an archive."""

@@ -14,7 +14,8 @@ from cogcli.app.resume import resume
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.app.verify_episodes import trusted_of
-from cogcli.base.errors import ENVIRONMENT, CogcliError, UsageError
+from cogcli.base.calls import Answer, Attempt
+from cogcli.base.errors import ENVIRONMENT, CogcliError, OverloadedError, UsageError
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.value_types import Json
@@ -54,10 +55,11 @@ _CALLS: Final = ("step.started", "call.retried")
 
 
 class CallCounter:
-    """A listener that counts the calls of a run by service."""
+    """Counts the calls of a run by service, as a listener, and notes who asked for a pause, as an interceptor."""
 
     def __init__(self) -> None:
         self._calls: Counter[str] = Counter()
+        self._held: dict[str, float] = {}
 
     def __call__(self, event: Event) -> None:
         if event.event_type in _CALLS:
@@ -65,10 +67,22 @@ class CallCounter:
             if service:
                 self._calls[str(service)] += 1
 
-    def take(self) -> dict[str, int]:
-        """Return the calls since the last time."""
-        calls, self._calls = dict(self._calls), Counter()
-        return calls
+    def watch(self, attempt: Attempt, call: Callable[[Attempt], Answer]) -> Answer:
+        """Return the answer of a live call. A refusal may name the seconds until the next call."""
+        try:
+            return call(attempt)
+        except CogcliError as error:
+            seconds = error.retry_after if isinstance(error, OverloadedError) else None
+            if seconds:
+                service = attempt.member.service_id
+                self._held[service] = max(seconds, self._held.get(service, 0.0))
+            raise
+
+    def take(self, result: LineResult) -> LineResult:
+        """Return a result with the calls and pauses since the last time."""
+        counted = result._replace(calls=dict(self._calls), held=self._held)
+        self._calls, self._held = Counter(), {}
+        return counted
 
 
 class LineRunner:
@@ -94,6 +108,8 @@ class LineRunner:
         self._key = key
         self._in_doubt = in_doubt
         self._calls = CallCounter() if counts_calls else None
+        if self._calls is not None:
+            self._environment = self._environment._replace(intercept=self._calls.watch)
         self._trusted = trusted_of(settings)
         self._archive = LineArchive(self._runs_dir, key.id)
         self._runs_in_memory = archives and may_run_in_memory(prepared)
@@ -119,8 +135,7 @@ class LineRunner:
             result = result_from_error(task, directory.name, error)
         if result is None:
             return LineBusy(task)
-        calls = self._calls.take() if self._calls is not None else {}
-        return LineEnded(task, result._replace(calls=calls))
+        return LineEnded(task, result if self._calls is None else self._calls.take(result))
 
     def directory_of(self, task: LineTask) -> Path:
         """Return where the episode of a line is, or would be."""

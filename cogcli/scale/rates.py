@@ -5,16 +5,20 @@
    counts in no latency and in no time limit.
 2. The expected number of calls is the average of the lines so far. At the end of a line the difference to its real
    number is taken or given back, so the rate holds on average, and a burst is at most one second of calls or one line.
-3. The state of a service is a small file with a lock, so that several batches of a user share it.
+3. The state of a service is a small file with a lock, so that several batches of a user share it. A service that
+   answers 429 with `Retry-After` is left alone by all of them.
+4. Slots bound how many lines reach a service at a time (`service_slots`).
 """
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import orjson
@@ -22,9 +26,11 @@ import orjson
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import UsageError
 from cogcli.base.file_lock import lock
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations.service_spec import Service
-from cogcli.episode.folder import Folder, disk_refusal, read_at, write_all
+from cogcli.episode.folder import Folder, disk_errors, read_at, write_all
+from cogcli.scale.service_slots import ServiceSlots
 from cogcli.specs.catalog import Catalog
 
 FOLDER: Final = "rates"
@@ -32,53 +38,83 @@ _LARGEST: Final = 256
 _LEAST_BURST: Final = 1.0
 _ROUNDING: Final = 1e-9
 MOST_RATE: Final = 1_000_000.0
+MOST_HELD: Final = 600.0
+"""The longest pause that a service may ask for. A file with a longer one has no state."""
+_NO_SLOT: Final = 0.1
+"""Seconds until slots are looked at again."""
+
+
+class BucketState(NamedTuple):
+    """The calls of a service that may be made now, negative for a debt; when that was, and until when none may be."""
+
+    tokens: float
+    at: float
+    until: float = 0.0
 
 
 class SharedBucket:
     """The calls of one service that may be made now, in a file that all batches of the user share."""
 
     def __init__(
-        self, folder: Path, name: str, rate: float, clock: Callable[[], float] = time.time
+        self,
+        folder: Path,
+        name: str,
+        rate: float = math.inf,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._folder = folder
         self._name = name
         self.rate = rate
         self._clock = clock
 
-    def change(self, calls: float, burst: float) -> float:
-        """Take so many calls; a negative number gives them back. Return what is left, negative for a debt.
+    def change(self, calls: float, burst: float, held: float = 0.0) -> float:
+        """Take so many calls; a negative number gives them back. With `held` none may be made for so long.
 
-        Raise EnvironmentRefusal `env.disk`.
+        Return how many calls are left, negative for a debt. Raise EnvironmentRefusal `env.disk`.
         """
-        try:
+        with disk_errors(self._folder / self._name):
             with Folder.open(self._folder, make=True) as folder:
                 fd = folder.descriptor(self._name, os.O_RDWR | os.O_CREAT)
             try:
                 lock(fd, wait=True)
-                return self._change(fd, calls, burst)
+                return self._change(fd, calls, burst, held)
             finally:
                 os.close(fd)
-        except OSError as error:
-            raise disk_refusal(self._folder / self._name, error) from error
 
-    def _change(self, fd: int, calls: float, burst: float) -> float:
+    def _change(self, fd: int, calls: float, burst: float, held: float) -> float:
         now = self._clock()
-        tokens = burst
-        with suppress(ValueError, TypeError):  # a file without a state: nothing was called
-            before, at = orjson.loads(read_at(fd, _LARGEST, 0))
-            tokens = min(burst, before + max(0.0, now - at) * self.rate)
-        data = orjson.dumps([tokens - calls, now])
+        before = _read_state(fd, burst, now)
+        grown = 0.0 if math.isinf(self.rate) else max(0.0, now - before.at) * self.rate
+        tokens = min(burst, before.tokens + grown) - calls
+        until = before.until if before.until > now else 0.0
+        until = max(until, now + held) if held else until
+        data = orjson.dumps([tokens, now, until] if until else [tokens, now])
         os.ftruncate(fd, 0)
         os.lseek(fd, 0, os.SEEK_SET)
         write_all(fd, data)
-        return tokens - calls
+        self.seconds_held = until - now if until else 0.0
+        return tokens
+
+    seconds_held = 0.0
+    """How long no call may be made, at the last change."""
+
+
+def _read_state(fd: int, burst: float, now: float) -> BucketState:
+    """Return the state in a file. One without a state means that nothing was called."""
+    with suppress(ValueError, TypeError):
+        state = BucketState(*map(float, orjson.loads(read_at(fd, _LARGEST, 0))))
+        if all(map(math.isfinite, state)) and state.until - now <= MOST_HELD:
+            return state
+    return BucketState(burst, now)
 
 
 class ServiceGate:
     """The rate of one service, and how many calls a line makes to it on average."""
 
-    def __init__(self, bucket: SharedBucket) -> None:
+    def __init__(self, bucket: SharedBucket, slots: ServiceSlots | None = None) -> None:
+        """`slots` bound the lines that reach the service at a time."""
         self._bucket = bucket
+        self.slots = slots
         self._lines = 0
         self._calls = 0
 
@@ -88,25 +124,39 @@ class ServiceGate:
 
     @property
     def _burst(self) -> float:
-        return max(_LEAST_BURST, self._bucket.rate, self._expected)
+        rate = 0.0 if math.isinf(self._bucket.rate) else self._bucket.rate
+        return max(_LEAST_BURST, rate, self._expected)
 
     def seconds_left(self) -> float:
         """Return how long no line may be sent."""
+        rate = self._bucket.rate
         missing = self._expected - self._bucket.change(0, self._burst)
-        return max(0.0, missing / self._bucket.rate) if missing > _ROUNDING else 0.0
+        if held := self._bucket.seconds_held:
+            return held
+        if missing > _ROUNDING and not math.isinf(rate):
+            return max(0.0, missing / rate)
+        return 0.0 if self.slots is None or self.slots.take() else _NO_SLOT
 
-    def reserve(self) -> float:
+    def reserve(self, line: int) -> float:
         """Take the expected calls of a line, and return their number."""
         expected = self._expected
-        self._bucket.change(expected, self._burst)
+        if not math.isinf(self._bucket.rate):
+            self._bucket.change(expected, self._burst)
+        if self.slots is not None:
+            self.slots.reserve(line)
         return expected
 
-    def settle(self, expected: float, calls: int) -> None:
-        """Take the difference between the real calls of a line and the expected ones."""
+    def settle(self, line: int, expected: float, calls: int, held: float) -> None:
+        """Take the difference between the real calls of a line and the expected ones. `held` is how long the service
+        asked for no calls.
+        """
         self._lines += 1
         self._calls += calls
-        if calls != expected:
-            self._bucket.change(calls - expected, self._burst)
+        difference = 0.0 if math.isinf(self._bucket.rate) else calls - expected
+        if difference or held:
+            self._bucket.change(difference, self._burst, min(held, MOST_HELD))
+        if self.slots is not None:
+            self.slots.release(line)
 
 
 class ServiceRates:
@@ -118,18 +168,32 @@ class ServiceRates:
 
     def seconds_left(self) -> float:
         """Return how long no line may be sent; 0 if one may be sent now."""
-        return max((gate.seconds_left() for gate in self._gates.values()), default=0.0)
+        seconds = max((gate.seconds_left() for gate in self._gates.values()), default=0.0)
+        if seconds:
+            self.rest()  # two batches must not hold a slot each that the other waits for
+        return seconds
 
     def reserve(self, line: int) -> None:
         """Take the calls that a line is expected to make."""
         if self._gates:
-            reserved = {service: gate.reserve() for service, gate in self._gates.items()}
+            reserved = {service: gate.reserve(line) for service, gate in self._gates.items()}
             self._reserved[line] = reserved
 
-    def settle(self, line: int, calls: Mapping[str, int]) -> None:
-        """Take the difference between the real calls of a line and the expected ones."""
+    def settle(
+        self, line: int, calls: Mapping[str, int], held: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
+        """Take the difference between the real calls of a line and the expected ones. `held` are the seconds for which
+        services asked for no calls.
+        """
         for service, expected in self._reserved.pop(line, {}).items():
-            self._gates[service].settle(expected, calls.get(service, 0))
+            gate = self._gates[service]
+            gate.settle(line, expected, calls.get(service, 0), held.get(service, 0.0))
+
+    def rest(self) -> None:
+        """Give up what was taken for a line that does not come."""
+        for gate in self._gates.values():
+            if gate.slots is not None:
+                gate.slots.rest()
 
 
 def find_rates(catalog: Catalog, given: Mapping[str, float]) -> dict[str, float]:
@@ -158,16 +222,26 @@ def parse_rate(text: str) -> float:
     return number
 
 
+def is_limited(service: Service, catalog: Catalog) -> bool:
+    """Return whether lines may have to wait for a service: it has a limit of its own, or may ask for a pause."""
+    metadata = service.metadata
+    return bool(metadata.max_rate or metadata.max_concurrent) or not catalog.runs_functions(service)
+
+
 def open_rates(
-    state_dir: str, services: Mapping[str, Service], rates: Mapping[str, float], parts: int
+    state_dir: str, catalog: Catalog, rates: Mapping[str, float], parts: int
 ) -> ServiceRates:
-    """Return the gates of these rates; of several shards each gets an equal part."""
+    """Return the gates of services with a limit; of several shards each gets an equal part of a rate."""
     folder = Path(os.path.realpath(state_dir)) / FOLDER
     gates = {}
-    for id, rate in rates.items():
-        service = services[id]
+    for id, service in catalog.services.items():
+        if id not in rates and not is_limited(service, catalog):
+            continue
         name = digest_of([id, service.kind, service.module, service.settings]).removeprefix(
             "sha256:"
-        )
-        gates[id] = ServiceGate(SharedBucket(folder, name[:32], rate / parts))
+        )[:32]
+        most = service.metadata.max_concurrent
+        slots = None if most is None else ServiceSlots(folder, name, most)
+        bucket = SharedBucket(folder, name, rates[id] / parts if id in rates else math.inf)
+        gates[id] = ServiceGate(bucket, slots)
     return ServiceRates(gates)

@@ -23,7 +23,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import disk_refusal
 from cogcli.run.given_inputs import GivenText, convert_texts
 from cogcli.scale.input_lines import MOST_BYTES, open_input
-from cogcli.scale.output import create_temporary, read_rows, removed_on_error
+from cogcli.scale.output import create_temporary, read_rows, removed_on_error, rows_error
 
 if TYPE_CHECKING:
     import polars
@@ -239,3 +239,41 @@ def _column(values: list[object]) -> list[object]:
     if len(kinds) > 1:
         return [None if value is None else orjson.dumps(value).decode() for value in values]
     return values
+
+
+# -- reading an output again -------------------------------------------------------------------------------------------
+
+
+def read_cells(path: str) -> Iterator[tuple[object, ...]]:
+    """Yield the header of a table that a batch wrote, then its rows. Cells of CSV are text.
+
+    Raise EnvironmentRefusal `batch.rows` for a file that is no table.
+    """
+    reader = _read_csv_cells if kind_of_file(path) == CSV else _read_parquet_cells
+    try:
+        yield from reader(path)
+    except (OSError, ValueError, csv.Error) as error:
+        raise rows_error(path, f"cannot be read as a table: {str(error)[:200]}") from error
+
+
+def _read_csv_cells(path: str) -> Iterator[tuple[object, ...]]:
+    with open(path, encoding="utf-8", newline="") as file:
+        yield from map(tuple, csv.reader(file))
+
+
+def _read_parquet_cells(path: str) -> Iterator[tuple[object, ...]]:
+    import polars
+
+    try:
+        frame = polars.scan_parquet(path, glob=False)
+        yield tuple(frame.collect_schema().names())
+        for start in _starts(frame):
+            yield from frame.slice(start, _BATCH_ROWS).collect().iter_rows()
+    except polars.exceptions.PolarsError as error:
+        raise ValueError(str(error).partition("\n")[0]) from error
+
+
+def line_of_cells(cells: tuple[object, ...]) -> int:
+    """Return the line of a row of a table; 0 if it has none."""
+    text = str(cells[0]) if cells else ""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 13 else 0

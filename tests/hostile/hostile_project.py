@@ -63,7 +63,7 @@ CONFIG: Final[dict[str, str]] = {
 
 SERVICE_METADATA: Final = {
     "description": BAIT, "maintained_by": BAIT, "status": BAIT, "purpose": BAIT, "timeout_seconds": 20,
-    "max_rate": "1000/s",
+    "max_rate": "1000/s", "max_concurrent": 1000,
     "headers": {"X-Canary": "${A_CANARY}"}, "targets": ["internal_only", "approved_connectors", "same_tenant"],
 }  # fmt: skip
 VARIABLES: Final = {"base": {"env": "A_URL", "default": f"{URL}/by-default"}}

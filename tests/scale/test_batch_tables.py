@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from counted import RUN, batch_folder, effects, make_counted, outcomes, rows, write_lines
+
+from cogcli.scale.tables import read_cells
 
 INPUTS = """{text: {type: string, required: true}, count: {type: integer}, exact: {type: number},
   sure: {type: boolean}, words: {type: array}}"""
@@ -135,3 +138,52 @@ def test_results_become_a_parquet_table_at_the_end(project: Any) -> None:
     table = polars.read_parquet(project.root / "out.parquet").to_dicts()
     assert [row["outputs.text"] for row in table] == ["A", None]
     assert [row["line"] for row in table] == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_verify_makes_a_table_again_and_finds_what_was_altered(counting: Any, name: str) -> None:
+    write_lines(counting, ["a", "fail:b", "c"])
+    counting.run(*RUN[:4], "-o", name).assert_exit(1)
+    batch = batch_folder(counting).name
+    assert counting.run("verify", batch, "--json").assert_ok().json["findings"] == []
+    for alter, expected in ALTERED_TABLES.items():
+        whole = (counting.root / name).read_bytes()
+        table = read_table_rows(counting.root / name)
+        write_table_rows(counting.root / name, alter(table))
+        result = counting.run("verify", batch, "--json").assert_exit(1)
+        assert {each["code"] for each in result.json["findings"]} == {"batch.rows"}
+        assert expected in result.json["findings"][0]["message"]
+        (counting.root / name).write_bytes(whole)
+    (counting.root / name).write_bytes(b"\xff\xfe")
+    result = counting.run("verify", batch, "--json").assert_exit(1)
+    assert "cannot be read as a table" in result.json["findings"][0]["message"]
+
+
+def read_table_rows(path: Path) -> list[list[Any]]:
+    """The header and the rows of a table."""
+    return [list(cells) for cells in read_cells(str(path))]
+
+
+def write_table_rows(path: Path, table: list[list[Any]]) -> None:
+    if path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(table)
+        return
+    import polars
+
+    header, *cells = table
+    columns = {name: [row[place] for row in cells] for place, name in enumerate(header)}
+    polars.DataFrame(columns).write_parquet(path)
+
+
+def change_text(table: list[list[Any]]) -> list[list[Any]]:
+    return [[cell if cell != "A" else "Z" for cell in row] for row in table]
+
+
+ALTERED_TABLES = {
+    change_text: "line 1 has a row that differs",
+    lambda table: table[:-1]: "line 3 has no row",
+    lambda table: [*table, table[1]]: "line 1 has two rows",
+    lambda table: [row[:-1] for row in table]: "the columns are not",
+    lambda table: [table[0], *([9, *row[1:]] for row in table[1:])]: "line 9 has a row, and no",
+}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import orjson
 import pytest
 from counted import RUN, batch_folder, outcomes, rows, write_lines
@@ -14,6 +15,7 @@ from support.html_reader import read_page
 
 from cogcli.base.canonical import digest
 from cogcli.declarations.checksum import line_with_sum
+from cogcli.episode.schemas import SCHEMAS
 from cogcli.scale.ledger import first_head
 
 
@@ -45,17 +47,74 @@ def test_an_input_that_is_gone_is_a_warning(finished: Any) -> None:
 
 
 def test_an_entry_of_another_line_is_found(finished: Any) -> None:
-    ledger = batch_folder(finished) / "ledger.jsonl"
+    def swap(entries: list[dict[str, Any]]) -> None:
+        entries[0]["h"], entries[2]["h"] = entries[2]["h"], entries[0]["h"]
+
+    forge(batch_folder(finished) / "ledger.jsonl", swap)
+    result = finished.run("verify", batch_folder(finished).name, "--json").assert_exit(1)
+    assert "the hash is not that of the line" in result.json["findings"][0]["message"]
+
+
+def forge(ledger: Path, alter: Callable[[list[dict[str, Any]]], None]) -> None:
+    """Alter the entries of a ledger, and make a sound chain of them."""
     entries = [json.loads(line) for line in ledger.read_text().splitlines()]
-    forged, head = b"", first_head(batch_folder(finished).name, "1/1")
-    entries[0]["h"], entries[2]["h"] = entries[2]["h"], entries[0]["h"]
+    alter(entries)
+    forged, head = b"", first_head(ledger.parent.name, "1/1")
     for entry in entries:
         text = orjson.dumps({**entry, "prev": head} | {"sum": ""}).replace(b',"sum":""', b"")
         line = line_with_sum(text)
         head, forged = digest(line[:-1]), forged + line
     ledger.write_bytes(forged)
-    result = finished.run("verify", batch_folder(finished).name, "--json").assert_exit(1)
-    assert "the hash is not that of the line" in result.json["findings"][0]["message"]
+
+
+def test_the_ids_of_lines_that_ran_again_are_checked(finished: Any) -> None:
+    first = batch_folder(finished).name
+    finished.run(*RUN[:4], "--retry-failed", "out.jsonl", "-o", "again.jsonl").assert_exit(1)
+    (folder,) = (
+        each for each in batch_folder_parent(finished).iterdir() if each.name not in (first,)
+    )
+    finished.run("verify", folder.name).assert_ok()
+
+    def rename(entries: list[dict[str, Any]]) -> None:
+        entries[0]["ep"] = f"{entries[0]['ep'][:-1]}{'0' if entries[0]['ep'][-1] != '0' else '1'}"
+
+    forge(folder / "ledger.jsonl", rename)
+    result = finished.run("verify", folder.name, "--json").assert_exit(1)
+    assert "the episode of try 2 of the line is" in result.json["findings"][0]["message"]
+
+
+def batch_folder_parent(project: Any) -> Path:
+    path: Path = project.root / ".cogcli/episodes/.batches"
+    return path
+
+
+def test_the_files_of_a_batch_fit_their_schemas(finished: Any) -> None:
+    folder = batch_folder(finished)
+    finished.run(*RUN, "--keep", "archived").assert_exit(1)
+    documents = {
+        "batch": [folder / "batch.json"],
+        "batch-command": [folder / "command.json"],
+        "batch-summary": [finished.root / "out.jsonl.summary.json"],
+    }
+    found = {
+        name: [json.loads(path.read_text()) for path in paths] for name, paths in documents.items()
+    }
+    found["ledger"] = [
+        json.loads(line) for line in (folder / "ledger.jsonl").read_text().splitlines()
+    ]
+    moved = {
+        "kind": "moved",
+        "line": 1,
+        "try": 1,
+        "ep": found["ledger"][0]["ep"],
+        "at": "000001.cogarchive:9",
+    }
+    found["ledger"].append({**moved, "prev": found["ledger"][0]["prev"], "sum": "00000000"})
+    for name, values in found.items():
+        schema = jsonschema.Draft202012Validator(SCHEMAS[name]())
+        for value in values:
+            schema.validate(value)
+            assert not schema.is_valid({**value, "other": 1}), name
 
 
 def replace(path: Path, old: str, new: str) -> None:

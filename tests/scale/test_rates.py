@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from counted import RUN, effects, write_lines
+from counted import RUN, effects, make_counted, write_lines
 
+from cogcli.base.errors import OverloadedError
+from cogcli.scale.executor import LineEnded
+from cogcli.scale.frames import completion_from_frame, completion_to_frame
 from cogcli.scale.identity import LineTask
 from cogcli.scale.line_result import LineResult, unsealed_result
+from cogcli.scale.line_runner import CallCounter
 from cogcli.scale.pacing import FIRST_PAUSE, LONGEST_PAUSE, FailureLimit, ServicePause
-from cogcli.scale.rates import ServiceGate, ServiceRates, SharedBucket, parse_rate
+from cogcli.scale.rates import MOST_HELD, ServiceGate, ServiceRates, SharedBucket, parse_rate
+from cogcli.scale.service_slots import ServiceSlots
 
 
 class Clock:
@@ -88,6 +94,81 @@ def test_a_service_declares_its_own_rate(counting: Any) -> None:
     assert json.loads(file.read_text())[0] <= 500
     service.write_text(service.read_text().replace("500/s", "often"))
     counting.run("validate").assert_exit(1)
+
+
+def test_a_service_that_asks_for_a_pause_is_left_alone_by_all_batches(tmp_path: Path) -> None:
+    clock = Clock()
+    one, two = (
+        ServiceRates({"s": ServiceGate(SharedBucket(tmp_path, "s", clock=clock))}) for _ in "12"
+    )
+    assert one.seconds_left() == 0
+    one.reserve(1)
+    one.settle(1, {"s": 1}, {"s": 20.0})
+    assert two.seconds_left() == 20
+    clock.now += 5
+    two.reserve(2)
+    two.settle(2, {"s": 1}, {"s": 1.0})
+    assert one.seconds_left() == 15
+    clock.now += 15
+    assert one.seconds_left() == two.seconds_left() == 0
+    one.reserve(3)
+    one.settle(3, {}, {"s": 1e9})
+    assert one.seconds_left() == MOST_HELD
+    for text in ("[1, 1000, 1e300]", "[1, 1000, NaN]", "[1]", "{}"):
+        (tmp_path / "s").write_text(text)
+        assert two.seconds_left() == 0, text
+
+
+def test_a_slot_is_taken_by_one_line_at_a_time_and_is_never_lost(tmp_path: Path) -> None:
+    def gates() -> ServiceRates:
+        slots = ServiceSlots(tmp_path, "s", 2)
+        return ServiceRates({"s": ServiceGate(SharedBucket(tmp_path, "s"), slots)})
+
+    one, two = gates(), gates()
+    for line, rates in ((1, one), (2, two)):
+        assert rates.seconds_left() == 0
+        rates.reserve(line)
+    assert one.seconds_left() > 0
+    assert two.seconds_left() > 0
+    one.settle(1, {})
+    assert two.seconds_left() == 0
+    assert one.seconds_left() > 0  # the other batch holds it for its next line
+    two.rest()
+    assert one.seconds_left() == 0
+
+
+@pytest.mark.slow
+def test_lines_wait_for_a_slot_of_their_service(project: Any) -> None:
+    make_counted(project, "none")
+    service = project.root / "services/local/demo.yaml"
+    service.write_text(service.read_text() + "metadata: {max_concurrent: 1}\n")
+    source = project.root / "demo_services.py"
+    together = "    os.mkdir('alone')\n    time.sleep(0.02)\n    os.rmdir('alone')\n"
+    source.write_text(source.read_text().replace('    die("die-before", text)\n', together))
+    write_lines(project, [f"t{number}" for number in range(8)])
+    project.started(*RUN, "--jobs", "3").assert_ok()
+    assert len(effects(project)) == 8
+
+
+def test_the_seconds_of_a_refusal_reach_the_batch() -> None:
+    counter = CallCounter()
+    error = OverloadedError("call.overloaded", "later")
+    error.retry_after = 7.0
+    attempt: Any = SimpleNamespace(member=SimpleNamespace(service_id="s"))
+
+    def refuse(_: object) -> Any:
+        raise error
+
+    with pytest.raises(OverloadedError):
+        counter.watch(attempt, refuse)
+    assert counter.take(late("s")).held == {"s": 7.0}
+    assert counter.take(late("s")).held == {}
+    result = counter.take(late("s"))._replace(held={"s": 7.0})
+    task = LineTask(1, 1, b"{}")
+    frame = completion_to_frame(LineEnded(task, result))
+    again = completion_from_frame(json.loads(json.dumps(frame)), task)
+    assert isinstance(again, LineEnded)
+    assert again.result.held == {"s": 7.0}
 
 
 @pytest.mark.parametrize("text", ["", "5", "0/s", "-1/s", "nan/s", "1e9/s", "x/s"])
