@@ -97,6 +97,19 @@ class MovedLine(Record):
     sum: str
 
 
+class DispatchedLine(Record):
+    """A line of a ledger: a line of the input left for a worker that may run it. `attempt` is named `try` here, too."""
+
+    kind: Literal["sent"]
+    line: Count
+    attempt: Count
+    ep: str
+    worker: str
+    """The id of the worker, which no other process ever has."""
+    prev: Digest
+    sum: str
+
+
 class LatencySummary(Record):
     """Milliseconds of the lines: quantiles from buckets of 2 %, and the buckets themselves."""
 

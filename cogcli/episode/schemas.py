@@ -116,9 +116,16 @@ def _document(title: str, record: type[Record], *, closed: bool = True) -> Schem
     return {"$schema": _DIALECT, **schema, "title": title, "$defs": parts}
 
 
+_LEDGER: Final = (
+    batch_records.EndedLine,
+    batch_records.MovedLine,
+    batch_records.DispatchedLine,
+)
+
+
 def ledger_schema() -> Schema:
     """Return the schema of one line of a ledger, whose kind determines its members."""
-    kinds = [_ledger_line(record) for record in (batch_records.EndedLine, batch_records.MovedLine)]
+    kinds = [_ledger_line(record) for record in _LEDGER]
     return {"$schema": _DIALECT, "title": "ledger.jsonl", "oneOf": kinds}
 
 
