@@ -242,10 +242,12 @@ def steps(folder: Path) -> Iterator[Figure]:
             run_us(folder / f"{name}-{n}", 1000, "linear", listener=listener) for n in range(5)
         )
         yield Figure(f"linear, 1000 steps with {name}, per step", shown, "us", 50)
-    conditional = statistics.median(
-        run_us(folder / f"conditional-{n}", 1000, "conditional") for n in range(5)
-    )
-    yield Figure("general path: 1000 steps with a condition, per step", conditional, "us", 90)
+    for shape, label in (
+        ("conditional", "1000 steps with a condition"),
+        ("general", "general path: 1000 steps with a retry"),
+    ):
+        cost = statistics.median(run_us(folder / f"{shape}-{n}", 1000, shape) for n in range(5))
+        yield Figure(f"{label}, per step", cost, "us", 90)
     yield from steps_with_secrets(folder, costs["linear", 1000])
     yield Figure("linear 1000 over the bare loop", costs["linear", 1000] / bare, "x", 12)
     yield Figure(
@@ -422,6 +424,8 @@ def bench_skill(count: int, shape: str) -> dict[str, Any]:
     config: dict[str, Any] = {"depends_on": []} if shape == "fan-out" else {}
     if shape == "conditional":
         config = {"condition": "inputs.n > 0"}
+    if shape == "general":
+        config = {"retry": {"max_attempts": 2}}
     return {
         "id": "bench.many",
         "version": "1.0.0",
@@ -1094,7 +1098,7 @@ def context(folder: Path) -> Iterator[Figure]:
         policy = cpu_seconds(lambda pack=pack: policy_for(pack))  # type: ignore[misc]
         with_pack, without = in_turn(
             lambda pack=pack: step_us(folder / f"run-{next(names)}", pack),  # type: ignore[misc]
-            lambda: step_us(folder / f"run-{next(names)}", None, "conditional"),
+            lambda: step_us(folder / f"run-{next(names)}", None, "general"),
             rounds=9,
         )
         ratio = with_pack / without

@@ -37,6 +37,7 @@ from cogcli.run.engine.step_times import ClockReading, StepTimes
 from cogcli.run.engine.tasks import BegunCall, Cancelled, Effects, WorkerCall, WorkerSlot
 from cogcli.specs.fields import fit_values
 from cogcli.state.execution import TraceStep
+from cogcli.state.expressions import holds
 from cogcli.state.outputs import writes_of
 from cogcli.state.reducer import Write, begin_step, end_step
 
@@ -181,7 +182,10 @@ class PlainStep:
     def begin(self) -> bool:
         """Append the intent. Return False, without an event, if the step must take the general path."""
         run, planned, call = self._run, self._planned, self._call
+        condition_reads: dict[str, None] = {}
         try:
+            if not self._meets_condition(condition_reads):
+                return False
             values = planned.input(run.scope, self._reads)
         except RuntimeErrorBase:
             return False
@@ -200,14 +204,23 @@ class PlainStep:
             self._input_json,
             self._reads_json,
         )
-        judged = (self._path, self._input, *self._reads, *planned.written)
+        judged = (self._path, self._input, *self._reads, *condition_reads, *planned.written)
         placed = run.engine.append_line(call.lines, run.state.run_id, call.intent, members, judged)
         if placed is None:
             return False
         begin_step(run.state, self._path)
         run.state.updated_at = placed.timestamp
         self._intent = placed.id
+        if condition_reads:  # the closing event lists them after those of the input
+            self._reads |= condition_reads
+            self._reads_json = orjson.dumps([*self._reads])
         return True
+
+    def _meets_condition(self, reads: dict[str, None]) -> bool:
+        """Return whether the step has no condition, or one that holds. Raise ExpressionError."""
+        condition = self._planned.expressions.get("condition")
+        inputs = self._run.plan.skill.inputs
+        return condition is None or holds(condition, self._run.scope, inputs, reads)
 
     def live_call(self) -> LiveCall:
         """Return the call which the recorded intent announces."""

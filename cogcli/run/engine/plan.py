@@ -21,6 +21,8 @@ from cogcli.declarations.skill_spec import Skill, Step
 from cogcli.specs.capability import hinted_writes
 from cogcli.state import expressions, inputs, outputs
 
+_BEFORE_A_CALL = frozenset(("condition", "otherwise"))
+"""The expressions that decide whether a step calls its target, and not which one or how often."""
 ITERATIONS, EXHAUSTED = "$iterations", "$exhausted"
 """The left sides of an output mapping that a `while` step has in addition to its outputs."""
 
@@ -57,8 +59,8 @@ class PlannedStep(NamedTuple):
     written: tuple[str, ...]
     """The targets of the rules, each once."""
     is_plain: bool = False
-    """Whether all it does is one call without effect, of whose output it writes parts: no condition, loop, choice of a
-    target, retry, gate or limit, and no copy of a value of the state."""
+    """Whether all it does, if its condition holds, is one call without effect, of whose output it writes parts: no
+    loop, choice of a target, retry, gate or limit, and no copy of a value of the state."""
 
     @property
     def capability(self) -> Capability | None:
@@ -186,7 +188,8 @@ def _build_planned_step(
         expressions=found,
         rules=rules,
         written=tuple(dict.fromkeys(rule.target.text for rule in rules)),
-        is_plain=not (found or targets or config.retry or config.timeout_seconds is not None)
+        is_plain=found.keys() <= _BEFORE_A_CALL
+        and not (targets or config.retry or config.timeout_seconds is not None)
         and not _are_unusual(rules)
         and _is_harmless(first),
     )

@@ -105,7 +105,8 @@ def run_once(
 
 def chain(count: int, given: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
     output = more.pop("output", {"y": "vars.y"})
-    return [step(f"s{n}", "c.a", given, output=output, **more) for n in range(count)]
+    name = more.pop("id", "s")
+    return [step(f"{name}{n}", "c.a", given, output=output, **more) for n in range(count)]
 
 
 ANSWER = gives(y=1, out={"a": [1, 2.5, None, "é%s"]}, list=[{"b": True}])
@@ -178,7 +179,27 @@ CASES: dict[str, tuple[list[dict[str, Any]], Script | list[Script], dict[str, An
     "a binding with retries": (chain(3, {"x": 1}), ANSWER, {"retries": 1}, 0),
     "each event is synced": (chain(3, {"x": 1}), ANSWER, {"durability": "power"}, 0),
     "an effect": ([step(f"s{n}", "c.effect", {"x": 1}) for n in range(3)], ANSWER, {}, 0),
-    "a condition": (chain(3, {"x": 1}, condition="inputs.x == 1"), ANSWER, {}, 0),
+    "a condition": (chain(3, {"x": 1}, condition="inputs.x == 1"), ANSWER, {}, 4),
+    "a condition and an input of one place": (
+        chain(3, {"x": "inputs.x", "note": "inputs.text"}, condition="inputs.token != inputs.text and inputs.x"),
+        ANSWER, {}, 4,
+    ),
+    "a false condition": (
+        [*chain(3, {"x": 1}), *chain(1, {"x": 1}, condition="vars.y == 2", id="off")], ANSWER, {}, 4,
+    ),
+    "a false condition with an output": (
+        [*chain(3, {"x": 1}), *chain(1, {"x": 1}, condition="vars.y == 2", id="off", otherwise={"y": 7})],
+        ANSWER, {}, 4,
+    ),
+    "a condition that fails": (
+        [*chain(3, {"x": 1}), *chain(1, {"x": 1}, condition="vars.none == 2", id="off")], ANSWER, {}, 4,
+    ),
+    "a failure after a condition": (
+        chain(3, {"x": 1}, condition="inputs.x == 1"), [ANSWER, ANSWER, GONE], {}, 3,
+    ),
+    "a known secret in what a condition reads": (
+        chain(3, {"x": 1}, condition="inputs.text != 1"), ANSWER, {"secrets": ("inputs.text",)}, 0,
+    ),
 }  # fmt: skip
 
 
