@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import importlib.util
 import json
 import os
 import platform
@@ -1342,6 +1343,54 @@ def batch(folder: Path) -> Iterator[Figure]:
     yield Figure(f"{name}, archived", pair / (two / 2_000), "x", 35, note, at_least=True)
 
     yield from batch_memory(folder, project, environment)
+    yield from batch_on_dask(folder, project, environment, run_batch, lines)
+
+
+def batch_on_dask(
+    folder: Path,
+    project: Path,
+    environment: dict[str, str],
+    run_batch: Callable[..., Callable[[], float]],
+    lines: int,
+) -> Iterator[Figure]:
+    """Wall time of a batch on two Dask workers that run already, beside two workers of its own."""
+    if importlib.util.find_spec("distributed") is None:
+        print("batch: Dask is not measured: the extra `scale` is not installed", file=sys.stderr)
+        return
+    place = folder / "scheduler.json"
+    flags = ("--no-dashboard", "--scheduler-file", str(place))
+    worker = ("worker", *flags, "--nthreads", "1", "--local-directory", str(folder))
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*words: str) -> None:
+        command = [sys.executable, "-m", "dask", *words]
+        started.append(
+            subprocess.Popen(
+                command,
+                cwd=project,
+                env=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        )
+
+    try:
+        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-show", *flags)
+        start(*worker)
+        start(*worker)
+        while not (place.exists() and place.read_text().endswith("}")):
+            time.sleep(0.05)
+        on_dask = run_batch(
+            "--keep", "folders", "--executor", f"dask:{json.loads(place.read_text())['address']}"
+        )
+        on_dask()
+        local, dask = in_turn(run_batch("--keep", "folders", "--jobs", "2"), on_dask, rounds=5)
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait()
+    note = f"{dask / lines:.2f} ms a line beside {local / lines:.2f}"
+    yield Figure("two Dask workers / --jobs 2, folders, time", dask / local, "x", 1.4, note)
 
 
 def run_pair(run_one: Callable[[], float]) -> float:
