@@ -145,7 +145,9 @@ def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> Json:
             or "what the log holds is decided otherwise: it does not hold all that was seen then"
         )
         return {"compared": [], "flips": [], "missing": [], "why": why}
-    rules = policy.rules.rules_for(policy.requester.intent, found.case.call.capability)
+    call = found.case.call
+    applicable = policy.rules.rules_for(policy.requester.intent, call.capability)
+    rules = tuple(rule for rule in applicable if not rule.may_read(call.unknown))
 
     def decide(case: JudgedCall) -> Verdict:
         verdict = policy.decide(case)

@@ -70,6 +70,9 @@ class PolicyDecided(Payload):
     """The arguments that a pack decided about."""
     facts: Json | None = None
     """What was known then of the entities of the request, by slot."""
+    unknown: list[str] | None = None
+    """Of a call that was denied with its plan: the paths of values that were not known yet, so that rules that read
+    them were left out."""
     inside: list[str] | None = None
     """The skill tools of a pack that the call is made in."""
     output: Json | None = None

@@ -65,6 +65,8 @@ class PolicyGateWrites(Record):
 
     verdict: str | None = None
     obligations: list[str]
+    calls: list[Json] = []
+    """The verdict on each call of the plan, as far as its arguments are known."""
 
 
 class TurnEffect(Record):

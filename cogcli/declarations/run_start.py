@@ -7,7 +7,7 @@ that, `start_of` reads it.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted
@@ -73,6 +73,10 @@ class RunPins(_OpenRecord):
     tokenizer: Json | None = None
 
 
+LATEST_EDITION: Final = 2
+"""The edition of the checks of a pack that a new run follows (docs/reference/pack.md#editions)."""
+
+
 class RecordedPolicy(Record):
     """The policy of the run, as its flags set it."""
 
@@ -81,6 +85,8 @@ class RecordedPolicy(Record):
     user: str = ""
     safety_mode: str = ""
     budget: dict[str, int] = {}
+    edition: Count = 1
+    """The edition of the checks of the pack."""
 
 
 class RecordedContracts(_OpenRecord):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from cogcli.base.schema.patterns import refusal
@@ -18,6 +18,30 @@ def find_triggered(guardrails: Iterable[Guardrail], text: str) -> list[Guardrail
     """
     folded = text.casefold()
     return [each for each in guardrails if _is_triggered(each, text, folded)]
+
+
+def find_triggered_by(guardrails: Sequence[Guardrail], value: object) -> list[Guardrail]:
+    """Return the guardrails that a text, a number or a key in a JSON value triggers, in declared order."""
+    found = [each for text in find_texts(value) for each in find_triggered(guardrails, text)]
+    return [each for each in guardrails if each in found]
+
+
+def find_texts(value: object) -> Iterator[str]:
+    """Yield the texts, the numbers as texts, and the keys in a JSON value, in order."""
+    match value:
+        case str():
+            yield value
+        case bool() | None:
+            return
+        case int() | float():
+            yield str(value)
+        case Mapping():
+            yield from map(str, value)
+            for member in value.values():
+                yield from find_texts(member)
+        case list() | tuple():
+            for item in value:
+                yield from find_texts(item)
 
 
 def _is_triggered(guardrail: Guardrail, text: str, folded: str) -> bool:

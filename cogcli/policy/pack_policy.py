@@ -53,6 +53,8 @@ class GovernedCall(NamedTuple):
     """The skill tools that the call is nested in."""
     asks_inside: bool = False
     """Whether only calls nested in this one make it destructive. Those calls have their own gates."""
+    unknown: tuple[str, ...] = ()
+    """The paths of the data whose values are not known yet. Rules that may read one of them are left out."""
 
 
 class CompiledPolicyRule(NamedTuple):
@@ -64,6 +66,14 @@ class CompiledPolicyRule(NamedTuple):
     """`situation` if it reads facts or arguments, or limits arguments; otherwise `rule`."""
     needs_arguments: bool
     """Whether it reads or limits arguments."""
+
+    def may_read(self, unknown: Sequence[str]) -> bool:
+        """Return whether the rule may read a value at, above or below one of these paths."""
+        if not unknown or self.condition.computed:
+            return bool(unknown)
+        limited = (f"args.{name}" for name in self.declared.then.limits)
+        paths = (*self.condition.paths, *limited)
+        return any(is_path_in(one, other) for one in paths for other in unknown)
 
 
 _Rules = tuple[CompiledPolicyRule, ...]
@@ -235,11 +245,15 @@ class _Judgment:
         self._would: list[dict[str, str]] = []
         self._errors: list[dict[str, str]] = []
         self._obligations: dict[str, None] = {}
+        self._waiting: list[str] = []
 
     def judge(self, rule: CompiledPolicyRule) -> None:
         """Evaluate one rule and update the verdict."""
         declared, stage = rule.declared, rule.stage
         if rule.needs_arguments and self._call.arguments is None:
+            return
+        if rule.may_read(self._call.unknown):
+            self._waiting.append(declared.rule_id)
             return
         found = evaluate_in(rule.condition, self._evaluation)
         if found is False:
@@ -291,6 +305,7 @@ class _Judgment:
             tuple(self._errors),
             tuple(self._obligations),
             self._evaluation.reads,
+            tuple(self._waiting),
         )
 
     def _apply_mode(self, mode: str, hosts: frozenset[str] | None) -> None:
@@ -340,6 +355,12 @@ def _explain_error(error: RuleError, stage: str) -> str:
     if error.code == "missing" and stage == "situation":
         return f"evidence_missing:{error.missing}"
     return "policy_eval_error"
+
+
+def is_path_in(path: str, other: str) -> bool:
+    """Return whether one of two dotted paths is the other one, or lies below it. The empty path is the whole data."""
+    shorter, longer = sorted((path, other), key=len)
+    return not shorter or shorter == longer or longer.startswith(f"{shorter}.")
 
 
 def applies(patterns: Sequence[str], name: str) -> bool:

@@ -15,11 +15,12 @@ from cogcli.base.refs import MISSING
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.pack_spec import Pack, PackGate, PackTool
+from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import IntuitionMode, Json
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.freshness import is_stale
-from cogcli.policy.pack_policy import MASK, GovernedCall, Policy
+from cogcli.policy.pack_policy import MASK, GovernedCall, Policy, is_path_in
 from cogcli.policy.verdict import Verdict, approval_mode, is_above, mode_under
 from cogcli.specs.unchecked import value_at
 from cogcli.state.namespaces import walk
@@ -143,9 +144,10 @@ class RunPolicy:
         retries: int | None = None,
         tools: Mapping[str, Capability] = NOTHING,
         own: OwnSkill | None = None,
+        edition: int = LATEST_EDITION,
     ) -> None:
         self.pack, self.budgets, self.requester = pack, budgets, requester
-        self.safety_mode, self.name = safety_mode, pack.ref
+        self.safety_mode, self.name, self.edition = safety_mode, pack.ref, edition
         self.rules = policy
         self.turn, self.retries = 1, retries
         self._known = KnownFacts(
@@ -210,8 +212,12 @@ class RunPolicy:
         state: RunState,
         step: str,
         services: tuple[str, ...] = (),
+        unknown: tuple[str, ...] = (),
     ) -> JudgedCall:
-        """Return a call with the data that rules read, as of the run's current time. Stale evidence is omitted."""
+        """Return a call with the data that rules read, as of the run's current time. Stale evidence is omitted.
+
+        `unknown` are the paths of the data whose values are not known yet.
+        """
         self._now = state.now
         asked, declared = self.requester, self._find_tool(capability.id)
         call = GovernedCall(
@@ -224,6 +230,7 @@ class RunPolicy:
             host=self._find_unlisted_host(services),
             inside=(*((self._own.tool,) if self._own else ()), *state.inside),
             asks_inside=bool(capability.reaches) and declared.approval_mode != "destructive",
+            unknown=unknown,
         )
         return JudgedCall(call, self._build_data(call, state, step))
 
@@ -233,7 +240,8 @@ class RunPolicy:
         verdict = self._judge_own_skill(data) or self.rules.decide(
             self.requester.intent, call, data
         )
-        lacking = next(iter(self._find_unresolved(data)), "")
+        unresolved = self._find_unresolved(data)
+        lacking = next((name for name in unresolved if not _is_open(name, call.unknown)), "")
         reason = ""
         if lacking and (
             is_above(call.approval_mode, "read_only") or "evidence" in verdict.obligations
@@ -264,6 +272,10 @@ class RunPolicy:
     def tool(self, skill_id: str) -> Capability | None:
         """Return the contract of a skill that the pack offers as a tool to this run. None for any other skill."""
         return self._tools.get(NESTED + skill_id)
+
+    def tool_by_name(self, uses: str) -> Capability | None:
+        """Return the contract of the tool that a step names as `skill:ID`. None for any other text."""
+        return self._tools.get(uses)
 
     def mode_of(self, capability: Capability) -> str:
         """Return the approval mode of a capability under this pack."""
@@ -391,6 +403,11 @@ class RunPolicy:
             "outputs": state.outputs,
             "state": self._view.read() if self._view else NOTHING,
         }
+
+
+def _is_open(name: str, unknown: tuple[str, ...]) -> bool:
+    """Return whether a fact may still become known before its call."""
+    return any(is_path_in(name, path) for path in unknown)
 
 
 def _is_known(data: Mapping[str, object], name: str) -> bool:

@@ -43,6 +43,8 @@ class Verdict(NamedTuple):
     """Rules without a result, as `{rule, code, pointer}`."""
     obligations: tuple[str, ...] = ()
     reads: Json = NOTHING
+    waiting: tuple[str, ...] = ()
+    """The rules that were left out because a value that they may read is not known yet."""
 
     @property
     def allows(self) -> bool:

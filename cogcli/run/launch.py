@@ -400,6 +400,6 @@ def _build_request(prepared: PreparedRun, journal: Journal, selection: dict[str,
             **(agent.pins if agent else {}),
         },
         selection=selection,
-        policy=prepared.request.options.policy,
+        policy=policy.to_payload() if (policy := prepared.request.policy) else {},
         agent=agent.payload if agent else {},
     )

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.problems import suggestion
 from cogcli.declarations.pack_spec import BUCKETS, PHASES, Pack, PackIntent
+from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.budgets import COUNTED, DEFAULTS, Budgets, flatten, merge_limits, raised_keys
@@ -55,16 +56,18 @@ def build_policy(
     limits = limits_of(pack, request.budget)
     limits = {key: limits[key] for key in (*ENFORCED, "retries")}
     own = OwnSkill(NESTED + skill_id, inputs)
+    slots = fill_slots(intent, inputs)
     return governed_by(
-        catalog, pack, requester, limits, request.safety_mode, fill_slots(intent, inputs), own
+        catalog, pack, requester, limits, request.safety_mode, slots, own, edition=request.edition
     )
 
 
 def governed_by(
     catalog: Catalog, pack: Pack, requester: Requester, limits: Mapping[str, int | float], safety_mode: str,
-    slots: Mapping[str, str], own: OwnSkill | None = None,
+    slots: Mapping[str, str], own: OwnSkill | None = None, *, edition: int = LATEST_EDITION,
 ) -> RunPolicy:  # fmt: skip
-    """Return the policy of a run under a pack. `own` is the skill of the run, or None for an agent.
+    """Return the policy of a run under a pack. `own` is the skill of the run, or None for an agent. `edition` is that
+    of the checks.
 
     Raise UsageError for a mode above the pack's.
     """
@@ -83,6 +86,7 @@ def governed_by(
         view=StateOfRun(rules.state_parts) if rules.state_parts else None,
         tools=skill_tools(catalog, pack, catalog.by_name),
         own=own,
+        edition=edition,
     )
 
 

@@ -79,7 +79,7 @@ def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
     mode = own if not given or is_above(given, own) else given
     slots = fill_slots(intent, start.inputs) if intent else {}
     of_skill = None if start.agent else OwnSkill(NESTED + start.skill.id, start.inputs)
-    return governed_by(catalog, pack, requester, {}, mode, slots, of_skill)
+    return governed_by(catalog, pack, requester, {}, mode, slots, of_skill, edition=request.edition)
 
 
 def _rebuild_requester(pack: Pack, request: PolicyRequest, agent: AgentStart | None) -> Requester:
@@ -183,6 +183,7 @@ class _DecisionFold:
             state,
             event.step_id or "",
             self._chosen_services(capability.id),
+            tuple(decided.unknown or ()),
         )
         verdict = self._policy.decide(case)
         self._policy.replace_facts(before)

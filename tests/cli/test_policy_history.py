@@ -177,7 +177,7 @@ def _record(desk: Project, monkeypatch: pytest.MonkeyPatch, amounts: list[int]) 
     request = RunRequest(
         "support.refund",
         {"order_id": "ord_881"},
-        RunOptions(**asked._asdict(), durability="none"),
+        RunOptions(**asked.flags, durability="none"),
     )
     catalog = environment.open_registry().reach(request.skill_id, pack=PACK)
     for amount in amounts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from cogcli.agent.cognition.critic import REJECTED, Verification
@@ -18,6 +18,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json, Outcome
 from cogcli.policy.budgets import budget_hint
 from cogcli.policy.loop_guard import LoopTrip
+from cogcli.policy.verdict import Verdict
 from cogcli.run.engine.outcome import RunOutcome
 
 _STATUS: Final[dict[str, Outcome]] = {"refused": "vetoed", "denied": "vetoed", "failed": "error"}
@@ -65,6 +66,15 @@ def denied(reason: str) -> LoopEnding:
         text = f"the budget `{key}` is used up"
         error = BudgetExceededError("budget.exceeded", text, hint=budget_hint(key, pack=True))
     return LoopEnding("denied", reason, error)
+
+
+def denied_call(uses: str, verdict: Verdict, explain: Callable[[str], str]) -> LoopEnding:
+    """Return the ending after the policy denied a plan for this call. `explain` returns a hint for its reason."""
+    rule = f" by rule `{verdict.rule}`" if verdict.rule else ""
+    code = "policy.refused" if verdict.verdict == "refuse" else "policy.denied"
+    text = f"`{uses}`: {verdict.reason} ({verdict.stage}{rule}); no call of its plan was made"
+    error = PolicyDeniedError(code, text, hint=explain(verdict.reason))
+    return LoopEnding("denied", verdict.rule or verdict.reason, error)
 
 
 def overpacked() -> LoopEnding:

@@ -6,10 +6,12 @@ from datetime import datetime, timedelta
 
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.pack_spec import Pack, PackGate
+from cogcli.declarations.value_types import Json
 from cogcli.policy.approvals import action_hash
 from cogcli.run.engine.run import RootRun
 
@@ -20,12 +22,14 @@ class Escalation(NamedTuple):
     step_id: str
     gate: str
     reason: str
+    plan: Json = NOTHING
+    """The plan that the person decides about. Empty for a message, an answer or a result."""
 
     def require(self, root: RootRun, pack: Pack, policy: str) -> RuntimeErrorBase | None:
         """Return None after an approval, the error after a rejection. Without an answer, request one and raise
         PolicyApprovalError."""
         engine, run_id = root.engine, root.run.state.run_id
-        values = {"reason": self.reason}
+        values = {"reason": self.reason, **self.plan}
         action = action_hash(
             run_id=run_id, capability="", binding="", step_id=self.step_id, values=values
         )

@@ -197,7 +197,8 @@ def invocation_of(
         request.channel,
         request.locale,
     )
-    policy = governed_by(catalog, pack, requester, limits, asked.safety_mode, intent.slots)
+    mode, edition = asked.safety_mode, asked.edition
+    policy = governed_by(catalog, pack, requester, limits, mode, intent.slots, edition=edition)
     mode = ceiling_of(pack, asked.safety_mode)
     return Invocation(pack, request, asked, usable, intent, limits, mode, policy)
 

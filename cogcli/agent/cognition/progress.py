@@ -15,6 +15,7 @@ from cogcli.agent.prompts import LOOP
 from cogcli.agent.withheld import withheld
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import CogcliError
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.agent_events import LoopDetected
 from cogcli.declarations.envelope import Event, draft_of
@@ -189,9 +190,9 @@ class Progress:
         for guardrail in find_triggered(self.given.pack.policy.guardrails.must_escalate, text)[:1]:
             self.ask(guardrail.gate, f"must_escalate:{guardrail.id}")
 
-    def ask(self, gate: str, reason: str) -> None:
+    def ask(self, gate: str, reason: str, plan: Json = NOTHING) -> None:
         """Escalate to a person. A rejection ends the run. Raise PolicyApprovalError if there is no answer."""
-        escalation = Escalation(f"t{self.turn}", gate, reason)
+        escalation = Escalation(f"t{self.turn}", gate, reason, plan)
         rejected = escalation.require(self.root, self.given.pack, self.policy.name)
         if rejected is not None:
             self.ending = LoopEnding("denied", rejected.code, rejected)

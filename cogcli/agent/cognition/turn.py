@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cogcli.agent.cognition.critic import Verification, verify
 from cogcli.agent.cognition.ends import denial_of, denied, overpacked, refused
+from cogcli.agent.cognition.gate import pass_gate
 from cogcli.agent.cognition.judgment import judge, summarize_conversation
 from cogcli.agent.cognition.layers import ORDER
 from cogcli.agent.cognition.planner import JudgmentView, TurnPlan, to_plan
@@ -16,7 +17,6 @@ from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.events import PlanCreated, PlanEntry
 from cogcli.declarations.value_types import Json
 from cogcli.policy.budgets import BudgetOverrun
-from cogcli.policy.guardrails import find_triggered
 from cogcli.policy.loop_guard import LoopTrip
 from cogcli.policy.run_policy import Facts
 from cogcli.run.engine.outcome import RunOutcome, describe_outcome
@@ -41,7 +41,7 @@ def pass_turn(loop: Progress) -> Effects:
     began = engine.now
     yield from _judge(loop, context, before)
     verification = _verify(loop, context)
-    allowed = _gate(loop, context, verification)
+    verification, allowed = pass_gate(loop, context, verification)
     late = _late_phase(loop, began)
     outcome: RunOutcome | None = None
     skipped = ""
@@ -189,34 +189,6 @@ def _trips(loop: Progress) -> dict[str, LoopTrip]:
             trips[f"t{loop.turn}_{call.id}"] = trip
             loop.note_trip(trip)
     return trips
-
-
-def _gate(loop: Progress, context: CompiledContext, verification: Verification) -> bool:
-    """Return whether the policy gate lets the plan run. The governed call decides each call again with its
-    arguments.
-    """
-    denial = _denial(loop, verification)
-    obligations = _gates(loop, context) if not denial else []
-    verdict = denial or ("allow_with_gate" if obligations else "allow")
-    loop.record.complete("policy_gate", {"verdict": verdict, "obligations": obligations})
-    return not denial and not loop.skips_action
-
-
-def _denial(loop: Progress, verification: Verification) -> str:
-    """Return the verdict on a plan that may not run. Empty for one that may."""
-    if loop.ending is not None:
-        return "refuse" if loop.ending.status == "refused" else "deny"
-    if loop.refuse(find_triggered(loop.given.pack.policy.guardrails.must_refuse, loop.response)):
-        return "refuse"
-    return "" if verification.verdict == "ok" else "deny"
-
-
-def _gates(loop: Progress, context: CompiledContext) -> list[str]:
-    """Return the gates of the capabilities of the plan."""
-    uses = loop.plan.capabilities.values() if loop.plan else ()
-    tools = {tool.capability: tool for tool in context.compilation.surface.tools}
-    gates = [tools[each].gate for each in uses if each in tools]
-    return list(dict.fromkeys(gate for gate in gates if gate))
 
 
 def _act(loop: Progress, plan: TurnPlan) -> Effects:

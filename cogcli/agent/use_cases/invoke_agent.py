@@ -85,7 +85,7 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
     skill = catalog.skills[agent_skill_id(invocation.pack)]
     stores = stores_of(settings, invocation) if keeps else None
     return PreparedRun(
-        given.request.with_options(**invocation.asked._asdict())._replace(skill_id=skill.id),
+        given.request.with_options(**invocation.asked.flags)._replace(skill_id=skill.id),
         skill,
         catalog,
         dict(invocation.intent.params),

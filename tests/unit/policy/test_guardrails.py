@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cogcli.declarations.pack_spec import Guardrail
-from cogcli.policy.guardrails import find_triggered, has_match, has_phrase
+from cogcli.policy.guardrails import find_triggered, find_triggered_by, has_match, has_phrase
 
 CARD = Guardrail(id="card", pattern="[0-9]{13,19}")
 LEGAL = Guardrail(id="legal", phrases=("lawyer", "class action"))
@@ -54,3 +54,16 @@ def test_phrases_are_compared_without_case() -> None:
     assert not has_phrase("my_lawyer", "lawyer")
     assert has_phrase("a.c", "a.c")
     assert not has_phrase("abc", "a.c")
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ({"note": {"pay": ["to", 4111111111111111]}}, ["card"]),
+        ({"4111111111111111": None}, ["card"]),
+        ({"a": "my lawyer", "b": "4111111111111111"}, ["card", "legal"]),
+        ({"a": [True, None, 12.5, "no"]}, []),
+    ],
+)
+def test_any_text_number_or_key_of_a_value_triggers(value: object, found: list[str]) -> None:
+    assert [each.id for each in find_triggered_by((CARD, LEGAL), value)] == found

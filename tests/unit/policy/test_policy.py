@@ -678,3 +678,21 @@ def test_a_tool_whose_calls_ask_is_not_asked_for_itself() -> None:
     limit = LIMIT.replace(scope=_scope((), ("skill:t.pay",)))
     ruled = _offering(limit).decide("support.refund", call._replace(asks_inside=True), DATA)
     assert (ruled.verdict, ruled.gate) == ("allow_with_gate", "GATE_FINANCE_APPROVAL")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "verdict", "waiting"),
+    [
+        (("args.amount",), "allow", ("amounts",)),
+        (("args",), "allow", ("amounts",)),
+        (("args.amount.cents",), "allow", ("amounts",)),
+        (("args.amounts", "order", "vars"), "deny", ()),
+        ((), "deny", ()),
+    ],
+)
+def test_a_rule_waits_for_a_value_that_is_not_known(
+    unknown: tuple[str, ...], verdict: str, waiting: tuple[str, ...]
+) -> None:
+    rule = _rule("amounts", "deny", condition={">": [{"var": "args.amount"}, 200]})
+    decided = _decide(rule, unknown=unknown)
+    assert (decided.verdict, decided.waiting) == (verdict, waiting)

@@ -1,0 +1,111 @@
+"""The policy gate: guardrails and policy judge the candidate before any effect (docs/reference/agent-run.md#gate)."""
+
+from __future__ import annotations
+
+from cogcli.agent.cognition.critic import Fail, Verification
+from cogcli.agent.cognition.ends import denied_call
+from cogcli.agent.cognition.plan_policy import PlannedCall, find_known_arguments, judge_plan
+from cogcli.agent.cognition.progress import Progress
+from cogcli.agent.context.compiler import CompiledContext
+from cogcli.declarations.run_start import LATEST_EDITION
+from cogcli.declarations.value_types import Json
+from cogcli.policy.guardrails import find_triggered, find_triggered_by
+
+_DENIED = "policy.denied"
+
+
+def pass_gate(
+    loop: Progress, context: CompiledContext, verification: Verification
+) -> tuple[Verification, bool]:
+    """Return the critic's verdict, with a fail for each call that the policy denies, and whether the plan may run.
+
+    The governed call decides each call again, with all its arguments. Raise PolicyApprovalError if a person must
+    decide about the plan.
+    """
+    calls = _judge_calls(loop, verification)
+    denial = _find_denial(loop, verification)
+    if not denial and (fails := _deny_calls(loop, calls)):
+        verification, denial = Verification(fails), "deny"
+    if not denial and not loop.skips_action:
+        denial = _escalate(loop)
+    gates = _find_gates(loop, context, calls) if not denial else []
+    verdict = denial or ("allow_with_gate" if gates else "allow")
+    writes: Json = {"verdict": verdict, "obligations": gates}
+    if calls:
+        writes["calls"] = [call.to_payload() for call in calls]
+    loop.record.complete("policy_gate", writes)
+    return verification, not denial and not loop.skips_action
+
+
+def _judge_calls(loop: Progress, verification: Verification) -> list[PlannedCall]:
+    """Return the calls of a plan that the critic lets pass, each with the verdict on it."""
+    if loop.plan is None or loop.ending is not None or verification.verdict != "ok":
+        return []
+    if loop.skips_action or loop.policy.edition < LATEST_EDITION:
+        return []
+    return judge_plan(loop.policy, loop.root, loop.plan)
+
+
+def _find_denial(loop: Progress, verification: Verification) -> str:
+    """Return the verdict on a candidate that guardrails refuse, or that the critic does not let pass. Empty for any
+    other candidate.
+    """
+    if loop.ending is not None:
+        return "refuse" if loop.ending.status == "refused" else "deny"
+    must_refuse = loop.given.pack.policy.guardrails.must_refuse
+    if loop.refuse(find_triggered(must_refuse, loop.response)):
+        return "refuse"
+    if loop.refuse(find_triggered_by(must_refuse, _candidate_values(loop))):
+        return "refuse"
+    return "" if verification.verdict == "ok" else "deny"
+
+
+def _candidate_values(loop: Progress) -> list[object]:
+    """Return the values of a candidate that guardrails judge: the arguments of its calls, the parameters of its
+    template, and the arguments that are made of them.
+    """
+    if loop.policy.edition < LATEST_EDITION:
+        return []
+    proposed: list[object] = [call.arguments for call in loop.candidate.calls]
+    plan, state = loop.plan, loop.root.run.state
+    if plan is None or plan.template is None:
+        return proposed
+    proposed += [state.inputs[name] for name in plan.skill.inputs if name in state.inputs]
+    return [*proposed, *(find_known_arguments(step, state) for step in plan.skill.steps)]
+
+
+def _deny_calls(loop: Progress, calls: list[PlannedCall]) -> tuple[Fail, ...]:
+    """Return a fail for each denied call, after they were recorded. The planner replans, or the run ends."""
+    refused = [(call, verdict) for call in calls if (verdict := call.denial)]
+    if not refused:
+        return ()
+    for call, verdict in refused:
+        loop.root.run.emit(call.draft_decision(verdict, loop.policy, loop.root.run.state.run_id))
+    details: list[Json] = [{**call.to_payload(), "code": _DENIED} for call, _ in refused]
+    if loop.planner.replans and loop.policy.budgets.remaining().get("replans", 0) > 0:
+        loop.replan(_DENIED, details)
+    else:
+        call, verdict = refused[0]
+        loop.ending = denied_call(call.uses, verdict, loop.policy.explain_refusal)
+    return tuple(Fail(_DENIED, call.step_id, verdict.reason) for call, verdict in refused)
+
+
+def _escalate(loop: Progress) -> str:
+    """Ask a person about a plan if a guardrail requires that. Return `deny` after a rejection."""
+    plan = loop.plan
+    if plan is None:
+        return ""
+    guardrails = loop.given.pack.policy.guardrails.must_escalate
+    for guardrail in find_triggered_by(guardrails, _candidate_values(loop))[:1]:
+        about = {"plan_id": plan.plan_id, "plan_hash": plan.plan_hash}
+        loop.ask(guardrail.gate, f"must_escalate:{guardrail.id}", about)
+    return "deny" if loop.ending is not None else ""
+
+
+def _find_gates(loop: Progress, context: CompiledContext, calls: list[PlannedCall]) -> list[str]:
+    """Return the gates of the calls of the plan: by the verdict on a call, else by its capability."""
+    uses = loop.plan.capabilities if loop.plan else {}
+    tools = {tool.capability: tool.gate for tool in context.compilation.surface.tools}
+    judged = {call.step_id: call.verdict.gate for call in calls if call.verdict}
+    gates = [judged.get(step) or tools.get(id, "") for step, id in uses.items()]
+    return list(dict.fromkeys(gate for gate in gates if gate))
