@@ -37,7 +37,7 @@ from cogcli.agent import state as agent_state
 from cogcli.agent.bounds import json_size
 from cogcli.agent.compress import compress_for_context, compress_for_injection, get_situated_context
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
-from cogcli.agent.context.truncation import cut_text
+from cogcli.agent.context.truncation import LONG_WORD, cut_text
 from cogcli.agent.learning import is_synthesis_due, parse_learned, update_from_interaction
 from cogcli.agent.modes import judge_switch
 from cogcli.agent.profile import MAX_PROFILE_ITEMS, UserProfile, apply_statement
@@ -202,7 +202,9 @@ def test_inv_07(text: str, most: int, tokenizer: Tokenizer) -> None:
         assert text.startswith(kept)
         rest = text[len(kept) :]
         assert rest
-        assert not kept or rest[0].isspace() or "字" in (kept[-1], rest[0])
+        halves = (kept.split() or [""])[-1], (rest.split() or [""])[0]
+        is_long = len("".join(halves)) > LONG_WORD
+        assert not kept or rest[0].isspace() or "字" in (kept[-1], rest[0]) or is_long
     reasoning = begun(text).reasoning._replace(strategy=text, insights=(text,))
     profile = UserProfile("ann", communication_style=text)
     for compress, value in ((compress_for_context, reasoning), (compress_for_injection, profile)):

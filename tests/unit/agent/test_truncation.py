@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
-from cogcli.agent.context.truncation import CutText, cut_text, first_sentence, mark_truncated
+from cogcli.agent.context.truncation import cut_text, first_sentence, mark_truncated
 
 
 def test_a_text_that_fits_is_whole() -> None:
-    assert cut_text("two words", 9) == ("two words", False)
+    assert cut_text("two words", 9) == ("two words", False, 0)
 
 
 @pytest.mark.parametrize(
@@ -17,12 +17,18 @@ def test_a_text_that_fits_is_whole() -> None:
     [
         ("one two three " * 4, 40, "one two three one [truncated: 8 tokens]"),
         ("字字字字字字字字" * 5, 30, "字字字字字字字 [truncated: 28 tokens]"),
-        ("x" * 60, 30, "[truncated: 12 tokens]"),
+        ("x" * 60, 30, "xxxxxxx [truncated: 11 tokens]"),
+        ("x" * 60 + " more", 30, "xxxxxxx [truncated: 12 tokens]"),
+        ("x" * 60, 22, "[truncated: 12 tokens]"),
+        ("x" * 40, 30, "[truncated: 8 tokens]"),
+        ("one " + "x" * 60, 34, "one xxxxxxx [truncated: 11 tokens]"),
         ("one two three", 5, ""),
     ],
 )
-def test_a_cut_ends_at_a_word(text: str, most: int, kept: str) -> None:
-    assert cut_text(text, most) == CutText(kept, True)
+def test_a_cut_ends_at_a_word_or_inside_a_long_one(text: str, most: int, kept: str) -> None:
+    cut = cut_text(text, most)
+    assert (cut.text, cut.truncated) == (kept, True)
+    assert f"[truncated: {cut.missing} tokens]" in (cut.text or mark_truncated("", cut.missing))
 
 
 def test_what_is_kept_fits_whatever_the_tokenizer_says() -> None:
