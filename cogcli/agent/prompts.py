@@ -19,7 +19,7 @@ from cogcli.agent.data_lines import DataLine, json_text, message_lines, word_fro
 from cogcli.agent.modes import CALLS
 from cogcli.agent.records import CompletedCall
 from cogcli.agent.reply_text import ReplyProblem
-from cogcli.agent.sections import DataSection, PromptSection, fit_sections
+from cogcli.agent.sections import DataSection, PromptCut, PromptSection, fit_sections
 from cogcli.agent.sections import Prompt as Prompt
 from cogcli.agent.state import AgentState
 from cogcli.base.jsonvalue import NOTHING
@@ -33,6 +33,7 @@ HEADERS: Final = (
 )  # fmt: skip
 """The sections of data, in order; every prompt has each of them."""
 REPAIR: Final = "REPAIR:"
+_REPAIR_REQUEST: Final = "Your reply cannot be used. Reply again, as above."
 LOOP: Final = "loop_detected"
 """The type of the notices that come first and stay in the smallest prompt, since a model would repeat itself."""
 _IN_FULL: Final = 3
@@ -75,7 +76,10 @@ def build_reasoning_prompt(
     tokenizer: Tokenizer = ESTIMATE,
 ) -> Prompt:
     """Return the prompt of an iteration in mode `fast` or `deep`. `compiled` is the payload of the compiled
-    context. Only data shrinks, never instructions. Raise ValueError for another mode.
+    context. Raise ValueError for another mode.
+
+    Only profile, reasoning, results and notices shrink to reach `max_tokens`. The compiler reserves room for the
+    rest, so that a larger prompt is never sent.
     """
     if mode not in CALLS:
         raise ValueError(f"a prompt is in mode fast or deep, not `{mode}`")
@@ -89,15 +93,17 @@ def build_reasoning_prompt(
     execution = state.execution
     iteration = f"Iteration {execution.iteration + 1}/{execution.max_iterations}"
     room = max_tokens - sum(each.tokens for each in fixed) - tokenizer.count(iteration)
-    data = fit_sections(_data(state, compiled, blocks, list(notices), tokenizer), room, tokenizer)
-    content = "\n".join((*(each.text for each in data), iteration))
+    data = _data(state, compiled, blocks, list(notices), tokenizer)
+    fitted = fit_sections(data.sections, room, tokenizer)
+    content = "\n".join((*(each.text for each in fitted), iteration))
     return Prompt(
         (_message("system", system), _message("developer", developer), _message("user", content)),
         (
             *fixed,
-            *(each.size for each in data),
+            *(each.size for each in fitted),
             PromptSection("iteration", tokenizer.count(iteration)),
         ),
+        (*data.cuts, *(cut for each in fitted for cut in each.cuts)),
     )
 
 
@@ -111,24 +117,29 @@ def build_conversation_context(state: AgentState) -> tuple[dict[str, str], ...]:
 
 
 def repair_prompt(
-    prompt: Prompt, problems: Iterable[ReplyProblem], tokenizer: Tokenizer = ESTIMATE
+    prompt: Prompt,
+    problems: Iterable[ReplyProblem],
+    tokenizer: Tokenizer = ESTIMATE,
+    max_tokens: int = 1000,
 ) -> Prompt:
-    """Return the same prompt with the problems of the reply to it."""
+    """Return the same prompt with the problems of the replies to it, in at most `max_tokens`. If not all of them
+    fit, it has the last one.
+    """
     lines = [
         DataLine("problem", "runtime", "verified", json_text(each.to_payload()))
         for each in problems
     ]
-    text = "\n".join(
-        (
-            REPAIR,
-            *(line.render() for line in lines),
-            "Your reply cannot be used. Reply again, as above.",
-        )
-    )
+    room = max_tokens - tokenizer.count(_REPAIR_REQUEST) - 1
+    (whole,) = fit_sections([DataSection(REPAIR, lines)], room, tokenizer)
+    if whole.cuts:
+        (whole,) = fit_sections([DataSection(REPAIR, lines[-1:])], room, tokenizer)
+    text = f"{whole.text}\n{_REPAIR_REQUEST}"
     *before, last = prompt.messages
-    section = PromptSection(REPAIR, tokenizer.count(text))
+    section = PromptSection(REPAIR, tokenizer.count(text), whole.size.truncated)
     return Prompt(
-        (*before, {**last, "content": f"{last['content']}\n{text}"}), (*prompt.sections, section)
+        (*before, {**last, "content": f"{last['content']}\n{text}"}),
+        (*prompt.sections, section),
+        prompt.cuts,
     )
 
 
@@ -189,7 +200,7 @@ def _developer(
         f"At most {CALLS[mode]} tool calls in a reply.",
         *map(_item, (*rules, *objectives, *facts)),
         "Tools:",
-        *map(_tool, tools),
+        *map(render_tool, tools),
         _MODES[mode],
         _REPLY,
     ))  # fmt: skip
@@ -200,7 +211,8 @@ def _item(text: str) -> str:
     return "- " + "\n  ".join(text.splitlines())
 
 
-def _tool(tool: ToolSpec) -> str:
+def render_tool(tool: ToolSpec) -> str:
+    """Return the line of a tool in the instructions."""
     awaits = f" Needs first: {', '.join(map(word_from, tool.awaits))}." if tool.awaits else ""
     return f"- {word_from(tool.name)}: {json_text(tool.description)}{awaits} Arguments: {json_text(tool.parameters)}"
 
@@ -213,14 +225,21 @@ def _request(task: Json) -> Iterator[DataLine]:
         yield DataLine("attachment", "user", "untrusted", json_text(each))
 
 
+class _Data(NamedTuple):
+    """The sections of data, and what the digests in them lack."""
+
+    sections: list[DataSection]
+    cuts: tuple[PromptCut, ...]
+
+
 def _data(
     state: AgentState,
     compiled: Json,
     blocks: _Blocks,
     notices: Sequence[Json],
     tokenizer: Tokenizer,
-) -> list[DataSection]:
-    request, profile = _request(compiled["compiled_prompt"]["task"]), state.user_profile
+) -> _Data:
+    request, profile = list(_request(compiled["compiled_prompt"]["task"])), state.user_profile
     reasoning = compress_for_context(state.reasoning, tokenizer=tokenizer)
     user = compress_for_injection(profile, tokenizer=tokenizer) if profile else CutText("")
     memory = [*blocks["memory"], *blocks["session"]]
@@ -235,10 +254,16 @@ def _data(
         (_results(completed), any(each.truncated for each in completed[-_IN_FULL:])),
         (_notices([*loops, *others], state.execution.draft_response), False),
     )
-    *sections, last = [
-        DataSection(name, *section) for name, section in zip(HEADERS, found, strict=True)
+    kept = (len(request), 0, len(blocks["evidence"]), len(memory), 0, len(loops))
+    sections = [
+        DataSection(name, *section, kept=count)
+        for name, section, count in zip(HEADERS, found, kept, strict=True)
     ]
-    return [*sections, last._replace(kept=len(loops))]
+    digests = {"profile": user, "reasoning": reasoning}
+    cuts = (
+        PromptCut(name, each.missing, "digest") for name, each in digests.items() if each.truncated
+    )
+    return _Data(sections, tuple(cuts))
 
 
 def _block_lines(blocks: Sequence[_Block]) -> tuple[list[DataLine], bool]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from cogcli.agent.context.tokenizer import Tokenizer
-from cogcli.agent.context.truncation import cut_text, mark_truncated
+from cogcli.agent.context.truncation import CutText, cut_text, mark_truncated
 from cogcli.agent.data_lines import DataLine
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
@@ -21,11 +21,20 @@ class PromptSection(NamedTuple):
     truncated: bool = False
 
 
+class PromptCut(NamedTuple):
+    """A line that a prompt lacks (`no_room`) or shows in part (`cut`), and the number of missing tokens."""
+
+    line_id: str
+    tokens: int
+    reason: str
+
+
 class Prompt(NamedTuple):
-    """The messages `{role, content}` for a model, with the sizes of their sections."""
+    """The messages `{role, content}` for a model, with the sizes of their sections and what they lack."""
 
     messages: tuple[dict[str, str], ...]
     sections: tuple[PromptSection, ...] = ()
+    cuts: tuple[PromptCut, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -59,6 +68,7 @@ class FittedSection(NamedTuple):
 
     text: str
     size: PromptSection
+    cuts: tuple[PromptCut, ...] = ()
 
 
 def fit_sections(
@@ -74,8 +84,10 @@ def fit_sections(
     for place in reversed(range(len(fitted))):
         if over > 0 and len(given[place].lines) > given[place].kept:
             before = fitted[place].size.tokens
-            fitted[place] = _shrink(given[place], before - over, tokenizer)
-            over -= before - fitted[place].size.tokens
+            shorter = _shrink(given[place], before - over, tokenizer)
+            if shorter.size.tokens < before:  # the marker may be longer than what it stands for
+                fitted[place] = shorter
+                over -= before - shorter.size.tokens
     return fitted
 
 
@@ -85,19 +97,26 @@ def _shrink(section: DataSection, room: int, tokenizer: Tokenizer) -> FittedSect
     left = room - tokenizer.count(f"{section.name}\n{mark_truncated('', sum(sizes))}") - 1
     whole = max(section.kept, bisect_right(list(accumulate(sizes)), left))
     rest = left - sum(sizes[:whole]) - 1
-    cut = (_cut_line(line, rest, tokenizer) for line in section.lines[whole : whole + 1])
-    kept = [*(line.render() for line in section.lines[:whole]), *filter(None, cut)]
+    kept = [line.render() for line in section.lines[:whole]]
+    cuts: list[PromptCut] = []
+    for line in section.lines[whole : whole + 1]:
+        shortened = _cut_line(line, rest, tokenizer)
+        if shortened.text:
+            kept.append(line._replace(text=shortened.text).render())
+            cuts.append(PromptCut(line.block_id, shortened.missing, "cut"))
+    for line, tokens in zip(section.lines[len(kept) :], sizes[len(kept) :], strict=True):
+        cuts.append(PromptCut(line.block_id, tokens, "no_room"))
     if missing := sum(sizes[len(kept) :]):
         kept.append(mark_truncated("", missing))
-    return _render_section(section, kept, tokenizer, truncated=True)
+    fitted = _render_section(section, kept, tokenizer, truncated=True)
+    return fitted._replace(cuts=tuple(cuts))
 
 
-def _cut_line(line: DataLine, room: int, tokenizer: Tokenizer) -> str:
+def _cut_line(line: DataLine, room: int, tokenizer: Tokenizer) -> CutText:
     def size(text: str) -> int:
         return tokenizer.count(line._replace(text=text).render())
 
-    text = cut_text(line.text, room, size, tokenizer).text
-    return line._replace(text=text).render() if text else ""
+    return cut_text(line.text, room, size, tokenizer)
 
 
 def _render_section(

@@ -65,7 +65,20 @@ def _stage_lines(found: Json, width: int | None) -> list[StyledLine]:
         lines.append(_named_line(name, "  ".join([_shorten_hash(digest), *counts]), width))
     report = found["budget_report"]
     used, maximum = sum(report["used"].values()), sum(report["allocations"].values())
-    return [*lines, _named_line("tokens", f"{used} of {maximum} allotted", width)]
+    text = f"{used} of {maximum} allotted"
+    if report.get("reserved"):
+        text += f", {report['reserved']} reserved for the prompt"
+    return [*lines, _named_line("tokens", text, width), *_over_size_lines(found, width)]
+
+
+def _over_size_lines(found: Json, width: int | None) -> list[StyledLine]:
+    """Return a line per bucket that took more than its size from room that no other bucket needed."""
+    used = found["budget_report"]["used"]
+    return [
+        _named_line(name, f"{used[name]} tokens, above its size of {size}: room was left", width)
+        for name, size in found["bucket_sizes"].items()
+        if used[name] > size
+    ]
 
 
 def placement_lines(placed: Json, width: int | None) -> list[StyledLine]:

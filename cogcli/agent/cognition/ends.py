@@ -78,8 +78,8 @@ def denied_call(uses: str, verdict: Verdict, explain: Callable[[str], str]) -> L
 
 
 def overpacked() -> LoopEnding:
-    """Return the ending if policy and tools do not fit into the context."""
-    text = "policy and tools do not fit into the context"
+    """Return the ending if what every prompt has does not fit into the context."""
+    text = "policy, tools and request do not fit into the context"
     hint = f"{budget_hint('tokens.context', pack=True)}; or shorten the texts of the pack"
     return LoopEnding(
         "failed", "context.overpacked", AgentError("context.overpacked", text, hint=hint)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from cogcli.agent.cognition.ends import LoopEnding
+from cogcli.agent.cognition.ends import LoopEnding, overpacked
 from cogcli.agent.cognition.model_calls import tokens_of
 from cogcli.agent.cognition.planner import Candidate, Judged, JudgmentView, Question
 from cogcli.agent.cognition.progress import Progress
@@ -43,6 +43,9 @@ def judge(
             case ModelError(kind="context_too_long") if not shortened:
                 shortened = True
                 shorter = view._replace(context=recompile(SHORTER), room=int(view.room * SHORTER))
+                if shorter.context.overpacked:
+                    loop.ending = overpacked()
+                    return None
                 proposed = loop.planner.propose(shorter)
             case ModelError():
                 loop.ending = LoopEnding("failed", outcome.code, outcome.to_error())

@@ -13,11 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from cogcli.agent.bounds import note
+from cogcli.agent.cognition.context_for_model import fit_context
 from cogcli.agent.cognition.ends import UNUSABLE
 from cogcli.agent.cognition.planner import Candidate, Judged, JudgmentView, ProposedCall, Question
+from cogcli.agent.context.compiler import CompiledContext
+from cogcli.agent.context.tokenizer import ESTIMATE
 from cogcli.agent.models.port import ModelInfo, ModelReply, ModelRequest
 from cogcli.agent.modes import CALLS
-from cogcli.agent.prompts import ToolSpec, build_reasoning_prompt, repair_prompt
+from cogcli.agent.prompts import ToolSpec, build_reasoning_prompt, render_tool, repair_prompt
 from cogcli.agent.reply import (
     REPLY_SCHEMA,
     Reply,
@@ -29,12 +32,17 @@ from cogcli.agent.reply import (
 from cogcli.agent.sections import Prompt
 from cogcli.agent.state import AgentState
 from cogcli.agent.update import update_from_reasoning
+from cogcli.base.canonical import compact
 from cogcli.base.errors import InternalError
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.value_types import Json
 from cogcli.specs.field_schema import schema_of
 
 REPAIRS: Final = 2
 """The maximal number of repairs in one judgment."""
+REPAIR_TOKENS: Final = 128
+"""The maximal tokens of the problems in a repair."""
 _ID: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
 
@@ -50,18 +58,56 @@ class ModelPlanner:
     def propose(self, view: JudgmentView) -> Question:
         if view.state is None:
             raise InternalError("internal", "a planner that asks a model has no state to ask from")
-        tools, mode = tuple(list_tools(view)), view.state.execution.mode
-        prompt = build_reasoning_prompt(
-            view.state, view.context.payload, tools, mode, view.notices, max_tokens=view.room
-        )
+        prompt = _build_prompt(view, view.state, self._prompt_room(view))
         request = ModelRequest(
             prompt.messages,
-            tuple(tool.to_payload() for tool in tools) if "tools" in self._info.features else (),
+            self._request_tools(view),
             REPLY_SCHEMA,
             int(view.invocation.limits["tokens.output"]),
             seed=view.seed,
         )
-        return Question("judgment", request, _Answering(view.state, view.now, prompt, request).take)
+        answering = _Answering(view.state, view.now, prompt, request, _repair_room(view.room))
+        return Question("judgment", request, answering.take)
+
+    def fit(self, view: JudgmentView) -> CompiledContext:
+        """Return the context of the view, compiled again if its prompt, with what a repair adds, has more than
+        `view.room` tokens. The prompt of an overpacked context may not be sent.
+        """
+        if view.state is None:
+            raise InternalError("internal", "a planner that asks a model has no state to ask from")
+        state = view.state
+        return fit_context(
+            view.context,
+            lambda context, tokens: _build_prompt(view._replace(context=context), state, tokens),
+            self._prompt_room(view),
+        )
+
+    def _prompt_room(self, view: JudgmentView) -> int:
+        """Return the tokens for the messages of a prompt; tools of the request and a repair need the rest."""
+        tools = sum(ESTIMATE.count(compact(tool).decode()) for tool in self._request_tools(view))
+        return max(0, view.room - tools - _repair_room(view.room))
+
+    def _request_tools(self, view: JudgmentView) -> tuple[Json, ...]:
+        """Return the tools in the request to a model that takes them there."""
+        if "tools" not in self._info.features:
+            return ()
+        return tuple(tool.to_payload() for tool in list_tools(view))
+
+
+def _build_prompt(view: JudgmentView, state: AgentState, max_tokens: int) -> Prompt:
+    return build_reasoning_prompt(
+        state,
+        view.context.payload,
+        tuple(list_tools(view)),
+        state.execution.mode,
+        view.notices,
+        max_tokens=max_tokens,
+    )
+
+
+def _repair_room(room: int) -> int:
+    """Return the tokens that a prompt leaves for the problems of an unusable reply."""
+    return min(REPAIR_TOKENS, room // 8)
 
 
 _FINISHED: Final = {
@@ -78,6 +124,7 @@ class _Answering(NamedTuple):
     now: str
     prompt: Prompt
     request: ModelRequest
+    repair_room: int
     problems: tuple[ReplyProblem, ...] = ()
 
     def take(self, answer: ModelReply) -> Judged | Question:
@@ -91,7 +138,7 @@ class _Answering(NamedTuple):
             notes = tuple(note(each.code, each.pointer, each.message) for each in after.problems)
             why = _describe(reply, answer.finish)
             return Judged(Candidate("model", fault=UNUSABLE, fault_detail=why), self.state, notes)
-        messages = repair_prompt(self.prompt, after.problems).messages
+        messages = repair_prompt(self.prompt, after.problems, max_tokens=self.repair_room).messages
         return Question("repair", self.request._replace(messages=messages), after.take)
 
 
@@ -111,8 +158,19 @@ def list_tools(view: JudgmentView) -> Iterator[ToolSpec]:
     """Yield the surfaced tools for a model."""
     for tool in view.context.compilation.surface.tools:
         capability = view.invocation.capabilities[tool.capability]
-        schema = {**schema_of(capability.inputs), "additionalProperties": False}
-        yield ToolSpec(tool.capability, capability.description, schema, tool.deferred)
+        yield _tool_spec(capability)._replace(name=tool.capability, awaits=tool.deferred)
+
+
+def _tool_spec(capability: Capability) -> ToolSpec:
+    schema = {**schema_of(capability.inputs), "additionalProperties": False}
+    return ToolSpec(capability.id, capability.description, schema)
+
+
+def count_tool(capability: Capability) -> int:
+    """Return the most tokens of a tool in a request: as a line of the instructions, and as a tool of the request."""
+    spec = _tool_spec(capability)
+    line = ESTIMATE.count(render_tool(spec)) + 1
+    return line + ESTIMATE.count(compact(spec.to_payload()).decode())
 
 
 def candidate_from_reply(reply: Reply) -> Candidate:

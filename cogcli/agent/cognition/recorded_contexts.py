@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from cogcli.agent.cognition.context_for_model import recorded_needs
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.observer import Observer
 from cogcli.agent.context.compiler import STAGES, CompiledContext, compile_context
@@ -51,6 +52,7 @@ def recompile(invocation: Invocation, events: Iterable[Event]) -> Iterator[Recom
             given = invocation.compile_input(
                 turn, started.run_id or "", started.trace_id or "", now, seen.learned
             )
+            given = recorded_needs(given, event.payload["context"].get("budget_report") or {})
             yield RecompiledTurn(turn, compile_context(given), recorded)
         if event is not started:
             seen.apply(event)

@@ -7,6 +7,7 @@ from cogcli.agent.cognition.ends import denial_of, denied, overpacked, refused
 from cogcli.agent.cognition.gate import pass_gate
 from cogcli.agent.cognition.judgment import judge, summarize_conversation
 from cogcli.agent.cognition.layers import ORDER
+from cogcli.agent.cognition.model_planner import ModelPlanner
 from cogcli.agent.cognition.planner import JudgmentView, TurnPlan, to_plan
 from cogcli.agent.cognition.progress import Progress
 from cogcli.agent.cognition.settlement import settle
@@ -109,33 +110,39 @@ def _facts_at(loop: Progress, now: str) -> Facts:
 
 
 def _compile_context(loop: Progress, part: float = 1.0) -> CompiledContext:
-    """Compile the context of the turn with this fraction of its tokens, and append it."""
+    """Compile the context of the turn, and append it. A prompt for a model gets this fraction of its tokens."""
     state = loop.root.run.state
     given = loop.given.compile_input(
         loop.turn, state.run_id, state.trace_id, loop.root.engine.now, loop.seen.learned
     )
-    tokens = {"tokens.context": int(given.limits["tokens.context"] * part)}
-    context = compile_context(given._replace(limits={**given.limits, **tokens}))
+    context = compile_context(given)
+    if isinstance(loop.planner, ModelPlanner):
+        view = _view(loop, context)
+        context = loop.planner.fit(view._replace(room=int(view.room * part)))
     compiled = ContextCompiled(turn=loop.turn, context_hash=context.hash, context=context.payload)
     loop.record.emit(compiled)
     loop.record.known["context"] = {"context_hash": context.hash}
     return context
 
 
-def _judge(loop: Progress, context: CompiledContext, effects: list[Json]) -> Effects:
-    """Let the planner propose a plan, unless the run ends. `effects` are the effects of the previous turn."""
-    loop.plan = None
-    view = JudgmentView(
+def _view(loop: Progress, context: CompiledContext) -> JudgmentView:
+    """Return the input of the planner in this turn."""
+    return JudgmentView(
         loop.given,
         context,
         loop.turn,
-        tuple(effects),
-        tuple(loop.notices),
+        notices=tuple(loop.notices),
         now=loop.root.engine.now,
         seed=loop.root.first.payload["seed"],
         room=int(loop.given.limits["tokens.context"]),
         state=loop.reasoning.state if loop.reasoning else None,
     )
+
+
+def _judge(loop: Progress, context: CompiledContext, effects: list[Json]) -> Effects:
+    """Let the planner propose a plan, unless the run ends. `effects` are the effects of the previous turn."""
+    loop.plan = None
+    view = _view(loop, context)._replace(effects=tuple(effects))
     candidate = None
     if loop.ending is None:
         candidate = yield from judge(loop, view, lambda part: _compile_context(loop, part))

@@ -33,14 +33,15 @@ def allocate(
     candidates: Iterable[ContextBlock], caps: Mapping[str, int], total: int
 ) -> dict[str, int]:
     """Return the tokens of each bucket: at most its cap and its need, in the order of the buckets. A second round
-    spends the rest.
+    spends the rest. A bucket that never shrinks gets its need in the first round, since it is useless with less.
     """
     need: dict[str, int] = dict.fromkeys(BUCKETS, 0)
     for block in candidates:
         need[block.bucket] += block.tokens
     allocations, rest = {}, total
     for bucket in BUCKETS:
-        allocations[bucket] = min(caps.get(bucket, total), need[bucket], rest)
+        cap = total if bucket in FIXED else caps.get(bucket, total)
+        allocations[bucket] = min(cap, need[bucket], rest)
         rest -= allocations[bucket]
     for bucket in BUCKETS:
         more = min(rest, need[bucket] - allocations[bucket])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from cogcli.base.canonical import digest
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
@@ -28,8 +30,12 @@ class ContextBlock(NamedTuple):
         return {**members, "content_hash": digest(self.content.encode())}
 
 
+STATE: Final = "state"
+"""The bucket in omissions for what a prompt shows of the state of an agent: profile, reasoning, results, notices."""
+
+
 class Omission(NamedTuple):
-    """A block that did not fit or was cut, and the reason."""
+    """A block or a line of the state that did not fit or was cut, and the reason."""
 
     block_id: str
     bucket: str

@@ -39,6 +39,7 @@ class Compilation:
     surface: Surface
     memory: Recall
     candidates: tuple[ContextBlock, ...]
+    caps: dict[str, int]
     allocations: dict[str, int]
     assembly: Assembly
 
@@ -65,8 +66,10 @@ class CompiledContext(NamedTuple):
 
     @property
     def overpacked(self) -> bool:
-        """Whether policy or tools do not fit, so that no model may be called."""
-        return self.compilation.assembly.overpacked
+        """Whether policy, tools or what else every prompt has do not fit, so that no model may be called."""
+        given = self.compilation.given
+        total = int(given.limits["tokens.context"])
+        return self.compilation.assembly.overpacked or given.reserved > total
 
     @property
     def hash(self) -> str:
@@ -136,14 +139,14 @@ def _budget(found: Compilation) -> object:
     found.candidates = tuple(
         block_builders.candidates(given, found.surface, found.evidence, found.memory)
     )
-    total = int(given.limits["tokens.context"])
-    caps = {
+    total = max(0, int(given.limits["tokens.context"]) - given.reserved)
+    found.caps = {
         bucket: int(limit)
         for bucket in BUCKETS
         if (limit := given.limits.get(f"buckets.{bucket}", given.pack.bucket_sizes.get(bucket)))
         is not None
     }
-    found.allocations = allocate(found.candidates, caps, total)
+    found.allocations = allocate(found.candidates, found.caps, total)
     return found.allocations
 
 
@@ -233,16 +236,20 @@ def _surface_payload(surface: Surface) -> Json:
 
 def _budget_report(found: Compilation) -> Json:
     assembly, tokenizer = found.assembly, found.given.tokenizer
+    omissions = (*assembly.omissions, *found.given.state_omissions)
     truncations = dict.fromkeys(BUCKETS, 0)
-    for each in assembly.omissions:
-        truncations[each.bucket] += 1
+    for each in omissions:
+        truncations[each.bucket] = truncations.get(each.bucket, 0) + 1
+    # A context whose prompt needed no room of its own is recorded as before, so that earlier logs replay.
+    reserved = {"reserved": found.given.reserved} if found.given.reserved else {}
     return {
         "tokenizer": {"id": tokenizer.id, "exact": tokenizer.exact, "hash": tokenizer.hash},
         "allocations": found.allocations,
         "used": assembly.used,
         "bucket_truncations": truncations,
-        "truncated": bool(assembly.omissions),
-        "omissions": [each._asdict() for each in assembly.omissions],
+        "truncated": bool(omissions),
+        "omissions": [each._asdict() for each in omissions],
+        **reserved,
     }
 
 

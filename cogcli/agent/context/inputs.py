@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from cogcli.agent.context.compiled import Omission
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
@@ -134,3 +135,7 @@ class CompileInput(NamedTuple):
     limits: Mapping[str, float] = NOTHING
     """The budget of the run by dotted key."""
     tokenizer: Tokenizer = ESTIMATE
+    reserved: int = 0
+    """The tokens that the prompt adds to the blocks."""
+    state_omissions: tuple[Omission, ...] = ()
+    """The lines of the agent's state that the prompt lacks or shows in part."""

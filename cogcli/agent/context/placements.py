@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from cogcli.agent.context.compiled import Redaction
+from cogcli.agent.context.compiled import STATE, Redaction
 from cogcli.agent.context.compiler import Compilation
 from cogcli.agent.context.evidence import explain_hidden, fault_of
 from cogcli.agent.context.inputs import Edge
@@ -30,7 +30,7 @@ class Placement(NamedTuple):
     """The placement of one thing, and the reason. `names` are its further names."""
 
     kind: str
-    """capability, evidence, required, memory, or the bucket of a text: policy, business, session."""
+    """capability, evidence, required, memory, state, or the bucket of a text: policy, business, session."""
     name: str
     status: str
     stage: str
@@ -58,6 +58,7 @@ def placements(found: Compilation) -> tuple[Placement, ...]:
         *_edges(found, blocks),
         *_memories(found, blocks),
         *blocks.texts(),
+        *_state_lines(found),
     )
 
 
@@ -98,6 +99,16 @@ class _BlockPlacements:
             if block.bucket in ("policy", "business", "session"):
                 why = "said" if block.bucket == "session" else "of_pack"
                 yield self.placed(block.bucket, block.block_id, block.block_id, why)
+
+
+def _state_lines(found: Compilation) -> Iterator[Placement]:
+    """Yield the lines of the agent's state that the prompt lacks or shows in part."""
+    for each in found.given.state_omissions:
+        status = OUT if each.reason == "no_room" else CUT
+        details = {"missing_tokens": each.tokens}
+        yield Placement(
+            STATE, each.block_id, status, "assembly", each.reason, each.block_id, details=details
+        )
 
 
 def _capabilities(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from cogcli.agent.context.blocks import tool_text
@@ -24,6 +24,15 @@ from cogcli.specs.skill_tools import contract_of
 
 INTENT: Final = "ask"
 _ROLE: Final = "assistant"
+
+
+CountTool = Callable[[Capability], int]
+"""Counts the tokens that a tool needs in what is sent."""
+
+
+def count_block(tool: Capability) -> int:
+    """Return the tokens of a tool in a context that no model reads."""
+    return ESTIMATE.count(tool_text(tool))
 
 
 def find_skill(settings: Settings, message: str, given: Json = NOTHING) -> SkillAnswer:
@@ -56,13 +65,17 @@ def read_only_tools(catalog: Catalog, options: SelectionOptions) -> dict[str, Ca
 
 
 def read_only_pack(
-    settings: Settings, options: SelectionOptions, message: str, budget: Mapping[str, int]
+    settings: Settings,
+    options: SelectionOptions,
+    message: str,
+    budget: Mapping[str, int],
+    count: CountTool = count_block,
 ) -> Json:
     """Return the pack as its file would declare it. Any message matches its only intent, whose tools are the
-    nearest ones to the message that fit.
+    nearest ones to the message that fit, by `count`.
     """
     tools = read_only_tools(open_registry(settings).trusted_layers().everything(), options)
-    names = list(_with_room([tools[id] for id in rank(message, tools)], budget))
+    names = list(_with_room([tools[id] for id in rank(message, tools)], budget, count))
     return {
         "contract_meta": {"contract_version": "1.0", "issuer": "cogcli"},
         "pack_meta": {
@@ -84,7 +97,9 @@ def read_only_pack(
     }
 
 
-def _with_room(tools: Iterable[Capability], budget: Mapping[str, int]) -> Iterable[str]:
+def _with_room(
+    tools: Iterable[Capability], budget: Mapping[str, int], count: CountTool
+) -> Iterable[str]:
     """Return the first of these tools, up to half of a context and the cap of the bucket: tools never shrink, and
     the context needs room for other blocks.
     """
@@ -92,7 +107,7 @@ def _with_room(tools: Iterable[Capability], budget: Mapping[str, int]) -> Iterab
     room = limits["tokens.context"] // 2
     room = min(room, limits.get("buckets.tool", room))
     for tool in tools:
-        room -= ESTIMATE.count(tool_text(tool))
+        room -= count(tool)
         if room < 0:
             return
         yield tool.id

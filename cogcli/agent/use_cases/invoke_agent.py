@@ -7,13 +7,13 @@ from contextlib import ExitStack
 from cogcli.agent.cognition.invocation import Invocation, invocation_of, refuse_message
 from cogcli.agent.cognition.loop import agent_run
 from cogcli.agent.cognition.model_calls import OnResponse
-from cogcli.agent.cognition.model_planner import ModelPlanner
+from cogcli.agent.cognition.model_planner import ModelPlanner, count_tool
 from cogcli.agent.cognition.planner import TEMPLATE, JudgmentView, to_plan
 from cogcli.agent.cognition.reasoning import begin_state
 from cogcli.agent.context.compiler import compile_context
-from cogcli.agent.use_cases.builtin_pack import read_only_pack
+from cogcli.agent.use_cases.builtin_pack import count_block, read_only_pack
 from cogcli.agent.use_cases.compile_context import NOTHING_STORED, GivenRequest, fetch
-from cogcli.agent.use_cases.model import model_access, require_trust
+from cogcli.agent.use_cases.model import asks_model, model_access, require_trust
 from cogcli.agent.use_cases.runs import stores_of
 from cogcli.agent.use_cases.sessions import open_session
 from cogcli.agent.use_cases.user_memory import profile_of
@@ -110,9 +110,9 @@ def _reach(
     if policy.pack:
         catalog = reach_pack(registry, policy.pack)
     else:
-        catalog = reach_given_pack(
-            registry, read_only_pack(settings, selection, message, policy.budget)
-        )
+        count = count_tool if asks_model(settings, given.model) else count_block
+        made_pack = read_only_pack(settings, selection, message, policy.budget, count)
+        catalog = reach_given_pack(registry, made_pack)
         policy = policy._replace(pack=next(iter(catalog.packs.values())).ref)
     found = [
         *check_agent(catalog, options=selection),
@@ -156,7 +156,13 @@ def dry_run(settings: Settings, given: GivenInvocation) -> Json:
             int(invocation.limits["tokens.context"]),
         )
         view = JudgmentView(invocation, context, 1, now=now, room=room, state=state)
-        return {**shown, "prompt": list(ModelPlanner(model.info).propose(view).request.messages)}
+        planner = ModelPlanner(model.info)
+        context = planner.fit(view)
+        shown["context"] = context.payload
+        if context.overpacked:
+            return {**shown, "prompt": None}
+        question = planner.propose(view._replace(context=context))
+        return {**shown, "prompt": list(question.request.messages)}
     candidate = TEMPLATE.propose(JudgmentView(invocation, context, 1))
     made = to_plan(invocation, candidate, 1)
     steps = [{"id": id, "uses": uses} for id, uses in (made.capabilities if made else {}).items()]

@@ -10,6 +10,7 @@ from cogcli.agent.cognition.reasoning import ModelAccess
 from cogcli.agent.models.port import LanguageModel, ModelInfo
 from cogcli.agent.use_cases.language_model import chosen_model, open_chosen
 from cogcli.app.settings import Settings
+from cogcli.app.settings.model_adapters import TEMPLATE
 from cogcli.base.errors import InternalError, ServiceResolutionError
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.run_start import start_of
@@ -27,6 +28,13 @@ def model_access(
         return None
     info, timeout = model.describe(), chosen.settings.timeout_s
     return ModelAccess(info, lambda known: model, on_response, mode, timeout, secrets)
+
+
+def asks_model(settings: Settings, named: str) -> bool:
+    """Return whether a model plans a new run, and not templates. No model is opened. Raise the errors of
+    `chosen_model`.
+    """
+    return chosen_model(settings, named).settings.adapter != TEMPLATE
 
 
 def require_trust(catalog: Catalog) -> None:

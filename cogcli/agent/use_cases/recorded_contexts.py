@@ -48,6 +48,7 @@ class TurnContext(NamedTuple):
             "overpacked": self.context.overpacked,
             **payload["context_ledger"],
             "budget_report": payload["budget_report"],
+            "bucket_sizes": found.caps,
             "redactions": payload["redactions"],
             "placements": [
                 each.to_payload()

@@ -61,7 +61,9 @@ def test_buckets_are_served_in_order_and_the_rest_is_spent() -> None:
     each = blocks[0].tokens
     assert allocate(blocks, {}, 6 * each) == dict.fromkeys(BUCKETS, each)
     caps = {"policy": 2, "tool": 2}
-    assert allocate(blocks, caps, 2 * each)["policy"] == 2
+    allocations = allocate(blocks, caps, 2 * each)
+    assert [allocations[bucket] for bucket in FIXED] == [each, each], "they are useless with less"
+    assert allocate(blocks, {"evidence": 2}, 3 * each + 4)["evidence"] == 2
     assert allocate(blocks, caps, 6 * each) == dict.fromkeys(BUCKETS, each)
 
 

@@ -8,7 +8,11 @@ import pytest
 from fakes.agents import RanAgent, invocation, invoke
 from fakes.language_model import FakeModel, reply, text
 from fakes.runner import raises
+from fakes.support_desk import pack
 
+from cogcli.agent.cognition.invocation import Invocation
+from cogcli.agent.cognition.model_calls import tokens_of
+from cogcli.agent.cognition.recorded_contexts import recompile
 from cogcli.agent.models.port import ModelError, ModelReply
 from cogcli.base.errors import RejectedError
 
@@ -165,6 +169,25 @@ def test_a_context_that_is_too_long_is_compiled_once_more_with_less() -> None:
     assert [each["turn"] for each in ran.payloads("context.compiled")] == [1, 1]
     ran = invoke(model=FakeModel(too_long, too_long))
     assert ran.ending == ("failed", "model.context")
+
+
+def test_every_request_of_a_turn_keeps_to_the_tokens_of_the_context() -> None:
+    """A repair and a shorter context, too; each context is compiled again from the log."""
+    blocks = [{"id": f"b{n}", "priority": n, "text": "Store credit. " * 30} for n in range(20)]
+    of = pack(business_context={"blocks": blocks})
+
+    def given() -> Invocation:
+        return invocation(of, budget={"tokens.context": 1200})
+
+    too_long = ModelError("context_too_long", "1000 tokens at most")
+    model = FakeModel(GARBAGE, GARBAGE, LOOKUP, too_long, GARBAGE, reply(response="Done."))
+    ran = invoke(given=given(), model=model)
+    assert ran.status == "ok"
+    sizes = [tokens_of(request) for request in model.asked]
+    assert max(sizes) <= 1200
+    assert len(sizes) == 6
+    assert max(sizes[4:]) <= 960
+    assert [each.differs for each in recompile(given(), ran.sink.events)] == ["", "", ""]
 
 
 def test_of_calls_and_a_response_the_calls_run_and_the_text_is_a_draft() -> None:

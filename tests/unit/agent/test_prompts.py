@@ -128,14 +128,48 @@ def test_sections_shrink_from_the_last_up() -> None:
     assert not whole.truncated
     for room in range(whole.tokens - 1, 330, -7):
         made = prompt(state, max_tokens=room)
-        cut = [section.truncated for section in made.sections[2:-1]]
+        shrinking = [n for n, name in enumerate(HEADERS) if name not in ("EVIDENCE:", "MEMORY:")]
+        cut = [made.sections[2 + n].truncated for n in shrinking]
         assert cut == sorted(cut)
         assert made.truncated
-        first = cut.index(True)
-        for name in HEADERS[first + 1 :]:
-            assert [line[:12] for line in sections(made)[name]] in ([], ["[truncated: "])
-        for name in HEADERS[:first]:
-            assert sections(made)[name] == sections(whole)[name]
+        first = shrinking[cut.index(True)]
+        for n, name in enumerate(HEADERS):
+            lines = sections(made)[name]
+            if n < first or n not in shrinking:
+                assert lines == sections(whole)[name]
+            elif n > first:
+                assert [line[:12] for line in lines] in ([], ["[truncated: "])
+
+
+@given(TURNS, st.integers(10, 1500))
+def test_every_line_is_in_the_prompt_or_a_cut(turns: list[Any], room: int) -> None:
+    state = after(looked_up(), turns)
+    whole, made = prompt(state, max_tokens=10**9), prompt(state, max_tokens=room)
+    shown = {
+        line.split()[1]: line
+        for name in HEADERS
+        for line in sections(made)[name]
+        if "@" in line[:1]
+    }
+    cuts = {cut.line_id: cut for cut in made.cuts if cut.reason != "digest"}
+    for name in HEADERS:
+        for line in sections(whole)[name]:
+            id = line.split()[1]
+            if id in cuts:
+                assert (id in shown) is (cuts[id].reason == "cut")
+                assert shown.get(id) != line
+            else:
+                assert shown[id] == line
+    assert made.tokens <= max(room, prompt(state, max_tokens=0).tokens)
+
+
+@given(TURNS, st.integers(50, 200), st.integers(1, 2), st.integers(0, 400))
+def test_a_repair_keeps_to_its_tokens(
+    turns: list[Any], room: int, problems: int, length: int
+) -> None:
+    made = prompt(after(looked_up(), turns))
+    given = [ReplyProblem("bad_type", "/x", "word " * length + str(n)) for n in range(problems)]
+    assert repair_prompt(made, given, max_tokens=room).tokens <= made.tokens + room
 
 
 def test_what_the_loop_guard_says_stays_in_the_smallest_prompt() -> None:
