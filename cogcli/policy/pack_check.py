@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from cogcli.base.canonical import canonical
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import BUILT_IN_GATE, Pack, PolicyRule
 from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
-from cogcli.policy.pack_policy import MASK, OBLIGATIONS, applies
+from cogcli.policy.pack_policy import OBLIGATIONS, applies
+from cogcli.policy.verdict import MASK
 from cogcli.specs.problem_report import ProblemReport
 
 _RULES: Final = ("policy_layer", "rules")
@@ -126,26 +128,76 @@ def _kind_of_name(id: str) -> str:
     return "skill" if id.startswith(NESTED) else "capability"
 
 
-def check_rules(pack: Pack, report: ProblemReport, capabilities: Collection[str]) -> None:
-    """Report unknown obligations, rules that never apply, and rules that contradict each other."""
+def check_rules(
+    pack: Pack, report: ProblemReport, capabilities: Mapping[str, Capability | None]
+) -> None:
+    """Report obligations that are not kept, rules that never apply, and rules that contradict each other.
+
+    `capabilities` are those of the registry by name, and None for each skill.
+    """
     seen: dict[bytes, PolicyRule] = {}
     for number, rule in enumerate(pack.policy.rules):
         path: Path = (*_RULES, number)
         about = report.part(f"rule `{rule.rule_id}`", *path)
         for place, each in enumerate(rule.then.obligations):
-            if each not in OBLIGATIONS and not each.startswith(MASK):
-                hint = suggestion(each, OBLIGATIONS)
-                about.error(
-                    "policy.obligation",
-                    ("then", "obligations", place),
-                    f"no obligation `{each}`",
-                    hint=hint,
-                )
+            message, hint = _find_obligation_fault(pack, rule, each, capabilities)
+            if message:
+                about.error("policy.obligation", ("then", "obligations", place), message, hint=hint)
         if not any(applies(rule.scope.capabilities, id) for id in capabilities):
             about.warn(
                 "policy.unused", ("applies_to",), "no capability of the registry fits", key=True
             )
         _check_contradiction(rule, seen, about)
+
+
+def _find_obligation_fault(
+    pack: Pack, rule: PolicyRule, obligation: str, capabilities: Mapping[str, Capability | None]
+) -> tuple[str, str]:
+    """Return why an obligation of a rule would not be kept, with a hint. Both are empty if it is kept."""
+    is_mask = obligation.startswith(MASK)
+    if obligation not in OBLIGATIONS and not is_mask:
+        return f"no obligation `{obligation}`", suggestion(obligation, OBLIGATIONS)
+    if rule.then.verdict in ("deny", "refuse"):
+        text = f"`{obligation}` binds no call, as the verdict is {rule.then.verdict}"
+        return text, "obligations are for allow, allow_with_gate and escalate"
+    called = _find_permitted(pack, rule, capabilities)
+    if is_mask:
+        return _find_mask_fault(obligation.removeprefix(MASK), called)
+    if obligation == "evidence":
+        intents = [id for id in pack.decisions.intents if applies(rule.scope.intents, id)]
+        if intents and not any(map(pack.decisions.required_evidence, intents)):
+            return "no decision of its intents has `required_evidence`", ""
+    if obligation == "idempotency_key":
+        known = [each for each in called.values() if each is not None]
+        if known and all(each.effect == "none" for each in known):
+            return "none of its capabilities has an effect, so no call has a key", ""
+    return "", ""
+
+
+def _find_mask_fault(path: str, called: Mapping[str, Capability | None]) -> tuple[str, str]:
+    """Return why a path of the outputs of these capabilities cannot be masked, with a hint."""
+    if "" in path.split("."):
+        return f"no path `{path}`", "name a path of the output, as mask:receipt.card"
+    skills = [id for id in called if id.startswith(NESTED)]
+    if skills:
+        text = f"an output of `{skills[0]}` cannot be masked: its steps are recorded before"
+        return text, "let `applies_to` name the capabilities that the skill calls"
+    known = [each for each in called.values() if each is not None]
+    names = {name for each in known for name in each.outputs}
+    first = path.partition(".")[0]
+    if known and first not in names:
+        return f"none of its capabilities has an output `{first}`", suggestion(first, names)
+    return "", ""
+
+
+def _find_permitted(
+    pack: Pack, rule: PolicyRule, capabilities: Mapping[str, Capability | None]
+) -> dict[str, Capability | None]:
+    """Return the capabilities and skills that a rule applies to: those that the pack permits, else all of them."""
+    scope = rule.scope.capabilities
+    permitted = {id for each in pack.policy.permissions.values() for id in each.allow}
+    found = {id: each for id, each in capabilities.items() if applies(scope, id)}
+    return {id: each for id, each in found.items() if id in permitted} or found
 
 
 def _check_contradiction(

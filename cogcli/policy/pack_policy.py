@@ -23,15 +23,13 @@ from cogcli.declarations.pack_spec import (
 from cogcli.declarations.value_types import IntuitionMode, Json
 from cogcli.policy.evaluation import Evaluation, is_number
 from cogcli.policy.jsonlogic import Rule, RuleError, compile_rule, evaluate_in
-from cogcli.policy.verdict import Verdict, is_above, is_stricter
+from cogcli.policy.verdict import MASK, Verdict, is_above, is_stricter
 
 KNOWN_BEFORE: Final = frozenset(("request", "user", "agent", "run", "call"))
 """The parts of a rule's data that are known before facts and arguments."""
 STATE_PARTS: Final = frozenset(("goal", "plan", "memory", "outcomes"))
 """The parts of a run's `state` that rules may read."""
 OBLIGATIONS: Final = frozenset(("idempotency_key", "named_user", "evidence"))
-MASK: Final = "mask:"
-"""The prefix of an obligation that masks a path of the output."""
 
 
 class GovernedCall(NamedTuple):

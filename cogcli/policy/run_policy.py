@@ -20,7 +20,7 @@ from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import IntuitionMode, Json
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.freshness import is_stale
-from cogcli.policy.pack_policy import MASK, GovernedCall, Policy, is_path_in
+from cogcli.policy.pack_policy import GovernedCall, Policy, is_path_in
 from cogcli.policy.verdict import Verdict, approval_mode, is_above, mode_under
 from cogcli.specs.unchecked import value_at
 from cogcli.state.namespaces import walk
@@ -242,18 +242,34 @@ class RunPolicy:
         )
         unresolved = self._find_unresolved(data)
         lacking = next((name for name in unresolved if not _is_open(name, call.unknown)), "")
-        reason = ""
-        if lacking and (
-            is_above(call.approval_mode, "read_only") or "evidence" in verdict.obligations
-        ):
+        reason = self._find_unkept(call, verdict, lacking)
+        if not reason and verdict.allows and lacking and is_above(call.approval_mode, "read_only"):
             reason = f"evidence_missing:{lacking}"
-        elif any(each.startswith(MASK) for each in verdict.obligations):
-            reason = "obligation_not_kept"  # masking is not implemented, so the call is denied
-        if verdict.allows and reason:
+        if reason:
             return verdict._replace(
                 verdict="deny", stage="situation", reason=reason, rule="", gate=""
             )
         return verdict
+
+    def _find_unkept(self, call: GovernedCall, verdict: Verdict, lacking: str) -> str:
+        """Return why an obligation of a call is not kept, also of one that a person decides about. Empty if all are
+        kept, or if the call is not made. `lacking` is a piece of required evidence without a value.
+        """
+        binds = verdict.allows or (verdict.asks and self.edition >= LATEST_EDITION)
+        if not binds:
+            return ""
+        obligations = verdict.obligations
+        if lacking and "evidence" in obligations:
+            return f"evidence_missing:{lacking}"
+        if verdict.masks and not self._may_mask(call.capability):
+            return "obligation_not_kept"
+        return "" if call.named_user or "named_user" not in obligations else "named_user"
+
+    def _may_mask(self, called: str) -> bool:
+        """Return whether an output can be masked before it is recorded. The steps of a skill are recorded before the
+        skill has an output. Edition 1 masked nothing.
+        """
+        return self.edition >= LATEST_EDITION and not called.startswith(NESTED)
 
     def _judge_own_skill(self, data: Json) -> Verdict | None:
         """Return the verdict on the skill that the run executes, or None if it is allowed or is not a tool.
@@ -267,6 +283,9 @@ class RunPolicy:
             self._tools[self._own.tool], self._own.inputs, seen, ""
         )
         verdict = self.rules.decide(self.requester.intent, call, known)
+        if verdict.allows and verdict.masks and self.edition >= LATEST_EDITION:
+            reason = "obligation_not_kept"
+            return verdict._replace(verdict="deny", reason=reason, rule="", gate="")
         return None if verdict.verdict == "allow" else verdict
 
     def tool(self, skill_id: str) -> Capability | None:

@@ -22,6 +22,10 @@ _OF_EFFECT: Final = {
 _OF_TRUST: Final = {"elevated": "delegated", "privileged": "destructive"}
 
 
+MASK: Final = "mask:"
+"""The prefix of an obligation that masks a path of the output."""
+
+
 class Verdict(NamedTuple):
     """The strictest verdict of the checks on a call, and its causes.
 
@@ -54,6 +58,11 @@ class Verdict(NamedTuple):
     def lifted(self) -> Verdict:
         """Return the verdict after a person has approved the call at its gate."""
         return self._replace(verdict="allow", reason="approved")
+
+    @property
+    def masks(self) -> tuple[str, ...]:
+        """The paths of the output that the obligations mask."""
+        return tuple(each.removeprefix(MASK) for each in self.obligations if each.startswith(MASK))
 
     @property
     def asks(self) -> bool:

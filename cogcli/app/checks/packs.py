@@ -26,7 +26,7 @@ def pack_problems(catalog: Catalog) -> list[Problem]:
             report = ProblemReport(pack.file, catalog.places.get(pack.file), subject=f"pack `{id}`")
             names = tool_names(catalog)
             check_references(pack, report, names)
-            check_rules(pack, report, names)
+            check_rules(pack, report, {name: catalog.by_name.get(name) for name in names})
             check_reads(pack, report)
             found += [*report.problems, *_template_problems(catalog, pack)]
     return found

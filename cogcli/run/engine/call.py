@@ -47,6 +47,7 @@ from cogcli.run.engine.approval import ApprovalRequest
 from cogcli.run.engine.context import Engine, Run
 from cogcli.run.engine.doubt import find_replacement_answer
 from cogcli.run.engine.outcome import Degraded
+from cogcli.run.engine.output_masks import mask_answer, withhold_reply
 from cogcli.run.engine.policy import learn_facts, may_repeat, require_permitted, spend_call
 from cogcli.run.engine.step_recorder import IntentMembers, StepRecord
 from cogcli.run.engine.tasks import (
@@ -261,7 +262,9 @@ def _try_chain(
                 _record_repeat(record, member, number, "repeat" if repeat else "fallback", wait)
             try:
                 answer = yield from _try_once(record, capability, member, number, values)
+                answer = mask_answer(answer, record.masks)
             except RuntimeErrorBase as error:
+                withhold_reply(error, record.masks)
                 note_failure(record, member, error)
                 first = first or error
                 failure = error

@@ -40,6 +40,7 @@ def require_permitted(
     """
     engine = record.run.engine
     policy = engine.policy
+    record.masks = ()
     if policy is None or _is_gate_or_probe(record):
         return
     verdict = _judge_call(policy, record, capability, values, engine.now)
@@ -57,6 +58,7 @@ def require_permitted(
         refusal = _refusal_from_verdict(capability, verdict)
         refusal.hint = policy.explain_refusal(verdict.reason)
         raise refusal
+    record.masks = verdict.masks
 
 
 def enter_skill(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:

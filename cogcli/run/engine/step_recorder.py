@@ -104,6 +104,8 @@ class StepRecord:
         """The id of the `step.started` event."""
         self.decision: dict[str, str] | None = None
         """The run policy's decision for `step.started`. None for the default policy."""
+        self.masks: tuple[str, ...] = ()
+        """The paths of the output that the policy masks."""
         self._started = started or ClockReading.now(run.engine.clock)
 
     @classmethod

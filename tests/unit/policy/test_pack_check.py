@@ -198,7 +198,8 @@ def test_conditions_that_are_no_rules() -> None:
 def test_obligations_scopes_and_contradictions() -> None:
     def change(raw: dict[str, Any]) -> None:
         rules = raw["policy_layer"]["rules"]
-        rules[0]["then"]["obligations"] = ["evidense", "mask:receipt.card", "evidence"]
+        obligations = ["evidense", "mask:receipt.card", "evidence"]
+        rules[0]["then"] = {"verdict": "allow_with_gate", "obligations": obligations}
         rules[1]["applies_to"] = {"capabilities": ["payment.*"]}
         rules.append({**rules[0], "rule_id": "other", "then": {"verdict": "allow"}})
 
@@ -457,3 +458,43 @@ def test_a_fact_is_of_a_slot() -> None:
     assert found == [
         ("pack.reference", "/tooling_layer/capabilities/orders.lookup/facts/ordr.age_days")
     ]
+
+
+@pytest.mark.parametrize(
+    ("obligation", "then", "scope", "message"),
+    [
+        ("mask:receipt.card", {}, ["payments.refund"], ""),
+        ("mask:receipt", {}, [], ""),
+        ("mask:", {}, ["payments.refund"], "no path ``"),
+        ("mask:receipt..card", {}, ["payments.refund"], "no path `receipt..card`"),
+        ("mask:card", {}, ["payments.*"], "none of its capabilities has an output `card`"),
+        ("mask:ok", {}, ["skill:text.brief"], "an output of `skill:text.brief` cannot be masked"),
+        ("mask:receipt", {"verdict": "deny"}, [], "binds no call, as the verdict is deny"),
+        ("named_user", {"verdict": "refuse"}, [], "binds no call, as the verdict is refuse"),
+        ("evidence", {}, ["payments.refund"], ""),
+        ("idempotency_key", {}, ["payments.refund"], ""),
+        ("idempotency_key", {}, ["orders.lookup"], "none of its capabilities has an effect"),
+    ],
+)
+def test_an_obligation_that_is_not_kept_is_an_error(
+    obligation: str, then: dict[str, str], scope: list[str], message: str
+) -> None:
+    def change(raw: dict[str, Any]) -> None:
+        rule = raw["policy_layer"]["rules"][0]
+        rule["applies_to"] = {"capabilities": scope}
+        rule["then"] = {"verdict": "allow", **then, "obligations": [obligation]}
+
+    report = ProblemReport("pack.yaml", None)
+    check_rules(_changed(change), report, {**CAPABILITIES, "skill:text.brief": None})
+    found = [each for each in report.problems if each.code == "policy.obligation"]
+    assert [message in each.message for each in found] == ([True] if message else [])
+
+
+def test_evidence_that_no_decision_requires_is_an_error() -> None:
+    def change(raw: dict[str, Any]) -> None:
+        rule = raw["policy_layer"]["rules"][0]
+        rule["applies_to"] = {"intents": ["support.order_status"]}
+        rule["then"] = {"verdict": "allow", "obligations": ["evidence"]}
+
+    (problem,) = [each for each in _report(change).problems if each.code == "policy.obligation"]
+    assert "no decision of its intents has `required_evidence`" in problem.message

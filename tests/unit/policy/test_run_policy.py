@@ -28,6 +28,9 @@ FRESH = {"age_days": 12, "total": 240}
 NOW = "2026-05-04T09:30:00Z"
 
 
+UNNAMED = Requester("support.refund", role="support_agent")
+
+
 def _policy(rules: list[dict[str, Any]] | None = None, **members: Any) -> RunPolicy:
     """The support desk's, with other rules where some are given."""
     layer = raw_pack()["policy_layer"]
@@ -216,7 +219,7 @@ def test_a_no_of_a_rule_keeps_its_reason_where_evidence_is_missing_too() -> None
         ([], "it"),
         (["idempotency_key"], "it"),
         (["evidence"], "evidence_missing:order.total"),
-        (["mask:receipt.card"], "obligation_not_kept"),
+        (["mask:receipt.card"], "it"),
         (["evidence", "mask:receipt.card"], "evidence_missing:order.total"),
     ],
 )
@@ -225,6 +228,25 @@ def test_obligations_that_are_not_kept_deny(obligations: list[str], reason: str)
     verdict = _judged(policy)
     assert verdict.reason == reason
     assert verdict.allows is (reason == "it")
+
+
+def test_a_run_of_the_first_edition_masks_nothing_so_that_it_is_denied() -> None:
+    policy = _policy([_rule(verdict="allow", obligations=["mask:receipt.card"])], edition=1)
+    assert (_judged(policy).verdict, _judged(policy).reason) == ("deny", "obligation_not_kept")
+
+
+@pytest.mark.parametrize(
+    ("obligation", "reason"),
+    [("evidence", "evidence_missing:order.total"), ("named_user", "named_user")],
+)
+def test_an_obligation_binds_a_call_that_a_person_decides_about(
+    obligation: str, reason: str
+) -> None:
+    rules = [_rule(verdict="escalate", obligations=[obligation])]
+    policy = _policy(rules, required=("order.total",), requester=UNNAMED)
+    assert (_judged(policy).verdict, _judged(policy).reason) == ("deny", reason)
+    policy = _policy([_rule(verdict="escalate")], required=("order.total",), requester=UNNAMED)
+    assert _judged(policy).verdict == "escalate"
 
 
 @pytest.mark.parametrize(

@@ -314,7 +314,7 @@ def test_an_escalated_call_asks_a_person() -> None:
 
 @pytest.mark.parametrize(
     ("obligation", "reason"),
-    [("mask:receipt.card", "obligation_not_kept"), ("evidence", "evidence_missing:order.age_days")],
+    [("evidence", "evidence_missing:order.age_days")],
 )
 def test_an_obligation_that_is_not_kept_denies(obligation: str, reason: str) -> None:
     ran = _ran(_with_rule(obligations=[obligation]))

@@ -1,0 +1,39 @@
+"""Masks of an output (docs/reference/pack.md#obligations)."""
+
+from __future__ import annotations
+
+import pytest
+
+from cogcli.base.calls import Answer
+from cogcli.run.engine.output_masks import mask_answer
+
+MASK = "[masked]"
+CARDS = {"cards": [{"no": 1, "of": "a"}, {"no": 2}], "total": 3, "none": None}
+
+
+@pytest.mark.parametrize(
+    ("path", "output"),
+    [
+        ("total", {**CARDS, "total": MASK}),
+        ("none", {**CARDS, "none": MASK}),
+        ("cards", {**CARDS, "cards": MASK}),
+        ("cards.no", {**CARDS, "cards": [{"no": MASK, "of": "a"}, {"no": MASK}]}),
+        ("cards.1.no", {**CARDS, "cards": [{"no": 1, "of": "a"}, {"no": MASK}]}),
+        ("cards.9.no", CARDS),
+        ("cards.of", {**CARDS, "cards": [{"no": 1, "of": MASK}, {"no": 2}]}),
+        ("total.cents", {**CARDS, "total": MASK}),
+        ("none.cents", CARDS),
+        ("absent.no", CARDS),
+    ],
+)
+def test_the_value_at_a_path_is_masked(path: str, output: object) -> None:
+    record = {"reply": {"media_type": "text/plain", "body": "3"}, "printed": "3", "url": "u"}
+    found = mask_answer(Answer(CARDS, None, record), (path,))
+    assert found.output == output
+    assert found.record == {"reply": {"media_type": "text/plain", "body": MASK}, "url": "u"}
+    assert mask_answer(found, (path,)) == found, "a recorded answer stays the same"
+
+
+def test_without_a_mask_an_answer_is_unchanged() -> None:
+    answer = Answer(CARDS)
+    assert mask_answer(answer, ()) is answer
