@@ -103,9 +103,10 @@ def _escalate(loop: Progress) -> str:
 
 
 def _find_gates(loop: Progress, context: CompiledContext, calls: list[PlannedCall]) -> list[str]:
-    """Return the gates of the calls of the plan: by the verdict on a call, else by its capability."""
+    """Return the gates of the calls of the plan: by the verdict on a call if no rule waits, else by its capability."""
     uses = loop.plan.capabilities if loop.plan else {}
     tools = {tool.capability: tool.gate for tool in context.compilation.surface.tools}
-    judged = {call.step_id: call.verdict.gate for call in calls if call.verdict}
+    settled = [call for call in calls if call.verdict and not call.verdict.waiting]
+    judged = {call.step_id: call.verdict.gate for call in settled if call.verdict}
     gates = [judged.get(step) or tools.get(id, "") for step, id in uses.items()]
     return list(dict.fromkeys(gate for gate in gates if gate))
