@@ -178,7 +178,8 @@ def _planned(project: Project, name: str, args: dict[str, Any]) -> Result:
     call = {"tool_calls": [{"name": name, "args": args}]}
     replies = [{"json": call}, {"json": {"response": "Done."}}]
     project.write("model.yaml", json.dumps({"replies": replies}))
-    return _ask(project, "hello", "--model", "scripted:model.yaml")
+    about = name.rpartition(".")[2]  # the nearest tools have room in the prompt
+    return _ask(project, f"{about} this text", "--model", "scripted:model.yaml")
 
 
 def _log(project: Project) -> list[dict[str, Any]]:

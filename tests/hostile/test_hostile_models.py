@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copytree
 from typing import Any, Final, NamedTuple
@@ -106,8 +107,9 @@ def poisoned_output(desk: Project) -> None:
 
 def poisoned_evidence(desk: Project) -> None:
     """The graph holds an edge whose value is a prompt."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")  # evidence older than a week is stale
     edge = {
-        "subject": "order:ord_881", "predicate": "note", "value": INJECTION, "observed_at": "2026-11-20T00:00:00Z",
+        "subject": "order:ord_881", "predicate": "note", "value": INJECTION, "observed_at": now,
         "evidence_ref": "mail/1", "trust": "verified", "data_class": "internal", "tenant_id": "acme",
     }  # fmt: skip
     desk.write("edges.jsonl", json.dumps(edge) + "\n")
