@@ -12,6 +12,7 @@ from typing import Final
 from cogcli.base.lazy_pattern import lazy_pattern
 
 _NUMBER: Final = lazy_pattern(r"#\d+")
+_ITEM: Final = lazy_pattern(r"#\d+(?=[/@#]|$)")
 _NAME: Final = lazy_pattern(r"#[A-Za-z0-9_-]+")
 _GATE: Final = lazy_pattern(r"(?:pre|post)\d+")
 _PROBE: Final = lazy_pattern(r"probe\d+")
@@ -105,6 +106,15 @@ class StepPath(str):
     def without_items(self) -> str:
         """Return the path without items, rounds and targets, so that all parts of a loop share it."""
         return _NAME.sub("", self)
+
+    @property
+    def innermost_item(self) -> str:
+        """Return the innermost item or round that contains this path or is it; empty if none does."""
+        found = ""
+        if self.in_loop:
+            for match in _ITEM.finditer(self):
+                found = self[: match.end()]
+        return found
 
     @property
     def loop(self) -> str:

@@ -22,10 +22,11 @@ HAS_FILES_IN_MEMORY: Final = sys.platform == "linux" and hasattr(os, "memfd_crea
 """Whether the system has files without a name."""
 
 if sys.platform == "linux":
-    import fcntl
 
     def _create_file(flags: int) -> int:
         """Return the descriptor of a new file in memory. Raise OSError."""
+        import fcntl
+
         fd = os.memfd_create("episode", os.MFD_CLOEXEC)
         if flags & os.O_APPEND:
             fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)

@@ -18,6 +18,7 @@ import orjson
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.step_path import StepPath
 
 SCHEMA: Final = "waypoint/1"
 MAX_LINES: Final = 20_000
@@ -28,7 +29,6 @@ _HEAD: Final = lazy_pattern(
     rb'\{"seq":(\d+),"id":"[^"\\]*","timestamp":"([^"\\]*)","episode_id":"[^"\\]*","run_id":"[^"\\]*",'
     rb'"trace_id":(?:"[^"\\]*"|null),"phase":"[^"\\]*","event_type":"([^"\\]*)"(?:,"step_id":"([^"\\]*)")?'
 )
-_PART: Final = lazy_pattern(r"#(\d+)")
 _EFFECT: Final = b'"side_effects":"'
 _HARMLESS: Final = b'"side_effects":"none"'
 _SUM: Final = len(b',"sum":"00000000"}')
@@ -152,7 +152,7 @@ class WaypointFold:
                 return
             path = (match[4] or b"").decode()
             if kept.folded:
-                self._part(_part_of(path.rpartition("#")[0])).lines.append(entry)
+                self._part(StepPath(StepPath(path).parent).innermost_item).lines.append(entry)
                 self.kept += 1
             else:
                 self._place(entry, line, match[3], path)
@@ -184,7 +184,7 @@ class WaypointFold:
         """Add a line to the innermost item or round that it belongs to. If it closes that one, what lies inside is
         left out.
         """
-        name = _part_of(path)
+        name = StepPath(path).innermost_item
         part = self._part(name)
         if name and not _is_usual(line, event_type, path):
             part.unusual = True
@@ -193,7 +193,7 @@ class WaypointFold:
         if event_type != b"step.completed" or path != name or not name:
             return
         del self._parts[name]
-        owner = self._part(_part_of(path.rpartition("#")[0]))
+        owner = self._part(StepPath(StepPath(path).parent).innermost_item)
         if part.unusual:
             owner.lines += part.lines
             owner.unusual = owner is not self._parts[""]
@@ -209,20 +209,9 @@ class WaypointFold:
         return part
 
 
-def _part_of(path: str) -> str:
-    """Return the path of the innermost item or round that contains a path or is it. Empty if none does."""
-    found = ""
-    if "#" in path:
-        for match in _PART.finditer(path):
-            end = match.end()
-            if end == len(path) or path[end] in "/@#":
-                found = path[:end]
-    return found
-
-
 def _is_usual(line: bytes, event_type: bytes, path: str) -> bool:
     """Return whether an event inside an item or a round says no more than its closing event."""
-    if "@" in path or b'"fallback_used":true' in line or b'"reused_from"' in line:
+    if StepPath(path).in_call or b'"fallback_used":true' in line or b'"reused_from"' in line:
         return False
     if event_type == b"step.started":
         # The first such key is that of the event: all members before it are texts and numbers.

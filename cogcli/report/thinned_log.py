@@ -61,7 +61,7 @@ class _Thinning:
         self.parts_left_out = 0
 
     def apply(self, event: Event) -> None:
-        name = _part_of(event.step_id or "")
+        name = StepPath(event.step_id or "").innermost_item
         part = self._part(name)
         part.events.append(event)
         self.kept += 1
@@ -71,7 +71,7 @@ class _Thinning:
 
     def _close(self, name: str, part: _OpenPart) -> None:
         loop = StepPath(name).parent
-        owner = self._part(_part_of(loop))
+        owner = self._part(StepPath(loop).innermost_item)
         done = owner.done.get(loop, 0)
         if self.kept > MOST and done >= FIRST and not part.unusual:
             self.kept -= len(part.events)
@@ -115,18 +115,3 @@ def left_out_warning(log: ThinnedLog) -> EnvironmentRefusal:
     return EnvironmentRefusal(
         "trace.left-out", log.note, hint="`trace --view events` lists all of them"
     )
-
-
-def _part_of(path: str) -> str:
-    """Return the path of the innermost item or round that contains a path or is it. Empty if none does."""
-    while path:
-        start = path.rfind("#")
-        if start < 0:
-            return ""
-        end = start + 1
-        while end < len(path) and path[end] not in "/@#":
-            end += 1
-        if path[start + 1 : end].isdecimal():
-            return path[:end]
-        path = path[:start]
-    return ""

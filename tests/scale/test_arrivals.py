@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from base64 import b64decode, b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,8 +67,10 @@ class Ends:
 
 
 @pytest.fixture
-def ends(counting: Any, monkeypatch: pytest.MonkeyPatch) -> Ends:
-    return Ends(counting, monkeypatch)
+def ends(counting: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ends]:
+    yield Ends(counting, monkeypatch)
+    # The line ran in this process, in which later tests have a module of this name.
+    sys.modules.pop("demo_services", None)
 
 
 def read_files(directory: Path) -> dict[str, bytes]:

@@ -52,7 +52,7 @@ def run(
 @pytest.mark.skipif(sys.platform == "win32", reason="on Windows every test shows it")
 def test_every_module_can_be_imported_without_posix(tmp_path: Path) -> None:
     done = run("--import-all", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stdout + done.stderr
 
 
 @pytest.mark.slow
