@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Final
@@ -45,8 +46,11 @@ from cogcli.episode.manifest import NamedEpisode, build_manifest, entry, measure
 from cogcli.episode.signing import is_signature
 from cogcli.episode.summary import summary_of
 from cogcli.episode.verify.log_reading import LogReading
+from cogcli.episode.waypoint import MAX_BYTES
 
 _LIMIT: Final = 1 << 30
+_UNEXPECTED: Final = 16 * 1024 * 1024
+"""The bytes by which a document may be too large and still be read, to find where it differs."""
 _ALIVE: Final = "cannot be compared while the run is alive"
 _SHOWN: Final = 120
 """The length of a line of a document in a finding."""
@@ -87,10 +91,10 @@ class DocumentCheck:
         """Yield the finding about a waypoint that no resume uses. It is a cache, so it is no error."""
         if not self._folder.holds(WAYPOINT):
             return
-        try:
-            digest, _ = measure(self._folder, WAYPOINT)
-        except FileRefused:
-            digest = ""
+        digest = ""
+        with suppress(FileRefused):
+            if self._folder.size(WAYPOINT) <= MAX_BYTES:
+                digest, _ = measure(self._folder, WAYPOINT)
         if digest not in self._log.waypoints:
             message = "is none that the log names: a resume reads the whole log instead"
             yield Finding("waypoint.unused", "info", WAYPOINT, 0, message)
@@ -195,6 +199,13 @@ class DocumentCheck:
             return False
 
     def _differs(self, name: str, expected: DocumentText) -> Finding:
+        size = self._files[name]
+        if size > expected.size + _UNEXPECTED:  # it is not read, however large it is
+            code = f"{name.partition('.')[0]}.differs"
+            return error_finding(
+                code, name, 0, "does not match the log",
+                expected=describe_content(expected.sha256, expected.size), found=describe_content("", size),
+            )  # fmt: skip
         try:
             return _differs(name, self._folder.chunks(name), expected.chunks())
         except FileRefused:
