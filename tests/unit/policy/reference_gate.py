@@ -328,9 +328,9 @@ def decide(pack: dict, capability: dict, call: dict) -> dict:
         verdict, stage, reason = deciding.verdict, deciding.stage, deciding.reason
         rule_id, then = deciding.rule["rule_id"], deciding.rule["then"]
         gate = then.get("gate") or "" if then["verdict"] == verdict else ""  # only of the rule's own verdict
-    obligations: list[str] = []
+    asked = [item for finding in enforced if finding.matched for item in finding.rule["then"].get("obligations") or []]
+    obligations = list(dict.fromkeys(asked)) if verdict == "escalate" else []  # they bind after a person's yes, too
     if verdict in ("allow", "allow_with_gate"):
-        asked = [item for finding in enforced for item in finding.rule["then"].get("obligations") or []]
         asked += ["idempotency_key"] if level > MODES.index("read_only") else []
         asked += ["named_user"] if level > MODES.index("network") else []
         obligations = list(dict.fromkeys(asked))  # each once
@@ -371,6 +371,8 @@ def judge_call(pack: dict, call: dict, waiting: list) -> tuple[list, str, str, d
     run, decided, lifted = call["data"]["run"], [], set()
     while True:
         decision = decide(pack, call["spec"], {**call, "data": {**call["data"], "run": run}})
+        if decision["verdict"] == "escalate" and "named_user" in decision["obligations"] and not call["named_user"]:
+            decision = {**decision, "verdict": "deny", "reason": "named_user", "rule": "", "gate": ""}
         verdict, gate, request = decision["verdict"], decision["gate"], request_of(pack, call, decision)
         asks = verdict in ("allow_with_gate", "escalate")
         passed = asks and (verdict, gate) in lifted  # a yes to a gate lifts no other, and no escalation
