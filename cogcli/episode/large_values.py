@@ -73,8 +73,10 @@ def _member(key: str, value: object, limit: int, put: Put) -> object:
     if type(value) is dict:
         short = {name: _member(name, member, limit, put) for name, member in value.items()}
     elif type(value) is list:
-        is_whole = MARK not in text and max(map(len, map(orjson.dumps, value))) <= SMALL
-        short = value if is_whole else [_member(key, member, limit, put) for member in value]
+        has_small_items = max(map(len, map(orjson.dumps, value))) <= SMALL
+        if has_small_items and MARK not in text:
+            return value if len(text) <= limit else reference_to(text, put)
+        short = [_member(key, member, limit, put) for member in value]
     else:
         return refer(value, put, limit=limit)
     text = orjson.dumps(short)

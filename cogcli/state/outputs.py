@@ -59,7 +59,7 @@ def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionSta
     `output.slot-type`, `output.merge` or `output.path` if any of the writes could not be applied.
     """
     writes = []
-    is_checked = True
+    can_apply = True
     for rule in rules:
         value = deep_copy(_find_value(rule, produced, state))
         if value is MISSING:
@@ -68,8 +68,8 @@ def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionSta
             items = value if isinstance(value, list) else [value]
             value = [item if isinstance(item, dict) else {"value": item} for item in items]
         writes.append(Write(rule.target, rule.strategy, value))
-        is_checked = is_checked and rule.always_applies
-    if not is_checked:
+        can_apply = can_apply and rule.always_applies
+    if not can_apply:
         require_applicable(state, writes)
     return writes
 

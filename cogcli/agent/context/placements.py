@@ -114,7 +114,7 @@ def _state_lines(found: Compilation) -> Iterator[Placement]:
 def _capabilities(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
     tools = {tool.capability: tool for tool in found.surface.tools}
     redactions = {each.capability: each for each in found.surface.redactions}
-    for id, aliases in _known_capabilities(found).items():
+    for id, aliases in _find_known_capabilities(found).items():
         if id in tools:
             placed = _place_tool(tools[id], blocks)
         elif id in redactions:
@@ -126,7 +126,7 @@ def _capabilities(found: Compilation, blocks: _BlockPlacements) -> Iterator[Plac
         yield placed._replace(names=aliases)
 
 
-def _known_capabilities(found: Compilation) -> dict[str, tuple[str, ...]]:
+def _find_known_capabilities(found: Compilation) -> dict[str, tuple[str, ...]]:
     """Return the capabilities of the pack and the usable ones, with their other names."""
     pack, usable = found.given.pack, found.given.capabilities
     listed = [id for intent in pack.decisions.intents.values() for id in intent.capabilities]

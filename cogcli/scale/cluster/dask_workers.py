@@ -193,10 +193,10 @@ class DaskWorkers:
         for address, worker in list(self._workers.items()):
             if worker.is_apart != self._is_apart:
                 del self._workers[address]
-                self._note_refusal(address, self._say_other_files())
+                self._note_refusal(address, self._explain_other_files())
         self._count_threads()
 
-    def _say_other_files(self) -> str:
+    def _explain_other_files(self) -> str:
         if self._is_apart:
             return "it shares the runs directory, and the other workers do not"
         return "it does not share the runs directory and its locks, as other workers do"
@@ -427,7 +427,7 @@ class DaskWorkers:
         elif not self._identity.is_same(seen.identity):
             self._note_refusal(seen.address, "its user has another key for episodes")
         elif self._is_apart == is_shared:  # never while nothing is decided
-            self._note_refusal(seen.address, self._say_other_files())
+            self._note_refusal(seen.address, self._explain_other_files())
         else:
             self._refused.pop(seen.address, None)
             before = self._workers.get(seen.address)
