@@ -394,7 +394,7 @@ FAILURES: tuple[FailureRow, ...] = (
         " archive.unreadable archive.busy archive.refused"
         " memory.damaged memory.busy memory.consent snapshot.mismatch session.busy check.nothing"
         " batch.busy batch.collision batch.damaged batch.foreign batch.input-changed batch.rows batch.worker-differs"
-        " batch.answer-refused",
+        " batch.answer-refused trace.left-out",
         ENVIRONMENT,
     ),
 )
