@@ -154,10 +154,12 @@ def test_no_payload_at_all_breaks_a_fold(events: list[dict[str, object]]) -> Non
     from cogcli.episode.document_bytes import to_bytes
     from cogcli.episode.learn import learn_lines
     from cogcli.episode.log_fold import fold_log
+    from cogcli.episode.projection import state_text
     from cogcli.episode.summary import summary_of
 
     account = fold_log(EventLog(log_of(*events)))
-    to_bytes(account.projection.result())
+    projection = account.projection
+    json.loads(b"".join(state_text(projection.result(), projection.rules).chunks()))
     to_bytes(summary_of(account))
     if account.projection.terminated is not None:
         learn_lines(account)
