@@ -53,6 +53,9 @@ class EventType(NamedTuple):
     """Whether it records what came of a request to a model."""
     outside_time: bool = False
     """Whether it is written while no process drives the run: its time does not count as active."""
+    usual: bool = False
+    """Whether a run or step that goes well has it, so that a view of a very long run may leave it out with a round
+    that is done."""
     detail: bool = False
     """Whether it is one of many small steps within a turn, which the plain progress of a run leaves
     out."""

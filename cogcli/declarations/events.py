@@ -75,6 +75,7 @@ class RunStarted(Payload):
         speaker="system",
         reduced=True,
         words=("skill", "version", "episode", "run", "trace"),
+        usual=True,
     )
     task: str
     seed: int
@@ -152,6 +153,7 @@ class StepStarted(Payload):
         starts=True,
         write_ahead=True,
         words=_STEP_WORDS,
+        usual=True,
     )
     step_id: str
     step_status: Literal["running"] = always(default="running")
@@ -174,7 +176,9 @@ class StepStarted(Payload):
 class StepAnswered(Payload):
     """A result that is on disk before it is checked, or while it waits for its turn to write."""
 
-    event = EventType("step.answered", "act", needs_start=True, by_timing=True, words=_STEP_WORDS)
+    event = EventType(
+        "step.answered", "act", needs_start=True, by_timing=True, usual=True, words=_STEP_WORDS
+    )
     step_id: str
     output: Json
     attempts: list[AttemptMade] = always(default=[])
@@ -219,7 +223,9 @@ class StepFinished(Payload):
 class StepCompleted(StepFinished):
     """A step that is done."""
 
-    event = EventType("step.completed", "act", reduced=True, closes=True, words=_STEP_WORDS)
+    event = EventType(
+        "step.completed", "act", reduced=True, closes=True, usual=True, words=_STEP_WORDS
+    )
     step_status: Literal["done"] = always(default="done")
     result_status: Literal["ok"] = always(default="ok")
 
@@ -237,7 +243,9 @@ class StepFailed(StepFinished):
 class StepSkipped(StepFinished):
     """A step that was skipped."""
 
-    event = EventType("step.skipped", "act", reduced=True, closes=True, words=_STEP_WORDS)
+    event = EventType(
+        "step.skipped", "act", reduced=True, closes=True, usual=True, words=_STEP_WORDS
+    )
     step_status: Literal["skipped"] = always(default="skipped")
     result_status: Literal["skipped"] = always(default="skipped")
 
@@ -430,6 +438,7 @@ class RunTerminated(Payload):
         speaker="system",
         reduced=True,
         words=("status", "ms", "episode"),
+        usual=True,
     )
     status: Outcome
     status_reason: str | None

@@ -14,12 +14,10 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import row_of
 
 MOST: Final = 20_000
 FIRST: Final = 20
-_USUAL: Final = frozenset(
-    ("step.started", "step.answered", "step.completed", "step.skipped", "run.started", "run.terminated")
-)  # fmt: skip
 
 
 class ThinnedLog(NamedTuple):
@@ -65,7 +63,7 @@ class _Thinning:
         part = self._part(name)
         part.events.append(event)
         self.kept += 1
-        part.unusual = part.unusual or event.event_type not in _USUAL
+        part.unusual = part.unusual or not row_of(event.event_type).usual
         if name and event.step_id == name and event.event_type == "step.completed":
             self._close(name, self._open.pop(name))
 

@@ -18,6 +18,7 @@ from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import ENVIRONMENT, CogcliError, OverloadedError, UsageError
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import row_of
 from cogcli.declarations.value_types import Json
 from cogcli.episode.archive.transfer import write_folder
 from cogcli.episode.archive.writer import read_folder
@@ -51,7 +52,6 @@ from cogcli.scale.line_result import (
 
 _OWN_LINES: Final = ("episode.", "resume.masked")
 """Errors of the environment that concern one episode. Others stop the batch."""
-_CALLS: Final = ("step.started", "call.retried")
 
 
 class CallCounter:
@@ -62,7 +62,7 @@ class CallCounter:
         self._held: dict[str, float] = {}
 
     def __call__(self, event: Event) -> None:
-        if event.event_type in _CALLS:
+        if row_of(event.event_type).write_ahead:
             service = event.payload.get("service")
             if service:
                 self._calls[str(service)] += 1
