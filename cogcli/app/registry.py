@@ -28,7 +28,7 @@ def open_registry(settings: Settings) -> Registry:
     layers, refusal = settings.find_layers()
     return Registry(
         layers, protocols=PROTOCOLS, cache=CompiledCache(settings.cache_file), base=settings.base,
-        environ=settings.environ, refusal=refusal,
+        environ=settings.environ, refusal=refusal, ceilings=settings.ceilings,
     )  # fmt: skip
 
 
@@ -117,9 +117,9 @@ def writing_to(display_name: str) -> Iterator[None]:
 def read_spec_text(settings: Settings, file: str) -> str:
     """Return the text of the file of a spec. Raise EnvironmentRefusal `specs.invalid`."""
     try:
-        return read_regular(os.path.join(settings.base, file), limit=256 * 1024).decode(
-            "utf-8", "replace"
-        )
+        return read_regular(
+            os.path.join(settings.base, file), limit=settings.ceilings.yaml_bytes
+        ).decode("utf-8", "replace")
     except FileRefused as error:
         raise EnvironmentRefusal("specs.invalid", f"`{file}` {error.message}") from error
 

@@ -26,7 +26,8 @@ from cogcli.app.ask_again import (
 from cogcli.app.plan_skill import reads_of
 from cogcli.app.registry import open_registry, selection_options, untrusted_warning
 from cogcli.app.run_skill import agent_of, environment_of
-from cogcli.app.settings import WHOLE_TABLE, Settings, variable
+from cogcli.app.settings import WHOLE_TABLE, Settings
+from cogcli.app.settings.config import variable
 from cogcli.app.settings.model_adapters import TEMPLATE
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.settings.runs_dir import signer_of

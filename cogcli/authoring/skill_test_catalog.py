@@ -41,6 +41,7 @@ class CaseRegistry(Registry):
             cache=cache,
             base=settings.base,
             environ=settings.environ,
+            ceilings=settings.ceilings,
         )
         self._case = case
 

@@ -125,13 +125,14 @@ def _ids_in_files(settings: Settings, files: list[FoundFile]) -> set[str]:
 def _read_cached(settings: Settings, kind: str, files: list[FoundFile]) -> list[Json]:
     """Return the cached content of files, without files outside the cache. No file is parsed."""
     from cogcli.base.canonical import digest
-    from cogcli.specs.cache import CompiledCache
-    from cogcli.specs.spec_reader import MAX_BYTES
+    from cogcli.specs.cache import CompiledCache, cached_kind
 
+    ceilings = settings.ceilings
+    name = cached_kind(kind, ceilings)
     cache, found = CompiledCache(settings.cache_file), []
     for file in files:
         with suppress(FileRefused):
-            compiled = cache.get(kind, digest(read_regular(file.path, limit=MAX_BYTES)))
+            compiled = cache.get(name, digest(read_regular(file.path, limit=ceilings.yaml_bytes)))
             if compiled:
                 found.append(compiled.raw)
     cache.close()

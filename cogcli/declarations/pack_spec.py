@@ -11,8 +11,9 @@ from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.capability_spec import DataClass
 from cogcli.declarations.field import key, place
 from cogcli.declarations.options import SAFETY_MODES
-from cogcli.declarations.skill_spec import MAX_STEPS, Step
+from cogcli.declarations.skill_spec import Step
 from cogcli.declarations.spec import Spec, SpecLimits
+from cogcli.declarations.spec_ceilings import HIGHEST
 from cogcli.declarations.spec_types import (
     CAPABILITY_ID,
     LONGEST_ID,
@@ -428,7 +429,7 @@ class TaskTemplate(Spec):
     """Its decision."""
     steps: Annotated[
         tuple[Annotated[Json, SpecLimits(keys=Step)], ...],
-        SpecLimits(minimum=1, maximum=MAX_STEPS, code="skill.steps"),
+        SpecLimits(minimum=1, maximum=HIGHEST.steps, code="skill.steps"),
     ]
     """As of a skill."""
     success: Any = None

@@ -10,6 +10,7 @@ from cogcli.base.problems import KeyPath
 from cogcli.declarations.field import key, place
 from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.spec import Spec, SpecLimits
+from cogcli.declarations.spec_ceilings import HIGHEST
 from cogcli.declarations.spec_types import (
     LONGEST_ID,
     NESTED,
@@ -22,7 +23,6 @@ from cogcli.declarations.spec_types import (
 )
 from cogcli.declarations.value_types import Json, StepKind
 
-MAX_STEPS: Final = 10_000
 SkillId = Annotated[
     str,
     SpecLimits(
@@ -69,8 +69,8 @@ class Foreach(Spec):
     """The name of its number, from 0."""
     max_parallel: Parallel = 1
     """So many at a time."""
-    max_items: Annotated[int, SpecLimits(minimum=1, maximum=1_000_000)] = 10_000
-    """More is `foreach.limit`."""
+    max_items: Annotated[int, SpecLimits(minimum=1, maximum=HIGHEST.max_items)] = 10_000
+    """More is `foreach.limit`; at most the setting [`limits.max_items`](spec-files.md#ceilings)."""
 
     @property
     def expression(self) -> str | None:
@@ -83,8 +83,8 @@ class While(Spec):
 
     condition: Condition
     """Asked after each round."""
-    max_iterations: Annotated[int, SpecLimits(minimum=1, maximum=10_000)] = 10
-    """Then the step is done."""
+    max_iterations: Annotated[int, SpecLimits(minimum=1, maximum=HIGHEST.max_iterations)] = 10
+    """Then the step is done; at most the setting [`limits.max_iterations`](spec-files.md#ceilings)."""
 
     @property
     def expression(self) -> str | None:
@@ -251,8 +251,10 @@ class Skill(Spec):
     """What the caller gives; null: nothing."""
     outputs: Fields = key(nullable=True)
     """What comes back; null: nothing."""
-    steps: Annotated[tuple[Step, ...], SpecLimits(minimum=1, maximum=MAX_STEPS, code="skill.steps")]
-    """[Steps](#steps); none: `skill.steps`."""
+    steps: Annotated[
+        tuple[Step, ...], SpecLimits(minimum=1, maximum=HIGHEST.steps, code="skill.steps")
+    ]
+    """[Steps](#steps), at most the setting [`limits.steps`](spec-files.md#ceilings); none: `skill.steps`."""
     metadata: Annotated[Json, SpecLimits(foreign=True)] = NOTHING
     """Yours; its `tags` and `use_cases` are what it is [found](command-line.md#search) by."""
     status: str | None = None

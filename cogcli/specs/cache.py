@@ -18,6 +18,7 @@ from cogcli import __version__
 from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema.engine_choice import engine_key
+from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, SpecCeilings
 
 if TYPE_CHECKING:
     import sqlite3
@@ -28,6 +29,15 @@ _SUM: Final = 16
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS spec (key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
 )
+
+
+def cached_kind(kind: str, ceilings: SpecCeilings) -> str:
+    """Return the name of a kind of file in the cache.
+
+    A file that was parsed under another limit may have more nodes than are allowed now.
+    """
+    nodes = ceilings.yaml_nodes
+    return kind if nodes == DEFAULT_CEILINGS.yaml_nodes else f"{kind}/{nodes}"
 
 
 class CompiledFile(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from cogcli.base.canonical import digest
 from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, SpecCeilings
 from cogcli.specs.cache import CompiledCache, CompiledFile
 
 if TYPE_CHECKING:
@@ -24,12 +25,15 @@ _KIND: Final = "positions"
 class FilePlaces(dict[str, "Places"]):
     """The positions in files, by display path. A file is parsed when its positions are first needed.
 
-    `cache` is the cache that the files were loaded from.
+    `cache` is the cache that the files were loaded from, `ceilings` limits the files.
     """
 
-    def __init__(self, cache: CompiledCache | None = None) -> None:
+    def __init__(
+        self, cache: CompiledCache | None = None, ceilings: SpecCeilings = DEFAULT_CEILINGS
+    ) -> None:
         super().__init__()
         self.cache = cache
+        self._ceilings = ceilings
         self._files: dict[str, tuple[str, str]] = {}
         self._positions: dict[str, Json] = {}
         self._news: set[str] = set()
@@ -92,7 +96,8 @@ class FilePlaces(dict[str, "Places"]):
         from cogcli.base.yaml import reader
 
         path, loaded = self._files.get(file, (file, ""))
-        data, parsed = reader.read_file(path, file=file)
+        limits = self._ceilings.yaml
+        data, parsed = reader.read_file(path, file=file, limits=limits)
         if digest(data) != loaded:  # the file has changed: its positions are shown but not cached
             self._files.pop(file, None)
         self[file] = parsed.places

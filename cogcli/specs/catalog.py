@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cogcli.base.jsonvalue import NOTHING, Json
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, SpecCeilings
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.cached_positions import NO_PLACES, FilePlaces
 from cogcli.specs.host_overrides import Host
@@ -92,6 +93,7 @@ class Catalog(NamedTuple):
     distrust: str = ""
     """The reason why no layer is trusted: the run belongs to an untrusted project. Empty if each layer has its own
     trust."""
+    ceilings: SpecCeilings = DEFAULT_CEILINGS
     bound: Callable[[str], str | None] | None = None
     """Returns the capability of a binding anywhere in the registry, by reading files. Used for bindings absent here."""
 

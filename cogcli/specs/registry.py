@@ -17,6 +17,7 @@ from cogcli.base.problems import Problem, sort_problems, suggestion
 from cogcli.base.walk import Walk
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Skill
+from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, SpecCeilings
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
@@ -40,12 +41,14 @@ class Registry:
     def __init__(
         self, layers: Sequence[Layer], *, protocols: Protocols, cache: CompiledCache | None = None, base: str,
         environ: Mapping[str, str] = NOTHING, refusal: CogcliError | None = None,
+        ceilings: SpecCeilings = DEFAULT_CEILINGS,
     ) -> None:  # fmt: skip
         self.layers = distinct(layer._replace(root=_posix_path(layer.root)) for layer in layers)
         self._protocols = protocols
         self._cache = cache
         self._base = _posix_path(base)
         self._environ = environ
+        self._ceilings = ceilings
         self.distrust = ""
         """The reason why no spec of a catalog is trusted, in any layer. Empty if each layer has its own trust."""
         self.refusal = refusal
@@ -262,6 +265,7 @@ class Registry:
     def _build_catalog(self, builder: CatalogBuilder, *, partial: bool) -> Catalog:
         self._flush()
         catalog = builder.catalog(partial=partial, known=self.ids, bound=self.bound)
+        catalog = catalog._replace(ceilings=self._ceilings)
         return catalog_without_trust(catalog, self.distrust) if self.distrust else catalog
 
     def _flush(self) -> None:
@@ -278,8 +282,9 @@ class Registry:
 
     def _reader(self, contents: Mapping[str, bytes] | None = None) -> SpecReader:
         return SpecReader(
-            protocols=self._protocols, cache=self._cache, base=self._base, contents=contents
-        )
+            protocols=self._protocols, cache=self._cache, base=self._base, contents=contents,
+            ceilings=self._ceilings,
+        )  # fmt: skip
 
     def _absolute(self, path: str) -> str:
         return _posix_path(os.path.join(self._base, path))

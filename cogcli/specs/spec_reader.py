@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from cogcli.base.canonical import digest, digest_of
 from cogcli.base.files import FileRefused, read_regular
@@ -12,7 +12,8 @@ from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, suggestion
 from cogcli.declarations.record import Record
-from cogcli.specs.cache import CompiledCache, CompiledFile
+from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, SpecCeilings
+from cogcli.specs.cache import CompiledCache, CompiledFile, cached_kind
 from cogcli.specs.cached_positions import FilePlaces
 from cogcli.specs.layout import IS_ID
 from cogcli.specs.problem_report import ProblemReport
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from cogcli.base.yaml.reader import Parsed
     from cogcli.specs.layout import FoundFile
     from cogcli.specs.protocol import Protocols
-
-MAX_BYTES: Final = 256 * 1024
 
 
 class SpecFile(NamedTuple):
@@ -50,9 +49,11 @@ class SpecReader:
         cache: CompiledCache | None,
         base: str,
         contents: Mapping[str, bytes] | None = None,
+        ceilings: SpecCeilings = DEFAULT_CEILINGS,
     ) -> None:
         self.protocols = protocols
-        self.places = FilePlaces(cache)
+        self.places = FilePlaces(cache, ceilings)
+        self._ceilings = ceilings
         self._cache = cache
         self._base = base if base.endswith("/") else f"{base}/"
         self._contents = contents or {}
@@ -85,10 +86,10 @@ class SpecReader:
         """Parse a file whose kind is still unknown. It is not checked."""
         from cogcli.base.yaml import reader
 
-        file = self.display_path(path)
+        file, limits = self.display_path(path), self._ceilings.yaml
         if path in self._contents:
-            return reader.parse(self._contents[path], file=file)
-        return reader.read_file(path, file=file)[1]
+            return reader.parse(self._contents[path], file=file, limits=limits)
+        return reader.read_file(path, file=file, limits=limits)[1]
 
     def _load_entry(self, found: FoundFile) -> SpecFile:
         """Return one service of a file with several services. Its pin covers only its own entry."""
@@ -111,19 +112,22 @@ class SpecReader:
         data = self._contents.get(found.path)
         if data is None:
             try:
-                data = read_regular(found.path, limit=MAX_BYTES)
+                data = read_regular(found.path, limit=self._ceilings.yaml_bytes)
             except FileRefused:
                 from cogcli.base.yaml import reader
 
                 # Read again for the problem; a file that is readable now is used.
-                data, parsed = reader.read_file(found.path, file=file)
+                limits = self._ceilings.yaml
+                data, parsed = reader.read_file(found.path, file=file, limits=limits)
                 if not data:
                     self.places[file] = parsed.places
                     return read._replace(problems=parsed.problems)
         name = digest(data)
         self.places.note(file, found.path, name)
         read = read._replace(digest=name)
-        compiled = self._cache.get(found.kind, name) if self._cache else None
+        compiled = (
+            self._cache.get(cached_kind(found.kind, self._ceilings), name) if self._cache else None
+        )
         if compiled:
             problems = [
                 Problem(code, severity, file, *rest) for code, severity, *rest in compiled.warnings
@@ -135,7 +139,10 @@ class SpecReader:
             parsed = reader.parse_json(data, file=file)
         else:
             parsed = reader.parse(
-                data, file=file, tolerate=lambda problem: is_tolerated(found, problem)
+                data,
+                file=file,
+                limits=self._ceilings.yaml,
+                tolerate=lambda problem: is_tolerated(found, problem),
             )
         self.places[file] = parsed.places
         if parsed.value is None:
@@ -162,7 +169,9 @@ class SpecReader:
             kept = [
                 [p.code, p.severity, p.line, p.column, p.path, p.message, p.hint] for p in problems
             ]
-            self._cache.keep(found.kind, read.digest, CompiledFile(raw, kept))
+            self._cache.keep(
+                cached_kind(found.kind, self._ceilings), read.digest, CompiledFile(raw, kept)
+            )
         return self._check_path(read, raw, problems)
 
     def _check_path(self, read: SpecFile, raw: Json, problems: list[Problem]) -> SpecFile:

@@ -49,6 +49,11 @@ KEY_LINES: dict[str, str] = {
     "durability": 'durability = "none"',
     "files.roots": 'files.roots = ["/", "{outside}"]',
     "files.write_roots": 'files.write_roots = ["/", "{outside}"]',
+    "limits.steps": "limits.steps = 10000",
+    "limits.max_iterations": "limits.max_iterations = 10000",
+    "limits.max_items": "limits.max_items = 1000000",
+    "limits.yaml_bytes": "limits.yaml_bytes = 262144",
+    "limits.yaml_nodes": "limits.yaml_nodes = 50000",
     "use_env_proxy": "use_env_proxy = false",
     "export.otlp": "",  # a project may say nothing: tests/cli/test_otlp_export.py
     "progress": 'progress = "json"',

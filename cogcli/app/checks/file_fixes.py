@@ -20,7 +20,6 @@ from cogcli.specs.fixes import FIXES, Respelling, repair, respell, respelling_of
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.layers import HOST_FOLDER
 from cogcli.specs.registry import Registry
-from cogcli.specs.spec_reader import MAX_BYTES
 
 _KINDS: Final = {
     "skills": "skill", "capabilities": "capability", "bindings": "binding", "services": "service",
@@ -152,7 +151,7 @@ def _read_editable(settings: Settings, file: str, checked: RegistryCheck) -> str
     if not _editable_kind(file, checked.files[file]) or not path.startswith(inside):
         return None
     try:
-        return read_regular(path, limit=MAX_BYTES).decode()
+        return read_regular(path, limit=settings.ceilings.yaml_bytes).decode()
     except (FileRefused, UnicodeDecodeError):
         return None
 

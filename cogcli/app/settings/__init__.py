@@ -12,6 +12,7 @@ from cogcli.app.settings.config import (
     ROOTS,
     ConfigFile,
     ConfigKey,
+    variable,
 )
 from cogcli.app.settings.setting_types import PathList
 from cogcli.app.settings.user_dirs import (
@@ -26,7 +27,7 @@ from cogcli.app.settings.user_dirs import (
 from cogcli.base import system_text
 from cogcli.base.errors import CogcliError, UsageError
 from cogcli.base.links import find_leaving_link, is_below, link_refusal
-from cogcli.declarations.options import TRUST_LEVELS
+from cogcli.declarations.spec_ceilings import SpecCeilings, setting_name
 from cogcli.declarations.value_types import Json
 from cogcli.specs.layers import HOST_FOLDER, Root, bounded_layers, layers_for
 
@@ -159,6 +160,13 @@ class Settings:
         own = self.project_file
         return own.problems[0] if own is not None and own.problems and self.bound else None
 
+    @property
+    def ceilings(self) -> SpecCeilings:
+        """Return the ceilings of spec files. Raise the errors of `value`."""
+        self.require_sound_files()
+        values = (self.with_origin(setting_name(name))[0] for name in SpecCeilings._fields)
+        return SpecCeilings(*values)
+
     def with_origin(self, name: str) -> tuple[Any, str]:
         """Return the value of a setting and its origin. Invalid files are ignored."""
         key = KEYS[name]
@@ -189,9 +197,10 @@ class Settings:
             file = self.file_with(table)
             return file if file is not None and name in file.values else None
         found = [file for file in self.files if name in file.values and self._may_set(file, name)]
-        if name == "trust_level":
-            # The lower level of project and user counts: a project may only lower the trust.
-            found.sort(key=lambda file: TRUST_LEVELS.index(file.values[name]))
+        rank = KEYS[name].rank
+        if rank is not None:
+            # The lower value of project and user counts: a project may only lower it.
+            found.sort(key=lambda file: rank(file.values[name]))
         return found[0] if found else None
 
     def file_with(self, table: str) -> ConfigFile | None:
@@ -443,14 +452,6 @@ class Settings:
         if is_below(path, real := os.path.realpath(named)):
             path = named + path[len(real) :]
         return display_path(path, self.base)
-
-
-_NAMED = {"export.otlp": "COGCLI_OTLP_ENDPOINT"}
-
-
-def variable(name: str) -> str:
-    """Return the name of the environment variable of a setting."""
-    return _NAMED.get(name) or f"COGCLI_{name.upper().replace('.', '_')}"
 
 
 def _is_lenient(table: Json) -> bool:

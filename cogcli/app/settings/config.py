@@ -6,6 +6,7 @@ A project's file may lower the trust level but never raise it. Only a flag confi
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from cogcli.app.settings.model_adapters import MODELS, TEMPLATE
 from cogcli.app.settings.setting_types import (
@@ -29,6 +30,7 @@ from cogcli.declarations.option_types import (
     WordChoice,
 )
 from cogcli.declarations.options import OPTIONS, PROGRESS, TRUST_LEVELS, Option
+from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, HIGHEST, setting_name
 from cogcli.declarations.value_types import Json
 
 PROJECT_FILE = "cogcli.toml"
@@ -41,20 +43,46 @@ _LONGEST = 60
 _LONG_NUMBER = r"[0-9_]{1000}"
 
 
+_NAMED = {"export.otlp": "COGCLI_OTLP_ENDPOINT"}
+
+
+def variable(name: str) -> str:
+    """Return the name of the environment variable of a setting."""
+    return _NAMED.get(name) or f"COGCLI_{name.upper().replace('.', '_')}"
+
+
 class ConfigKey:
     """A setting: its type and default."""
 
-    __slots__ = ("default", "type")
+    __slots__ = ("default", "rank", "type")
 
-    def __init__(self, type: OptionType, default: object = None) -> None:
+    def __init__(
+        self, type: OptionType, default: object = None, rank: Callable[[object], int] | None = None
+    ) -> None:
         self.type = type
         self.default = default
+        self.rank = rank
+        """Returns how high a value is, for a setting that a project may lower but never raise."""
 
 
 def _key_of(option: Option) -> ConfigKey:
     """Return the setting of an option of a run."""
     # A setting is shared by all runs, so its default is a value that no run changes.
-    return ConfigKey(option.type, () if option.default == [] else option.default)
+    rank = TRUST_LEVELS.index if option.name == "trust_level" else None
+    return ConfigKey(option.type, () if option.default == [] else option.default, rank)
+
+
+def _ceiling_keys() -> dict[str, ConfigKey]:
+    """Return the settings that are ceilings of spec files."""
+    highest = HIGHEST._asdict()
+    return {
+        setting_name(name): ConfigKey(WholeNumber(1, highest[name]), default, _rank_number)
+        for name, default in DEFAULT_CEILINGS._asdict().items()
+    }
+
+
+def _rank_number(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 KEYS: dict[str, ConfigKey] = {
@@ -64,6 +92,7 @@ KEYS: dict[str, ConfigKey] = {
     **{option.name: _key_of(option) for option in OPTIONS.values() if option.setting},
     "files.roots": ConfigKey(PathList(), ()),
     "files.write_roots": ConfigKey(PathList(), ()),
+    **_ceiling_keys(),
     "use_env_proxy": ConfigKey(TrueOrFalse(), False),
     "export.otlp": ConfigKey(Url()),
     "progress": ConfigKey(WordChoice(*PROGRESS), "auto"),
@@ -213,8 +242,12 @@ class ConfigFile:
 def _explain_project_refusal(name: str, value: object) -> tuple[str, str] | None:
     """Return why a project's file cannot set this value, and how to set it elsewhere; None if it
     can."""
-    if name == "trust_level" and TRUST_LEVELS.index(value) > TRUST_LEVELS.index("standard"):
-        return f"cannot raise trust to {value}", f"use --trust-level {value}"
+    key = KEYS[name]
+    if key.rank is not None and key.rank(value) > key.rank(key.default):
+        if name == "trust_level":
+            return f"cannot raise trust to {value}", f"use --trust-level {value}"
+        hint = f"set {variable(name)}={value}, or write it to your own configuration"
+        return f"cannot raise it to {value}", hint
     if name == "use_env_proxy" and value:
         hint = "set COGCLI_USE_ENV_PROXY=1, or write it to your own configuration"
         return "cannot send calls through a proxy", hint

@@ -12,7 +12,8 @@ from cogcli.app.settings.trust_declarations import DeclarationKey, texts_in
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.source_lines import hide_secrets
-from cogcli.base.yaml.reader import DOCUMENT, parse
+from cogcli.base.yaml.limits import DOCUMENT
+from cogcli.base.yaml.reader import parse
 from cogcli.declarations.capability_spec import GATES, STRICTNESS, TRUST_RANKS
 from cogcli.declarations.pack_spec import VERDICTS
 from cogcli.declarations.reading import read_record

@@ -14,7 +14,8 @@ from typing import Any, Final
 from cogcli.app.settings.config import PROJECT_FILE
 from cogcli.base.jsonvalue import Json, list_of, object_of, only_texts, walk_scalars
 from cogcli.base.toml_bounds import find_excess
-from cogcli.base.yaml.reader import DOCUMENT, parse
+from cogcli.base.yaml.limits import DOCUMENT
+from cogcli.base.yaml.reader import parse
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.specs.host_layout import ACTIVE_FILE, OVERRIDES_FILE, SERVICES_FILE

@@ -18,8 +18,8 @@ from cogcli.base.errors import USAGE, UsageError
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound
-from cogcli.base.yaml.builder import Limits
-from cogcli.base.yaml.reader import MAX_DEPTH, MAX_NODES, parse
+from cogcli.base.yaml.limits import Limits
+from cogcli.base.yaml.reader import parse
 from cogcli.declarations.value_types import Json
 from cogcli.specs.unchecked import text_at
 
@@ -83,15 +83,13 @@ def read_folder(path: str) -> SkillFolder:
 def _parse_document(document: bytes, file: str) -> tuple[Json, str]:
     lines = document.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").split(b"\n")
     end = _find_end_of_head(lines, file)
-    head = parse(
-        b"\n".join([b"#", *lines[1:end]]), file=file, limits=Limits(MAX_HEAD, MAX_DEPTH, MAX_NODES)
-    )
+    head = parse(b"\n".join([b"#", *lines[1:end]]), file=file, limits=Limits(MAX_HEAD))
     if sum(map(len, lines[end + 1 :])) + len(lines) - end > MAX_BODY:
         message = f"the body has more than {MAX_BODY:,} bytes"
         raise _problem_error(file, message, "move parts of it to files next to it")
     # The body follows the rules for text in spec files; its lines keep their numbers.
     block = b"\n".join([b"#"] * end + [b"body: |2-"] + [b"  " + line for line in lines[end + 1 :]])
-    read = parse(block, file=file, limits=Limits(4 * MAX_BODY, MAX_DEPTH, MAX_NODES))
+    read = parse(block, file=file, limits=Limits(4 * MAX_BODY))
     problems = head.problems + [p._replace(column=max(1, p.column - 2)) for p in read.problems]
     if problems:
         raise ProblemsFound(problems, unlisted=USAGE)

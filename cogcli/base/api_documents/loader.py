@@ -31,6 +31,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import did_you_mean, suggest_path
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.yaml import reader
+from cogcli.base.yaml.limits import DOCUMENT
 from cogcli.base.yaml.positions import Places
 
 MAX_BYTES: Final = 4 * 1024 * 1024
@@ -225,7 +226,7 @@ def _parse_json(data: bytes, name: str) -> object:
 
 
 def _parse_yaml(data: bytes, name: str) -> Json:
-    parsed = reader.parse(data, file=name, limits=reader.DOCUMENT)
+    parsed = reader.parse(data, file=name, limits=DOCUMENT)
     if parsed.value is None:
         first = parsed.problems[0]
         text, place = f"document {name}: {first.message}", (first.line, first.column)

@@ -14,9 +14,9 @@ from typing import Final, NoReturn
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.jsonvalue import Json
 from cogcli.base.lazy_pattern import lazy_pattern
-from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem
 from cogcli.base.text_places import excerpt
+from cogcli.base.yaml.limits import Limits
 from cogcli.base.yaml.parsers import ParserEvent, Take
 from cogcli.base.yaml.text_faults import (
     LONG_KEY,
@@ -27,14 +27,6 @@ from cogcli.base.yaml.text_faults import (
 )
 
 MAX_INT: Final = 2**53 - 1
-
-
-class Limits(NamedTuple):
-    """The limits of one file."""
-
-    bytes: int
-    depth: int
-    nodes: int
 
 
 _WORDS: Final[dict[str, bool | None]] = {
@@ -289,9 +281,8 @@ class ValueBuilder:
         """Count nodes against the limit, and stop reading beyond it."""
         self._left -= nodes
         if self._left < 0:
-            self._stop(
-                "yaml.limit", event, f"more than {self._limits.nodes:,} nodes", "split the file"
-            )
+            hint = self._limits.hint("split the file", "nodes")
+            self._stop("yaml.limit", event, f"more than {self._limits.nodes:,} nodes", hint)
 
     def _stop_for_empty_file(self) -> NoReturn:
         self._stop(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from cogcli.base.yaml.limits import MAX_NODES
 from cogcli.base.yaml.parsers import ParserEvent, Take, event_streams
 
 Path = tuple[str | int, ...]
-_MAX_NODES: Final = 50_000
 _DEEPEST: Final = 33
 """Positions beyond these limits of spec files are those of what is around them."""
 
@@ -47,10 +47,11 @@ class Places:
     positions at the first lookup, which most files never need.
     """
 
-    __slots__ = ("_root", "_text")
+    __slots__ = ("_nodes", "_root", "_text")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, nodes: int = MAX_NODES) -> None:
         self._text = text
+        self._nodes = nodes
         self._root: _Place | None = None
 
     def value(self, path: Path) -> Span:
@@ -96,7 +97,7 @@ class Places:
 
     def _find_nearest(self, path: Path) -> tuple[_Place, bool]:
         if self._root is None:
-            self._root = _read_places(self._text)
+            self._root = _read_places(self._text, self._nodes)
         place = self._root
         for step in path:
             inner = place.children.get(step)
@@ -113,7 +114,7 @@ class _Place:
     children: dict[str | int, _Place] = field(default_factory=dict)
 
 
-def _read_places(text: str) -> _Place:
+def _read_places(text: str, nodes: int) -> _Place:
     """Return the positions in a YAML document, as far as it can be parsed within the limits."""
     from ruamel.yaml.error import YAMLError
 
@@ -124,7 +125,7 @@ def _read_places(text: str) -> _Place:
             for event in iter(take, None):
                 if hasattr(event, "anchor"):
                     root = _place_of(event, None)
-                    _fill_places(root, event, take, [_MAX_NODES], 1)
+                    _fill_places(root, event, take, [nodes], 1)
                     break
         except YAMLError:
             continue

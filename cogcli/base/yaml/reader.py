@@ -21,18 +21,13 @@ from cogcli.base.jsonvalue import Json, preview
 from cogcli.base.problems import Problem, sort_problems
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.text_places import line_column
-from cogcli.base.yaml.builder import Limits, ValueBuilder
+from cogcli.base.yaml.builder import ValueBuilder
+from cogcli.base.yaml.limits import MAX_BYTES, MAX_DEPTH, SPEC, Limits
 from cogcli.base.yaml.parsers import event_streams
 from cogcli.base.yaml.positions import Places
 from cogcli.base.yaml.strictness import SUSPECT, find_first_breach
 from cogcli.base.yaml.text_faults import LONE_RETURN, clean_text, syntax_problem
 
-MAX_BYTES: Final = 256 * 1024
-MAX_DEPTH: Final = 32
-MAX_NODES: Final = 50_000
-SPEC: Final = Limits(MAX_BYTES, MAX_DEPTH, MAX_NODES)
-DOCUMENT: Final = Limits(4 * 1024 * 1024, 100, 500_000)
-"""The limits of API documents (docs/reference/spec-files.md#yaml)."""
 REPEATED_KEY: Final = "yaml.duplicate-key"
 _SAVE: Final = "save the file as UTF-8"
 
@@ -49,20 +44,24 @@ class Parsed:
     problems: list[Problem]
 
 
-def read_file(path: str | os.PathLike[str], *, file: str) -> tuple[bytes, Parsed]:
+def read_file(
+    path: str | os.PathLike[str], *, file: str, limits: Limits = SPEC
+) -> tuple[bytes, Parsed]:
     """Return the bytes of a file and their parsed content; `file` is its name in problems.
 
     A file that cannot be read yields no bytes and a problem `yaml.io` or `yaml.size`.
     """
     try:
-        data = read_regular(path, limit=MAX_BYTES)
+        data = read_regular(path, limit=limits.bytes)
     except FileRefused as refused:
         if refused.reason == "too-large":
-            return b"", _refuse_file("yaml.size", file, refused.message, "split the file")
+            return b"", _refuse_file(
+                "yaml.size", file, refused.message, limits.hint("split the file", "bytes")
+            )
         return b"", _refuse_file(
             "yaml.io", file, refused.message, "name a regular file that you may read"
         )
-    return data, parse(data, file=file)
+    return data, parse(data, file=file, limits=limits)
 
 
 def parse(
@@ -79,7 +78,7 @@ def parse(
     """
     if len(data) > limits.bytes:
         found = f"has {len(data):,} bytes, at most {limits.bytes:,} are allowed"
-        return _refuse_file("yaml.size", file, found, "split the file")
+        return _refuse_file("yaml.size", file, found, limits.hint("split the file", "bytes"))
     if _is_utf16(data):
         return _refuse_file(
             "yaml.encoding", file, "the file is UTF-16, expected UTF-8", _SAVE, (1, 1)
@@ -106,7 +105,7 @@ def parse(
         _set_severity(problem, tolerate) for problem in sort_problems(problems + found_inside)
     ]
     refused = any(problem.severity == "E" for problem in problems)
-    return Parsed(None if refused else value, Places(text), problems)
+    return Parsed(None if refused else value, Places(text, limits.nodes), problems)
 
 
 def _set_severity(problem: Problem, tolerate: Callable[[Problem], bool]) -> Problem:

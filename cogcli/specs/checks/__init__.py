@@ -14,6 +14,7 @@ from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.bindings import check_bindings
 from cogcli.specs.checks.capabilities import check_capabilities
+from cogcli.specs.checks.ceilings import check_ceilings
 from cogcli.specs.checks.choices import check_choices, check_defaults, check_host
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.replaced import lower_shipped_errors
@@ -34,6 +35,7 @@ def check_contracts(context: CheckContext) -> None:
 
 
 CHECKS: Final[dict[str, Callable[[CheckContext], None]]] = {
+    "ceilings": check_ceilings,
     "skills": check_skills,
     "nesting": check_nesting,
     "capabilities": check_capabilities,

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogcli.agent.use_cases.language_model import chosen_model
-from cogcli.app.settings import WHOLE_TABLE, Settings, variable
-from cogcli.app.settings.config import KEYS, ConfigFile
+from cogcli.app.settings import WHOLE_TABLE, Settings
+from cogcli.app.settings.config import KEYS, ConfigFile, variable
 from cogcli.app.settings.setting_types import PathList
 from cogcli.base.errors import CogcliError, ServiceResolutionError, UsageError
 from cogcli.base.system_text import bad_byte

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.app.settings import variable
-from cogcli.app.settings.config import KEYS
+from cogcli.app.settings.config import KEYS, variable
 from cogcli.cli.typer_app import load
 from cogcli.declarations import options
 from cogcli.declarations.api_options import Options
