@@ -234,7 +234,7 @@ class Guardrail(Spec):
     phrases: tuple[Words, ...] = ()
     """Whole words."""
     reason: str = ""
-    """Why the pack has it, for its readers."""
+    """Why the pack has it; the error of a run that it ends says so."""
     gate: Name = BUILT_IN_GATE
     """Who is asked where it escalates."""
 

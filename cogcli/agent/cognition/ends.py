@@ -44,17 +44,16 @@ class LoopEnding(NamedTuple):
         return _STATUS.get(self.status) or ("ok" if goal_met else "partial")
 
 
-def refused(reason: str, intents: Iterable[str] = ()) -> LoopEnding:
+def refused(reason: str, intents: Iterable[str] = (), why: str = "") -> LoopEnding:
     """Return the ending after a guardrail refused the request, or for an unknown intent. `intents`
-    are the intents of the pack."""
+    are the intents of the pack, `why` is the reason that the guardrail declares."""
     known = (
         f"its intents are: {', '.join(intents)}; name one with --intent"
         if reason == "unknown_intent"
         else ""
     )
-    return LoopEnding(
-        "refused", reason, PolicyDeniedError("policy.refused", f"refused: {reason}", hint=known)
-    )
+    text = f"refused: {reason}: {why}" if why else f"refused: {reason}"
+    return LoopEnding("refused", reason, PolicyDeniedError("policy.refused", text, hint=known))
 
 
 def denied(reason: str) -> LoopEnding:

@@ -24,6 +24,8 @@ class Escalation(NamedTuple):
     reason: str
     plan: Json = NOTHING
     """The plan that the person decides about. Empty for a message, an answer or a result."""
+    why: str = ""
+    """Why the pack has the guardrail that escalates."""
 
     def require(self, root: RootRun, pack: Pack, policy: str) -> RuntimeErrorBase | None:
         """Return None after an approval, the error after a rejection. Without an answer, request one and raise
@@ -57,6 +59,7 @@ class Escalation(NamedTuple):
         )
         root.run.emit(draft_of(payload, run_id, step_id=self.step_id), durable=True)
         roles = gate.approver_roles
-        refusal = PolicyApprovalError("policy.escalated", f"a person has to decide: {self.reason}")
+        text = f"{self.reason}: {self.why}" if self.why else self.reason
+        refusal = PolicyApprovalError("policy.escalated", f"a person has to decide: {text}")
         refusal.hint = f"a person of the role {' or '.join(roles)} answers" if roles else ""
         raise refusal

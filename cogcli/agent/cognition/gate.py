@@ -53,7 +53,7 @@ def _find_denial(loop: Progress, verification: Verification) -> str:
     if loop.ending is not None:
         return "refuse" if loop.ending.status == "refused" else "deny"
     must_refuse = loop.given.pack.policy.guardrails.must_refuse
-    if loop.refuse(find_triggered(must_refuse, loop.response)):
+    if loop.refuse(find_triggered(must_refuse, loop.response, loop.policy.edition)):
         return "refuse"
     if loop.refuse(find_triggered_by(must_refuse, _candidate_values(loop))):
         return "refuse"

@@ -154,6 +154,7 @@ class Invocation(NamedTuple):
             self._session_texts(),
             state=self.policy.snapshot,
             limits=self.limits,
+            edition=self.policy.edition,
         )
 
     @property
@@ -208,9 +209,8 @@ def refuse_message(made: Invocation) -> AgentRequest | None:
     guardrails and the hash of the message, but no parameters and attachments, which could repeat the message.
     """
     request = made.request
-    refused_by = tuple(
-        each.id for each in find_triggered(made.pack.policy.guardrails.must_refuse, request.message)
-    )
+    must_refuse, edition = made.pack.policy.guardrails.must_refuse, made.policy.edition
+    refused_by = tuple(each.id for each in find_triggered(must_refuse, request.message, edition))
     if not refused_by:
         return None
     return request._replace(

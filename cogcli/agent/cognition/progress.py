@@ -21,6 +21,7 @@ from cogcli.declarations.agent_events import LoopDetected
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.governance_events import BudgetExceeded
 from cogcli.declarations.pack_spec import Guardrail
+from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
 from cogcli.policy.budgets import BudgetOverrun
 from cogcli.policy.guardrails import find_triggered
@@ -160,8 +161,18 @@ class Progress:
         first = next(iter(guardrails), None)
         if first is None:
             return False
-        self.response, self.ending = "", refused(f"must_refuse:{first.id}")
+        reason = f"must_refuse:{first.id}"
+        self.response, self.ending = "", refused(reason, why=self.explain_guardrail(reason))
         return True
+
+    def explain_guardrail(self, name: str) -> str:
+        """Return why the pack has a guardrail, which is named as `must_refuse:ID` or `must_escalate:ID`."""
+        if self.policy.edition < LATEST_EDITION:
+            return ""
+        guardrails = self.given.pack.policy.guardrails
+        reasons = {f"must_refuse:{each.id}": each.reason for each in guardrails.must_refuse}
+        reasons |= {f"must_escalate:{each.id}": each.reason for each in guardrails.must_escalate}
+        return reasons.get(name, "")
 
     def exceed(self, exceeded: BudgetOverrun) -> None:
         """End the run for an exhausted budget."""
@@ -187,12 +198,14 @@ class Progress:
 
     def ask_for(self, text: str) -> None:
         """Escalate to a person if a guardrail requires that for this text."""
-        for guardrail in find_triggered(self.given.pack.policy.guardrails.must_escalate, text)[:1]:
+        guardrails = self.given.pack.policy.guardrails.must_escalate
+        for guardrail in find_triggered(guardrails, text, self.policy.edition)[:1]:
             self.ask(guardrail.gate, f"must_escalate:{guardrail.id}")
 
     def ask(self, gate: str, reason: str, plan: Json = NOTHING) -> None:
         """Escalate to a person. A rejection ends the run. Raise PolicyApprovalError if there is no answer."""
-        escalation = Escalation(f"t{self.turn}", gate, reason, plan)
+        why = self.explain_guardrail(reason)
+        escalation = Escalation(f"t{self.turn}", gate, reason, plan, why)
         rejected = escalation.require(self.root, self.given.pack, self.policy.name)
         if rejected is not None:
             self.ending = LoopEnding("denied", rejected.code, rejected)

@@ -141,7 +141,8 @@ def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
 
 def _finish(loop: Progress, scored: Score) -> None:
     """End with the response, unless a guardrail refuses it."""
-    if loop.refuse(find_triggered(loop.given.pack.policy.guardrails.must_refuse, loop.response)):
+    must_refuse = loop.given.pack.policy.guardrails.must_refuse
+    if loop.refuse(find_triggered(must_refuse, loop.response, loop.policy.edition)):
         return
     loop.ask_for(loop.response)
     if loop.ending is not None:

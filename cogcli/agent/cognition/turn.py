@@ -93,7 +93,8 @@ def _compile(loop: Progress) -> CompiledContext:
     if loop.ending is not None:
         return context
     if context.refused:
-        loop.ending = refused(context.refused, given.pack.decisions.intents)
+        why = loop.explain_guardrail(context.refused)
+        loop.ending = refused(context.refused, given.pack.decisions.intents, why)
     elif context.overpacked:
         loop.ending = overpacked()
     elif loop.turn == 1:

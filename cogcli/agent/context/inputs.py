@@ -11,6 +11,7 @@ from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import Pack
+from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
 from cogcli.policy.pack_policy import Policy
 
@@ -28,7 +29,8 @@ class User(NamedTuple):
         return self.user_id != "default"
 
 
-_OF_REFUSAL: Final = ("refused_by", "message_hash")
+_OPTIONAL: Final = ("tenant_id", "agent", "refused_by", "message_hash")
+"""Members of a request that its JSON has only if they are set, as earlier requests did not have them."""
 
 
 class AgentRequest(NamedTuple):
@@ -44,18 +46,21 @@ class AgentRequest(NamedTuple):
     attachments: tuple[Json, ...] = ()
     request_id: str = ""
     session_id: str = ""
+    tenant_id: str = ""
+    """The tenant that the caller expects. It is the one of the pack, or there is no run."""
+    agent: Json = NOTHING
+    """The agent that the caller expects: `agent_id`, and the role and the voice of the pack."""
     refused_by: tuple[str, ...] = ()
     """The guardrails that refuse the message. If there are any, `message` is a notice that replaces the text."""
     message_hash: str = ""
     """The hash of the refused text."""
 
     def to_payload(self) -> Json:
-        """Return the request as JSON, for its hash. Only a refused request has the two members of a refusal."""
+        """Return the request as JSON, for its hash."""
         user = {**self.user._asdict(), "consent": list(self.user.consent)}
-        payload = {**self._asdict(), "user": user, "attachments": list(self.attachments)}
-        if self.refused_by:
-            return {**payload, "refused_by": list(self.refused_by)}
-        return {name: value for name, value in payload.items() if name not in _OF_REFUSAL}
+        lists = {"attachments": list(self.attachments), "refused_by": list(self.refused_by)}
+        payload = {**self._asdict(), "user": user, **lists}
+        return {name: value for name, value in payload.items() if value or name not in _OPTIONAL}
 
 
 class RunContext(NamedTuple):
@@ -135,6 +140,8 @@ class CompileInput(NamedTuple):
     limits: Mapping[str, float] = NOTHING
     """The budget of the run by dotted key."""
     tokenizer: Tokenizer = ESTIMATE
+    edition: int = LATEST_EDITION
+    """The edition of the checks of the pack."""
     reserved: int = 0
     """The tokens that the prompt adds to the blocks."""
     state_omissions: tuple[Omission, ...] = ()

@@ -51,7 +51,7 @@ class Surface(NamedTuple):
 
 def resolve_policy(given: CompileInput, intent: IntentResult) -> PolicyResult:
     """Return the policy of a request before evidence is known."""
-    policy, message = given.pack.policy, given.request.message
+    guardrails, message = given.pack.policy.guardrails, given.request.message
     prohibited = {}
     for id in _list_capabilities(given, intent):
         verdict = _verdict(given, intent, id, {})
@@ -60,8 +60,8 @@ def resolve_policy(given: CompileInput, intent: IntentResult) -> PolicyResult:
     if given.request.refused_by:
         return PolicyResult(given.request.refused_by, (), prohibited)
     return PolicyResult(
-        tuple(each.id for each in find_triggered(policy.guardrails.must_refuse, message)),
-        tuple(each.id for each in find_triggered(policy.guardrails.must_escalate, message)),
+        tuple(each.id for each in find_triggered(guardrails.must_refuse, message, given.edition)),
+        tuple(each.id for each in find_triggered(guardrails.must_escalate, message, given.edition)),
         prohibited,
     )
 

@@ -27,6 +27,37 @@ def test_text_meets_patterns_and_phrases_as_whole_words(text: str, found: list[s
     assert [each.id for each in find_triggered([CARD, LEGAL], text)] == found
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my \uff2c\uff21\uff37\uff39\uff25\uff32",  # full width
+        "my la\u200bwy\u00ader",  # zero-width space, soft hyphen
+        "my law\ufe0fyer\u2060",  # variation selector, word joiner
+        "my l\U000e0061awyer",  # a tag
+        "my lawyer\u200bcalls",  # found as written: the words join without the space
+        "a CLASS\u00a0\u3164action",  # no-break space, filler
+    ],
+)
+def test_a_disguised_phrase_is_found(text: str) -> None:
+    assert [each.id for each in find_triggered([CARD, LEGAL], text)] == ["legal"]
+    disguised = Guardrail(id="legal", phrases=("l\u200bawyer", "Class \uff21ction"))
+    assert find_triggered([disguised], text.replace("\u200bcalls", ""))
+
+
+def test_digits_of_any_width_are_digits_and_a_pattern_also_sees_the_text_as_written() -> None:
+    card = "".join(chr(0xFF10 + int(digit)) for digit in "4111111111111111")
+    assert find_triggered([CARD], card)
+    assert find_triggered([CARD], "\u200d".join("4111111111111111"))
+    assert find_triggered([Guardrail(id="wide", pattern="\uff14")], card)
+    assert find_triggered([Guardrail(id="capitals", pattern="[A-Z]{4}")], "\uff21BC\u200bD")
+    assert find_triggered([Guardrail(id="small", pattern="secret")], "SECRET")
+
+
+def test_an_earlier_edition_judges_the_text_as_written_alone() -> None:
+    assert not find_triggered([LEGAL], "la\u200bwyer", 1)
+    assert find_triggered([LEGAL], "LAWYER", 1)
+
+
 def test_a_pattern_that_cannot_be_run_is_met_by_every_text() -> None:
     assert find_triggered([Guardrail(id="bad", pattern="(?=a)")], "anything")
     assert find_triggered([Guardrail(id="broken", pattern="(")], "anything")
