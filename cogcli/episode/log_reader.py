@@ -95,13 +95,17 @@ def iterate_events(
     as in `EventLog`.
 
     A damaged line, or a first event other than `run.started`, is a warning. With `whole` it is an error, because the
-    events after the damage are unknown. Raise EnvironmentRefusal `episode.unreadable`, also for a log without events.
+    events after the damage are unknown; so is an event without one of its blobs, which has other values than it had.
+    Raise EnvironmentRefusal `episode.unreadable`, also for a log without events.
     """
     log, first = EventLog(directory, wait), None
-    for _, event in log:
+    for number, event in log:
         if first is None:
             first = event
             _require_beginning(directory, event, warn, whole)
+        if whole and log.unresolved:
+            text = f"a large value of {event.event_type} is missing or altered"
+            raise refusals.unreadable(directory, text, file=EVENTS, line=number)
         yield event
     if log.stopped is not None:
         broken = refusals.unreadable(
