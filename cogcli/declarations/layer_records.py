@@ -21,6 +21,33 @@ class PerceptionWrites(Record):
     events: list[PerceivedEvent]
 
 
+class GateDecision(Record):
+    """Whether a turn may begin, and what is left of each budget."""
+
+    proceed: bool | None = None
+    exceeded: str = ""
+    remaining: dict[str, float] = {}
+
+
+class BudgetGateWrites(Record):
+    """The values that the layer `budget_gate` writes."""
+
+    gate_decision: GateDecision
+
+
+class FocusState(Record):
+    """The focus of a turn, and the ids of the events that it holds back."""
+
+    mode: str | None = None
+    buffered: list[str] = []
+
+
+class FocusWrites(Record):
+    """The values that the layer `focus` writes."""
+
+    focus_state: FocusState
+
+
 class AttentionWrites(Record):
     """The values that the layer `attention` writes."""
 
@@ -34,6 +61,7 @@ class AgentSelf(Record):
 
     role: object = None
     voice: object = None
+    agent_id: object = None
 
 
 class IdentityWrites(Record):
@@ -46,6 +74,7 @@ class GoalsWrites(Record):
     """The values that the layer `goals` writes."""
 
     intent: str | None = None
+    active_goals: list[str] = []
 
 
 class CandidateRef(Record):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.layer_records import (
     AgentLimits,
     AttentionWrites,
+    BudgetGateWrites,
     ConsolidationWrites,
+    FocusWrites,
     GoalsWrites,
     IdentityWrites,
     JudgmentWrites,
@@ -36,15 +38,19 @@ def cells_of(fold: History) -> list[Json]:
 
 def _turn_object(fold: History, turn: TurnHistory) -> Json:
     started, root = fold.turns.started, fold.root
+    limits = read_record(AgentLimits, started.agent if started else None).limits
     return {
         "run_id": root.id if root else "",
         "trace_id": fold.trace_id,
         "turn": turn.number,
         "request": started.task if started else "",
+        "budget_gate": _budget_gate(turn, limits),
         "perception": _perception(turn),
+        "focus": _focus(turn),
         "attention": _attention(turn),
         "identity": _identity(turn),
         "intent": _intent(turn),
+        "goals": _goals(turn),
         "context": _context(turn),
         "judgment": _judgment(turn),
         "policy_gate": _policy_gate(turn),
@@ -53,11 +59,34 @@ def _turn_object(fold: History, turn: TurnHistory) -> Json:
         ],
         "critic": _critic(turn),
         "consolidation": _consolidation(turn),
-        "reflection": _reflection(
-            turn, read_record(AgentLimits, started.agent if started else None).limits
-        ),
+        "reflection": _reflection(turn, limits),
         "skipped": turn.skipped,
     }
+
+
+def _budget_gate(turn: TurnHistory, limits: dict[str, float]) -> Json | None:
+    """Return whether the turn could begin, the budget that forbade it, and the share left of the scarcest one."""
+    writes = turn.writes_of("budget_gate", BudgetGateWrites)
+    if writes is None:
+        return None
+    gate = writes.gate_decision
+    share = _scarcest_share(gate.remaining, limits)
+    return {"proceed": gate.proceed, "exceeded": gate.exceeded or None, "budget_remaining": share}
+
+
+def _focus(turn: TurnHistory) -> Json | None:
+    """Return the mode of the focus, and the types of the events that it holds back."""
+    writes = turn.writes_of("focus", FocusWrites)
+    if writes is None or turn.skipped.get("focus"):
+        return None
+    state, types = writes.focus_state, _event_types(turn)
+    return {"mode": state.mode, "buffered": [types.get(id) or id for id in state.buffered]}
+
+
+def _event_types(turn: TurnHistory) -> dict[str, str | None]:
+    """Return the type of each event of a turn, by id."""
+    perceived = turn.writes_of("perception", PerceptionWrites)
+    return {each.id: each.type for each in perceived.events} if perceived else {}
 
 
 def _perception(turn: TurnHistory) -> Json | None:
@@ -70,22 +99,28 @@ def _attention(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("attention", AttentionWrites)
     if writes is None:
         return None
-    perceived = turn.writes_of("perception", PerceptionWrites)
-    types = {each.id: each.type for each in perceived.events} if perceived else {}
+    types = _event_types(turn)
     focus = [types.get(ref) or ref for ref in writes.focus]
     return {"focus": focus, "salience_top": max(writes.salience_scores.values(), default=None)}
 
 
 def _identity(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("identity", IdentityWrites)
-    return (
-        {"agent_role": writes.agent_self.role, "voice": writes.agent_self.voice} if writes else None
-    )
+    if writes is None:
+        return None
+    found = writes.agent_self
+    named = {"agent_id": found.agent_id} if found.agent_id else {}
+    return {"agent_role": found.role, "voice": found.voice, **named}
 
 
 def _intent(turn: TurnHistory) -> Json | None:
     writes = turn.writes_of("goals", GoalsWrites)
     return {"name": writes.intent, "task_template": turn.template or None} if writes else None
+
+
+def _goals(turn: TurnHistory) -> Json | None:
+    writes = turn.writes_of("goals", GoalsWrites)
+    return {"active_goals": writes.active_goals} if writes else None
 
 
 def _context(turn: TurnHistory) -> Json | None:
@@ -145,13 +180,18 @@ def _reflection(turn: TurnHistory, limits: dict[str, float]) -> Json | None:
     found = turn.reflection
     if found is None:
         return None
+    share = _scarcest_share(found.budget, limits)
+    return {"goal_met": found.goal_met, "budget_remaining": share}
+
+
+def _scarcest_share(remaining: Mapping[str, float], limits: Mapping[str, float]) -> str | None:
+    """Return what is left of the budget that is nearest to its end, in percent. None without any budget."""
     shares = [
-        found.budget[key] / limit
+        remaining[key] / limit
         for key, limit in limits.items()
-        if not key.endswith(_PER_TURN) and limit > 0 and key in found.budget
+        if not key.endswith(_PER_TURN) and limit > 0 and key in remaining
     ]
-    remaining = f"{max(0, int(100 * min(shares)))}%" if shares else None
-    return {"goal_met": found.goal_met, "budget_remaining": remaining}
+    return f"{max(0, int(100 * min(shares)))}%" if shares else None
 
 
 # -- text output -------------------------------------------------------------------------------------------------------
@@ -190,6 +230,17 @@ def _render_cells(cells: Json) -> Iterator[tuple[str, str]]:
                 yield layer, text
 
 
+def _budget_text(cell: Json) -> str:
+    if cell["exceeded"]:
+        return str(cell["exceeded"])
+    return f"{cell['budget_remaining']} of the budget left" if cell["budget_remaining"] else ""
+
+
+def _focus_text(cell: Json) -> str:
+    held = f", held back: {', '.join(map(str, cell['buffered']))}" if cell["buffered"] else ""
+    return f"{cell['mode']}{held}"
+
+
 def _attention_text(cell: Json) -> str:
     top = "" if cell["salience_top"] is None else f" (top {cell['salience_top']})"
     return ", ".join(map(str, cell["focus"])) + top
@@ -222,10 +273,13 @@ def _reflection_text(cell: Json) -> str:
 
 
 _WORDED: Final = {
+    "budget_gate": _budget_text,
     "perception": lambda cell: ", ".join(map(str, cell["events"])),
+    "focus": _focus_text,
     "attention": _attention_text,
     "identity": lambda cell: ", ".join(str(value) for value in cell.values() if value),
     "intent": _intent_text,
+    "goals": lambda cell: ", ".join(cell["active_goals"]),
     "context": _context_text,
     "judgment": lambda cell: cell["candidate_plan_id"] or "no plan",
     "policy_gate": lambda cell: " ".join(str(value) for value in cell.values() if value),

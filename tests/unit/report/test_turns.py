@@ -89,6 +89,7 @@ def test_for_people_a_turn_is_a_line_per_layer_it_reached() -> None:
     assert lines == [
         "? turn 1",
         "  perception   user_message, session_resumed",
+        "  focus        skipped: off",
         "  attention    order:ord_881, user_message (top 0.91)",
         "  identity     support_agent, neutral_concise",
         "  intent       support.refund, template refund_with_eligibi…",
