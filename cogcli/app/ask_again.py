@@ -23,7 +23,9 @@ from cogcli.declarations.run_start import (
 )
 from cogcli.declarations.value_types import Json
 
-_FLAGLESS = ("channel", "locale", "attachments", "request_id", "session_id")
+_FLAGLESS = (
+    "channel", "locale", "attachments", "request_id", "session_id", "tenant_id", "agent"
+)  # fmt: skip
 """Members of a request that no flag sets; only a file can hold them."""
 
 

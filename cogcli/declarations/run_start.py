@@ -117,6 +117,8 @@ class RecordedRequest(_OpenRecord):
     attachments: list[Json] = []
     request_id: str = ""
     session_id: str = ""
+    tenant_id: str = ""
+    agent: Json = {}
     refused_by: list[str] = []
     message_hash: str = ""
 

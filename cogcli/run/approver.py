@@ -26,9 +26,11 @@ def parse_approver(request: ApprovalRequested, by: str) -> tuple[str, str]:
 
 
 def require_approver(
-    request: ApprovalRequested, *, granted: bool, by: str, policy: RecordedPolicy | None
-) -> None:
-    """Raise an error unless `by` may answer the request under the recorded policy of the run.
+    request: ApprovalRequested, *, granted: bool, by: str, policy: RecordedPolicy | None,
+    agent_id: str = "",
+) -> None:  # fmt: skip
+    """Raise an error unless `by` may answer the request under the recorded policy of the run. `agent_id` is the
+    name that the request gave its agent.
 
     Raise UsageError for a name with invisible characters. Raise PolicyApprovalError if the gate needs another
     role, or if the user or the agent of the run grants its own request. The request stays open.
@@ -51,7 +53,8 @@ def require_approver(
             f"{gate} wants one of the roles {wanted}, found {found}",
             hint=f"answer with --by NAME:{roles[0]}",
         )
-    if granted and _is_requester(name, request, policy):
+    names_agent = agent_id and _normalize_name(name) == _normalize_name(agent_id)
+    if granted and (names_agent or _is_requester(name, request, policy)):
         raise PolicyApprovalError(
             "policy.approval",
             f"`{name}` asked for this: {gate} wants somebody else",

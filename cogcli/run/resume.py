@@ -217,10 +217,13 @@ class _Resumption(NamedTuple):
 
     def _require_approver(self, answers: list[tuple[Event, bool]]) -> None:
         """Raise the error of the first answer that the user is not allowed to give."""
-        policy = start_of(self.started).policy
+        start, by = start_of(self.started), self.request.by
+        agent_id = str(start.agent.request.agent.get("agent_id", "")) if start.agent else ""
         for asked, granted in answers:
             request = ApprovalRequested.of(asked.payload)
-            require_approver(request, granted=granted, by=self.request.by, policy=policy)
+            require_approver(
+                request, granted=granted, by=by, policy=start.policy, agent_id=agent_id
+            )
 
     @contextmanager
     def _open_agent(self, agent: AgentRun | None) -> Iterator[None]:

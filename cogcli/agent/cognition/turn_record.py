@@ -64,6 +64,8 @@ def values_at_start(
     recalls += [
         (m.memory_id, f"{m.entity} {m.predicate} {m.value}", "verified") for m in fetched.memories
     ]
+    agent_id = given.request.agent.get("agent_id")
+    named = {"agent_id": agent_id} if agent_id else {}
     return {
         "ledger": ledger,
         "request": given.request.to_payload(),
@@ -71,7 +73,7 @@ def values_at_start(
         "approvals": notices,
         "recalls": [{"id": id, "text": text, "trust": trust} for id, text, trust in recalls],
         "goals": [given.request.message],
-        "agent": {"role": pack.tone.agent.role, "voice": pack.tone.agent.voice},
+        "agent": {"role": pack.tone.agent.role, "voice": pack.tone.agent.voice, **named},
         "tone": list(pack.tone.non_negotiables),
         "intents": {"intent": given.intent.intent},
         "objectives": [

@@ -23,7 +23,7 @@ _MEMORY: Final = 50
 _SESSION: Final = 40
 _NEARER: Final = 5
 """The priority of a piece of evidence for each hop that it is nearer."""
-_ATTACHMENT: Final = ("name", "media_type", "sha256", "uri")
+ATTACHMENT: Final = ("name", "media_type", "sha256", "uri")
 """The members of an attachment in a prompt. Only a call reads its content."""
 
 
@@ -122,7 +122,7 @@ def _task(given: CompileInput, intent: IntentResult) -> Json:
     }
     if given.request.attachments:
         task["attachments"] = [
-            {key: each[key] for key in _ATTACHMENT if key in each}
+            {key: each[key] for key in ATTACHMENT if key in each}
             for each in given.request.attachments
         ]
     return task

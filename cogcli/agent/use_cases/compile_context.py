@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.agent.cognition.invocation import Fetched
+from cogcli.agent.context.blocks import ATTACHMENT
 from cogcli.agent.context.compiler import CompiledContext, compile_context
 from cogcli.agent.context.inputs import (
     AgentRequest,
@@ -40,8 +41,9 @@ from cogcli.stores import KNOWLEDGE, MEMORY
 
 _KEYS = {
     "message": str, "intent": str, "params": dict, "channel": str, "locale": str, "focus": str, "request_id": str,
-    "attachments": list, "user": dict, "session_id": str,
+    "attachments": list, "user": dict, "session_id": str, "tenant_id": str, "agent": dict,
 }  # fmt: skip
+_OF_AGENT: Final = ("agent_id", "role", "voice")
 _OF_RUN = {
     "pack_refs": list, "safety_mode": str, "budget": dict, "trace_id": str, "tags": dict
 }  # fmt: skip
@@ -81,6 +83,7 @@ class _RequestFile(Record):
     message: str
     focus: str = "off"
     attachments: list[object]
+    agent: Json
     user: Json
     pack_refs: list[object]
     trace_id: str
@@ -111,8 +114,8 @@ def _require_values(request: _RequestFile) -> None:
         # The rules and guardrails of an ignored pack would not apply to the run.
         text = f"`pack_refs` of the request: found {len(request.pack_refs)}, expected 1"
         raise UsageError("usage.value", text, hint="a run has one pack: write its rules there")
-    if not all(isinstance(each, dict) for each in request.attachments):
-        raise UsageError("input.type", "`attachments` of the request: expected a list of objects")
+    _require_attachments(request.attachments)
+    _require_agent(request.agent)
     if not request.message.strip():
         raise UsageError("usage.value", "the request has no `message`", hint="say what you want")
     if request.trace_id and not is_trace_id(request.trace_id):
@@ -120,6 +123,50 @@ def _require_values(request: _RequestFile) -> None:
         raise UsageError("usage.value", "`trace_id` of the request", expected=expected)
     if request.focus not in ("off", "deep"):
         raise UsageError("usage.value", "`focus` of the request: expected off or deep")
+
+
+def _require_attachments(attachments: list[object]) -> None:
+    """Raise UsageError unless each attachment is an object with a name, all of its known members texts."""
+    for number, each in enumerate(attachments):
+        place = f"`attachments.{number}` of the request"
+        if not isinstance(each, dict):
+            raise UsageError("input.type", f"{place}: expected an object, found {kind_of(each)}")
+        for name in ATTACHMENT:
+            if name in each and not isinstance(each[name], str):
+                text = f"{place}: expected `{name}` as a text, found {kind_of(each[name])}"
+                raise UsageError("input.type", text)
+        if not each.get("name"):
+            raise UsageError("usage.value", f"{place}: it has no `name`", hint="name the file")
+
+
+def _require_agent(agent: Json) -> None:
+    """Raise UsageError for an unknown member of `agent`, and for one of a wrong type."""
+    for name, value in agent.items():
+        if name not in _OF_AGENT:
+            hint = suggestion(name, _OF_AGENT) or f"it has {', '.join(_OF_AGENT)}"
+            raise UsageError("usage.value", f"`agent` of the request has no `{name}`", hint=hint)
+        if not isinstance(value, str):
+            text = f"`agent.{name}` of the request: expected a text, found {kind_of(value)}"
+            raise UsageError("input.type", text)
+    agent_id = agent.get("agent_id")
+    if agent_id is not None and not is_user_id(agent_id):
+        text = f"`agent.agent_id` of the request: found `{agent_id[:60]}`"
+        raise UsageError("usage.value", text, expected=USER_ID_WORDS)
+
+
+def require_expected(request: AgentRequest, pack: Pack) -> None:
+    """Raise UsageError if a request expects another tenant, or an agent of another role or voice, than its pack has."""
+    speaker = pack.tone.agent
+    found = {"tenant_id": pack.tenant, "agent.role": speaker.role, "agent.voice": speaker.voice}
+    expected = {f"agent.{name}": value for name, value in request.agent.items()}
+    if request.tenant_id:
+        expected["tenant_id"] = request.tenant_id
+    for name, value in found.items():
+        if expected.get(name, value) != value:
+            text = f"`{name}` of the request is `{expected[name]}`, of pack `{pack.ref}` it is `{value}`"
+            raise UsageError(
+                "usage.value", text, hint="leave it out, or name the pack that you mean"
+            )
 
 
 def request_from(raw: Json) -> AgentRequest:
@@ -149,6 +196,7 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
     pack of an untrusted project.
     """
     pack, now = found.pack, settings.clock.now()
+    require_expected(request, pack)
     run = RunContext(
         "run_0",
         "trace_0",

@@ -12,7 +12,12 @@ from cogcli.agent.cognition.planner import TEMPLATE, JudgmentView, to_plan
 from cogcli.agent.cognition.reasoning import begin_state
 from cogcli.agent.context.compiler import compile_context
 from cogcli.agent.use_cases.builtin_pack import count_block, read_only_pack
-from cogcli.agent.use_cases.compile_context import NOTHING_STORED, GivenRequest, fetch
+from cogcli.agent.use_cases.compile_context import (
+    NOTHING_STORED,
+    GivenRequest,
+    fetch,
+    require_expected,
+)
 from cogcli.agent.use_cases.model import asks_model, model_access, require_trust
 from cogcli.agent.use_cases.runs import stores_of
 from cogcli.agent.use_cases.sessions import open_session
@@ -120,6 +125,7 @@ def _reach(
     ]
     if blocking := [problem for problem in found if problem.severity != "W"]:
         raise ProblemsFound(blocking)
+    require_expected(given.given.request, pack_of(catalog, policy))
     made = invocation_of(catalog, selection, given.given.request, policy)
     refused = refuse_message(made)
     if refused is not None:
