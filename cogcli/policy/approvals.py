@@ -61,6 +61,8 @@ class Approvals:
         self._answers: dict[str, list[ApprovalAnswer]] = {}
         for answer in answers:
             self._answers.setdefault(answer.asked.step_id, []).append(answer)
+        self.used: list[ApprovalAnswer] = []
+        """The answers that the run has followed so far, in order."""
 
     def use(
         self, step_id: str, action: str, evidence: str, now: str
@@ -75,10 +77,12 @@ class Approvals:
         while waiting:
             answer = waiting.pop(0)
             if not answer.granted:
+                self.used.append(answer)
                 why = f": {answer.reason}" if answer.reason else ""
                 return SafetyGateFailedError("safety.rejected", f"rejected by {answer.by}{why}")
             error = self._explain_invalidity(answer, action, evidence, now)
             if error is None:
+                self.used.append(answer)
                 return answer
         return error
 

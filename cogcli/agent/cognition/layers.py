@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from cogcli.agent.cognition.attention import (
+    ATTACHMENT,
+    hold,
+    hold_all,
+    rank,
+    rank_in_first_edition,
+)
 from cogcli.base.errors import InternalError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.layer_records import TurnEffect
-from cogcli.declarations.run_start import RecordedRequest
+from cogcli.declarations.run_start import LATEST_EDITION, RecordedRequest
 from cogcli.declarations.value_types import Json
 
 View = Json
-KEPT: Final = 12
-"""The number of references that attention keeps."""
-_TRUST: Final = {"authoritative": 0.3, "verified": 0.2, "untrusted": 0.0}
 
 
 def budget_gate(view: View) -> Json:
@@ -35,41 +39,30 @@ def perception(view: View) -> Json:
         given = RecordedRequest.of(request)
         if given.session_id:
             events.append({"id": "e1", "type": "session_resumed", "text": given.session_id})
-        for attachment in given.attachments:
-            events.append(
-                {"id": f"e{len(events)}", "type": "attachment", "text": str(attachment.get("name"))}
-            )
+        for place, attachment in enumerate(given.attachments):
+            name, id = str(attachment.get("name")), f"e{len(events)}"
+            at: Json = {"place": place} if "waiting" in view else {}
+            events.append({"id": id, "type": ATTACHMENT, "text": name, **at})
     for effect in view["effects"]:
         type = "tool_result" if effect["status"] == "done" else "tool_error"
         events.append({"id": f"e{len(events)}", "type": type, "text": effect["capability"]})
     for notice in view["approvals"]:
         events.append({"id": f"e{len(events)}", **notice})
+    for event in view.get("waiting", ()):
+        events.append({**event, "id": f"e{len(events)}", "waited": True})
     return {"events": events}
 
 
 def focus(view: View) -> Json:
-    """Buffer interrupting events in deep focus."""
-    buffered = ("interrupt", "attachment", "session_resumed")
-    return {
-        "focus_state": {
-            "mode": "deep",
-            "buffered": [e["id"] for e in view["events"] if e["type"] in buffered],
-        }
-    }
+    """Hold interruptions of low salience in deep focus, until the turn has ended."""
+    events = view["events"]
+    held = hold(events, view["goals"]) if "goals" in view else hold_all(events)
+    return {"focus_state": {"mode": "deep", "buffered": held}}
 
 
 def attention(view: View) -> Json:
-    """Return the references nearest to the goals, by shared words and trust, with their salience; ties by id."""
-    goals = _words(" ".join(view["goals"]))
-    texts = [(event["id"], event["text"], "verified") for event in view["events"]]
-    texts += [(each["id"], each["text"], each["trust"]) for each in view["recalls"]]
-    scores = {}
-    for id, text, trust in texts:
-        words = _words(text)
-        overlap = len(goals & words) / len(words) if words else 0.0
-        scores[id] = round(0.7 * overlap + _TRUST.get(trust, 0.0), 2)
-    kept = sorted(scores, key=lambda id: (-scores[id], id))[:KEPT]
-    return {"focus": kept, "salience_scores": {id: scores[id] for id in kept}}
+    """Return the references in focus, and the salience of each."""
+    return rank(view) if "focus_state" in view else rank_in_first_edition(view)
 
 
 def identity(view: View) -> Json:
@@ -137,14 +130,6 @@ def reflection(view: View) -> Json:
     return {"reflection": made}
 
 
-def _words(text: str) -> set[str]:
-    return {
-        word
-        for word in "".join(c if c.isalnum() else " " for c in text.casefold()).split()
-        if len(word) > 2
-    }
-
-
 class LoopLayer(NamedTuple):
     """One row: the lifecycle phase that it belongs to, the phase of its event, its reads and writes."""
 
@@ -155,6 +140,12 @@ class LoopLayer(NamedTuple):
     writes: tuple[str, ...]
     function: Callable[[View], Json] | None = None
     """None for a layer that the loop drives."""
+    later_reads: tuple[str, ...] = ()
+    """The reads that it has since edition 2."""
+
+    def reads_in(self, edition: int) -> tuple[str, ...]:
+        """Return the values that the layer reads in a run of this edition."""
+        return self.reads if edition < LATEST_EDITION else (*self.reads, *self.later_reads)
 
     def require_own(self, writes: Json) -> None:
         """Raise InternalError for a write outside the row."""
@@ -166,10 +157,14 @@ class LoopLayer(NamedTuple):
 
 ORDER: Final = (
     LoopLayer("budget_gate", "compile", "governance", ("ledger",), ("gate_decision",), budget_gate),
-    LoopLayer("perception", "compile", "observe", ("request", "effects", "approvals"), ("events",), perception),
-    LoopLayer("focus", "compile", "interpret", ("events",), ("focus_state",), focus),
     LoopLayer(
-        "attention", "compile", "interpret", ("events", "recalls", "goals"), ("focus", "salience_scores"), attention
+        "perception", "compile", "observe", ("request", "effects", "approvals"), ("events",), perception,
+        ("waiting",),
+    ),
+    LoopLayer("focus", "compile", "interpret", ("events",), ("focus_state",), focus, ("goals",)),
+    LoopLayer(
+        "attention", "compile", "interpret", ("events", "recalls", "goals"), ("focus", "salience_scores"), attention,
+        ("focus_state",),
     ),
     LoopLayer("identity", "compile", "interpret", ("agent", "tone"), ("agent_self",), identity),
     LoopLayer("goals", "compile", "interpret", ("focus", "intents", "objectives"), ("intent", "active_goals"), goals),

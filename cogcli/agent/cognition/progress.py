@@ -88,6 +88,8 @@ class Progress:
         self.last_gap = ""
         """The step or gap that caused the last replan."""
         self.replans = 0
+        self._noted_answers = 0
+        """The number of answers of people that the planner has a notice of."""
         self.failing = 0
         """The number of consecutive failed calls."""
 
@@ -195,6 +197,17 @@ class Progress:
         """Append a trip of the loop guard, with a notice for the planner."""
         self.record.emit(LoopDetected(turn=self.turn, **trip.to_payload()))
         self.notices.append({"type": LOOP, "text": trip.hint, **trip.to_payload()})
+
+    def note_answers(self) -> None:
+        """Add a notice for the planner of each answer of a person that the run followed since the last turn."""
+        answers = self.root.engine.approvals.used[self._noted_answers :]
+        self._noted_answers += len(answers)
+        for answer in answers:
+            word = "granted" if answer.granted else "rejected"
+            about = answer.asked.capability or "the turn"
+            notice = {"type": f"approval_{word}", "text": f"a person {word} {about}"}
+            reason = {"reason": answer.reason} if answer.reason else {}
+            self.notices.append({**notice, "step": answer.asked.step_id, **reason})
 
     def ask_for(self, text: str) -> None:
         """Escalate to a person if a guardrail requires that for this text."""

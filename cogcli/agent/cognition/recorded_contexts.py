@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from cogcli.agent.cognition.attention import attention_from
 from cogcli.agent.cognition.context_for_model import recorded_needs
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.observer import Observer
 from cogcli.agent.context.compiler import STAGES, CompiledContext, compile_context
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.agent_events import ContextCompiled
+from cogcli.declarations.agent_events import ContextCompiled, LayerCompleted
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.layer_records import ContextLedger
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
 
 
@@ -43,7 +45,7 @@ def recompile(invocation: Invocation, events: Iterable[Event]) -> Iterator[Recom
     """Compile the context of each turn again, in order. `events` begin with the start of the run."""
     seen: Observer | None = None
     started: Event | None = None
-    now, view = "", invocation.policy.observe
+    now, view, logged = "", invocation.policy.observe, dict[str, object]()
     for event in events:
         if started is None or seen is None:
             started, seen = event, Observer(event, invocation)
@@ -52,8 +54,12 @@ def recompile(invocation: Invocation, events: Iterable[Event]) -> Iterator[Recom
             given = invocation.compile_input(
                 turn, started.run_id or "", started.trace_id or "", now, seen.learned
             )
+            if invocation.policy.edition >= LATEST_EDITION:
+                given = given._replace(attention=attention_from(logged))
             given = recorded_needs(given, event.payload["context"].get("budget_report") or {})
             yield RecompiledTurn(turn, compile_context(given), recorded)
+        elif event.event_type == LayerCompleted.event.name:
+            logged |= event.payload["writes"]
         if event is not started:
             seen.apply(event)
         if view is not None:

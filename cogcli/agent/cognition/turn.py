@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cogcli.agent.cognition.attention import attention_from, find_held
 from cogcli.agent.cognition.critic import Verification, verify
 from cogcli.agent.cognition.ends import denial_of, denied, overpacked, refused
 from cogcli.agent.cognition.gate import pass_gate
@@ -11,11 +12,17 @@ from cogcli.agent.cognition.model_planner import ModelPlanner
 from cogcli.agent.cognition.planner import JudgmentView, TurnPlan, to_plan
 from cogcli.agent.cognition.progress import Progress
 from cogcli.agent.cognition.settlement import settle
-from cogcli.agent.cognition.turn_record import TurnRecord, milliseconds, values_at_start
+from cogcli.agent.cognition.turn_record import (
+    TurnRecord,
+    list_goals,
+    milliseconds,
+    values_at_start,
+)
 from cogcli.agent.context.compiler import CompiledContext, compile_context, find_evidence
 from cogcli.declarations.agent_events import CandidateProposed, ContextCompiled, PlanJudged
 from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.events import PlanCreated, PlanEntry
+from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
 from cogcli.policy.budgets import BudgetOverrun
 from cogcli.policy.loop_guard import LoopTrip
@@ -75,10 +82,20 @@ def _open_turn(loop: Progress) -> None:
     else:
         reserved.commit()
         budgets.begin_turn()
+    if loop.policy.edition >= LATEST_EDITION:
+        loop.note_answers()
     exceeded = loop.ending.reason if loop.ending else ""
     ledger = {"exceeded": exceeded, "remaining": budgets.remaining()}
-    known = values_at_start(loop.given, ledger, loop.effects, loop.notices)
-    loop.record = TurnRecord(loop.root, loop.turn, known)
+    known = values_at_start(
+        loop.given,
+        ledger,
+        loop.effects,
+        loop.notices,
+        waiting=find_held(loop.record.known),
+        goals=list_goals(loop.given, loop.turn, loop.reasoning.state if loop.reasoning else None),
+        now=loop.root.engine.now,
+    )
+    loop.record = TurnRecord(loop.root, loop.turn, known, loop.policy.edition)
 
 
 def _compile(loop: Progress) -> CompiledContext:
@@ -116,6 +133,8 @@ def _compile_context(loop: Progress, part: float = 1.0) -> CompiledContext:
     given = loop.given.compile_input(
         loop.turn, state.run_id, state.trace_id, loop.root.engine.now, loop.seen.learned
     )
+    if loop.policy.edition >= LATEST_EDITION:
+        given = given._replace(attention=attention_from(loop.record.logged))
     context = compile_context(given)
     if isinstance(loop.planner, ModelPlanner):
         view = _view(loop, context)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from cogcli.agent.cognition.attention import list_recalls, list_recalls_of_first_edition
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.layers import LAYERS
+from cogcli.agent.state import AgentState
 from cogcli.declarations.agent_events import LayerCompleted
-from cogcli.declarations.envelope import draft_of
+from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.event_type import Payload
+from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
 from cogcli.run.engine.run import RootRun
 
@@ -16,15 +19,19 @@ from cogcli.run.engine.run import RootRun
 class TurnRecord:
     """One turn: the values by name that its layers read and write."""
 
-    def __init__(self, root: RootRun, turn: int, known: Json) -> None:
+    def __init__(
+        self, root: RootRun, turn: int, known: Json, edition: int = LATEST_EDITION
+    ) -> None:
         self.turn = turn
         self.known = known
-        self._root = root
+        self.logged: Json = {}
+        """What the layers of the turn wrote, as the log has it: with masked values."""
+        self._root, self._edition = root, edition
 
     def run_layer(self, name: str, *, skipped: str = "") -> None:
         """Run a pure layer on the values in its row."""
         layer = LAYERS[name]
-        view = {read: self.known[read] for read in layer.reads}
+        view = {read: self.known[read] for read in layer.reads_in(self._edition)}
         self.complete(
             name, layer.function(view) if layer.function and not skipped else {}, skipped=skipped
         )
@@ -37,16 +44,19 @@ class TurnRecord:
         completed = LayerCompleted(
             turn=self.turn,
             layer=name,
-            reads=list(layer.reads),
+            reads=list(layer.reads_in(self._edition)),
             writes=writes,
             skipped=skipped or None,
         )
-        self.emit(completed, phase=layer.phase)
+        self.logged |= self._append(completed, layer.phase).payload["writes"]
 
-    def emit(self, payload: Payload, *, phase: str = "") -> str:
+    def emit(self, payload: Payload) -> str:
         """Append an event of this turn, and return its timestamp."""
+        return self._append(payload).timestamp
+
+    def _append(self, payload: Payload, phase: str = "") -> Event:
         run = self._root.run
-        return run.emit(draft_of(payload, run.state.run_id, phase=phase)).timestamp
+        return run.emit(draft_of(payload, run.state.run_id, phase=phase))
 
 
 def values_at_start(
@@ -54,25 +64,22 @@ def values_at_start(
     ledger: Json,
     effects: list[Json],
     notices: list[Json],
+    *,
+    waiting: list[Json],
+    goals: list[str],
+    now: str,
 ) -> Json:
-    """Return the values of a turn before its first layer. `effects` and `notices` come from the
-    previous turn."""
-    pack, fetched = given.pack, given.fetched
-    recalls = [
-        (f"{e.subject}:{e.predicate}", f"{e.subject} {e.predicate}", e.trust) for e in fetched.edges
-    ]
-    recalls += [
-        (m.memory_id, f"{m.entity} {m.predicate} {m.value}", "verified") for m in fetched.memories
-    ]
+    """Return the values of a turn before its first layer. `effects`, `notices` and the events that are `waiting` come
+    from the previous turn; `goals` are its goals, and at first the message."""
+    pack = given.pack
     agent_id = given.request.agent.get("agent_id")
     named = {"agent_id": agent_id} if agent_id else {}
-    return {
+    known = {
         "ledger": ledger,
         "request": given.request.to_payload(),
         "effects": effects,
         "approvals": notices,
-        "recalls": [{"id": id, "text": text, "trust": trust} for id, text, trust in recalls],
-        "goals": [given.request.message],
+        "goals": goals,
         "agent": {"role": pack.tone.agent.role, "voice": pack.tone.agent.voice, **named},
         "tone": list(pack.tone.non_negotiables),
         "intents": {"intent": given.intent.intent},
@@ -81,6 +88,28 @@ def values_at_start(
         ],
         "facts": {},
     }
+    edges, memories = given.fetched.edges, given.fetched.memories
+    if given.policy.edition < LATEST_EDITION:
+        return {**known, "recalls": list_recalls_of_first_edition(edges, memories)}
+    intent = given.intent
+    recalls = list_recalls(pack, intent.intent, intent.slots, edges, memories, now)
+    unheld = {"mode": "off", "buffered": []}
+    return {**known, "recalls": recalls, "waiting": waiting, "focus_state": unheld}
+
+
+def list_goals(given: Invocation, turn: int, state: AgentState | None) -> list[str]:
+    """Return the goals that a turn starts with: the message, the entities that it is about, and of the turn before the
+    objectives and the goal of the model."""
+    goals = [given.request.message]
+    if given.policy.edition < LATEST_EDITION:
+        return goals
+    goals += given.intent.slots.values()
+    if turn > 1:
+        intent = given.intent.intent
+        objectives = given.pack.decisions.objectives
+        goals += [each.text for each in objectives if not each.intents or intent in each.intents]
+        goals += [state.reasoning.goal] if state else []
+    return goals
 
 
 def milliseconds(start: str, end: str) -> int:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from cogcli.agent.context.buckets import Assembly
-from cogcli.agent.context.compiled import ContextBlock
+from cogcli.agent.context.compiled import REQUEST, ContextBlock, Omission
 from cogcli.agent.context.evidence import Evidence
-from cogcli.agent.context.inputs import CompileInput
+from cogcli.agent.context.inputs import CompileInput, Edge, edge_ref
 from cogcli.agent.context.intent import IntentResult
 from cogcli.agent.context.memory import Recall
 from cogcli.agent.context.tools import Surface
@@ -41,8 +41,8 @@ def candidates(
         text = _json(
             {"subject": edge.subject, "predicate": edge.predicate, **value, "at": edge.observed_at}
         )
-        priority = _EVIDENCE - _NEARER * (found.hops - 1)
-        yield _block(
+        priority = _EVIDENCE - _NEARER * (found.hops - 1) + _salience_priority(given, edge)
+        block = _block(
             given,
             f"evidence:{number:04}",
             "evidence",
@@ -51,15 +51,18 @@ def candidates(
             (edge.evidence_ref,),
             edge.trust,
         )
+        yield block._replace(in_focus=_is_in_focus(given, edge))
     for each in given.pack.business.blocks:
         block = _block(given, f"business:{each.id}", "business", each.text, each.priority)
         yield block._replace(cuttable=each.cuttable)
     for number, kept in enumerate(memory.memories):
         text = _json({"entity": kept.entity, "predicate": kept.predicate, "value": kept.value})
         refs = (kept.memory_id, *kept.evidence_refs)
-        yield _block(
+        block = _block(
             given, f"memory:{kept.memory_id}", "memory", text, _MEMORY - number, refs, "verified"
         )
+        attention = given.attention
+        yield block._replace(in_focus=not attention or attention.includes(kept.memory_id))
     for number, text in enumerate(given.session):
         block = _block(
             given,
@@ -71,6 +74,20 @@ def candidates(
             "untrusted",
         )
         yield block
+
+
+def _is_in_focus(given: CompileInput, edge: Edge) -> bool:
+    """Return whether an edge is in the prompt. A fact of a call of this run always is."""
+    if given.attention is None or edge.evidence_ref.startswith(f"{given.run.run_id}/"):
+        return True
+    return given.attention.includes(edge_ref(edge))
+
+
+def _salience_priority(given: CompileInput, edge: Edge) -> int:
+    """Return the priority that a piece of evidence has for its salience, less than that of a hop."""
+    if given.attention is None:
+        return 0
+    return round((_NEARER - 1) * given.attention.salience.get(edge_ref(edge), 0.0))
 
 
 def _policy_blocks(given: CompileInput, surface: Surface) -> Iterator[ContextBlock]:
@@ -120,12 +137,27 @@ def _task(given: CompileInput, intent: IntentResult) -> Json:
         "message": given.request.message,
         "params": intent.params,
     }
-    if given.request.attachments:
-        task["attachments"] = [
-            {key: each[key] for key in ATTACHMENT if key in each}
-            for each in given.request.attachments
-        ]
+    attachments = [
+        _shown_attachment(each)
+        for place, each in enumerate(given.request.attachments)
+        if place not in given.held_attachments
+    ]
+    if attachments:
+        task["attachments"] = attachments
     return task
+
+
+def omit_held(given: CompileInput) -> Iterator[Omission]:
+    """Yield an omission for each attachment that is held."""
+    for place in given.held_attachments:
+        shown = _shown_attachment(given.request.attachments[place])
+        yield Omission(
+            f"attachment:{place}", REQUEST, 0, given.tokenizer.count(_json(shown)), "held"
+        )
+
+
+def _shown_attachment(attachment: Json) -> Json:
+    return {key: attachment[key] for key in ATTACHMENT if key in attachment}
 
 
 def _block(

@@ -76,18 +76,19 @@ def assemble(
             and (short := _shorten_block(waiting[0], room, tokenizer))
         ):
             omissions.append(
-                _omission(waiting[0]._replace(tokens=waiting[0].tokens - short.tokens), "cut")
+                omission_of(waiting[0]._replace(tokens=waiting[0].tokens - short.tokens), "cut")
             )
             blocks.append(short)
             room -= short.tokens
             waiting.pop(0)
-        omissions += [_omission(block, "no_room") for block in waiting]
+        omissions += [omission_of(block, "no_room") for block in waiting]
         used[bucket] = allocations[bucket] - room
     overpacked = any(each.bucket in FIXED for each in omissions)
     return Assembly(tuple(blocks), tuple(omissions), used, overpacked)
 
 
-def _omission(block: ContextBlock, reason: str) -> Omission:
+def omission_of(block: ContextBlock, reason: str) -> Omission:
+    """Return the omission of a block."""
     return Omission(block.block_id, block.bucket, block.priority, block.tokens, reason)
 
 

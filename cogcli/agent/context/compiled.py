@@ -22,16 +22,22 @@ class ContextBlock(NamedTuple):
     treatment: str = "instruction"
     cuttable: bool = False
     truncated: bool = False
+    in_focus: bool = True
+    """Whether the attention of the turn includes it."""
 
     def to_payload(self) -> Json:
         """Return the block as JSON, with the hash of its content."""
         members = {**self._asdict(), "provenance_refs": list(self.provenance_refs)}
-        del members["cuttable"]
+        del members["cuttable"], members["in_focus"]
         return {**members, "content_hash": digest(self.content.encode())}
 
 
 STATE: Final = "state"
 """The bucket in omissions for what a prompt shows of the state of an agent: profile, reasoning, results, notices."""
+
+
+REQUEST: Final = "request"
+"""The bucket in omissions for attachments that a prompt does not name."""
 
 
 class Omission(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from cogcli.agent.context import blocks as block_builders
-from cogcli.agent.context.buckets import Assembly, allocate, assemble
+from cogcli.agent.context.buckets import Assembly, allocate, assemble, omission_of
 from cogcli.agent.context.compiled import ContextBlock
 from cogcli.agent.context.evidence import Evidence, KnowledgeQuery, retrieve
 from cogcli.agent.context.inputs import CompileInput
@@ -23,6 +23,7 @@ from cogcli.agent.context.tools import (
     surface_tools,
 )
 from cogcli.base.canonical import digest_of
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import BUCKETS
 from cogcli.declarations.value_types import Json
@@ -39,6 +40,9 @@ class Compilation:
     surface: Surface
     memory: Recall
     candidates: tuple[ContextBlock, ...]
+    """The blocks in focus."""
+    unfocused: tuple[ContextBlock, ...]
+    """The blocks that the attention of the turn leaves out."""
     caps: dict[str, int]
     allocations: dict[str, int]
     assembly: Assembly
@@ -125,8 +129,14 @@ def _evidence(found: Compilation) -> object:
 def _memory(found: Compilation) -> object:
     given = found.given
     user, run = given.request.user, given.run
+    salience = given.attention.salience if given.attention else NOTHING
     found.memory = recall(
-        given.memories, given.pack.memory, user, tenant_id=run.tenant_id, now=run.now
+        given.memories,
+        given.pack.memory,
+        user,
+        tenant_id=run.tenant_id,
+        now=run.now,
+        salience=salience,
     )
     return {
         "memories": [memory._asdict() for memory in found.memory.memories],
@@ -136,9 +146,9 @@ def _memory(found: Compilation) -> object:
 
 def _budget(found: Compilation) -> object:
     given = found.given
-    found.candidates = tuple(
-        block_builders.candidates(given, found.surface, found.evidence, found.memory)
-    )
+    blocks = tuple(block_builders.candidates(given, found.surface, found.evidence, found.memory))
+    found.candidates = tuple(block for block in blocks if block.in_focus)
+    found.unfocused = tuple(block for block in blocks if not block.in_focus)
     total = max(0, int(given.limits["tokens.context"]) - given.reserved)
     found.caps = {
         bucket: int(limit)
@@ -236,7 +246,12 @@ def _surface_payload(surface: Surface) -> Json:
 
 def _budget_report(found: Compilation) -> Json:
     assembly, tokenizer = found.assembly, found.given.tokenizer
-    omissions = (*assembly.omissions, *found.given.state_omissions)
+    omissions = (
+        *assembly.omissions,
+        *(omission_of(block, "not_in_focus") for block in found.unfocused),
+        *block_builders.omit_held(found.given),
+        *found.given.state_omissions,
+    )
     truncations = dict.fromkeys(BUCKETS, 0)
     for each in omissions:
         truncations[each.bucket] = truncations.get(each.bucket, 0) + 1

@@ -122,6 +122,24 @@ class PromotedMemory(NamedTuple):
     rank: float = 0.0
 
 
+class Attention(NamedTuple):
+    """What a turn works with: the references in focus, and how salient each reference is."""
+
+    focus: tuple[str, ...] = ()
+    salience: Mapping[str, float] = NOTHING
+    held_attachments: tuple[int, ...] = ()
+    """The places of the attachments that are held until the turn has ended."""
+
+    def includes(self, ref: str) -> bool:
+        """Return whether a reference is in focus. One that was not ranked always is."""
+        return ref in self.focus or ref not in self.salience
+
+
+def edge_ref(edge: Edge) -> str:
+    """Return the reference of an edge for attention."""
+    return f"{edge.subject}:{edge.predicate}"
+
+
 class CompileInput(NamedTuple):
     """The input of a compilation. `capabilities` are the usable ones, by id."""
 
@@ -144,5 +162,12 @@ class CompileInput(NamedTuple):
     """The edition of the checks of the pack."""
     reserved: int = 0
     """The tokens that the prompt adds to the blocks."""
+    attention: Attention | None = None
+    """The attention of the turn. None if everything is in focus."""
     state_omissions: tuple[Omission, ...] = ()
     """The lines of the agent's state that the prompt lacks or shows in part."""
+
+    @property
+    def held_attachments(self) -> tuple[int, ...]:
+        """The places of the attachments that the prompt does not name in this turn."""
+        return self.attention.held_attachments if self.attention else ()

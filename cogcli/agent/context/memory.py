@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cogcli.agent.context.inputs import PromotedMemory, User
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import DATA_CLASSES, MemoryLayer
 from cogcli.declarations.value_types import Json
@@ -22,9 +23,10 @@ class Recall(NamedTuple):
 
 
 def recall(
-    memories: Iterable[PromotedMemory], layer: MemoryLayer, user: User, *, tenant_id: str, now: str
-) -> Recall:
-    """Return the memories that may be recalled, at most `top_k` of them, by rank and then by id."""
+    memories: Iterable[PromotedMemory], layer: MemoryLayer, user: User, *, tenant_id: str, now: str,
+    salience: Mapping[str, float] = NOTHING,
+) -> Recall:  # fmt: skip
+    """Return the memories that may be recalled, at most `top_k`: the most salient first, then by rank and id."""
     kept, omitted = [], []
     for memory in memories:
         reason = fault_of(memory, layer, user, tenant_id, now)
@@ -32,7 +34,7 @@ def recall(
             omitted.append({"memory_id": memory.memory_id, "reason": reason})
         else:
             kept.append(memory)
-    kept.sort(key=lambda memory: (memory.rank, memory.memory_id))
+    kept.sort(key=lambda each: (-salience.get(each.memory_id, 0.0), each.rank, each.memory_id))
     omitted += [
         {"memory_id": memory.memory_id, "reason": "top_k"} for memory in kept[layer.top_k :]
     ]

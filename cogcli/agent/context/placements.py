@@ -13,7 +13,7 @@ from typing import Final
 from cogcli.agent.context.compiled import STATE, Redaction
 from cogcli.agent.context.compiler import Compilation
 from cogcli.agent.context.evidence import explain_hidden, fault_of
-from cogcli.agent.context.inputs import Edge
+from cogcli.agent.context.inputs import Edge, edge_ref
 from cogcli.agent.context.tools import NOT_USABLE, SurfacedTool
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
@@ -30,7 +30,7 @@ class Placement(NamedTuple):
     """The placement of one thing, and the reason. `names` are its further names."""
 
     kind: str
-    """capability, evidence, required, memory, state, or the bucket of a text: policy, business, session."""
+    """capability, evidence, required, memory, state, attachment, or the bucket of a text: policy, business, session."""
     name: str
     status: str
     stage: str
@@ -58,6 +58,7 @@ def placements(found: Compilation) -> tuple[Placement, ...]:
         *_edges(found, blocks),
         *_memories(found, blocks),
         *blocks.texts(),
+        *_attachments(found),
         *_state_lines(found),
     )
 
@@ -75,13 +76,18 @@ class _BlockPlacements:
     """The placements of blocks in the assembly."""
 
     def __init__(self, found: Compilation) -> None:
-        self._candidates = {block.block_id: block for block in found.candidates}
+        known = (*found.candidates, *found.unfocused)
+        self._candidates = {block.block_id: block for block in known}
         self._kept = {block.block_id: block for block in found.assembly.blocks}
 
     def placed(self, kind: str, name: str, block_id: str, why: str, **details: object) -> Placement:
         """Return the placement of one item in the assembly. `why` is the reason if its block is complete."""
         wanted, kept = self._candidates[block_id], self._kept.get(block_id)
         sizes = {"tokens": kept.tokens if kept else wanted.tokens, "priority": wanted.priority}
+        if not wanted.in_focus:
+            return Placement(
+                kind, name, OUT, "attention", "not_in_focus", block_id, details={**sizes, **details}
+            )
         if kept is None:
             status, reason = OUT, "no_room"
         elif kept.truncated:
@@ -178,8 +184,9 @@ def _edges(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
         name = f"{slots.get(edge.subject, edge.subject)}.{edge.predicate}"
         if id(edge) in numbers:
             number, hops = numbers[id(edge)]
+            scored = _salience_of(found, edge_ref(edge))
             placed = blocks.placed(
-                "evidence", name, f"evidence:{number:04}", f"hops:{hops}", hops=hops
+                "evidence", name, f"evidence:{number:04}", f"hops:{hops}", hops=hops, **scored
             )
         else:
             reason = explain_hidden(edge, found.query) or fault_of(edge, found.query)
@@ -187,6 +194,21 @@ def _edges(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placement]:
             placed = Placement("evidence", name, OUT, "evidence", reason)
         names = (edge.subject, f"{edge.subject}.{edge.predicate}", edge.evidence_ref)
         yield placed._replace(names=names, details={**placed.details, **_statement_of(edge)})
+
+
+def _salience_of(found: Compilation, ref: str) -> Json:
+    """Return the salience of a reference, if the attention of the turn ranked it."""
+    attention = found.given.attention
+    scored = attention is not None and ref in attention.salience
+    return {"salience": attention.salience[ref]} if attention is not None and scored else {}
+
+
+def _attachments(found: Compilation) -> Iterator[Placement]:
+    held = found.given.held_attachments
+    for place, each in enumerate(found.given.request.attachments):
+        id, name = f"attachment:{place}", str(each.get("name"))
+        where = (OUT, "attention", "held") if place in held else (IN, "assembly", "said")
+        yield Placement("attachment", id, *where, names=(name,), details={"file": name})
 
 
 def _statement_of(edge: Edge) -> Json:
@@ -201,7 +223,8 @@ def _memories(found: Compilation, blocks: _BlockPlacements) -> Iterator[Placemen
         if id in reasons:
             placed = Placement("memory", id, OUT, "memory", reasons[id])
         else:
-            placed = blocks.placed("memory", id, f"memory:{id}", "recalled")
+            scored = _salience_of(found, id)
+            placed = blocks.placed("memory", id, f"memory:{id}", "recalled", **scored)
         about = {
             "entity": memory.entity,
             "predicate": memory.predicate,

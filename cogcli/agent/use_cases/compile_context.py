@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cogcli.agent.cognition.first_turn import with_first_attention
 from cogcli.agent.cognition.invocation import Fetched
 from cogcli.agent.context.blocks import ATTACHMENT
 from cogcli.agent.context.compiler import CompiledContext, compile_context
@@ -221,13 +222,12 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
     if not is_of_project(settings, found.file):
         entities = tuple(resolve_intent(given).slots.values())
         fetched = fetch(settings, pack, request, entities)
-    return compile_context(
-        given._replace(
-            edges=fetched.edges,
-            memories=fetched.memories,
-            run=run._replace(snapshot_ref=fetched.snapshot_ref),
-        )
+    given = given._replace(
+        edges=fetched.edges,
+        memories=fetched.memories,
+        run=run._replace(snapshot_ref=fetched.snapshot_ref),
     )
+    return compile_context(with_first_attention(given))
 
 
 def fetch(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from cogcli.agent.cognition.first_turn import with_first_attention
 from cogcli.agent.cognition.invocation import Invocation, invocation_of, refuse_message
 from cogcli.agent.cognition.loop import agent_run
 from cogcli.agent.cognition.model_calls import OnResponse
@@ -150,7 +151,8 @@ def dry_run(settings: Settings, given: GivenInvocation) -> Json:
     """
     catalog, _, invocation, _ = _reach(settings, given)
     now = settings.clock.now()
-    context = compile_context(invocation.compile_input(1, "run_0", "trace_0", now))
+    given_context = invocation.compile_input(1, "run_0", "trace_0", now)
+    context = compile_context(with_first_attention(given_context))
     shown: Json = {"refused": context.refused, "context": context.payload, "plan": None}
     if context.refused:
         return shown

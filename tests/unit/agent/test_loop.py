@@ -249,7 +249,7 @@ def test_a_read_only_run_acts_only_where_the_pack_says_so() -> None:
     assert skipped.ending == ("completed", "action_skipped:read_only")
     assert skipped.status == "partial"
     assert [each for each in skipped.payloads("layer.completed") if each.get("skipped")] == [
-        {"turn": 1, "layer": "focus", "reads": ["events"], "writes": {}, "skipped": "off"},
+        {"turn": 1, "layer": "focus", "reads": ["events", "goals"], "writes": {}, "skipped": "off"},
         {
             "turn": 1, "layer": "action", "reads": ["verdict", "candidate"], "writes": {"effects": []},
             "skipped": "safety_mode",

@@ -1,0 +1,31 @@
+"""The attention of a first turn, for a context that is compiled without a run. Pure."""
+
+from __future__ import annotations
+
+from cogcli.agent.cognition.attention import attention_from, list_recalls
+from cogcli.agent.cognition.layers import attention, focus, perception
+from cogcli.agent.context.inputs import CompileInput
+from cogcli.agent.context.intent import resolve_intent
+from cogcli.declarations.value_types import Json
+
+
+def with_first_attention(given: CompileInput) -> CompileInput:
+    """Return the input of a compilation with the attention that a run has in its first turn."""
+    intent, request = resolve_intent(given), given.request
+    recalls = list_recalls(
+        given.pack, intent.intent, intent.slots, given.edges, given.memories, given.run.now
+    )
+    known: Json = {
+        "request": request.to_payload(),
+        "effects": [],
+        "approvals": [],
+        "waiting": [],
+        "goals": [request.message, *intent.slots.values()],
+        "recalls": recalls,
+        "focus_state": {"mode": "off", "buffered": []},
+    }
+    known |= perception(known)
+    if request.focus == "deep":
+        known |= focus(known)
+    known |= attention(known)
+    return given._replace(attention=attention_from(known))
