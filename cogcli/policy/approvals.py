@@ -24,6 +24,8 @@ class RequestedAction(NamedTuple):
     evidence_hash: str
     expires_at: str
     gate: str = ""
+    asked_at: str = ""
+    """The time of the request."""
 
 
 class ApprovalAnswer(NamedTuple):

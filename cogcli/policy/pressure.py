@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cogcli.base.named_tuple import NamedTuple
@@ -21,6 +21,13 @@ RISK: Final = {
 }
 """The weight of an intent's risk class."""
 WEIGHTS: Final = {"budget": 0.40, "loop": 0.15, "evidence": 0.15, "gate": 0.20, "conflict": 0.10}
+
+
+class GateWait(NamedTuple):
+    """How long a gate waited for its answer, and how long it may."""
+
+    waited_ms: int
+    limit_ms: int
 
 
 class Pressures(NamedTuple):
@@ -65,6 +72,13 @@ def budget_pressure(
             if key in spent
         ),
         default=0.0,
+    )
+
+
+def gate_pressure(gates: Iterable[GateWait], *, soft: float) -> float:
+    """Return the highest pressure of any gate: 0 while it waited for the share `soft` of its time, and 1 at its end."""
+    return max(
+        (_measure_pressure(gate.waited_ms, gate.limit_ms, soft) for gate in gates), default=0.0
     )
 
 

@@ -492,6 +492,7 @@ def _parse_request(request: Event) -> RequestedAction:
         asked.evidence_hash or "",
         asked.expires_at or "",
         asked.gate or "",
+        request.timestamp,
     )
 
 

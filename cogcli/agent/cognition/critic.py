@@ -32,6 +32,10 @@ from cogcli.specs.skill import list_targets
 
 _LONGEST: Final = 160
 """The maximal length of a planner's words in a fail."""
+CONFLICT: Final = "conflict"
+"""The fail of a plan whose required evidence has two values. A person decides about it."""
+TIED_FROM: Final = 0.5
+"""The propensity from which a person decides about a gap that a replan did not close."""
 REJECTED: Final = ("approval_mode_mismatch", "violates_decision_spec", "budget_exceeded")
 
 
@@ -53,15 +57,18 @@ class Fail(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """The verdict on a plan (ok, replan or reject) and every check that failed."""
+    """The verdict on a plan (ok, replan, escalate or reject) and every check that failed."""
 
     fails: tuple[Fail, ...]
 
     @property
     def verdict(self) -> str:
-        """reject outweighs replan; without fails it is ok."""
-        if any(fail.code in REJECTED for fail in self.fails):
+        """reject outweighs escalate, and that replan; without fails it is ok."""
+        codes = {fail.code for fail in self.fails}
+        if not codes.isdisjoint(REJECTED):
             return "reject"
+        if CONFLICT in codes:
+            return "escalate"
         return "replan" if self.fails else "ok"
 
 
@@ -74,11 +81,12 @@ def verify(
     remaining: Mapping[str, int],
     unresolved: Iterable[str],
     trips: Mapping[str, LoopTrip],
+    conflicts: tuple[str, ...] = (),
 ) -> Verification:
     """Return the verdict on a plan before it runs.
 
-    `remaining` are the remaining budgets, `unresolved` is the missing required evidence, and `trips` are the
-    trips of the loop guard by step.
+    `remaining` are the remaining budgets, `unresolved` is the missing required evidence, `trips` are the trips of the
+    loop guard by step, and `conflicts` is the required evidence with two values.
     """
     if candidate.fault:
         return Verification((Fail(candidate.fault),))
@@ -94,7 +102,19 @@ def verify(
         if calls > remaining.get(key, calls):
             fails.append(Fail("budget_exceeded", "", key))
             break
-    return Verification(tuple(fails))
+    return Verification(tuple(_name_conflict(fail, context, conflicts) for fail in fails))
+
+
+def _name_conflict(fail: Fail, context: CompiledContext, conflicts: tuple[str, ...]) -> Fail:
+    """Return the conflict that causes a fail, or the fail itself. A conflict leaves required evidence without a value,
+    so that it looks missing, and calls that need it are redacted.
+    """
+    lacking = fail.detail if fail.code == "missing_evidence" else ""
+    if fail.code == "unknown_capability":
+        redactions = context.compilation.surface.redactions
+        reasons = (each.reason for each in redactions if each.capability == fail.detail)
+        lacking = next(reasons, "").removeprefix("evidence_missing:")
+    return Fail(CONFLICT, fail.step, lacking) if lacking in conflicts else fail
 
 
 def _judge_calls(
@@ -261,7 +281,7 @@ def score(results: Results) -> Score:
     gap = _gap(results)
     if not results.may_replan or not gap:
         return Score("accept", "", results.goal_met)
-    if results.tied and results.escalation_propensity >= 0.5:
+    if results.tied and results.escalation_propensity >= TIED_FROM:
         return Score("escalate", f"tie:{gap}", False)
     return Score("replan", gap, False)
 

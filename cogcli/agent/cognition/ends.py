@@ -30,6 +30,11 @@ UNUSABLE: Final = "reply_unusable"
 _REPEATED: Final = (
     "the model proposed the same call again, although it had the result; add details to the message"
 )
+_HINTS: Final = {
+    "loop_guard": _REPEATED,
+    "conflict": "retract the wrong value (cogcli knowledge import), then start a new run",
+}
+"""The hint for a denial, by the first word of its reason."""
 
 
 class LoopEnding(NamedTuple):
@@ -58,7 +63,7 @@ def refused(reason: str, intents: Iterable[str] = (), why: str = "") -> LoopEndi
 
 def denied(reason: str) -> LoopEnding:
     """Return the ending after a rule, a permission, a budget or the loop guard denied a call."""
-    hint = _REPEATED if reason.startswith("loop_guard:") else ""
+    hint = _HINTS.get(reason.partition(":")[0], "")
     error: RuntimeErrorBase = PolicyDeniedError("policy.denied", f"denied: {reason}", hint=hint)
     if reason.startswith("budget_exceeded:"):
         key = reason.partition(":")[2]

@@ -84,6 +84,7 @@ def _deny_calls(loop: Progress, calls: list[PlannedCall]) -> tuple[Fail, ...]:
     details: list[Json] = [{**call.to_payload(), "code": _DENIED} for call, _ in refused]
     if loop.planner.replans and loop.policy.budgets.remaining().get("replans", 0) > 0:
         loop.replan(_DENIED, details)
+        loop.denied_gap = refused[0][0].uses
     else:
         call, verdict = refused[0]
         loop.ending = denied_call(call.uses, verdict, loop.policy.explain_refusal)

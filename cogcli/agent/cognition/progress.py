@@ -11,6 +11,7 @@ from cogcli.agent.cognition.observer import Observer
 from cogcli.agent.cognition.planner import Candidate, Planner, TurnPlan, decision_of
 from cogcli.agent.cognition.reasoning import Reasoning
 from cogcli.agent.cognition.turn_record import TurnRecord
+from cogcli.agent.context.contradictions import KnownContradictions
 from cogcli.agent.prompts import LOOP
 from cogcli.agent.withheld import withheld
 from cogcli.base.canonical import digest_of
@@ -23,6 +24,7 @@ from cogcli.declarations.governance_events import BudgetExceeded
 from cogcli.declarations.pack_spec import Guardrail
 from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
+from cogcli.policy.approvals import ApprovalAnswer
 from cogcli.policy.budgets import BudgetOverrun
 from cogcli.policy.guardrails import find_triggered
 from cogcli.policy.loop_guard import LoopGuard, LoopTrip
@@ -86,7 +88,11 @@ class Progress:
         self.notices: list[Json] = []
         """The notices for the next proposal: fails, denials, loops."""
         self.last_gap = ""
-        """The step or gap that caused the last replan."""
+        """The need that the last replan did not meet: a capability, or the goal."""
+        self.denied_gap = ""
+        """The capability that the policy gate denied in this turn. Empty if there is none."""
+        self.contradictions = KnownContradictions()
+        """What graph and memory contradict each other in, as of the context of this turn."""
         self.replans = 0
         self._noted_answers = 0
         """The number of answers of people that the planner has a notice of."""
@@ -198,9 +204,14 @@ class Progress:
         self.record.emit(LoopDetected(turn=self.turn, **trip.to_payload()))
         self.notices.append({"type": LOOP, "text": trip.hint, **trip.to_payload()})
 
+    @property
+    def unnoted_answers(self) -> list[ApprovalAnswer]:
+        """The answers of people that the run followed in this turn."""
+        return self.root.engine.approvals.used[self._noted_answers :]
+
     def note_answers(self) -> None:
         """Add a notice for the planner of each answer of a person that the run followed since the last turn."""
-        answers = self.root.engine.approvals.used[self._noted_answers :]
+        answers = self.unnoted_answers
         self._noted_answers += len(answers)
         for answer in answers:
             word = "granted" if answer.granted else "rejected"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogcli.agent.cognition.critic import Results, Score, Verification, score
+from cogcli.agent.cognition.critic import TIED_FROM, Results, Score, Verification, score
 from cogcli.agent.cognition.ends import SKIPPED, LoopEnding, denied, failing
 from cogcli.agent.cognition.progress import Progress
 from cogcli.agent.cognition.reply import is_met, render
@@ -17,9 +17,17 @@ from cogcli.declarations.agent_events import (
 )
 from cogcli.declarations.layer_records import TurnEffect
 from cogcli.declarations.pack_spec import BUILT_IN_GATE
+from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
 from cogcli.policy.guardrails import find_triggered
-from cogcli.policy.pressure import Pressures, budget_pressure, loop_pressure, share
+from cogcli.policy.pressure import (
+    GateWait,
+    Pressures,
+    budget_pressure,
+    gate_pressure,
+    loop_pressure,
+    share,
+)
 from cogcli.policy.proposals import proposal_from
 from cogcli.run.engine.outcome import RunOutcome
 
@@ -34,6 +42,7 @@ def settle(
     state = _pressures(loop).to_payload(loop.risk, loop.root.engine.now)
     loop.record.emit(PressureCaptured(turn=loop.turn, **state))
     scored = Score("accept", "", False)
+    _weigh_denial(loop, state["escalation_propensity"])
     if loop.ending is None and verification.verdict == "ok":
         scored = _score(loop, outcome, late, state["escalation_propensity"])
     loop.goal_met = scored.goal_met
@@ -78,16 +87,39 @@ def _pressures(loop: Progress) -> Pressures:
             loop.guard.idle_turns,
         ),
         share(len(loop.policy.unresolved), len(seen.evidence_gates)),
-        0.0,  # a turn with an open gate ends only after its answer
-        float(bool(seen.conflicts)),  # a settled contradiction does not count
+        *_gate_and_conflict(loop),
     )
+
+
+def _gate_and_conflict(loop: Progress) -> tuple[float, float]:
+    """Return the pressure of gates and of contradictions. A turn ends only after the answers at its gates, so a gate
+    presses by the time that its answer took."""
+    if loop.policy.edition < LATEST_EDITION:
+        return 0.0, float(bool(loop.seen.conflicts))
+    learned = ((edge.subject, edge.predicate) for edge in loop.seen.learned)
+    found = loop.contradictions
+    return (
+        gate_pressure(_gate_waits(loop), soft=loop.given.limits["soft"]),
+        share(found.count_unresolved(learned), found.total),
+    )
+
+
+def _gate_waits(loop: Progress) -> list[GateWait]:
+    """Return how long each answer of a person took that the turn followed."""
+    return [
+        GateWait(
+            milliseconds(answer.asked.asked_at, answer.at),
+            milliseconds(answer.asked.asked_at, answer.asked.expires_at),
+        )
+        for answer in loop.unnoted_answers
+        if answer.asked.asked_at
+    ]
 
 
 def _score(loop: Progress, outcome: RunOutcome | None, late: str, propensity: float) -> Score:
     """Return the critic's verdict on the turn. An escalation waits here for a person."""
     success = _success(loop, outcome)
-    bad = [each["step_id"] for each in loop.effects if each["status"] in ("failed", "vetoed")]
-    gap = bad[0] if bad else "goal"
+    gap = _find_gap(loop)
     answered = bool(loop.response) and not loop.candidate.asking
     results = Results(
         tuple(loop.effects),
@@ -108,8 +140,27 @@ def _score(loop: Progress, outcome: RunOutcome | None, late: str, propensity: fl
     if found.verdict == "escalate":
         loop.ask(BUILT_IN_GATE, found.reason)
         return Score("accept", found.reason, results.goal_met)
-    loop.last_gap = gap
+    loop.last_gap = gap if found.verdict == "replan" or loop.policy.edition < LATEST_EDITION else ""
     return found
+
+
+def _find_gap(loop: Progress) -> str:
+    """Return the need that the turn did not meet: the capability of its first failed call, otherwise the goal."""
+    bad = [each for each in loop.effects if each["status"] in ("failed", "vetoed")]
+    if not bad:
+        return "goal"
+    found: str = bad[0]["step_id" if loop.policy.edition < LATEST_EDITION else "capability"]
+    return found
+
+
+def _weigh_denial(loop: Progress, propensity: float) -> None:
+    """Let a person decide if the policy denied the same capability as before the last replan, under pressure."""
+    gap, loop.denied_gap = loop.denied_gap, ""
+    if not gap or loop.ending is not None:
+        return
+    if gap == loop.last_gap and propensity >= TIED_FROM:
+        loop.ask(BUILT_IN_GATE, f"tie:{gap}")
+    loop.last_gap = gap
 
 
 def _success(loop: Progress, outcome: RunOutcome | None) -> bool | None:

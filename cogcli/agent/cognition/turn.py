@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cogcli.agent.cognition.attention import attention_from, find_held
-from cogcli.agent.cognition.critic import Verification, verify
+from cogcli.agent.cognition.critic import CONFLICT, Verification, verify
 from cogcli.agent.cognition.ends import denial_of, denied, overpacked, refused
 from cogcli.agent.cognition.gate import pass_gate
 from cogcli.agent.cognition.judgment import judge, summarize_conversation
@@ -19,9 +19,11 @@ from cogcli.agent.cognition.turn_record import (
     values_at_start,
 )
 from cogcli.agent.context.compiler import CompiledContext, compile_context, find_evidence
+from cogcli.agent.context.contradictions import find_contradictions
 from cogcli.declarations.agent_events import CandidateProposed, ContextCompiled, PlanJudged
 from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.events import PlanCreated, PlanEntry
+from cogcli.declarations.pack_spec import BUILT_IN_GATE
 from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
 from cogcli.policy.budgets import BudgetOverrun
@@ -105,6 +107,7 @@ def _compile(loop: Progress) -> CompiledContext:
     loop.policy.merge_known_facts(
         context.compilation.evidence.facts, lambda now: _facts_at(loop, now)
     )
+    loop.contradictions = find_contradictions(context.compilation)
     if context.refused or context.overpacked:
         loop.withheld = context.refused or overpacked().reason
     if loop.ending is not None:
@@ -192,6 +195,7 @@ def _verify(loop: Progress, context: CompiledContext) -> Verification:
         remaining=loop.policy.budgets.remaining(),
         unresolved=loop.policy.unresolved,
         trips=trips,
+        conflicts=loop.seen.conflicts if loop.policy.edition >= LATEST_EDITION else (),
     )
     fails = [fail.to_payload() for fail in found.fails]
     reason = found.fails[0].reason if found.fails else ""
@@ -199,12 +203,28 @@ def _verify(loop: Progress, context: CompiledContext) -> Verification:
     loop.record.emit(judged)
     if found.verdict == "ok" or loop.skips_action:
         return found
+    if found.verdict == "escalate":
+        _ask_about_conflict(loop, found)
+        return found
     again = next((trip for trip in trips.values() if trip.again), None)
     if again or found.verdict == "reject" or not loop.planner.replans:
         loop.ending = denied(denial_of(context, found, again))
     else:
         loop.replan(reason, fails)
     return found
+
+
+def _ask_about_conflict(loop: Progress, found: Verification) -> None:
+    """Let a person decide about a plan whose required evidence has two values. Also after a yes the evidence binds: a
+    planner that can proposes another plan, otherwise the run ends.
+    """
+    (reason, *_) = (fail.reason for fail in found.fails if fail.code == CONFLICT)
+    loop.ask(BUILT_IN_GATE, reason)
+    if loop.ending is None and loop.planner.replans:
+        fails = [fail.to_payload() for fail in found.fails]
+        loop.notices.append({"type": "conflict", "text": reason, "details": fails})
+    elif loop.ending is None:
+        loop.ending = denied(reason)
 
 
 def _trips(loop: Progress) -> dict[str, LoopTrip]:

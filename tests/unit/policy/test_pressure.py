@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from cogcli.policy.budgets import BudgetUsage
-from cogcli.policy.pressure import Pressures, budget_pressure, loop_pressure, share
+from cogcli.policy.pressure import (
+    GateWait,
+    Pressures,
+    budget_pressure,
+    gate_pressure,
+    loop_pressure,
+    share,
+)
 
 
 def test_the_example_comes_out_as_forty_one_hundredths() -> None:
@@ -47,6 +54,23 @@ def test_limits_and_soft_shares_at_their_ends(
     usage = {"replans": BudgetUsage(used)}
     assert budget_pressure({"replans": limit}, usage, soft=soft, elapsed_ms=0) == expected
     assert budget_pressure({}, usage, soft=soft, elapsed_ms=0) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("gates", "expected"),
+    [
+        ([], 0.0),
+        ([(50, 100)], 0.0),
+        ([(75, 100)], 0.5),
+        ([(10, 100), (75, 100)], 0.5),
+        ([(100, 100)], 1.0),
+        ([(500, 100)], 1.0),
+    ],
+)
+def test_a_gate_presses_from_the_soft_share_of_its_time_on(
+    gates: list[tuple[int, int]], expected: float
+) -> None:
+    assert gate_pressure((GateWait(*each) for each in gates), soft=0.5) == expected
 
 
 @pytest.mark.parametrize(

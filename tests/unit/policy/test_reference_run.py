@@ -364,7 +364,7 @@ class Case:
         ttl = last["request"]["ttl_s"]
         late = ttl + 60 if how == "late" else draw.one(60, ttl - 60)
         at = _at(self.sitting.after + late)
-        told = RequestedAction(*[asked.payload[name] for name in RequestedAction._fields])
+        told = RequestedAction(*[asked.payload.get(name, "") for name in RequestedAction._fields])
         request = last["request"]
         if last["why"] != "asked":  # what was not valid is not looked at again
             self.ours, self.theirs = self.ours[:-1], self.theirs[:-1]

@@ -1,0 +1,79 @@
+"""Contradictions between what the graph and the memory say of an entity (docs/reference/pack.md#functional-state).
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from cogcli.agent.context.compiler import Compilation
+from cogcli.agent.context.evidence import explain_hidden, fault_of
+from cogcli.base.jsonvalue import equal
+from cogcli.base.named_tuple import NamedTuple
+
+Key = tuple[str, str]
+"""An entity and a predicate of it."""
+
+
+class KnownContradictions(NamedTuple):
+    """The statements with more than one value. A settled one has a value that the run works with."""
+
+    unresolved: tuple[Key, ...] = ()
+    settled: tuple[Key, ...] = ()
+
+    def count_unresolved(self, learned: Iterable[Key]) -> int:
+        """Return the number without a value to work with. `learned` are statements that a call of the run made."""
+        return len(set(self.unresolved) - set(learned))
+
+    @property
+    def total(self) -> int:
+        """The number of all contradictions."""
+        return len(self.unresolved) + len(self.settled)
+
+
+def find_contradictions(found: Compilation) -> KnownContradictions:
+    """Return the contradictions of the usable statements of the graph and the recalled memories.
+
+    The graph contradicts itself, or a memory, only in a predicate with one value at a time. Memories contradict each
+    other in any predicate, since two values of one are kept only if a person promoted both.
+    """
+    stated, remembered = _group_edges(found), _group_memories(found)
+    single = found.given.pack.knowledge.single_valued
+    settled: list[Key] = []
+    unresolved: list[Key] = []
+    for key in dict.fromkeys((*stated, *remembered)):
+        graph, memory = stated.get(key, []), remembered.get(key, [])
+        values = [*graph, *memory] if key[1] in single else memory
+        if any(not equal(value, values[0]) for value in values):
+            (settled if _is_settled(found, key, memory) else unresolved).append(key)
+    return KnownContradictions(tuple(unresolved), tuple(settled))
+
+
+def _group_edges(found: Compilation) -> dict[Key, list[object]]:
+    groups: dict[Key, list[object]] = defaultdict(list)
+    for edge in found.given.edges:
+        if not explain_hidden(edge, found.query) and not fault_of(edge, found.query):
+            groups[edge.subject, edge.predicate].append(edge.stated)
+    return groups
+
+
+def _group_memories(found: Compilation) -> dict[Key, list[object]]:
+    groups: dict[Key, list[object]] = defaultdict(list)
+    for memory in found.memory.memories:
+        groups[memory.entity, memory.predicate].append(memory.value)
+    return groups
+
+
+def _is_settled(found: Compilation, key: Key, memory: list[object]) -> bool:
+    """Return whether the run has one value: a call of the run made the statement, or the graph alone contradicts itself
+    and one value has more trust.
+    """
+    own = f"{found.given.run.run_id}/"
+    edges = [edge for edge in found.given.edges if (edge.subject, edge.predicate) == key]
+    if any(edge.evidence_ref.startswith(own) for edge in edges):
+        return True
+    slots = {entity: slot for slot, entity in found.query.slots.items()}
+    facts = found.evidence.facts.get(slots.get(key[0], ""), {})
+    return not memory and key[1] in facts
