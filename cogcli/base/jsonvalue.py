@@ -18,7 +18,7 @@ MAX_DEPTH: Final = 100
 MAX_INTEGER: Final = 2**53 - 1
 _LONGEST_PLACE: Final = 80
 _Item = TypeVar("_Item")
-_SCALARS = (str, int, float, bool, type(None))
+SCALARS: Final = (str, int, float, bool, type(None))
 
 
 def text_of(value: object) -> str:
@@ -93,9 +93,9 @@ def has_at_most_values(value: object, limit: int) -> bool:
 def deep_copy(value: Any) -> Any:
     """Return a copy that shares no list or dict with `value`; a tuple becomes a list."""
     if type(value) is dict:
-        return {k: v if type(v) in _SCALARS else deep_copy(v) for k, v in value.items()}
+        return {k: v if type(v) in SCALARS else deep_copy(v) for k, v in value.items()}
     if type(value) is list or type(value) is tuple:
-        return [v if type(v) in _SCALARS else deep_copy(v) for v in value]
+        return [v if type(v) in SCALARS else deep_copy(v) for v in value]
     return value
 
 

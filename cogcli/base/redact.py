@@ -104,9 +104,11 @@ class Redactor:
         """Return `value` without secrets, by value and by key name; the same object if it has none."""
         return self._mask(value, True)
 
-    def is_clean(self, values: Iterable[Any]) -> bool:
-        """Whether `mask` would leave each of these values unchanged."""
-        return not self._needs_mask(values, True)
+    def is_clean(self, values: Iterable[Any], names: Iterable[str] = ()) -> bool:
+        """Whether `mask` would leave each of these values and names unchanged. A name is never JSON."""
+        if not self._values:
+            return not self._has_secret_key(values)
+        return not (self._needs_mask(values, True) or self._needs_mask(names, True))
 
     def mask_known(self, value: Any) -> Any:
         """Return `value` without the known secret values; the same object if it has none."""

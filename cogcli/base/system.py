@@ -54,18 +54,17 @@ class SystemClock:
     """The clock of the machine. The text of the current second is formatted once."""
 
     def __init__(self) -> None:
-        self._text = ""
-        self._base = 0
-        """The microsecond that is one second before the current second."""
+        self._format = ""
+        self._second = 0
+        """When the current second began."""
 
     def now(self) -> str:
-        microseconds = time.time_ns() // 1000
-        if not _SECOND <= microseconds - self._base < 2 * _SECOND:
-            seconds = microseconds // _SECOND
-            self._text = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(seconds))
-            self._base = (seconds - 1) * _SECOND
-        # The leading 1 keeps the zeros after it, and is cut off.
-        return f"{self._text}{str(microseconds - self._base)[1:]}Z"
+        microseconds = time.time_ns() // 1000 - self._second
+        if not 0 <= microseconds < _SECOND or not self._format:
+            seconds, microseconds = divmod(microseconds + self._second, _SECOND)
+            self._format = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + ".%06dZ"
+            self._second = seconds * _SECOND
+        return self._format % microseconds
 
     monotonic = staticmethod(time.monotonic)
 

@@ -26,10 +26,10 @@ _WRONG: Final = ("sum.wrong", "does not match its own checksum: it was damaged")
 _MISSING: Final = ("sum.missing", "has no checksum, as the lines before it have")
 
 
-def line_with_sum(text: bytes) -> bytes:
-    """Return the line of an object's JSON with its checksum and a newline."""
+def add_sum(text: bytes) -> bytes:
+    """Return the JSON of an object with its checksum as the last member: a line without its newline."""
     stem = text[:-1]
-    return stem + b',"sum":"%08x"}\n' % crc32(stem)
+    return stem + b',"sum":"%08x"}' % crc32(stem)
 
 
 def has_valid_checksum(line: bytes) -> bool:

@@ -39,14 +39,8 @@ class EventLine(NamedTuple):
     """The most bytes of a line, without what fills the holes of the members."""
 
 
-class PlacedLine(NamedTuple):
-    """An event in the log that was built from an `EventLine`: id, timestamp, and text without
-    checksum.
-    """
-
-    id: str
-    timestamp: str
-    text: bytes
+PlacedLine = tuple[str, str, bytes]
+"""An event in the log that was built from an `EventLine`: id, timestamp, and text without checksum."""
 
 
 def hole(name: str) -> str:

@@ -27,7 +27,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.base.step_path import StepPath
 from cogcli.base.system import Clock, IdSource
-from cogcli.declarations.checksum import line_with_sum
+from cogcli.declarations.checksum import add_sum
 from cogcli.declarations.envelope import Draft, Event, mask_payload, to_json
 from cogcli.declarations.event_line import EventLine, PlacedLine, line_of
 from cogcli.declarations.options import DURABILITIES
@@ -226,7 +226,8 @@ class Journal:
     def _commit(
         self, line: bytes, timestamp: str, *, is_announced: bool, last: bool = False
     ) -> None:
-        head = digest(memoryview(line)[:-1])
+        head = digest(line)
+        line += b"\n"
         if is_announced:
             self._checkpoints.announce(self._sequence, self._head, head)
         try:
@@ -257,17 +258,18 @@ class Journal:
         return self._redactor.version
 
     def append_line(
-        self, line: EventLine, members: tuple[bytes, ...], values: tuple[object, ...]
-    ) -> PlacedLine | None:
+        self, line: EventLine, members: tuple[bytes, ...], values: tuple[object, ...], names: tuple[str, ...]
+    ) -> PlacedLine | None:  # fmt: skip
         """Append an event of a step, given its line and the JSON of the members that the line has holes for.
 
-        `values` are those that may contain a secret. Return None and append nothing if the event needs `append`:
-        a value has to be masked or may be a blob, an earlier write failed, every event is synced, or the clock
-        went back. Raise EnvironmentRefusal `env.disk`.
+        `values` are those that may contain a secret. `names` are ids, references and targets of the skill, which are
+        never JSON. Return None and append nothing if the event needs `append`: a value has to be masked or may be a
+        blob, an earlier write failed, every event is synced, or the clock went back. Raise EnvironmentRefusal
+        `env.disk`.
         """
         if self._failed is not None or self._each or self._rules != LATEST:
             return None
-        if not self._redactor.is_clean(values):
+        if not self._redactor.is_clean(values, names):
             return None
         filled = b"".join(members)
         if line.size + len(filled) > SMALL or MARK in filled:
@@ -285,8 +287,8 @@ class Journal:
             self._head.encode(),
         )
         is_announced = self._announces_each or not self._sequence % _CHECKPOINT_EVERY
-        self._commit(line_with_sum(text), timestamp, is_announced=is_announced)
-        return PlacedLine(identifier, timestamp, text)
+        self._commit(add_sum(text), timestamp, is_announced=is_announced)
+        return identifier, timestamp, text
 
     def _is_last(self, draft: Draft) -> bool:
         """Return whether an event ends or pauses the root run. Space for it is reserved on a full disk."""
@@ -347,8 +349,8 @@ class Journal:
                 error.__cause__ if isinstance(error.__cause__, OSError) else OSError(str(error))
             )
             raise
-        line = line_with_sum(text)
-        if len(line) > MAX_LINE:
+        line = add_sum(text)
+        if len(line) >= MAX_LINE:  # its newline counts
             raise InternalError(
                 "internal", f"event {event.event_type} is longer than {MAX_LINE:,} bytes"
             )

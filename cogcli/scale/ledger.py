@@ -25,7 +25,7 @@ from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.file_lock import lock
 from cogcli.base.files import FileRefused
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.checksum import line_with_sum
+from cogcli.declarations.checksum import add_sum
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import Folder, disk_errors, disk_refusal, fdatasync, read_at, write_all
 from cogcli.episode.layout import is_own_id
@@ -283,13 +283,13 @@ class Ledger:
     def append(self, entry: AnyEntry) -> None:
         """Write one entry. Raise EnvironmentRefusal `env.disk`."""
         text = orjson.dumps({**entry.to_payload(), "prev": self._reading.head})
-        line = line_with_sum(text)
+        line = add_sum(text)
         with disk_errors(self._folder.path / self._name):
-            write_all(self._fd, line)
+            write_all(self._fd, line + b"\n")
             self._unsynced += 1
             if self._unsynced >= _SYNC_EVERY:
                 self._sync()
-        self._reading.head = digest(memoryview(line)[:-1])
+        self._reading.head = digest(line)
 
     def append_moved(self, moved: Sequence[MovedEntry]) -> None:
         """Write moves and sync them, before their folders are removed. Raise EnvironmentRefusal `env.disk`."""

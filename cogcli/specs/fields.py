@@ -82,10 +82,10 @@ def _find_schema_violations(schema: object, value: object, place: str) -> Iterat
 def has_type(value: Any, wanted: str) -> bool:
     """Return whether a JSON value has a declared type. A boolean is not a number, 3.0 is an integer, 1e300 is not."""
     exact = type(value)
+    if exact is int and wanted == "integer":
+        return bool(-MAX_INTEGER <= value <= MAX_INTEGER)
     if wanted == "any" or exact is _EXACT_TYPES.get(wanted):
         return True
-    if wanted == "integer" and exact is int:
-        return bool(-MAX_INTEGER <= value <= MAX_INTEGER)
     kind = kind_of(value)
     if wanted == "integer":
         return (

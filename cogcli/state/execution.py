@@ -14,18 +14,6 @@ from cogcli.declarations.value_types import Json
 STATE_VERSION: Final = "1.0.0"
 
 
-class StepResult(NamedTuple):
-    """How a step ended. `status` is done, failed, skipped or vetoed. `reason` is set for a skipped step."""
-
-    step_id: str
-    status: str
-    reason: str | None
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    latency_ms: int | None
-    error: Json | None
-
-
 class TraceStep(NamedTuple):
     """The trace entry of a step that has ended: its status, times, reads, and the writes that were applied.
 
@@ -100,7 +88,8 @@ class ExecutionState:
         self.working = WorkingState()
         self.output = OutputState()
         self.trace = TraceState()
-        self.step_results: dict[str, StepResult] = {}
+        self.step_results: dict[str, TraceStep] = {}
+        """The last trace entry of each step."""
         self.status = "pending"
         self.iteration = 0
         self.plan_order: dict[str, int] = {}

@@ -8,12 +8,12 @@ from typing import Any, Final
 import orjson
 
 from cogcli.base.errors import InputMappingError, ReferenceResolutionError
-from cogcli.base.jsonvalue import Json, deep_copy
+from cogcli.base.jsonvalue import SCALARS, Json, deep_copy
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING, Reference, parse, parse_loop
 from cogcli.specs.step_values import TextSlot, parse_text
 from cogcli.state.execution import ExecutionState
-from cogcli.state.namespaces import look_up, read_reference, suggest_existing_path, walk
+from cogcli.state.namespaces import NAMESPACES, look_up, read_reference, suggest_existing_path, walk
 
 
 class Scope(NamedTuple):
@@ -64,12 +64,18 @@ def _compile_plain_text(text: str, loop_names: frozenset[str]) -> Resolver:
 
 
 def _build_state_resolver(reference: Reference) -> Resolver:
-    text = reference.text
+    text, namespace = reference.text, reference.namespace
+    member = ".".join(reference.segments) if NAMESPACES[namespace].dicts_only else None
 
     def resolve(scope: Scope, reads: dict[str, None]) -> object:
         reads[text] = None
-        value = look_up(scope.state, reference)
-        return deep_copy(read_reference(scope.state, reference) if value is MISSING else value)
+        if member is not None and member in getattr(scope.state, namespace):
+            value = getattr(scope.state, namespace)[member]
+        else:
+            value = look_up(scope.state, reference)
+        if value is MISSING:
+            value = read_reference(scope.state, reference)
+        return value if type(value) in SCALARS else deep_copy(value)
 
     return resolve
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from cogcli.base.errors import OutputMappingError, ReferenceResolutionError
-from cogcli.base.jsonvalue import deep_copy, is_list_of, kind_of, preview
+from cogcli.base.jsonvalue import SCALARS, deep_copy, is_list_of, kind_of, preview
 from cogcli.base.merge import STRATEGIES, require_mergeable
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, parse_target
@@ -61,9 +61,14 @@ def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionSta
     writes = []
     can_apply = True
     for rule in rules:
-        value = deep_copy(_find_value(rule, produced, state))
+        if rule.left in produced and rule.copy_of is None:
+            value = produced[rule.left]
+        else:
+            value = _find_value(rule, produced, state)
         if value is MISSING:
             continue
+        if type(value) not in SCALARS:
+            value = deep_copy(value)
         if rule.listed:
             items = value if isinstance(value, list) else [value]
             value = [item if isinstance(item, dict) else {"value": item} for item in items]
@@ -75,13 +80,12 @@ def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionSta
 
 
 def _find_value(rule: OutputRule, produced: Json, state: ExecutionState) -> object:
+    """Return the value of a rule whose left side is not itself the name of an output, or MISSING."""
     if rule.copy_of is not None:
         try:
             return read_reference(state, rule.copy_of)
         except ReferenceResolutionError as error:
             raise OutputMappingError("output.missing", error.message) from error
-    if rule.left in produced:
-        return produced[rule.left]
     head, *rest = rule.segments
     if head not in produced:
         return MISSING

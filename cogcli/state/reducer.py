@@ -25,7 +25,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import EVENT_TYPES, Written, row_of
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
-from cogcli.state.execution import ExecutionState, StepResult, TraceStep, frame_from
+from cogcli.state.execution import ExecutionState, TraceStep, frame_from
 
 
 class Write(NamedTuple):
@@ -186,8 +186,7 @@ def _finish_step(state: ExecutionState, event: Event) -> None:
         writes=tuple(dict.fromkeys(write["target"] for write in written)),
         latency_ms=payload.get("latency_ms"),
     )
-    reason, error = payload.get("reason"), payload.get("error")
-    end_step(state, entry, writes, payload.get("usage"), reason=reason, error=error)
+    end_step(state, entry, writes, payload.get("usage"))
 
 
 def end_step(
@@ -195,24 +194,13 @@ def end_step(
     entry: TraceStep,
     writes: Iterable[Write],
     usage: dict[str, int] | None,
-    *,
-    reason: str | None = None,
-    error: Json | None = None,
 ) -> None:
     """End a step of this run: apply its writes and record its result. The state takes ownership of the values."""
     for write in writes:
         write_value(state, write.target, write.strategy, write.value)
     state.running.pop(entry.step_id, None)
     state.trace.steps.append(entry)
-    state.step_results[entry.step_id] = StepResult(
-        entry.step_id,
-        entry.status,
-        reason,
-        entry.reads,
-        entry.writes,
-        entry.latency_ms,
-        error,
-    )
+    state.step_results[entry.step_id] = entry
     totals = state.trace.metrics
     if entry.status in _COUNTED:
         totals.step_count += 1

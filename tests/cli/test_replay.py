@@ -16,7 +16,7 @@ from support.raw_server import Conversation, serving
 from support.remote_project import remote
 from support.waiting import wait_until
 
-from cogcli.declarations.checksum import line_with_sum
+from cogcli.declarations.checksum import add_sum
 
 pytestmark = pytest.mark.sampled(5)
 
@@ -188,9 +188,7 @@ def test_another_answer_in_the_log_is_the_first_difference(demo: Any) -> None:
     event = json.loads(lines[index])
     del event["sum"]
     event["payload"]["writes"][0]["value"] = "forged"
-    lines[index] = (
-        line_with_sum(json.dumps(event, separators=(",", ":")).encode()).decode().rstrip()
-    )
+    lines[index] = add_sum(json.dumps(event, separators=(",", ":")).encode()).decode()
     log.write_text("\n".join(lines) + "\n")
     difference = demo.run("replay", "@last", "--json").assert_exit(1).json["replay"]["difference"]
     assert difference["seq"] == index

@@ -238,12 +238,12 @@ def test_a_waypoint_that_is_not_the_one_of_the_log_is_not_used(looping: Any, how
 
 def chained(lines: list[bytes], event: dict[str, Any]) -> bytes:
     """A line that anyone can add to a log."""
-    from cogcli.declarations.checksum import line_with_sum
+    from cogcli.declarations.checksum import add_sum
 
     last = json.loads(lines[-1])
     event |= {"seq": last["seq"] + 1, "prev": f"sha256:{sha256(lines[-1]).hexdigest()}"}
     event.pop("sum")
-    return line_with_sum(json.dumps(event, separators=(",", ":")).encode()).rstrip(b"\n")
+    return add_sum(json.dumps(event, separators=(",", ":")).encode())
 
 
 def test_a_waypoint_that_nothing_vouches_for_is_not_used(looping: Any) -> None:

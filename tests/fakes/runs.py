@@ -54,7 +54,8 @@ class Ran(NamedTuple):
 
     def reason(self, step_id: str) -> str | None:
         """Why a step ended as it did, as its closing event says."""
-        return self.state.step_results[step_id].reason
+        reason: str | None = self.closing(step_id).payload.get("reason")
+        return reason
 
     def closing(self, step_id: str) -> Event:
         """A step's closing event."""

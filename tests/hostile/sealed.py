@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from cogcli.declarations.checksum import line_with_sum
+from cogcli.declarations.checksum import add_sum
 
 GREET = ("run", "demo.greet", "-p", "text=hi", "--trace-id", "trace-001")
 
@@ -65,7 +65,7 @@ def line_of(event: dict[str, Any]) -> bytes:
     """The line of an event, its checksum made anew."""
     unsummed = {key: value for key, value in event.items() if key != "sum"}
     text = json.dumps(unsummed, ensure_ascii=False, separators=(",", ":")).encode()
-    return line_with_sum(text)[:-1] if "sum" in event else text
+    return add_sum(text) if "sum" in event else text
 
 
 def events(folder: Path) -> list[dict[str, Any]]:

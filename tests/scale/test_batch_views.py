@@ -14,7 +14,7 @@ from counted import RUN, batch_folder, outcomes, rows, write_lines
 from support.html_reader import read_page
 
 from cogcli.base.canonical import digest
-from cogcli.declarations.checksum import line_with_sum
+from cogcli.declarations.checksum import add_sum
 from cogcli.episode.schemas import SCHEMAS
 from cogcli.scale.ledger import first_head
 
@@ -62,8 +62,8 @@ def forge(ledger: Path, alter: Callable[[list[dict[str, Any]]], None]) -> None:
     forged, head = b"", first_head(ledger.parent.name, "1/1")
     for entry in entries:
         text = orjson.dumps({**entry, "prev": head} | {"sum": ""}).replace(b',"sum":""', b"")
-        line = line_with_sum(text)
-        head, forged = digest(line[:-1]), forged + line
+        line = add_sum(text)
+        head, forged = digest(line), forged + line + b"\n"
     ledger.write_bytes(forged)
 
 

@@ -229,16 +229,17 @@ class Engine:
         return self._plans[skill_id]
 
     def append_line(
-        self, lines: LineSink, run_id: str, line: EventLine, members: tuple[bytes, ...], values: tuple[object, ...]
+        self, lines: LineSink, run_id: str, line: EventLine, members: tuple[bytes, ...], values: tuple[object, ...],
+        names: tuple[str, ...] = (),
     ) -> PlacedLine | None:  # fmt: skip
         """Append an event of a plain step as `append` does. Return None if the event must take the general path."""
         if self._service_changes:
             self.append_service_changes(run_id)
-        placed = lines.append_line(line, members, values)
+        placed = lines.append_line(line, members, values, names)
         if placed is not None:
-            self.now = placed.timestamp
+            _, self.now, text = placed
             if self.listener is not None:
-                self.listener(from_json(orjson.loads(placed.text)))
+                self.listener(from_json(orjson.loads(text)))
         return placed
 
     def find_call_speed(self, capability_id: str) -> CallSpeed:
@@ -319,10 +320,11 @@ class Run:
         self.effect_left = False
         """Whether a call that must not be repeated may have happened in this run or below it."""
         allows_plain_steps = not plan.writes_after and engine.options.step_timeout is None
-        self.plain_calls: dict[tuple[str, str], PlainCall | Literal[False] | None] | None = (
+        self.plain_calls: dict[tuple[str, str] | None, PlainCall | Literal[False] | None] | None = (
             {} if allows_plain_steps else None
         )
-        """What `run.engine.plain_step` keeps between the steps of this run. None if all take the general path."""
+        """What `run.engine.plain_step` keeps between the steps of this run, by `PlannedStep.plain_key`. None if all
+        take the general path."""
 
     @property
     def is_lenient(self) -> bool:

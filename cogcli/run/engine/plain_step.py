@@ -53,17 +53,21 @@ _END_MEMBERS: Final = (
 
 def plain_call(run: Run, planned: PlannedStep) -> PlainCall | None:
     """Return the shared constants if the step may run as a plain step, or None if it takes the general path."""
-    calls, lines, target = run.plain_calls, run.engine.lines, planned.target
-    if calls is None or lines is None or target is None or not planned.is_plain:
+    calls = run.plain_calls
+    if calls is None:
         return None
-    key = (target.uses, planned.kind)
+    call = calls.get(planned.plain_key)
+    if type(call) is PlainCall and call.secrets is call.lines.secrets_version:
+        return call
+    lines, key = run.engine.lines, planned.plain_key
+    if lines is None or key is None:
+        return None
     if key not in calls:
         calls[key] = FIRST  # most runs call a capability once
-        return None
-    call = calls[key]
-    if call is FIRST or (call and call.secrets is not lines.secrets_version):
-        call = calls[key] = _build_call(run, planned, lines)
-    return call
+    elif call is not None:
+        calls[key] = call = _build_call(run, planned, lines)
+        return call
+    return None
 
 
 def _build_call(run: Run, planned: PlannedStep, lines: LineSink) -> PlainCall | None:
@@ -177,7 +181,8 @@ class PlainStep:
         self._reads_json: bytes
         self._intent: str
         self._attempt: Attempt
-        self.started = ClockReading.now(run.engine.clock)
+        clock = run.engine.clock
+        self.started = ClockReading(clock.now(), clock.monotonic())
 
     def begin(self) -> bool:
         """Append the intent. Return False, without an event, if the step must take the general path."""
@@ -204,13 +209,14 @@ class PlainStep:
             self._input_json,
             self._reads_json,
         )
-        judged = (self._path, self._input, *self._reads, *condition_reads, *planned.written)
-        placed = run.engine.append_line(call.lines, run.state.run_id, call.intent, members, judged)
+        names = (self._path, *self._reads, *condition_reads, *planned.written)
+        placed = run.engine.append_line(
+            call.lines, run.state.run_id, call.intent, members, (self._input,), names
+        )
         if placed is None:
             return False
         begin_step(run.state, self._path)
-        run.state.updated_at = placed.timestamp
-        self._intent = placed.id
+        self._intent, run.state.updated_at, _ = placed
         if condition_reads:  # the closing event lists them after those of the input
             self._reads |= condition_reads
             self._reads_json = orjson.dumps([*self._reads])
@@ -339,8 +345,9 @@ class PlainStep:
             return False
         # The intent was judged, and a plain step writes only parts of its output. A truncated excerpt may end within
         # a value that was not masked whole.
-        truncated = text if len(text) < len(self._input_json) else ""
-        judged = (truncated, answer.record, answer.output)
+        judged: tuple[object, ...] = (answer.output,)
+        if answer.record or len(text) < len(self._input_json):
+            judged = (text, answer.record, answer.output)
         run = self._run
         placed = run.engine.append_line(call.lines, run.state.run_id, call.end, members, judged)
         return placed is not None

@@ -58,9 +58,9 @@ class PlannedStep(NamedTuple):
     rules: tuple[outputs.OutputRule, ...]
     written: tuple[str, ...]
     """The targets of the rules, each once."""
-    is_plain: bool = False
-    """Whether all it does, if its condition holds, is one call without effect, of whose output it writes parts: no
-    loop, choice of a target, retry, gate or limit, and no copy of a value of the state."""
+    plain_key: tuple[str, str] | None = None
+    """The target and the kind of step, if all it does, if its condition holds, is one call without effect, of whose
+    output it writes parts: no loop, choice of a target, retry, gate or limit, and no copy of a value of the state."""
 
     @property
     def capability(self) -> Capability | None:
@@ -176,22 +176,26 @@ def _build_planned_step(
     produces = _find_produced_fields(step, called, targets)
     found = _compile_expressions(step, loop)
     rules = _compile_rules(step, called, produces)
+    kind = config.kind or (first.step_kind if first else "act")
+    is_plain = (
+        found.keys() <= _BEFORE_A_CALL
+        and not (targets or config.retry or config.timeout_seconds is not None)
+        and not _are_unusual(rules)
+        and _is_harmless(first)
+    )
     return PlannedStep(
         position=index,
         step=step,
         depends_on=depends_on,
         target=target,
         targets=targets,
-        kind=config.kind or (first.step_kind if first else "act"),
+        kind=kind,
         input=inputs.compile_input(step.input, loop),
         produces=produces,
         expressions=found,
         rules=rules,
         written=tuple(dict.fromkeys(rule.target.text for rule in rules)),
-        is_plain=found.keys() <= _BEFORE_A_CALL
-        and not (targets or config.retry or config.timeout_seconds is not None)
-        and not _are_unusual(rules)
-        and _is_harmless(first),
+        plain_key=(target.uses, kind) if is_plain and target else None,
     )
 
 

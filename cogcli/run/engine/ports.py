@@ -50,10 +50,10 @@ class LineSink(Protocol):
         ...
 
     def append_line(
-        self, line: EventLine, members: tuple[bytes, ...], values: tuple[object, ...]
-    ) -> PlacedLine | None:
+        self, line: EventLine, members: tuple[bytes, ...], values: tuple[object, ...], names: tuple[str, ...]
+    ) -> PlacedLine | None:  # fmt: skip
         """Append an event, given its line and the JSON that fills the holes. `values` are those that may contain
-        a secret.
+        a secret, `names` are ids, references and targets of the skill, which are never JSON.
 
         Return None and append nothing if the event needs `EventSink.append`.
         """

@@ -562,9 +562,8 @@ class Loop:
         `quick` is what `_take_over_quick_call` needs for a `QuickCall`.
         """
         epoch = self._epoch
-        with self._baton:
-            self._inline_until = until
-            self._quick = quick
+        self._quick = quick  # before the time from which on the baton may be taken
+        self._inline_until = until
         result, error = _perform(work)
         with self._baton:
             if self._epoch != epoch:
@@ -574,7 +573,9 @@ class Loop:
         return result, error
 
     def _on_quick_call(self, task: Task, effect: QuickCall) -> None:
-        until = min(effect.deadline, time.monotonic() + _QUICK_LIMIT)
+        until = time.monotonic() + _QUICK_LIMIT
+        if effect.deadline < until:
+            until = effect.deadline
         if self._has_other_work(until):
             self._runnable.append((task, Outstanding(effect.build_call()), None))
             return

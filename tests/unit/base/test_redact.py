@@ -43,6 +43,15 @@ def test_a_known_value_is_masked_in_every_form(form: str) -> None:
     assert redactor.mask({"a": [f"x{form}x"]}) == {"a": [f"x{MASK}x"]}
 
 
+@given(
+    st.dictionaries(st.sampled_from(["a", "value", "name", "api_key"]), JSON_VALUES), st.booleans()
+)
+def test_a_value_is_clean_if_nothing_in_it_is_masked(value: dict[str, Any], knows: bool) -> None:
+    redactor = Redactor([SECRET] if knows else [])
+    assert redactor.is_clean([value], ["inputs.note"]) == (redactor.mask(value) == value)
+    assert redactor.is_clean([], [f"inputs.{SECRET}"]) == (not knows)
+
+
 @pytest.mark.parametrize("user", ["a", "ab", "abc", "abcd"])
 def test_a_known_value_inside_basic_credentials_is_not_readable(user: str) -> None:
     header = base64.b64encode(f"{user}:hunter2hunter2".encode()).decode()

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from cogcli.declarations.checksum import (
     Checksums,
+    add_sum,
     corrections,
     has_valid_checksum,
-    line_with_sum,
     looks_complete,
     valid_prefix,
 )
 
-LINE = line_with_sum(b'{"seq":3,"payload":{"sum":"00000000","note":"J*"},"prev":"sha256:ab"}')[:-1]
+LINE = add_sum(b'{"seq":3,"payload":{"sum":"00000000","note":"J*"},"prev":"sha256:ab"}')
 
 
 def flipped(line: bytes) -> list[bytes]:
@@ -59,7 +59,7 @@ def test_an_altered_byte_is_made_good() -> None:
 
 @given(st.binary(min_size=1, max_size=300), st.data())
 def test_any_altered_byte_of_any_line_is_made_good(text: bytes, data: st.DataObject) -> None:
-    line = line_with_sum(b"{" + text + b"}")[:-1]
+    line = add_sum(b"{" + text + b"}")
     place = data.draw(st.integers(0, len(line) - 1))
     byte = data.draw(st.integers(0, 255).filter(lambda byte: byte != line[place]))
     assert line in list(corrections(line[:place] + bytes([byte]) + line[place + 1 :]))

@@ -20,7 +20,7 @@ from support.examples import examples
 
 from cogcli.app.verify_episodes import verify_episode
 from cogcli.base.errors import EnvironmentRefusal
-from cogcli.declarations.checksum import line_with_sum
+from cogcli.declarations.checksum import add_sum
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.layout import Finding
 from cogcli.episode.log_lines import first_link
@@ -142,7 +142,7 @@ def rechained(directory: Path, events: list[dict[str, Any]]) -> None:
         text = json.dumps(
             {**unsummed, "seq": number, "prev": head}, separators=(",", ":"), ensure_ascii=False
         )
-        line = line_with_sum(text.encode())[:-1]
+        line = add_sum(text.encode())
         head = f"sha256:{hashlib.sha256(line).hexdigest()}"
         lines.append(line + b"\n")
     write_log(directory, lines)
