@@ -267,7 +267,7 @@ def steps(folder: Path) -> Iterator[Figure]:
 
 def displays() -> Iterator[tuple[str, Any]]:
     """The displays of `run -q`, and of a run whose progress is piped, writing to nowhere."""
-    from cogcli.cli.display import Display
+    from cogcli.cli.display import NoDisplay
     from cogcli.cli.live_run import DisplayListener
     from cogcli.cli.progress import EventStream
     from cogcli.cli.streams import Screen
@@ -275,7 +275,7 @@ def displays() -> Iterator[tuple[str, Any]]:
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         screen = Screen({})
         screen.err.file = nowhere
-        yield "a quiet display", DisplayListener(Display(screen))
+        yield "a quiet display", DisplayListener(NoDisplay(screen))
         yield "a display of lines", DisplayListener(EventStream(screen))
 
 

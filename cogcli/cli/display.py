@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import ClassVar
 
 from cogcli.cli.streams import Screen
 from cogcli.declarations.envelope import Event
@@ -17,6 +18,8 @@ class Display:
     """
 
     brief = False
+    ignored: ClassVar[frozenset[str]] = frozenset()
+    """The types of events that it may not get, because it does nothing with them."""
     on_response: Callable[[str], None] | None = None
     """Displays the response of an agent as it grows; None if the display has no place for it."""
 
@@ -36,3 +39,9 @@ class Display:
 
     def close(self) -> None:
         """End the display. A second call does nothing."""
+
+
+class NoDisplay(Display):
+    """The display of a quiet run, which displays nothing."""
+
+    ignored = frozenset(("step.started", "step.completed"))

@@ -51,6 +51,11 @@ class DisplayListener:
         self._root: str | None = None
         self._episode = ""
 
+    @property
+    def ignored(self) -> frozenset[str]:
+        """The types of events that it may not get."""
+        return self.display.ignored
+
     def __call__(self, event: Event) -> None:
         self._root = self._root or event.run_id
         self._episode = self._episode or event.episode_id

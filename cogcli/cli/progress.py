@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cogcli.base.redact import Redactor
-from cogcli.cli.display import Display
+from cogcli.cli.display import Display, NoDisplay
 from cogcli.cli.envelope import dumps
 from cogcli.cli.streams import Screen
 from cogcli.declarations.envelope import Event, mask_payload, to_json
@@ -29,7 +29,7 @@ def display_for(screen: Screen, word: str, *, verbose: bool) -> Display:
         return AnimatedSteps(screen) if may_redraw else StepLines(screen)
     if word == "json":
         return JsonLines(screen)
-    return Display(screen) if word == "none" else EventStream(screen, details=verbose)
+    return NoDisplay(screen) if word == "none" else EventStream(screen, details=verbose)
 
 
 def _choose_word(screen: Screen, *, verbose: bool) -> str:

@@ -37,6 +37,7 @@ class EventLine(NamedTuple):
     """The members in the other holes, in order."""
     size: int
     """The most bytes of a line, without what fills the holes of the members."""
+    event_type: str | None
 
 
 PlacedLine = tuple[str, str, bytes]
@@ -59,7 +60,9 @@ def line_of(event: Event) -> EventLine:
     if names[: len(_FIRST)] != _FIRST or names[-1] != _LAST:
         raise InternalError("internal", f"the envelope of an event has another order: {names}")
     members = names[len(_FIRST) : -1]
-    return EventLine(_HOLE.sub(_place_of, text), members, len(text) + _ENVELOPE_SIZE)
+    return EventLine(
+        _HOLE.sub(_place_of, text), members, len(text) + _ENVELOPE_SIZE, event.event_type
+    )
 
 
 def _place_of(hole: re.Match[bytes]) -> bytes:

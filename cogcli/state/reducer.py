@@ -236,6 +236,9 @@ def write_value(state: ExecutionState, target: Target, strategy: str, value: Any
     """Write a value to a target. The state takes ownership of the value. Raise OutputMappingError `output.path`."""
     root = getattr(state, target.namespace)
     *middle, last = target.path
+    if not middle and type(root) is dict:
+        root[last] = merge(strategy, root[last], value) if last in root else value
+        return
     if target.namespace in ("working", "output"):
         if not middle:
             setattr(root, last, merge(strategy, getattr(root, last), value))

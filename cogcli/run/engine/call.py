@@ -54,6 +54,7 @@ from cogcli.run.engine.tasks import (
     CallSpeed,
     Cancelled,
     Effects,
+    QuickCall,
     Turn,
     WorkerCall,
     WorkerSlot,
@@ -364,12 +365,12 @@ def _build_worker_call(
     )
 
 
-class LiveCall:
+class LiveCall(QuickCall):
     """The call that makes one attempt, which holds back its request until then. Its duration is added to `speed`.
     Every live call is one of these.
     """
 
-    __slots__ = ("_attempt", "_runner", "_speed", "deadline")
+    __slots__ = ("_attempt", "_runner", "_speed")
 
     def __init__(self, engine: Engine, attempt: Attempt, speed: CallSpeed) -> None:
         self.deadline = attempt.deadline

@@ -115,6 +115,8 @@ class Engine:
         self.capabilities = capabilities
         self.skills = skills
         self.listener = listener
+        self._ignored: frozenset[str | None] = getattr(listener, "ignored", frozenset())
+        """The types of the events that the listener does nothing with. Plain steps build none of those for it."""
         if policy is not None and policy.observe is not None:
             self.observe(policy.observe)
         self.approvals = approvals or Approvals()
@@ -202,6 +204,7 @@ class Engine:
     def observe(self, apply: Callable[[Event], None]) -> None:
         """Pass each further event to `apply` before the listener receives it."""
         before = self.listener
+        self._ignored = frozenset()
 
         def both(event: Event) -> None:
             apply(event)
@@ -238,7 +241,7 @@ class Engine:
         placed = lines.append_line(line, members, values, names)
         if placed is not None:
             _, self.now, text = placed
-            if self.listener is not None:
+            if self.listener is not None and line.event_type not in self._ignored:
                 self.listener(from_json(orjson.loads(text)))
         return placed
 

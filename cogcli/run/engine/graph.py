@@ -28,7 +28,6 @@ from cogcli.run.engine.tasks import (
     Effects,
     Next,
     Outstanding,
-    QuickCall,
     Spawn,
     Task,
     Wake,
@@ -120,10 +119,8 @@ class GraphDriver:
             started = step.started
             self._tasks[index] = yield run.spawn_step(run, planned, self._blackboard, None, started)
             return
-        live = step.live_call()
-        quick = QuickCall(live.perform, live.deadline, live.build_effect)
         try:
-            answer: Answer | Outstanding = yield quick
+            answer: Answer | Outstanding = yield step.live_call()
         except Cancelled as error:  # the run itself is cancelled, before a task took the step over
             self.endings[index] = step.fail(error)
             raise

@@ -88,16 +88,28 @@ class WorkerCall(NamedTuple):
     """Whether `work` is known to end at once, so that a thread for it would cost more."""
 
 
-class QuickCall(NamedTuple):
-    """Make a quick call at once. The result is that of its work, or an `Outstanding` if the task must not wait for it.
+class QuickCall:
+    """Make a quick call at once. The result is that of `perform`, or an `Outstanding` if the task must not wait for it.
 
     The call needs no slot. The task passes an `Outstanding` on to a child, which then waits for the call, as built by
-    `build_call`.
+    `build_effect`.
     """
 
-    work: Callable[[], Any]
-    deadline: float
-    build_call: Callable[[], WorkerCall]
+    __slots__ = ("deadline",)
+
+    def __init_subclass__(cls) -> None:
+        _HANDLERS[cls] = Loop._on_quick_call
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+
+    def perform(self) -> Any:
+        """Make the call on this thread."""
+        raise NotImplementedError
+
+    def build_effect(self) -> WorkerCall:
+        """Return the effect that makes the call off the coordinator."""
+        raise NotImplementedError
 
 
 class Outstanding(NamedTuple):
@@ -577,10 +589,10 @@ class Loop:
         if effect.deadline < until:
             until = effect.deadline
         if self._has_other_work(until):
-            self._runnable.append((task, Outstanding(effect.build_call()), None))
+            self._runnable.append((task, Outstanding(effect.build_effect()), None))
             return
         token = object()
-        result, error = self._perform_inline(effect.work, until, token, (task, token, effect))
+        result, error = self._perform_inline(effect.perform, until, token, (task, token, effect))
         self._runnable.append((task, result, error))
 
     def _has_other_work(self, until: float) -> bool:
@@ -603,7 +615,7 @@ class Loop:
         if quick is not None:
             task, token, effect = quick
             task.call = token
-            self._in_flight[token] = (task, effect.build_call())
+            self._in_flight[token] = (task, effect.build_effect())
             self._runnable.append((task, Outstanding(BegunCall(token)), None))
 
     def _on_begun_call(self, task: Task, effect: BegunCall) -> None:
@@ -823,7 +835,6 @@ _HANDLERS: Final[dict[type, Callable[[Loop, Task, Any], None]]] = {
     Sleep: Loop._on_sleep,
     WorkerCall: Loop._on_call,
     Turn: Loop._on_call,
-    QuickCall: Loop._on_quick_call,
     BegunCall: Loop._on_begun_call,
     Park: Loop._on_park,
     Wake: Loop._on_wake,
