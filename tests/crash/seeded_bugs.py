@@ -93,7 +93,7 @@ BUGS = (
     Bug(
         "a plain step writes values that were not searched for secrets",
         "episode/journal.py",
-        "        if not self._redactor.is_clean(values):\n            return None\n",
+        "        if not self._redactor.is_clean(values, names):\n            return None\n",
         "",
         test="unit/run/test_plain_steps.py",
     ),
