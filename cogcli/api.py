@@ -238,7 +238,7 @@ class Project:
             skill_id, _to_plain_input("inputs", inputs or {}), options
         )
         environment = environment_of(settings)
-        catalog = environment.open_registry().reach(skill_id, pack=given.request.pack_ref)
+        catalog = environment.open_registry().reach(skill_id, packs=given.request.pack_refs)
         prepared = prepare_given(catalog, given, environment.environ)
         warnings = _warnings_from_error(untrusted_warning(settings, "skill", skill_id))
         warnings += [problem.to_payload() for problem in prepared.warnings]

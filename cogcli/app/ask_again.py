@@ -86,6 +86,8 @@ def _command_words(start: RecordedStart, request: RecordedRequest) -> Iterator[s
     for flag, value in named.items():
         if value:
             yield from (flag, value)
+    for reference in policy.with_packs:
+        yield from ("--with-pack", reference)
     for name, value in request.params.items():
         yield from (
             "--param",

@@ -35,7 +35,7 @@ def plan_given(settings: Settings, given: GivenRun, write: Callable[[Json], None
     Raise the errors of `prepare_given`. The plan of a refused run is written first, unless its
     specs have errors."""
     request = given.request
-    catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
+    catalog = open_registry(settings).reach(request.skill_id, packs=request.pack_refs)
     options = SelectionOptions.of(request.options, settings.environ)
     try:
         warnings = prepare_given(catalog, given, settings.environ).warnings

@@ -19,6 +19,7 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.run_start import start_of
 from cogcli.declarations.value_types import Json
 from cogcli.policy.comparisons import VerdictExplanation, explain_verdict
+from cogcli.policy.pack_composition import compose
 from cogcli.policy.run_policy import JudgedCall, RunPolicy
 from cogcli.policy.verdict import Verdict
 from cogcli.run.log_index import read_log_index
@@ -39,6 +40,8 @@ class GovernedLog(NamedTuple):
     started: Event
     catalog: Catalog
     pack: Pack
+    others: tuple[Pack, ...] = ()
+    """The packs that add to it; `pack` has their additions."""
 
 
 class DecisionChange(NamedTuple):
@@ -82,12 +85,16 @@ def read_governed(directory: Path) -> GovernedLog | None:
     if log.started is None or request is None or not request.pack:
         return None
     catalog = read_pinned_catalog(log.started, directory)
-    pack = catalog.packs.get(request.pack.partition("#")[0])
-    if pack is None:
-        raise EnvironmentRefusal(
-            "episode.unreadable", f"the specs of this run have no `{request.pack}`"
-        )
-    return GovernedLog(events, log.started, catalog, pack)
+    others = []
+    for reference in (request.pack, *request.with_packs):
+        pack = catalog.packs.get(reference.partition("#")[0])
+        if pack is None:
+            raise EnvironmentRefusal(
+                "episode.unreadable", f"the specs of this run have no `{reference}`"
+            )
+        others.append(pack)
+    primary = others.pop(0)
+    return GovernedLog(events, log.started, catalog, compose(primary, others), tuple(others))
 
 
 def explain_episode(directory: Path) -> list[Json]:
@@ -115,6 +122,7 @@ def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecisi
     kept = (
         "inside",
         "rule",
+        "pack",
         "gate",
         "approval_mode",
         "matched",
@@ -265,6 +273,7 @@ def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison 
     log = read_governed(directory)
     if log is None or log.pack.pack_id != old.pack_id:
         return None
+    old, new = compose(old, log.others), compose(new, log.others)
     before = _decide_again_under(log, old)
     changed, undecided = [], []
     exact = log.pack.hash == old.hash

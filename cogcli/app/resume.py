@@ -201,7 +201,7 @@ def prepare_rerun(
         request = _replace_choices(settings, request, asked.overrides, warn)
     try:
         registry = _registry_of(settings, is_own=is_own)
-        catalog = registry.reach(request.skill_id, pack=request.pack_ref)
+        catalog = registry.reach(request.skill_id, packs=request.pack_refs)
     except SkillNotFoundError as error:
         raise _missing_skill_error(error, directory, "rerun") from error
     origins = {name: TYPED for name in typed if name not in asked.inputs}

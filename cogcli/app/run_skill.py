@@ -37,7 +37,7 @@ def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
     environment = environment_of(settings)
     request, registry = given.request, environment.open_registry()
     try:
-        catalog = registry.reach(request.skill_id, pack=request.pack_ref)
+        catalog = registry.reach(request.skill_id, packs=request.pack_refs)
     except SkillNotFoundError as error:
         for meant in did_you_mean(request.skill_id, registry.ids("skill"), limit=1):
             skill = registry.reach(meant).skills.get(meant)
@@ -81,18 +81,23 @@ def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> Ru
         lacking = "--intent" if options.pack else "--pack"
         hint = "cogcli run SKILL --pack ID@VERSION --intent ID"
         raise UsageError("usage.flag", f"a run under a pack needs `{lacking}`, too", hint=hint)
+    hint = "add --pack and --intent"
     if options.user and not options.pack:
-        hint = "add --pack and --intent"
         raise UsageError("usage.flag", "`--user` is for the rules of a pack", hint=hint)
     user = OPTIONS["user"].type
     if options.user and not user.accepts(options.user):
         text = f"the user of a run: found `{options.user[:60]}`"
         raise UsageError("usage.value", text, expected=user.expected)
+    if options.with_packs and not options.pack:
+        raise UsageError("usage.flag", "`--with-pack` adds to the pack of `--pack`", hint=hint)
     if not options.pack:
         return options
     from cogcli.app.packs import resolve_pack  # most runs have no pack
 
-    return options.replace(pack=resolve_pack(settings, options.pack, skill_id))
+    return options.replace(
+        pack=resolve_pack(settings, options.pack, skill_id),
+        with_packs=[resolve_pack(settings, name, skill_id) for name in options.with_packs],
+    )
 
 
 def environment_of(settings: Settings) -> RunEnvironment:

@@ -190,7 +190,7 @@ def _stubs(settings: Settings, request: RunRequest, log: LogIndex) -> dict[str, 
 
 def _outside_capabilities(settings: Settings, request: RunRequest) -> list[str]:
     """Return the capabilities of a run that may change or depend on something outside it."""
-    catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
+    catalog = open_registry(settings).reach(request.skill_id, packs=request.pack_refs)
     binds = request.options.bind
     reached = catalog.reached(request.skill_id)
     return [each.id for each in reached if reach_of(settings, catalog, each, binds)]

@@ -114,7 +114,7 @@ def run_skill_case(
     case = _with_files(settings, case, log, os.path.join(folder, "files"))
     registry = CaseRegistry(settings, case)
     request = _request(settings, case).with_options(allow_hosts=list(allow_hosts))
-    catalog = registry.reach(case.skill_id, pack=request.pack_ref)
+    catalog = registry.reach(case.skill_id, packs=request.pack_refs)
     require_own_skill(settings, case, catalog)
     stubs: list[Stub] = []
     if case.skill_id in catalog.skills:  # a skill with errors is refused when it is prepared

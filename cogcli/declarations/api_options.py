@@ -27,6 +27,7 @@ class Options(TypedDict, total=False):
     no_fallback: bool
     allow_hosts: Sequence[str]
     pack: str
+    with_packs: Sequence[str]
     intent: str
     user: str
     safety_mode: str

@@ -146,6 +146,8 @@ class DecisionLineage(shared.Part):
 
     pack_ref: str | None
     policy_hash: str | None
+    pack_refs: list[str] | None = None
+    """With several packs: the reference of each, the primary one first."""
     snapshot_ref: str | None
     compiled_context_hashes: list[Digest]
     model: Json | None

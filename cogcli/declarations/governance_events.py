@@ -55,6 +55,8 @@ class PolicyDecided(Payload):
     """The check that decided."""
     reason: str | None = None
     rule: str | None = None
+    pack: str | None = None
+    """With several packs: the one whose rule decided, or the primary one."""
     gate: str | None = None
     enforced: bool = always(default=True)
     approval_mode: str | None = None

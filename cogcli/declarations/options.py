@@ -21,6 +21,7 @@ from cogcli.declarations.option_types import (
     NumberPairs,
     OptionType,
     PositiveNumber,
+    TextList,
     TextPairs,
     TextSet,
     TrueOrFalse,
@@ -279,6 +280,17 @@ class RunOptions(Record):
         completes="packs",
         also=(AGENT, CASES),
         logged="policy.pack",
+    )
+    with_packs: list[str] = _option(
+        TextList("a list of ID or ID@VERSION"),
+        "--with-pack ID[@VERSION]",
+        "add the rules, guardrails and texts of another pack (repeatable)",
+        SAFETY,
+        default=[],
+        completes="packs",
+        also=(AGENT,),
+        logged="policy.with_packs",
+        logged_if_given=True,
     )
     intent: str = _option(
         AnyText(),

@@ -561,6 +561,10 @@ class Pack(Spec):
     """That of its canonical content."""
     file: str = place(default="")
     """The path shown to users."""
+    parts: tuple[str, ...] = place(default=())
+    """The references of the packs that it is composed of, the primary one first. Empty for a pack alone."""
+    rule_packs: dict[str, str] = place(default=NOTHING)
+    """Of a composed pack: by rule the reference of its pack."""
 
     @classmethod
     def of(cls, json: Json, **places: object) -> Self:

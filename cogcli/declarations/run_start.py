@@ -69,6 +69,8 @@ class RunPins(_OpenRecord):
     policy: str | None = None
     """The pack of an agent and its hash, as the members below."""
     policy_hash: str | None = None
+    packs: list[str] = []
+    """With several packs: the reference of each, the primary one first."""
     snapshot: str | None = None
     tokenizer: Json | None = None
 
@@ -85,6 +87,8 @@ class RecordedPolicy(Record):
     user: str = ""
     safety_mode: str = ""
     budget: dict[str, int] = {}
+    with_packs: list[str] = []
+    """Further packs, which add rules, guardrails and texts."""
     edition: Count = 1
     """The edition of the checks of the pack."""
 

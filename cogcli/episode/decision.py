@@ -188,9 +188,8 @@ class DecisionFold:
     def _take_decision(self, event: Event, payload: PolicyDecided) -> None:
         names = ("decision", "verdict", "rule", "gate", "capability", "step_id", "reason")
         members = _members(payload, *names)
-        self._policy.append(
-            {"event": event.id, **{name: value or None for name, value in members.items()}}
-        )
+        decided = {"event": event.id, **{name: value or None for name, value in members.items()}}
+        self._policy.append({**decided, **({"pack": payload.pack} if payload.pack else {})})
 
     def _take_context(self, context: Json) -> None:
         """Store a compiled context, unless one of its members is malformed."""
@@ -292,6 +291,7 @@ class DecisionFold:
             "lineage": {
                 "pack_ref": pins.policy,
                 "policy_hash": pins.policy_hash,
+                **({"pack_refs": pins.packs} if pins.packs else {}),
                 "snapshot_ref": pins.snapshot,
                 "compiled_context_hashes": self._context_hashes,
                 "model": pins.model.json if pins.model else None,

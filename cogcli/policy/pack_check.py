@@ -65,7 +65,8 @@ def _find_references(pack: Pack, capabilities: Collection[str] | None) -> Iterat
 def _find_policy_references(
     pack: Pack, capabilities: Collection[str] | None
 ) -> Iterator[_Reference]:
-    policy, intents = pack.policy, pack.decisions.intents
+    # Rules of a pack without intents apply to the intents of another pack.
+    policy, intents = pack.policy, pack.decisions.intents or None
     gates = (*policy.gates, BUILT_IN_GATE)
     for number, (role, permission) in enumerate(policy.permissions.items()):
         for place, id in enumerate(permission.allow):

@@ -246,10 +246,16 @@ class RunPolicy:
         if not reason and verdict.allows and lacking and is_above(call.approval_mode, "read_only"):
             reason = f"evidence_missing:{lacking}"
         if reason:
-            return verdict._replace(
+            verdict = verdict._replace(
                 verdict="deny", stage="situation", reason=reason, rule="", gate=""
             )
-        return verdict
+        return self._name_pack(verdict)
+
+    def _name_pack(self, verdict: Verdict) -> Verdict:
+        """Return the verdict with the pack whose rule decided, if the run has several packs."""
+        if not self.pack.parts:
+            return verdict
+        return verdict._replace(pack=self.pack.rule_packs.get(verdict.rule, self.pack.parts[0]))
 
     def _find_unkept(self, call: GovernedCall, verdict: Verdict, lacking: str) -> str:
         """Return why an obligation of a call is not kept, also of one that a person decides about. Empty if all are

@@ -49,6 +49,8 @@ class Verdict(NamedTuple):
     reads: Json = NOTHING
     waiting: tuple[str, ...] = ()
     """The rules that were left out because a value that they may read is not known yet."""
+    pack: str = ""
+    """The pack whose rule decided, if the run has several packs; the primary one if no rule did."""
 
     @property
     def allows(self) -> bool:
@@ -82,7 +84,7 @@ class Verdict(NamedTuple):
 
     def to_payload(self) -> Json:
         """Return the members of `policy.decided` that the checks determine."""
-        optional = {"rule": self.rule, "gate": self.gate}
+        optional = {"rule": self.rule, "pack": self.pack, "gate": self.gate}
         return {
             "decision": self.decision,
             "verdict": self.verdict,

@@ -13,6 +13,7 @@ from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.budgets import COUNTED, DEFAULTS, Budgets, flatten, merge_limits, raised_keys
+from cogcli.policy.pack_composition import compose
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import LimitsPolicy, OwnSkill, Requester, RunPolicy
 from cogcli.policy.verdict import is_above
@@ -112,8 +113,16 @@ def _find_host(catalog: Catalog, service: Service) -> str:
 
 
 def pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
-    """Return the pack that a run names. Raise EnvironmentRefusal `pack.unknown`, `pack.mismatch`."""
-    id, _, wanted = request.pack.partition("#")
+    """Return the pack that a run names, with what further packs add to it.
+
+    Raise EnvironmentRefusal `pack.unknown`, `pack.mismatch`; UsageError if two packs contradict each other.
+    """
+    others = [_find_pack(catalog, reference) for reference in request.with_packs]
+    return compose(_find_pack(catalog, request.pack), others)
+
+
+def _find_pack(catalog: Catalog, reference: str) -> Pack:
+    id, _, wanted = reference.partition("#")
     pack = catalog.packs.get(id)
     if pack is None:
         known = catalog.known("pack") if catalog.known else list(catalog.packs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.run_start import LATEST_EDITION, RecordedStart
@@ -10,8 +10,8 @@ from cogcli.declarations.value_types import Json
 
 
 class PolicyRequest(NamedTuple):
-    """The values of `--pack`, `--intent`, `--user`, `--safety-mode` and `--budget`. All are empty for the default
-    policy.
+    """The values of `--pack`, `--intent`, `--user`, `--safety-mode`, `--budget` and `--with-pack`. All are empty for
+    the default policy.
     """
 
     pack: str = ""
@@ -20,6 +20,8 @@ class PolicyRequest(NamedTuple):
     user: str = ""
     safety_mode: str = ""
     budget: Mapping[str, int] = {}
+    with_packs: Sequence[str] = ()
+    """References of further packs."""
     edition: int = LATEST_EDITION
     """The edition of the checks. A resumed or replayed run keeps its own."""
 
@@ -33,10 +35,12 @@ class PolicyRequest(NamedTuple):
     @property
     def flags(self) -> Json:
         """The values of the flags, by the name of the option."""
-        return {name: value for name, value in self._asdict().items() if name != "edition"}
+        given = {**self._asdict(), "with_packs": list(self.with_packs)}
+        return {name: value for name, value in given.items() if name != "edition"}
 
     def to_payload(self) -> Json:
         """Return the `policy` member of `run.started`, which contains only the values that are set."""
         edition = self.edition if self.pack else 0
-        given = {**self._asdict(), "budget": dict(self.budget), "edition": edition}
+        lists = {"budget": dict(self.budget), "with_packs": list(self.with_packs)}
+        given = {**self._asdict(), **lists, "edition": edition}
         return {name: value for name, value in given.items() if value}

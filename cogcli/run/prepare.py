@@ -115,6 +115,11 @@ class RunRequest(NamedTuple):
         return self.options.pack
 
     @property
+    def pack_refs(self) -> tuple[str, ...]:
+        """The pack that governs the run, and the packs that add to it. Empty if there is none."""
+        return (self.options.pack, *self.options.with_packs) if self.options.pack else ()
+
+    @property
     def policy(self) -> PolicyRequest | None:
         """The policy flags, or None for the default policy."""
         given = self.options.policy

@@ -175,13 +175,13 @@ def reach_recorded(
     """
     start = start_of(started)
     pack = start.policy.pack if start.policy else ""
+    others = start.policy.with_packs if start.policy else []
     if start.agent:
         if pack.partition("@")[0] == BUILT_IN_PACK:
-            return reach_given_pack(
-                registry, pinned().raw[f"pack:{pack.partition('#')[0]}"], also=also
-            )
-        return reach_pack(registry, pack, also=also)
-    return registry.reach(start.skill.id, also=also, pack=pack)
+            raw = pinned().raw[f"pack:{pack.partition('#')[0]}"]
+            return reach_given_pack(registry, raw, also=also, others=others)
+        return reach_pack(registry, pack, also=also, others=others)
+    return registry.reach(start.skill.id, also=also, packs=(pack, *others) if pack else ())
 
 
 def find_changed_specs(

@@ -65,7 +65,7 @@ def _prepare_batch(
     _refuse_own_tags(given.request.options)
     require_reader(request.output)
     require_executor(request.executor)
-    catalog = open_registry(settings).reach(given.request.skill_id, pack=given.request.pack_ref)
+    catalog = open_registry(settings).reach(given.request.skill_id, packs=given.request.pack_refs)
     prepared = prepare_given_for_inputs(catalog, given, settings.environ)
     rates = find_rates(catalog, request.rates)
     fields = prepared.skill.inputs

@@ -97,7 +97,7 @@ def reach_batch(first: Json) -> ReachedBatch:
     """Return the batch that the first frame describes. Raise CogcliError."""
     settings = reach_settings(first)
     request = RunRequest(first["skill"], {}, RunOptions(**first["options"]))
-    catalog = open_registry(settings).reach(request.skill_id, pack=request.pack_ref)
+    catalog = open_registry(settings).reach(request.skill_id, packs=request.pack_refs)
     return ReachedBatch(settings, request, catalog)
 
 

@@ -37,32 +37,46 @@ _OUTPUT: Final = re.compile(r"(?<![\w.])outputs\.([A-Za-z_]\w*)")
 _OF_REPLY: Final = re.compile(r"(?<!\$)\$\{(inputs|outputs)\.")
 
 
-def reach_pack(registry: Registry, ref: str, *, also: Iterable[str] = ()) -> Catalog:
-    """Return the closure of a pack's agent and of its templates, which become skills of the catalog.
+def reach_pack(
+    registry: Registry, ref: str, *, also: Iterable[str] = (), others: Iterable[str] = ()
+) -> Catalog:
+    """Return the closure of a pack's agent and of its templates, which become skills of the catalog. `others` are
+    references of packs that only add to it.
 
     Capabilities in `also` are added if they exist. Raise EnvironmentRefusal `pack.unknown`, or ProblemsFound for a pack
     with errors.
     """
-    whole, id = registry, ref.partition("#")[0]
-    registry = whole.for_run("pack", id)
+    whole, registry = registry, registry.for_run("pack", ref.partition("#")[0])
     builder = registry.builder()
+    pack = _add_pack(builder, ref, whole)
+    for other in others:
+        _add_pack(builder, other, whole)
+    return _close(registry, builder, pack, also)
+
+
+def _add_pack(builder: CatalogBuilder, ref: str, whole: Registry) -> Pack:
+    id = ref.partition("#")[0]
     if not builder.exists("pack", id):
         hint = suggestion(id, whole.ids("pack")) or "packs are in packs/ID/VERSION.yaml"
         raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
     pack = builder.add_pack(ref)
     if pack is None:
         raise ProblemsFound(sort_problems(builder.problems))
-    return _close(registry, builder, pack, also)
+    return pack
 
 
-def reach_given_pack(registry: Registry, raw: Json, *, also: Iterable[str] = ()) -> Catalog:
+def reach_given_pack(
+    registry: Registry, raw: Json, *, also: Iterable[str] = (), others: Iterable[str] = ()
+) -> Catalog:
     """Return the closure, as `reach_pack` does, for a pack without a file, from its checked mapping.
 
     Only trusted layers are used.
     """
-    registry = registry.trusted_layers()
+    whole, registry = registry, registry.trusted_layers()
     builder, pack = registry.builder(), Pack.of(raw)
     builder.give_pack(pack, raw)
+    for other in others:
+        _add_pack(builder, other, whole)
     return _close(registry, builder, pack, also)
 
 

@@ -105,10 +105,12 @@ class Registry:
         other.distrust = why or next(filter(None, found), "the project is not trusted")
         return other
 
-    def reach(self, skill_id: str, *, also: Iterable[str] = (), pack: str = "") -> Catalog:
-        """Return the closure of one skill, of a `pack`, and of the capabilities in `also` that exist.
+    def reach(
+        self, skill_id: str, *, also: Iterable[str] = (), packs: Iterable[str] = ()
+    ) -> Catalog:
+        """Return the closure of one skill, of `packs`, and of the capabilities in `also` that exist.
 
-        It has nested skills, capabilities, gates, all their bindings and services. `pack` is an `id@version`, with its
+        It has nested skills, capabilities, gates, all their bindings and services. A pack is an `id@version`, with its
         hash if layers hold several. Trust is as in `for_run`. Raise SkillNotFoundError if no layer has a file for the
         id. A file with errors is listed in `broken`.
         """
@@ -117,7 +119,7 @@ class Registry:
         if not builder.exists("skill", skill_id):
             hint = suggestion(skill_id, self.ids("skill"))
             raise SkillNotFoundError("skill.not-found", f"no skill `{skill_id}`", hint=hint)
-        if pack:
+        for pack in packs:
             builder.add_pack(pack)
         return registry.close(builder, [skill_id], also)
 

@@ -131,9 +131,11 @@ def test_the_shortest_heartbeat_does_not_fill_the_log(desk: Project) -> None:
 
 
 @pytest.mark.parametrize("refs", [["support-desk@4.0.0", "nope@1.0.0"], ["support-desk@4.0.0"] * 2])
-def test_a_pack_beside_the_first_is_not_passed_over(refs: list[str]) -> None:
-    with pytest.raises(UsageError, match="found 2, expected 1"):
-        parse_request({**REQUEST, "pack_refs": refs})
+def test_a_pack_beside_the_first_is_not_passed_over(desk: Project, refs: list[str]) -> None:
+    desk.write("r.json", json.dumps({**REQUEST, "pack_refs": refs}).encode())
+    result = desk.run("agent", "invoke", "r.json")
+    assert result.code == (3 if "nope@1.0.0" in refs else 2)
+    assert not list(desk.root.rglob("events.jsonl"))
 
 
 @pytest.mark.parametrize(

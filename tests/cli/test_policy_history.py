@@ -179,7 +179,7 @@ def _record(desk: Project, monkeypatch: pytest.MonkeyPatch, amounts: list[int]) 
         {"order_id": "ord_881"},
         RunOptions(**asked.flags, durability="none"),
     )
-    catalog = environment.open_registry().reach(request.skill_id, pack=PACK)
+    catalog = environment.open_registry().reach(request.skill_id, packs=(PACK,))
     for amount in amounts:
         outputs = {"orders.lookup": {"age_days": 12, "total": amount}, "policy.eval": {"ok": True}}
 

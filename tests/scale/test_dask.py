@@ -102,7 +102,7 @@ def test_workers_that_differ_get_no_line_and_are_named(counting: Any) -> None:
 def prepared(project: Any) -> PreparedRun:
     """The run of the counting skill, as a worker with the environment of a project reads it."""
     settings = Settings({}, project.env, base=str(project.root))
-    catalog = open_registry(settings).reach("demo.counted", pack="")
+    catalog = open_registry(settings).reach("demo.counted")
     return prepare_for_inputs(catalog, RunRequest("demo.counted", {}, RunOptions()), project.env)
 
 

@@ -104,7 +104,7 @@ def cluster_request(project: Any, first: dict[str, Any]) -> ClusterRequest:
 
 def first_frame(project: Any) -> dict[str, Any]:
     settings = Settings({}, project.env, base=str(project.root))
-    catalog = open_registry(settings).reach("demo.counted", pack="")
+    catalog = open_registry(settings).reach("demo.counted")
     return {
         "flags": {"runs_dir": str(project.root / "runs")}, "base": str(project.root), "created_ms": 1,
         "batch": "ba_" + "0" * 26, "skill": "demo.counted", "options": {}, "in_doubt": "", "counts_calls": True,

@@ -111,6 +111,7 @@ class Invocation(NamedTuple):
         """The further members of `pins` in `run.started`."""
         return {
             "policy_hash": self.pack.hash,
+            **({"packs": list(self.pack.parts)} if self.pack.parts else {}),
             "snapshot": self.fetched.snapshot_ref,
             "tokenizer": {"id": ESTIMATE.id, "hash": ESTIMATE.hash},
             "model": {"adapter": NO_MODEL},

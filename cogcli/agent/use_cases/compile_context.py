@@ -111,10 +111,6 @@ def _require_types(raw: Json) -> None:
 
 def _require_values(request: _RequestFile) -> None:
     """Raise UsageError for a value that no request may have."""
-    if len(request.pack_refs) > 1:
-        # The rules and guardrails of an ignored pack would not apply to the run.
-        text = f"`pack_refs` of the request: found {len(request.pack_refs)}, expected 1"
-        raise UsageError("usage.value", text, hint="a run has one pack: write its rules there")
     _require_attachments(request.attachments)
     _require_agent(request.agent)
     if not request.message.strip():

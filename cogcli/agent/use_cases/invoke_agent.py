@@ -23,12 +23,13 @@ from cogcli.agent.use_cases.model import asks_model, model_access, require_trust
 from cogcli.agent.use_cases.runs import stores_of
 from cogcli.agent.use_cases.sessions import open_session
 from cogcli.agent.use_cases.user_memory import profile_of
-from cogcli.app.checks.packs import own_problems
+from cogcli.app.checks.packs import problems_of_run
 from cogcli.app.registry import open_registry
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound
+from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.value_types import Json
 from cogcli.run.launch import Watch, launch
 from cogcli.run.policy import pack_of
@@ -114,15 +115,15 @@ def _reach(
     selection = SelectionOptions.of(request.options, settings.environ)
     registry, message = open_registry(settings), given.given.request.message
     if policy.pack:
-        catalog = reach_pack(registry, policy.pack)
+        catalog = reach_pack(registry, policy.pack, others=policy.with_packs)
     else:
         count = count_tool if asks_model(settings, given.model) else count_block
         made_pack = read_only_pack(settings, selection, message, policy.budget, count)
-        catalog = reach_given_pack(registry, made_pack)
-        policy = policy._replace(pack=next(iter(catalog.packs.values())).ref)
+        catalog = reach_given_pack(registry, made_pack, others=policy.with_packs)
+        policy = policy._replace(pack=Pack.of(made_pack).ref)
     found = [
         *check_agent(catalog, options=selection),
-        *own_problems(catalog, pack_of(catalog, policy)),
+        *problems_of_run(catalog, policy),
     ]
     if blocking := [problem for problem in found if problem.severity != "W"]:
         raise ProblemsFound(blocking)

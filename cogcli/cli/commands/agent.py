@@ -132,16 +132,19 @@ def _merge_options(
 ) -> RunOptions:
     """Return the options of the flags and of the request together.
 
-    A flag wins over the request, but can only tighten the safety mode and the budget. An empty pack
-    stands for the built-in one. The intent is left to the request.
+    A flag wins over the request, but can only tighten the safety mode and the budget; `--pack`
+    replaces the first pack of the request, and what further packs add stays. An empty pack stands
+    for the built-in one. The intent is left to the request.
     """
     budget = _budget_limits(given.budget, problems)
     for key, value in options.budget.items():
         budget[key] = min(value, budget.get(key, value))
-    packs = (options.pack,) if options.pack else given.pack_refs
+    primary = options.pack or next(iter(given.pack_refs), "")
+    added = [*given.pack_refs[1:], *options.with_packs]
     return options.replace(
         safety_mode=_stricter_mode(options.safety_mode, given.safety_mode, problems),
-        pack=resolve_pack(context.settings, packs[0]) if packs else "",
+        pack=resolve_pack(context.settings, primary) if primary else "",
+        with_packs=[resolve_pack(context.settings, name) for name in added],
         intent="",
         user=given.request.user.user_id,
         budget=budget,

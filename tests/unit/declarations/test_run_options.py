@@ -38,6 +38,7 @@ GIVEN: dict[str, Any] = {
     "prefer": ["second", "first"],
     "no_fallback": True,
     "pack": "support-desk@4.0.0",
+    "with_packs": ["house-rules@1.0.0"],
     "intent": "refund",
     "user": "ana",
     "safety_mode": "network",
