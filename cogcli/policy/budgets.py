@@ -106,6 +106,14 @@ class Budgets:
                 self._reserved[key] = self._reserved.get(key, 0) + amount
         return Reservation(self, needs)
 
+    def charge(self, needs: Mapping[str, int]) -> BudgetOverrun | None:
+        """Count all amounts in `needs` as used, or return the first key that would exceed its limit."""
+        reserved = self.reserve(needs)
+        if isinstance(reserved, BudgetOverrun):
+            return reserved
+        reserved.commit()
+        return None
+
     def settle(self, needs: Mapping[str, int], spent: Mapping[str, int]) -> None:
         """Subtract `needs` from the reserved amounts and add `spent` to the used ones. The caller holds the lock."""
         for key, amount in needs.items():

@@ -238,8 +238,13 @@ def intent_members(record: StepRecord, capability: Capability, member: Member) -
         "attempt": 1,
         "idempotency_key": record.idempotency_key,
         "side_effects": capability.effect,
-        "decision": record.decision or _DECISION,
+        "decision": decision_member(record.decision),
     }
+
+
+def decision_member(recorded: dict[str, str] | None) -> dict[str, str]:
+    """Return the member `decision` of `step.started` for a recorded decision, or for an unrecorded permission."""
+    return recorded or _DECISION
 
 
 def _try_chain(

@@ -167,7 +167,7 @@ class Engine:
         self._plans: dict[str, StepPlan] = {}
         self._attempt_seconds: dict[str, float] = {}
         self._call_speeds: dict[str, CallSpeed] = {}
-        has_deciders = any(each is not None for each in (dispatcher, doubts, policy, earlier_calls))
+        has_deciders = any(each is not None for each in (dispatcher, doubts, earlier_calls))
         is_usual = not (has_deciders or requested_actions or taken_over or contradictions.lenient)
         self.lines = lines if is_usual else None
         """The log, for plain steps. None if each step of this run takes the general path."""

@@ -1,10 +1,11 @@
 """The fast path for plain steps: an input, one call without effect, and writes (docs/adr/0028-plain-steps.md).
 
 1. The first step of a run that calls a capability takes the general path (`run.engine.step`). Later ones take this path
-   if nothing but the call can happen: `PlannedStep.is_plain`, one binding without retries, no policy, and a new run.
+   if nothing but the call can happen: `PlannedStep.is_plain`, one binding without retries, a policy that allows the
+   call at once or none, and a new run.
 2. Their two events share constants, which are encoded once, from events of the general path.
-3. A step that proves unusual before its intent is recorded restarts on the general path. A later failure ends the step
-   as on the general path.
+3. A step that proves unusual before an event of it is recorded restarts on the general path. After the decision of a
+   policy, an event that the journal refuses is appended as on the general path, and a failure ends the step like there.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from cogcli.run.engine.call import (
     LiveCall,
     attempt_from_answer,
     chain_error,
+    decision_member,
     intent_members,
     note_failure,
 )
@@ -31,6 +33,7 @@ from cogcli.run.engine.ending import end_early, ending_from_event
 from cogcli.run.engine.outcome import Ending
 from cogcli.run.engine.plain_call import FIRST, PlainCall
 from cogcli.run.engine.plan import PlannedStep
+from cogcli.run.engine.policy import find_plain_verdict, record_if_due
 from cogcli.run.engine.ports import LineSink
 from cogcli.run.engine.step_recorder import StepRecord, action_of, excerpt
 from cogcli.run.engine.step_times import ClockReading, StepTimes
@@ -43,6 +46,8 @@ from cogcli.state.reducer import Write, begin_step, end_step
 
 _DONE: Final = Ending("done")
 _INTENT_MEMBERS: Final = ("step_id", "step_id", "idempotency_key", "input", "reads")
+_DECIDED_INTENT_MEMBERS: Final = (*_INTENT_MEMBERS[:3], "decision", *_INTENT_MEMBERS[3:])
+"""The same under a policy."""
 _END_MEMBERS: Final = (
     "step_id", "caused_by",
     "step_id", "action_id", "input_excerpt", "attempts", "output", "writes", "reads", "latency_ms",
@@ -95,7 +100,9 @@ def _build_call(run: Run, planned: PlannedStep, lines: LineSink) -> PlainCall | 
     times = StepTimes("", "", 0)
     end = record.closing_draft("done", output={}, times=times)
     end = end._replace(metrics={name: hole(name) for name in times._fields})
-    intent_line = _line_with_holes(lines, intent, _INTENT_MEMBERS)
+    is_decided = run.engine.policy is not None
+    holes = _DECIDED_INTENT_MEMBERS if is_decided else _INTENT_MEMBERS
+    intent_line = _line_with_holes(lines, intent, holes)
     end_line = _line_with_holes(lines, end, _END_MEMBERS)
     if intent_line is None or end_line is None:
         return None
@@ -159,6 +166,7 @@ class PlainStep:
         "_input",
         "_input_json",
         "_intent",
+        "_intent_refused",
         "_path",
         "_path_json",
         "_planned",
@@ -179,19 +187,20 @@ class PlainStep:
         self._input: dict[str, Any]
         self._input_json: bytes
         self._reads_json: bytes
-        self._intent: str
+        self._intent = ""
+        self._intent_refused = False
         self._attempt: Attempt
         clock = run.engine.clock
         self.started = ClockReading(clock.now(), clock.monotonic())
 
     def begin(self) -> bool:
         """Append the intent. Return False, without an event, if the step must take the general path."""
-        run, planned, call = self._run, self._planned, self._call
+        run, call = self._run, self._call
         condition_reads: dict[str, None] = {}
         try:
             if not self._meets_condition(condition_reads):
                 return False
-            values = planned.input(run.scope, self._reads)
+            values = self._planned.input(run.scope, self._reads)
         except RuntimeErrorBase:
             return False
         if None in values.values():  # it may be left out
@@ -202,24 +211,59 @@ class PlainStep:
         self._input_json = orjson.dumps(self._input)
         self._path_json = orjson.dumps(self._path)
         self._reads_json = orjson.dumps([*self._reads])
+        is_begun = self._begin_if_permitted(
+            (self._path, *self._reads, *condition_reads, *self._planned.written)
+        )
+        if is_begun and condition_reads:  # the closing event lists them after those of the input
+            self._reads |= condition_reads
+            self._reads_json = orjson.dumps([*self._reads])
+        return is_begun
+
+    def _begin_if_permitted(self, names: tuple[str, ...]) -> bool:
+        """Append the intent, under a policy after its decision. Return False, without an event, if the step must take
+        the general path.
+
+        `names` are the names of the skill that the two events contain.
+        """
+        run, capability = self._run, self._call.capability
+        if run.engine.policy is None:
+            return self._append_intent((), (self._input,), names)
+        try:
+            verdict = find_plain_verdict(run, self._path, capability, self._input)
+        except RuntimeErrorBase:
+            return False
+        if verdict is None:
+            return False
+        decision = decision_member(record_if_due(run, self._path, capability, self._input, verdict))
+        member = (orjson.dumps(decision),)
+        if not self._append_intent(member, (self._input, decision), names):
+            record = self.record()
+            record.decision = decision
+            record.begin(**intent_members(record, capability, self._call.member))
+            self._intent = record.intent or ""
+            self._intent_refused = True
+        return True
+
+    def _append_intent(
+        self, decision: tuple[bytes, ...], values: tuple[object, ...], names: tuple[str, ...]
+    ) -> bool:
+        """Append the intent as a line, and return whether the journal accepted it."""
+        run, call = self._run, self._call
         members = (
             self._path_json,
             self._path_json,
             orjson.dumps(self._idempotency_key),
+            *decision,
             self._input_json,
             self._reads_json,
         )
-        names = (self._path, *self._reads, *condition_reads, *planned.written)
         placed = run.engine.append_line(
-            call.lines, run.state.run_id, call.intent, members, (self._input,), names
+            call.lines, run.state.run_id, call.intent, members, values, names
         )
         if placed is None:
             return False
         begin_step(run.state, self._path)
         self._intent, run.state.updated_at, _ = placed
-        if condition_reads:  # the closing event lists them after those of the input
-            self._reads |= condition_reads
-            self._reads_json = orjson.dumps([*self._reads])
         return True
 
     def _meets_condition(self, reads: dict[str, None]) -> bool:
@@ -269,13 +313,16 @@ class PlainStep:
         return end_early(record, chain_error(call.capability, error, error, 1))
 
     def record(self, answer: Answer | None = None) -> StepRecord:
-        """Return the record that this step would have on the general path, after its intent or after `answer`."""
+        """Return the record that this step would have on the general path, before or after its intent, or after
+        `answer`.
+        """
         call = self._call
         record = StepRecord.of_step(self._run, self._planned, self.started)
         record.reads |= self._reads
         record.set_target(call.target.uses, call.capability, self._input)
         record.chain, record.member = call.chain, call.member
-        record.note_begun(self._intent)
+        if self._intent:
+            record.note_begun(self._intent)
         if answer is not None:
             record.attempts.append(attempt_from_answer(call.member, answer))
             record.count_call(answer.usage)
@@ -284,6 +331,8 @@ class PlainStep:
     def end(self, answer: Answer) -> Ending:
         """Append the closing event of a step whose call was answered, apply the writes, and return the ending."""
         run, engine = self._run, self._run.engine
+        if engine.policy is not None:
+            engine.policy.learn(self._call.capability_id, answer.output, engine.now)
         try:
             writes = writes_of(self._planned.rules, answer.output, run.state)
         except RuntimeErrorBase as error:
@@ -314,8 +363,10 @@ class PlainStep:
         return _DONE
 
     def _is_unusual(self, answer: Answer) -> bool:
-        """Return whether the closing event needs members that its encoded line does not have."""
-        if self._run.engine.deferred or answer.usage:
+        """Return whether the closing event needs members that its encoded line does not have, or repeats values that
+        the journal refused in the intent.
+        """
+        if self._intent_refused or self._run.engine.deferred or answer.usage:
             return True
         return answer.record is not None and "files" in answer.record
 

@@ -25,6 +25,7 @@ from cogcli.run.engine.tasks import Effects, Turn
 if TYPE_CHECKING:
     from cogcli.policy.approvals import ApprovalAnswer
     from cogcli.policy.verdict import Verdict
+    from cogcli.run.engine.context import Run
     from cogcli.run.engine.ports import CallPolicy
 
 ONE_CALL: Final = {"tool_calls.per_turn": 1, "tool_calls.per_workflow": 1}
@@ -43,22 +44,52 @@ def require_permitted(
     record.masks = ()
     if policy is None or _is_gate_or_probe(record):
         return
-    verdict = _judge_call(policy, record, capability, values, engine.now)
-    if policy.records_allow or verdict.decision != "allow":
-        record.decision = _record_verdict(record, capability, values, verdict)
+    verdict = _judge_call(policy, record.run, record.path, capability, values, engine.now)
+    record.decision = record_if_due(record.run, record.path, capability, values, verdict)
     lifted = set()
     while verdict.asks:
         answer = _require_answer(policy, record, capability, values, verdict)
         lifted.add((verdict.verdict, verdict.gate))
         yield from _wait_until(record, answer)
-        verdict = _judge_call(policy, record, capability, values, answer.at)
+        verdict = _judge_call(policy, record.run, record.path, capability, values, answer.at)
         verdict = verdict.lifted() if (verdict.verdict, verdict.gate) in lifted else verdict
-        record.decision = _record_verdict(record, capability, values, verdict, answer.event or None)
+        record.decision = _record_verdict(
+            record.run, record.path, capability, values, verdict, answer.event or None
+        )
     if not verdict.allows:
         refusal = _refusal_from_verdict(capability, verdict)
         refusal.hint = policy.explain_refusal(verdict.reason)
         raise refusal
     record.masks = verdict.masks
+
+
+def find_plain_verdict(
+    run: Run, path: str, capability: Capability, values: dict[str, Any]
+) -> Verdict | None:
+    """Return the policy's verdict on a call that it allows at once, and charge the call to the budgets.
+
+    Return None, with nothing charged or recorded, if the call is refused, needs an approval, exceeds a budget, or has
+    outputs that must be masked.
+    """
+    policy = run.engine.policy
+    if policy is None:
+        return None
+    verdict = _judge_call(policy, run, path, capability, values, run.engine.now)
+    if verdict.asks or not verdict.allows or verdict.masks:
+        return None
+    return None if policy.budgets.charge(ONE_CALL) else verdict
+
+
+def record_if_due(
+    run: Run, path: str, capability: Capability, values: dict[str, Any], verdict: Verdict
+) -> dict[str, str] | None:
+    """Append the first decision about a call if the policy records it, and return the `decision` member of
+    `step.started`. Return None otherwise.
+    """
+    policy = run.engine.policy
+    if policy is None or not (policy.records_allow or verdict.decision != "allow"):
+        return None
+    return _record_verdict(run, path, capability, values, verdict)
 
 
 def enter_skill(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:
@@ -75,16 +106,21 @@ def enter_skill(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Ef
 
 
 def _judge_call(
-    policy: CallPolicy, record: StepRecord, capability: Capability, values: dict[str, Any], now: str
+    policy: CallPolicy,
+    run: Run,
+    path: str,
+    capability: Capability,
+    values: dict[str, Any],
+    now: str,
 ) -> Verdict:
     """Return the policy's verdict on a call as of the time `now`."""
     from cogcli.policy.run_policy import RunState
 
-    state, engine = record.run.state, record.run.engine
-    seen = RunState(state.inputs, state.vars, state.outputs, now, record.run.enclosing_tools)
+    state, engine = run.state, run.engine
+    seen = RunState(state.inputs, state.vars, state.outputs, now, run.enclosing_tools)
     members = () if capability.reaches else engine.runner.chain(capability.id).members
-    services = tuple(member.service_id for member in members)
-    return policy.judge(capability, values, seen, record.path, services)
+    services = tuple([member.service_id for member in members])
+    return policy.judge(capability, values, seen, path, services)
 
 
 def _wait_until(record: StepRecord, answer: ApprovalAnswer) -> Effects:
@@ -100,16 +136,15 @@ def spend_call(record: StepRecord) -> None:
     policy = record.run.engine.policy
     if policy is None or _is_gate_or_probe(record):
         return
-    from cogcli.policy.budgets import BudgetOverrun, budget_hint
+    from cogcli.policy.budgets import budget_hint
 
-    reserved = policy.budgets.reserve(ONE_CALL)
-    if isinstance(reserved, BudgetOverrun):
-        payload = BudgetExceeded(key=reserved.key, used=reserved.used, limit=reserved.limit)
+    overrun = policy.budgets.charge(ONE_CALL)
+    if overrun is not None:
+        payload = BudgetExceeded(key=overrun.key, used=overrun.used, limit=overrun.limit)
         record.run.emit(draft_of(payload, record.run_id, step_id=record.path))
-        text = f"{reserved.key}: {reserved.used} of {reserved.limit} are used"
-        hint = budget_hint(reserved.key, pack=policy.records_allow)
+        text = f"{overrun.key}: {overrun.used} of {overrun.limit} are used"
+        hint = budget_hint(overrun.key, pack=policy.records_allow)
         raise BudgetExceededError("budget.exceeded", text, hint=hint)
-    reserved.commit()
 
 
 def may_repeat(record: StepRecord) -> bool:
@@ -131,7 +166,8 @@ def _is_gate_or_probe(record: StepRecord) -> bool:
 
 
 def _record_verdict(
-    record: StepRecord,
+    run: Run,
+    path: str,
     capability: Capability,
     values: dict[str, Any],
     verdict: Verdict,
@@ -140,17 +176,17 @@ def _record_verdict(
     """Append the decision and return the `decision` member of `step.started`. `answer` is the event id of a
     person's answer.
     """
-    policy = record.run.engine.policy
+    policy = run.engine.policy
     payload = PolicyDecided(
         **verdict.to_payload(),
         capability=capability.id,
-        step_id=record.path,
+        step_id=path,
         input_hash=digest_of(BY_NAME.mask(values)),
         **(policy.decision_evidence(values) if policy else {}),
-        inside=list(record.run.enclosing_tools) or None,
+        inside=list(run.enclosing_tools) or None,
     )
-    draft = draft_of(payload, record.run_id, step_id=record.path, caused_by=answer)
-    event = record.run.emit(draft)
+    draft = draft_of(payload, run.state.run_id, step_id=path, caused_by=answer)
+    event = run.emit(draft)
     return {"verdict": verdict.verdict, "policy": policy.name if policy else "", "event": event.id}
 
 

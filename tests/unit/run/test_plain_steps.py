@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +18,13 @@ from cogcli.base.system import FakeClock, FakeIds
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_line import EventLine, PlacedLine
+from cogcli.declarations.pack_spec import Pack
 from cogcli.episode.journal import Journal
 from cogcli.episode.store import Store
+from cogcli.policy.budgets import Budgets
+from cogcli.policy.pack_policy import Policy
+from cogcli.policy.run_policy import LimitsPolicy, Requester, RunPolicy
+from cogcli.run.engine.ports import CallPolicy
 from cogcli.run.engine.run import execute
 from cogcli.state.execution import snapshot
 
@@ -68,6 +74,7 @@ def run_once(
     learn: int | None = None,
     durability: str = "none",
     retries: int = 0,
+    policy: Callable[[], CallPolicy | None] = lambda: None,
 ) -> Done:
     redactor = Redactor(secrets)
     journal = Store(str(folder)).create(
@@ -90,7 +97,13 @@ def run_once(
     runner.members["c.a"] = (member("b_c.a", retries=retries),)
     main = skill(*steps, inputs="x text:string token:string")
     engine = engine_for(
-        runner, capabilities, [main], sink=journal, lines=lines if plain else None, max_workers=1
+        runner,
+        capabilities,
+        [main],
+        sink=journal,
+        lines=lines if plain else None,
+        policy=policy(),
+        max_workers=1,
     )
     for _ in range(4 if quick else 0):
         engine.find_call_speed("c.a").note(0.0)
@@ -101,6 +114,45 @@ def run_once(
     journal.close()
     log = (journal.directory / "events.jsonl").read_bytes()
     return Done(log, snapshot(finished.state), finished.steps, heard, lines.written)
+
+
+def under_pack(
+    condition: dict[str, Any] | None = None,
+    verdict: str = "deny",
+    mode: str = "enforce",
+    obligations: tuple[str, ...] = (),
+    **limits: int,
+) -> dict[str, Any]:
+    """A policy that learns the output `y` of each call, with one rule if there is a condition."""
+    rule = {
+        "rule_id": "r", "mode": mode, "applies_to": {"capabilities": ["c.a"]}, "if": condition,
+        "then": {"verdict": verdict, "obligations": [*obligations]},
+    }  # fmt: skip
+    pack = Pack.of(
+        {
+            "contract_meta": {"contract_version": "1.0", "issuer": "example.org"},
+            "pack_meta": {"pack_id": "plain", "pack_version": "1.0.0"},
+            "policy_layer": {
+                "permissions": [{"role": "clerk", "allow": ["c.a"]}],
+                "rules": [rule] if condition else [],
+            },
+            "tooling_layer": {"capabilities": {"c.a": {"facts": {"order.y": "output.y"}}}},
+            "decision_layer": {"intents": [{"id": "work", "capabilities": ["c.a"]}]},
+        }
+    )
+    spent = {f"tool_calls.{name}": limit for name, limit in limits.items()}
+
+    def policy() -> CallPolicy:
+        return RunPolicy(
+            pack,
+            Policy.of(pack),
+            Budgets(spent),
+            Requester("work", "somebody", role="clerk"),
+            safety_mode="destructive",
+            slots={"order": "order:o1"},
+        )
+
+    return {"policy": policy}
 
 
 def chain(count: int, given: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
@@ -196,6 +248,39 @@ CASES: dict[str, tuple[list[dict[str, Any]], Script | list[Script], dict[str, An
     ),
     "a failure after a condition": (
         chain(3, {"x": 1}, condition="inputs.x == 1"), [ANSWER, ANSWER, GONE], {}, 3,
+    ),
+    "a pack": (chain(4, {"x": "inputs.x", "y": 3}), ANSWER, under_pack(), 6),
+    "a pack and a condition": (
+        chain(3, {"x": 1}, condition="inputs.x == 1"), ANSWER, under_pack({"==": [{"var": "args.x"}, 7]}), 4,
+    ),
+    "a rule that a learned fact fulfills": (
+        chain(4, {"x": 1}), [gives(y=1), gives(y=1), gives(y=2)], under_pack({"==": [{"var": ["order.y", 0]}, 2]}), 4,
+    ),
+    "a rule that only observes": (
+        chain(3, {"x": 1}), ANSWER, under_pack({"==": [{"var": "order.y"}, 1]}, mode="shadow"), 4,
+    ),
+    "a rule that requires an approval": (
+        chain(3, {"x": 1}), [gives(y=1), gives(y=2)],
+        under_pack({"==": [{"var": ["order.y", 0]}, 2]}, verdict="escalate"), 2,
+    ),
+    "a rule that masks the output": (
+        chain(3, {"x": 1}), ANSWER,
+        under_pack({"==": [{"var": "args.x"}, 1]}, verdict="allow", obligations=("mask:y",)), 0,
+    ),
+    "an exceeded budget": (chain(4, {"x": 1}), ANSWER, under_pack(per_workflow=3), 4),
+    "a limit without a pack": (
+        chain(4, {"x": 1}), ANSWER,
+        {"policy": lambda: LimitsPolicy(Budgets({"tool_calls.per_workflow": 3}))}, 4,
+    ),
+    "a failure under a pack": (chain(3, {"x": 1}), [ANSWER, ANSWER, GONE], under_pack(), 3),
+    "a known secret in a call under a pack": (
+        chain(3, {"note": f"it is {SECRET}"}), ANSWER, {"secrets": (SECRET,), **under_pack()}, 0,
+    ),
+    "a known secret in the name of a pack": (
+        chain(3, {"x": 1}), ANSWER, {"secrets": ("plain@1.0.0",), **under_pack()}, 0,
+    ),
+    "a secret that becomes known under a pack": (
+        chain(4, {"x": 1}), gives(y=SECRET), {"learn": 2, **under_pack()}, 3,
     ),
     "a known secret in what a condition reads": (
         chain(3, {"x": 1}, condition="inputs.text != 1"), ANSWER, {"secrets": ("inputs.text",)}, 0,

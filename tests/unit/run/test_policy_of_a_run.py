@@ -229,7 +229,8 @@ def _redeemed(policy: Callable[[], RunPolicy], *later: str) -> Ran:
             _ran(policy(), total=240, approvals=Approvals(tuple(answers))).sink.events[::-1],
             REQUEST,
         )
-        asked = RequestedAction(*[request[name] for name in RequestedAction._fields])
+        recorded = {name: request[name] for name in RequestedAction._fields if name in request}
+        asked = RequestedAction(**recorded)
         answers.append(
             ApprovalAnswer(asked, True, "ann", "", at, used=True, event=f"ev_{len(answers)}")
         )
