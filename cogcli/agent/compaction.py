@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from cogcli.agent.context.blocks import SUMMARY
 from cogcli.agent.context.compiled import ContextBlock
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.agent.context.truncation import cut_text, first_sentence
@@ -14,7 +15,6 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 
-BLOCK_ID = "session:summary"
 _SHARE = 4
 """The summary has one fourth of the bucket, the kept messages have the rest."""
 
@@ -26,6 +26,8 @@ class Compaction(NamedTuple):
     left: tuple[Json, ...]
     """The summarized messages."""
     kept: tuple[Json, ...]
+    left_tokens: int = 0
+    """The tokens of the summarized messages."""
 
 
 def compact_messages(
@@ -34,14 +36,16 @@ def compact_messages(
     tokenizer: Tokenizer = ESTIMATE,
     *,
     summary: str = "",
+    render: Callable[[str, str], str] = lambda role, content: content,
 ) -> Compaction:
     """Fit a conversation into 40 messages and the tokens of the bucket `session`.
 
     `summary` is a model's summary of the oldest messages. Without it, the first sentence of each user message is
-    used. A message without `message_id` is named by its position.
+    used. A message without `message_id` is named by its number, from 1. `render` returns the text of a message in a
+    context, from its role and its content.
     """
     found = [read_record(ConversationMessage, each) for each in messages]
-    sizes = [tokenizer.count(each.content) for each in found]
+    sizes = [tokenizer.count(render(each.role, each.content)) for each in found]
     if len(messages) <= MAX_ITEMS["messages"] and sum(sizes) <= room:
         return Compaction(None, (), tuple(messages))
     left, start = room - room // _SHARE, len(messages)
@@ -53,7 +57,8 @@ def compact_messages(
         first_sentence(each.content) for each in oldest if each.role == "user"
     )
     block = _block(oldest, text, room // _SHARE, tokenizer)
-    return Compaction(block, tuple(messages[:start]), tuple(messages[start:]))
+    kept = tuple(messages[start:])
+    return Compaction(block, tuple(messages[:start]), kept, sum(sizes[:start]))
 
 
 def _block(
@@ -61,14 +66,14 @@ def _block(
 ) -> ContextBlock:
     content = cut_text(text, room, tokenizer.count, tokenizer).text
     return ContextBlock(
-        BLOCK_ID,
+        SUMMARY,
         "session",
         content,
         0,
         tokenizer.count(content),
         tuple(
-            str(each.message_id if "message_id" in each.json else place)
-            for place, each in enumerate(oldest)
+            str(each.message_id) if "message_id" in each.json else f"message:{number}"
+            for number, each in enumerate(oldest, 1)
         ),
         "untrusted",
         "data_only",

@@ -221,6 +221,11 @@ def _request(task: Json) -> Iterator[DataLine]:
     yield DataLine("request", "user", "untrusted", task["message"])
     if task["params"]:
         yield DataLine("params", "user", "untrusted", json_text(task["params"]))
+    for name in ("channel", "locale"):
+        if task.get(name):
+            yield DataLine(name, "user", "untrusted", task[name])
+    if task.get("session"):
+        yield DataLine("session", "runtime", "verified", json_text(task["session"]))
     for each in task.get("attachments", ()):
         yield DataLine("attachment", "user", "untrusted", json_text(each))
 

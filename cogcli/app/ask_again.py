@@ -97,7 +97,8 @@ def _command_words(start: RecordedStart, request: RecordedRequest) -> Iterator[s
         yield from ("--budget", f"{name}={amount}")
     yield from _permission_flags(start.options)
     for name, value in start.tags.items():
-        yield from ("--tag", f"{name}={value}")
+        if (name, value) != ("session_id", request.session_id):
+            yield from ("--tag", f"{name}={value}")
 
 
 def is_built_in(policy: RecordedPolicy | None) -> bool:

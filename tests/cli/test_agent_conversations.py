@@ -279,10 +279,10 @@ def test_what_has_no_room_of_a_conversation_is_summed_up_by_the_model(desk: Proj
         asked = payloads(episode_of(desk, first), "model.requested")
         assert [each["purpose"] for each in asked] == ["summary", "judgment"]
         assert asked[0]["request"]["messages"][-1]["content"].count("We spoke of boats.") == 5
-        assert "5 earlier messages: It was about ships." in prompt_of(episode_of(desk, first))
+        assert "messages 1 to 5: It was about ships." in prompt_of(episode_of(desk, first))
         second = ask(desk, "allowed", *SESSION).assert_ok()
         spent = ask(desk, "allowed", *SESSION, "--budget", "tokens.workflow=1100").assert_exit(4)
     assert require_governed(desk, second) == "completed"
-    assert "7 earlier messages: We spoke of boats. We" in prompt_of(episode_of(desk, second))
+    assert "messages 1 to 7: We spoke of boats. We" in prompt_of(episode_of(desk, second))
     assert require_governed(desk, spent) == "denied budget_exceeded:tokens.workflow"
     assert len(server.requests) == 4

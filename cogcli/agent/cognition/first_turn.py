@@ -23,6 +23,7 @@ def with_first_attention(given: CompileInput) -> CompileInput:
         "goals": [request.message, *intent.slots.values()],
         "recalls": recalls,
         "focus_state": {"mode": "off", "buffered": []},
+        "session": dict(given.session_signals),
     }
     known |= perception(known)
     if request.focus == "deep":

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from cogcli.agent.compaction import Compaction, compact_messages
+from cogcli.agent.context.blocks import session_line
+from cogcli.agent.context.compiled import Omission
 from cogcli.agent.context.inputs import (
     AgentRequest,
     CompileInput,
@@ -27,7 +29,14 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import options_from_log
 from cogcli.declarations.pack_spec import Pack
-from cogcli.declarations.run_start import RecordedRequest, RequestUser, start_of
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import (
+    LATEST_EDITION,
+    RecordedRequest,
+    RecordedSession,
+    RequestUser,
+    start_of,
+)
 from cogcli.declarations.value_types import Json
 from cogcli.policy.guardrails import find_triggered
 from cogcli.policy.pack_policy import Policy
@@ -144,7 +153,7 @@ class Invocation(NamedTuple):
             snapshot_ref=self.fetched.snapshot_ref,
             now=now,
         )
-        return CompileInput(
+        given = CompileInput(
             pack,
             self.policy.rules,
             self.logged_request,
@@ -152,28 +161,52 @@ class Invocation(NamedTuple):
             self.capabilities,
             (*self.fetched.edges, *learned),
             self.fetched.memories,
-            self._session_texts(),
             state=self.policy.snapshot,
             limits=self.limits,
             edition=self.policy.edition,
         )
+        return self._add_session(given)
 
     @property
     def conversation(self) -> Compaction:
         """The conversation so far, fitted into a context."""
         messages = self.fetched.session["messages"] if self.fetched.session else ()
-        room = int(self.limits.get("buckets.session", self.limits["tokens.context"] // 4))
-        return compact_messages(messages, room, summary=self.summary)
+        whole = self.limits["tokens.context"] // 4
+        if self.policy.edition < LATEST_EDITION:
+            room = int(self.limits.get("buckets.session", whole))
+            return compact_messages(messages, room, summary=self.summary)
+        of_pack = self.pack.bucket_sizes.get("session", whole)
+        room = int(self.limits.get("buckets.session", of_pack))
+        return compact_messages(messages, room, summary=self.summary, render=session_line)
 
-    def _session_texts(self) -> tuple[str, ...]:
-        """Return the texts of the conversation for a context. A summary replaces messages beyond a quarter of it."""
+    @property
+    def session_signals(self) -> Json:
+        """The signals of the session for the first turn: whether it starts, how many messages it has, and whether its
+        last run failed. Empty without a session.
+        """
+        id = self.request.session_id
+        if not id or self.policy.edition < LATEST_EDITION:
+            return {}
+        session = read_record(RecordedSession, self.fetched.session)
+        count = len(session.messages)
+        state = "resumed" if count else "started"
+        failed = {"last_run_failed": True} if session.last_run_failed else {}
+        return {"session_id": id, "state": state, "messages": count, **failed}
+
+    def _add_session(self, given: CompileInput) -> CompileInput:
+        """Return the input of a compilation with the conversation. A summary replaces messages that have no room."""
         found = self.conversation
-        before = (
-            [f"summary of {len(found.left)} earlier messages: {found.summary.content}"]
-            if found.summary
-            else []
-        )
-        return (*before, *(f"{each['role']}: {each['content']}" for each in found.kept))
+        texts = tuple(f"{each['role']}: {each['content']}" for each in found.kept)
+        if self.policy.edition < LATEST_EDITION:
+            if found.summary:
+                head = f"summary of {len(found.left)} earlier messages: {found.summary.content}"
+                texts = (head, *texts)
+            return given._replace(session=texts)
+        given = given._replace(session=texts, session_signals=self.session_signals)
+        if found.summary is None:
+            return given
+        cut = Omission(found.summary.block_id, "session", 0, found.left_tokens, "summarized")
+        return given._replace(summary=found.summary, summary_cut=cut)
 
 
 def invocation_of(

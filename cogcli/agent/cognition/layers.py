@@ -37,8 +37,8 @@ def perception(view: View) -> Json:
     if not view["effects"] and not view["approvals"]:
         events.append({"id": "e0", "type": "user_message", "text": request["message"]})
         given = RecordedRequest.of(request)
-        if given.session_id:
-            events.append({"id": "e1", "type": "session_resumed", "text": given.session_id})
+        for type, text in _list_signals(given, view.get("session")):
+            events.append({"id": f"e{len(events)}", "type": type, "text": text})
         for place, attachment in enumerate(given.attachments):
             name, id = str(attachment.get("name")), f"e{len(events)}"
             at: Json = {"place": place} if "waiting" in view else {}
@@ -51,6 +51,24 @@ def perception(view: View) -> Json:
     for event in view.get("waiting", ()):
         events.append({**event, "id": f"e{len(events)}", "waited": True})
     return {"events": events}
+
+
+def _list_signals(given: RecordedRequest, session: Json | None) -> list[tuple[str, str]]:
+    """Return the types and texts of the events about session, channel and locale. Logs of edition 1 have no `session`:
+    each of them resumes one, and nothing else is perceived.
+    """
+    id = given.session_id
+    if session is None:
+        return [("session_resumed", id)] if id else []
+    found = (
+        [("session_resumed" if session["state"] == "resumed" else "session_started", id)]
+        if id
+        else []
+    )
+    if session.get("last_run_failed"):
+        found.append(("last_run_failed", id))
+    named = (("channel", given.channel), ("locale", given.locale))
+    return [*found, *((name, text) for name, text in named if text)]
 
 
 def focus(view: View) -> Json:
@@ -159,7 +177,7 @@ ORDER: Final = (
     LoopLayer("budget_gate", "compile", "governance", ("ledger",), ("gate_decision",), budget_gate),
     LoopLayer(
         "perception", "compile", "observe", ("request", "effects", "approvals"), ("events",), perception,
-        ("waiting",),
+        ("waiting", "session"),
     ),
     LoopLayer("focus", "compile", "interpret", ("events",), ("focus_state",), focus, ("goals",)),
     LoopLayer(

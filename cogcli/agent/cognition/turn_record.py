@@ -94,7 +94,8 @@ def values_at_start(
     intent = given.intent
     recalls = list_recalls(pack, intent.intent, intent.slots, edges, memories, now)
     unheld = {"mode": "off", "buffered": []}
-    return {**known, "recalls": recalls, "waiting": waiting, "focus_state": unheld}
+    later = {"waiting": waiting, "focus_state": unheld, "session": given.session_signals}
+    return {**known, "recalls": recalls, **later}
 
 
 def list_goals(given: Invocation, turn: int, state: AgentState | None) -> list[str]:

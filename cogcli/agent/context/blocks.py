@@ -14,6 +14,7 @@ from cogcli.agent.context.memory import Recall
 from cogcli.agent.context.tools import Surface
 from cogcli.base.canonical import canonical
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
 
 _POLICY: Final = 90
@@ -21,6 +22,8 @@ _TOOL: Final = 80
 _EVIDENCE: Final = 70
 _MEMORY: Final = 50
 _SESSION: Final = 40
+SUMMARY: Final = "session:summary"
+"""The id of the block that summarizes the oldest messages of a conversation."""
 _NEARER: Final = 5
 """The priority of a piece of evidence for each hop that it is nearer."""
 ATTACHMENT: Final = ("name", "media_type", "sha256", "uri")
@@ -63,7 +66,9 @@ def candidates(
         )
         attention = given.attention
         yield block._replace(in_focus=not attention or attention.includes(kept.memory_id))
-    for number, text in enumerate(given.session):
+    if given.summary is not None:
+        yield _summary_block(given, given.summary)
+    for number, text in enumerate(given.session, 1 if given.summary else 0):
         block = _block(
             given,
             f"session:{number:04}",
@@ -74,6 +79,19 @@ def candidates(
             "untrusted",
         )
         yield block
+
+
+def _summary_block(given: CompileInput, summary: ContextBlock) -> ContextBlock:
+    count = len(summary.provenance_refs)
+    text = f"summary of the messages 1 to {count}: {summary.content}"
+    refs = summary.provenance_refs
+    block = _block(given, SUMMARY, "session", _json(text), _SESSION, refs, "untrusted")
+    return block._replace(truncated=True)
+
+
+def session_line(role: str, content: str) -> str:
+    """Return the content of the block of a message."""
+    return _json(f"{role}: {content}")
 
 
 def _is_in_focus(given: CompileInput, edge: Edge) -> bool:
@@ -137,6 +155,8 @@ def _task(given: CompileInput, intent: IntentResult) -> Json:
         "message": given.request.message,
         "params": intent.params,
     }
+    if given.edition >= LATEST_EDITION:
+        task |= _origin(given)
     attachments = [
         _shown_attachment(each)
         for place, each in enumerate(given.request.attachments)
@@ -158,6 +178,17 @@ def omit_held(given: CompileInput) -> Iterator[Omission]:
 
 def _shown_attachment(attachment: Json) -> Json:
     return {key: attachment[key] for key in ATTACHMENT if key in attachment}
+
+
+def _origin(given: CompileInput) -> Json:
+    """Return where a request comes from: its channel and locale, and the signals of its session."""
+    request = given.request
+    found = {
+        "channel": request.channel,
+        "locale": request.locale,
+        "session": dict(given.session_signals),
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _block(

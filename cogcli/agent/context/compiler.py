@@ -250,6 +250,7 @@ def _budget_report(found: Compilation) -> Json:
         *assembly.omissions,
         *(omission_of(block, "not_in_focus") for block in found.unfocused),
         *block_builders.omit_held(found.given),
+        *((found.given.summary_cut,) if found.given.summary_cut else ()),
         *found.given.state_omissions,
     )
     truncations = dict.fromkeys(BUCKETS, 0)

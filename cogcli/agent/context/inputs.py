@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from cogcli.agent.context.compiled import Omission
+from cogcli.agent.context.compiled import ContextBlock, Omission
 from cogcli.agent.context.tokenizer import ESTIMATE, Tokenizer
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
@@ -153,6 +153,12 @@ class CompileInput(NamedTuple):
     memories: tuple[PromotedMemory, ...] = ()
     session: tuple[str, ...] = ()
     """The texts of the conversation so far, the oldest first."""
+    summary: ContextBlock | None = None
+    """The summary of older messages, which names them."""
+    summary_cut: Omission | None = None
+    """What the summary replaces."""
+    session_signals: Json = NOTHING
+    """The session of the request: its id, whether it starts, and how its last run ended."""
     state: Mapping[str, object] = NOTHING
     """The state of the run for rules."""
     limits: Mapping[str, float] = NOTHING

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from cogcli.agent.context.blocks import SUMMARY
 from cogcli.agent.context.compiled import STATE, Redaction
 from cogcli.agent.context.compiler import Compilation
 from cogcli.agent.context.evidence import explain_hidden, fault_of
@@ -104,7 +105,12 @@ class _BlockPlacements:
         for block in self._candidates.values():
             if block.bucket in ("policy", "business", "session"):
                 why = "said" if block.bucket == "session" else "of_pack"
-                yield self.placed(block.bucket, block.block_id, block.block_id, why)
+                placed = self.placed(block.bucket, block.block_id, block.block_id, why)
+                if block.block_id == SUMMARY and placed.status != OUT:
+                    refs = {"messages": list(block.provenance_refs)}
+                    reason, details = "summarized", {**placed.details, **refs}
+                    placed = placed._replace(status=CUT, reason=reason, details=details)
+                yield placed
 
 
 def _state_lines(found: Compilation) -> Iterator[Placement]:

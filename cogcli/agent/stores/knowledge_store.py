@@ -71,7 +71,8 @@ class KnowledgeStore:
         """Append all checked lines in one transaction, and return the snapshot after them. For a line that retracts a
         later edge, raise the error of `refusal` for its position, from 0, and the reason: UsageError `input.json`."""
         with self._database.writing() as connection:
-            seq, state = _read_last_edge(connection)
+            before = _compute_snapshot(connection)
+            seq, state = before.seq, before.ref.removeprefix(PREFIX)
             for place, line in enumerate(lines):
                 seq += 1
                 row = _row_from_line(line)
@@ -89,25 +90,18 @@ class KnowledgeStore:
         return Snapshot(PREFIX + state, seq)
 
     def snapshot(self) -> Snapshot:
-        """Return the snapshot of the whole graph."""
+        """Return the snapshot of the whole graph as it is now, also if other tools changed its edges."""
         with self._database.reading() as connection:
-            seq, state = _read_last_edge(connection)
-        return Snapshot(PREFIX + state, seq)
+            return _compute_snapshot(connection)
 
     def verified(self, ref: str) -> Snapshot:
         """Return the snapshot of a reference. Raise EnvironmentRefusal `snapshot.mismatch` if no prefix of the
         graph has its hash: the edges were changed, or the reference is that of another graph.
         """
         with self._database.reading() as connection:
-            known = connection.execute(
-                "SELECT seq FROM snapshot WHERE hash = ?", (ref.removeprefix(PREFIX),)
-            ).fetchone()
-            if known is not None:
-                state = ""
-                for row in connection.execute(f"{_SELECT} ORDER BY seq", known):
-                    state = _next_hash(state, row)
-                if PREFIX + state == ref:
-                    return Snapshot(ref, known[0])
+            for each in _walk_snapshots(connection):
+                if each.ref == ref:
+                    return each
         text = f"{self._database.path} has no state `{ref}`"
         raise EnvironmentRefusal(
             "snapshot.mismatch", text, hint="run anew over what the graph holds now"
@@ -159,16 +153,33 @@ def _value_from(text: object) -> object:
         raise UnreadableRow(f"a value that is none: {error}") from error
 
 
-def _read_last_edge(connection: sqlite3.Connection) -> tuple[int, str]:
-    """Return the number of the last edge, and the hash of all edges."""
+def _compute_snapshot(connection: sqlite3.Connection) -> Snapshot:
+    """Return the snapshot of all edges that were imported, with the hash of what they are now."""
+    found = Snapshot(PREFIX, 0)
+    for each in _walk_snapshots(connection):
+        found = each
+    return found
+
+
+def _walk_snapshots(connection: sqlite3.Connection) -> Iterator[Snapshot]:
+    """Yield the snapshot after each edge, up to the last one that an import wrote."""
+    state = ""
+    for row in connection.execute(f"{_SELECT} ORDER BY seq", (_read_last_seq(connection),)):
+        state = _next_hash(state, row)
+        yield Snapshot(PREFIX + state, row[0])
+
+
+def _read_last_seq(connection: sqlite3.Connection) -> int:
+    """Return the number of the last edge that an import wrote."""
     found = connection.execute(
         "SELECT seq, hash FROM snapshot ORDER BY seq DESC LIMIT 1"
     ).fetchone()
     if found is None:
-        return 0, ""
-    if not (isinstance(found[0], int) and 0 < found[0] < _MAX_EDGES and isinstance(found[1], str)):
+        return 0
+    seq: object = found[0]
+    if not (isinstance(seq, int) and 0 < seq < _MAX_EDGES and isinstance(found[1], str)):
         raise UnreadableRow("a snapshot that is none")
-    return found[0], found[1]
+    return seq
 
 
 def _next_hash(state: str, row: tuple[object, ...]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Final
 
 from cogcli.agent.cognition.first_turn import with_first_attention
 from cogcli.agent.cognition.invocation import Invocation, invocation_of, refuse_message
@@ -40,6 +41,9 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.packs import check_agent
 from cogcli.specs.pack_skills import agent_skill_id, reach_given_pack, reach_pack
 from cogcli.specs.selection import SelectionOptions
+
+SESSION_TAG: Final = "session_id"
+"""The tag of a run that continues a conversation."""
 
 
 class GivenInvocation(NamedTuple):
@@ -91,8 +95,11 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
     invocation = invocation._replace(fetched=fetched)
     skill = catalog.skills[agent_skill_id(invocation.pack)]
     stores = stores_of(settings, invocation) if keeps else None
+    options = {**invocation.asked.flags}
+    if session:
+        options["tags"] = {**given.request.options.tags, SESSION_TAG: session}
     return PreparedRun(
-        given.request.with_options(**invocation.asked.flags)._replace(skill_id=skill.id),
+        given.request.with_options(**options)._replace(skill_id=skill.id),
         skill,
         catalog,
         dict(invocation.intent.params),

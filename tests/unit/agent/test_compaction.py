@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.agent.compaction import BLOCK_ID, compact_messages
+from cogcli.agent.compaction import compact_messages
+from cogcli.agent.context.blocks import SUMMARY
 from cogcli.agent.context.tokenizer import ESTIMATE
 
 
@@ -33,7 +34,7 @@ def test_the_first_sentences_of_the_user_are_the_summary() -> None:
     assert found.summary.content == " ".join(f"Question {n}." for n in range(0, 20, 2))
     assert found.summary.provenance_refs == tuple(f"m{n}" for n in range(20))
     assert (found.summary.block_id, found.summary.bucket, found.summary.treatment) == (
-        BLOCK_ID,
+        SUMMARY,
         "session",
         "data_only",
     )
@@ -60,7 +61,7 @@ def test_messages_without_an_id_are_named_by_their_place() -> None:
     messages = [{"role": "user", "content": "word " * 90}] * 3
     found = compact_messages(messages, 130)
     assert found.summary
-    assert found.summary.provenance_refs == ("0", "1")
+    assert found.summary.provenance_refs == ("message:1", "message:2")
 
 
 @given(st.lists(st.text("ab. \n", max_size=60), max_size=60), st.integers(0, 400))
