@@ -235,6 +235,8 @@ class ReflectionRecorded(Payload):
     reasons: list[str]
     budget: Json | None = always(default=None)
     next: str = always(default="")
+    stage_ms: dict[str, int] | None = None
+    """The milliseconds of each lifecycle phase of the turn."""
 
 
 class DecisionRecorded(Payload):

@@ -147,6 +147,20 @@ class PositiveNumber(OptionType):
         return {"type": "number", "exclusiveMinimum": 0, "maximum": self.maximum}
 
 
+class Price(PositiveNumber):
+    """Dollars per million tokens, from 0 to 1,000,000."""
+
+    def __init__(self) -> None:
+        super().__init__(1_000_000)
+        self.expected = f"a number from 0 to {self.maximum:,}"
+
+    def accepts(self, value: object) -> bool:
+        return super().accepts(value) or (value == 0 and not isinstance(value, bool))
+
+    def json_schema(self) -> Json:
+        return {"type": "number", "minimum": 0, "maximum": self.maximum}
+
+
 class TextList(OptionType):
     """A list of texts."""
 

@@ -38,7 +38,7 @@ METRIC_NAMES: Final = (
 )
 VERDICTS: Final = ("deny", "refuse", "escalate", "allow_with_gate", "allow")
 """The verdicts of a rule on a call, the strictest first."""
-PHASES: Final = ("compile", "plan", "verify", "execute", "consolidate")
+PHASES: Final = ("compile", "plan", "verify", "execute", "score", "consolidate")
 """The phases of a turn, each of which may have a time limit."""
 BUCKETS: Final = ("policy", "tool", "evidence", "business", "memory", "session")
 """The token buckets of a compiled context, in the order in which they are served."""
@@ -127,7 +127,7 @@ class PackBudget(Spec):
     heartbeat_ms: Count = 10_000
     """Time between two signs of life."""
     stage_latency_ms: dict[Phase, Count] = NOTHING
-    """Time of a phase that is not a reason to escalate.
+    """Time of a [phase](#latency) that is not a reason to escalate.
     Default: none
     Each: of that phase"""
     replans: Count = 3
@@ -137,7 +137,7 @@ class PackBudget(Spec):
     turns: Count = 10
     """Turns of the run."""
     cost_microusd: Count | None = None
-    """Millionths of a dollar for models."""
+    """Millionths of a dollar for models, at the [prices](models.md#settings) of the settings."""
     soft: Share = 0.5
     """The share from which a budget [presses](#functional-state)."""
 

@@ -199,6 +199,10 @@ class AgentStart(_OpenRecord):
     """The entities of the request."""
     mode: str | None = None
     timeout_s: Seconds | None = None
+    price_in: Number | None = None
+    """Dollars per million tokens of a request."""
+    price_out: Number | None = None
+    """Dollars per million tokens of a reply."""
 
 
 class RecordedStart(RunStarted):

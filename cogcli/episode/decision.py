@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import orjson
@@ -28,6 +28,7 @@ from cogcli.declarations.agent_events import (
     ModelAnswered,
     PlanJudged,
     PressureCaptured,
+    ReflectionRecorded,
     ResultJudged,
 )
 from cogcli.declarations.call_records import Usage
@@ -55,6 +56,7 @@ from cogcli.declarations.run_start import AgentStart, RecordedPolicy, RecordedSt
 from cogcli.declarations.typed_payload import read_payload
 from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import DECISION
+from cogcli.policy.prices import COST, Prices
 
 DECISION_SCHEMA: Final = "decision/1"
 CONTEXT_SCHEMA: Final = "context/1"
@@ -176,6 +178,8 @@ class DecisionFold:
                 self._pressures.append(payload.json)
             case RunPaused():
                 self._paused = (payload.reason or "").partition(":")[0]
+            case ReflectionRecorded():
+                self._take_stage_times(payload.stage_ms or {})
             case MemoryProposed():
                 self._proposals += payload.proposals
             case LoopDetected():
@@ -184,6 +188,19 @@ class DecisionFold:
                 self.agent = {"execution": payload.execution, "reasoning": payload.reasoning}
             case ModelAnswered():
                 self._count_tokens(payload.usage)
+                self._count_cost(payload.usage)
+
+    def _take_stage_times(self, times: Mapping[str, int]) -> None:
+        """Keep the longest time of each lifecycle phase."""
+        for phase, milliseconds in times.items():
+            key = f"stage_latency_ms.{phase}"
+            self._used[key] = max(self._used[key], milliseconds)
+
+    def _count_cost(self, usage: Usage) -> None:
+        """Count what a model call cost, if its prices are known."""
+        prices = Prices.known(self._agent.price_in, self._agent.price_out)
+        if prices is not None:
+            self._used[COST] += prices.cost(usage.tokens_in, usage.tokens_out)
 
     def _take_decision(self, event: Event, payload: PolicyDecided) -> None:
         names = ("decision", "verdict", "rule", "gate", "capability", "step_id", "reason")

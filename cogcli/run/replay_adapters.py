@@ -40,7 +40,7 @@ from cogcli.run.resume_adapters import ABORT
 _TIMELESS: Final = frozenset(("latency_ms", "action_id", "rules"))
 """Payload members that depend on the clock, the source of ids or the journal. They are not compared."""
 _NEW_MEMBERS: Final = frozenset(
-    ("input_hash", "input", "facts", "intuition_mode", "asked_ms", "tool", "warning")
+    ("input_hash", "input", "facts", "intuition_mode", "asked_ms", "tool", "warning", "stage_ms")
 )
 """Payload members that older logs do not have. They are compared only if the log has them."""
 

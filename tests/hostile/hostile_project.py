@@ -61,6 +61,8 @@ CONFIG: Final[dict[str, str]] = {
     "model.auth_ref": 'model.auth_ref = "A_CANARY"',
     "model.timeout_s": "model.timeout_s = 5",
     "model.context_tokens": "model.context_tokens = 8000",
+    "model.price_in": "model.price_in = 2.5",
+    "model.price_out": "model.price_out = 10",
     "packs": 'packs = {pins = {trap = "1.0.0"}, env = {prod = {trap = "1.0.0"}}}',
 }
 """Each key of `cogcli.toml`. A project's file is refused as a whole if it sets `export.otlp` or a proxy
@@ -222,7 +224,8 @@ _BUCKETS: Final = {"policy": 9, "tool": 9, "evidence": 9, "business": 9, "memory
 _BUDGET: Final = {
     "tokens": {"context": 9999, "output": 9999, "workflow": 99999}, "buckets": _BUCKETS,
     "tool_calls": {"per_turn": 99, "per_workflow": 99}, "wall_clock_ms": 60000, "heartbeat_ms": 60000,
-    "stage_latency_ms": {"compile": 9999, "plan": 9999, "verify": 9999, "execute": 9999, "consolidate": 9999},
+    "stage_latency_ms": {"compile": 9999, "plan": 9999, "verify": 9999, "execute": 9999, "score": 9999,
+                         "consolidate": 9999},
     "replans": 9, "retries": 9, "turns": 9, "cost_microusd": 999999, "soft": 0.9,
 }  # fmt: skip
 _GUARDRAIL: Final = {

@@ -66,6 +66,8 @@ KEY_LINES: dict[str, str] = {
     "model.auth_ref": 'model.auth_ref = "A_CANARY"',
     "model.timeout_s": "model.timeout_s = 5",
     "model.context_tokens": "model.context_tokens = 8000",
+    "model.price_in": "model.price_in = 2.5",
+    "model.price_out": "model.price_out = 10",
     "packs": 'packs = {pins = {canary = "1.0.0"}, env = {prod = {canary = "1.0.0"}}}',
 }
 """Each key of `cogcli.toml` with the most that a project may say: a new key needs a line of its own."""

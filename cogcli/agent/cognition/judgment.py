@@ -20,6 +20,7 @@ from cogcli.agent.models.port import ModelError, ModelReply, ModelRequest
 from cogcli.base.errors import InternalError
 from cogcli.episode.decision import TOKENS
 from cogcli.policy.budgets import BudgetOverrun
+from cogcli.policy.prices import COST
 from cogcli.run.engine.tasks import Effects
 
 SHORTER: Final = 0.8
@@ -85,11 +86,17 @@ def _ask(loop: Progress, purpose: str, request: ModelRequest) -> Effects:
     """Send a request and return the model's reply or error, or BudgetOverrun if the budget does not allow the call."""
     if loop.reasoning is None:
         raise InternalError("internal", "a planner without a model asks one")
-    needs = tokens_of(request) + request.max_tokens
-    reserved = loop.policy.budgets.reserve({TOKENS: needs})
+    prompt, prices = tokens_of(request), loop.reasoning.prices
+    needs = {TOKENS: prompt + request.max_tokens}
+    if prices is not None:
+        needs[COST] = prices.cost(prompt, request.max_tokens)
+    reserved = loop.policy.budgets.reserve(needs)
     if isinstance(reserved, BudgetOverrun):
         return reserved
     answered = yield from loop.reasoning.calls.ask(loop.turn, purpose, request)
-    reserved.commit({TOKENS: answered.tokens})
+    spent = {TOKENS: answered.tokens}
+    if prices is not None:
+        spent[COST] = prices.cost(answered.usage.tokens_in, answered.usage.tokens_out)
+    reserved.commit(spent)
     outcome: ModelReply | ModelError = answered.outcome
     return outcome

@@ -23,6 +23,8 @@ from cogcli.base.redact import BY_NAME
 from cogcli.declarations.agent_events import DecisionRecorded
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import RunHeartbeat
+from cogcli.declarations.governance_events import BudgetExceeded
+from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.episode.decision import decision_of_log
 from cogcli.policy.budgets import budget_hint
 from cogcli.run.engine.context import Engine
@@ -31,6 +33,8 @@ from cogcli.run.engine.run import Limit, RootRun, run_limit
 from cogcli.run.engine.tasks import Effects, Park, Sleep, Spawn
 from cogcli.run.prepare import AgentRun
 
+WALL_CLOCK: Final = "wall_clock_ms"
+"""The budget of active time."""
 MIN_HEARTBEAT_MS: Final = 100
 """The least interval of signs of life, since each is an event of the log."""
 
@@ -59,13 +63,13 @@ class AgentProgram:
         """Return the earlier of the run's time limit and the budget of wall-clock time, which includes all active
         time.
         """
-        total = int(self._given.limits["wall_clock_ms"])
+        total = int(self._given.limits[WALL_CLOCK])
         ours = max(0, total - (engine.spent_ms or 0)) / 1000
         own = run_limit(engine)
         if own is not None and own.seconds <= ours:
             return own
-        text = f"wall_clock_ms: {total} of {total} are used"
-        hint = budget_hint("wall_clock_ms", pack=True)
+        text = f"{WALL_CLOCK}: {total} of {total} are used"
+        hint = budget_hint(WALL_CLOCK, pack=True)
         return Limit(ours, lambda: BudgetExceededError("budget.exceeded", text, hint=hint))
 
     def run(self, root: RootRun) -> Effects:
@@ -90,6 +94,8 @@ class AgentProgram:
         """Append the decision. If the run was ended from outside the loop, that is its reason."""
         loop = self._begin(root)
         ending: LoopEnding = loop.ending or external_ending(outcome, root.engine.loop.signal)
+        if loop.ending is None and loop.policy.edition >= LATEST_EDITION:
+            outcome = self._end_by_budget(root, outcome)
         made = {
             "decision_key": loop.decision_key,
             "status": ending.status,
@@ -105,6 +111,17 @@ class AgentProgram:
         if self._stores is not None and ending.status != "aborted":
             root.engine.not_stored = self._stores.finish(loop.ended_run(event, outcome))
         return outcome._replace(outputs=loop.outputs())
+
+    def _end_by_budget(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
+        """Return the outcome of a run that an exhausted budget of time ended: vetoed, as of any other budget. The event
+        about it is the last one that counts as active time.
+        """
+        if not isinstance(outcome.error, BudgetExceededError):
+            return outcome
+        limit = int(self._given.limits[WALL_CLOCK])
+        payload = BudgetExceeded(key=WALL_CLOCK, used=limit, limit=limit)
+        root.run.emit(draft_of(payload, root.run.state.run_id))
+        return outcome._replace(status="vetoed")
 
     def _begin(self, root: RootRun) -> Progress:
         """Return the loop of this run, created once."""
@@ -152,4 +169,5 @@ def agent_run(
         )
     pins = {**given.pins, "model": model.info.to_payload()}
     payload = {**given.to_payload(), "mode": model.mode, "timeout_s": model.timeout_s}
+    payload |= model.prices._asdict() if model.prices else {}
     return AgentRun(given.request.message, payload, pins, program, given.policy, model.secrets)

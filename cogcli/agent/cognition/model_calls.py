@@ -63,7 +63,12 @@ class AnsweredCall(NamedTuple):
     """The outcome of a model call, and its tokens."""
 
     outcome: Outcome
-    tokens: int
+    usage: Usage
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of request and reply."""
+        return self.usage.tokens_in + self.usage.tokens_out
 
 
 class RecordedModelCall:
@@ -242,7 +247,7 @@ class ModelCalls:
             latency_ms=sent.milliseconds,
         )
         logged = ModelAnswered.of(self._emit(answered).payload)
-        return AnsweredCall(outcome_of_log(logged), usage.tokens_in + usage.tokens_out)
+        return AnsweredCall(outcome_of_log(logged), usage)
 
     def _emit(self, payload: Payload) -> Event:
         run = self._root.run

@@ -25,6 +25,7 @@ from cogcli.declarations.agent_events import AgentUpdated
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import RecordedSession
 from cogcli.declarations.value_types import Json
+from cogcli.policy.prices import Prices
 from cogcli.run.engine.run import RootRun
 from cogcli.run.prepare import LearnedSecrets
 
@@ -39,6 +40,8 @@ class ModelAccess(NamedTuple):
     mode: str = "adapt"
     timeout_s: float = 60.0
     secrets: LearnedSecrets | None = None
+    prices: Prices | None = None
+    """What the tokens of the model cost. None if that is not known."""
 
 
 class Reasoning:
@@ -46,6 +49,7 @@ class Reasoning:
 
     def __init__(self, state: AgentState, access: ModelAccess, root: RootRun) -> None:
         self.state = state
+        self.prices = access.prices
         self._known_facts: Json = dict(state.reasoning.facts)
         """The facts of the last call of `new_facts`."""
         self.calls = ModelCalls(root, access.open, access.on_response, timeout_s=access.timeout_s)

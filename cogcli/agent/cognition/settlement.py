@@ -31,21 +31,24 @@ from cogcli.policy.pressure import (
 from cogcli.policy.proposals import proposal_from
 from cogcli.run.engine.outcome import RunOutcome
 
+_BEFORE_SCORE: Final = ("compile", "plan", "verify", "execute")
+_AFTER_SCORE: Final = ("score", "consolidate")
 MAX_FAILING: Final = 3
 """The number of consecutive failed calls that end a run."""
 
 
-def settle(
-    loop: Progress, verification: Verification, outcome: RunOutcome | None, late: str
-) -> None:
+def settle(loop: Progress, verification: Verification, outcome: RunOutcome | None) -> None:
     """End a turn. Raise PolicyApprovalError if a person must decide."""
     state = _pressures(loop).to_payload(loop.risk, loop.root.engine.now)
     loop.record.emit(PressureCaptured(turn=loop.turn, **state))
     scored = Score("accept", "", False)
     _weigh_denial(loop, state["escalation_propensity"])
     if loop.ending is None and verification.verdict == "ok":
-        scored = _score(loop, outcome, late, state["escalation_propensity"])
+        scored = _score(loop, outcome, state["escalation_propensity"])
+    elif loop.ending is None and loop.policy.edition >= LATEST_EDITION:
+        _escalate_late(loop, _BEFORE_SCORE)
     loop.goal_met = scored.goal_met
+    loop.stages.end_phase("score", loop.root.engine.now)
     _count_failing(loop)
     if loop.ending is None and (verification.verdict == "ok" or loop.skips_action):
         _decide(loop, scored, outcome)
@@ -54,6 +57,28 @@ def settle(
     _close_reasoning(loop)
     _consolidate(loop)
     _reflect(loop, scored)
+    if (
+        loop.ending is None or loop.ending.status == "completed"
+    ) and loop.policy.edition >= LATEST_EDITION:
+        _escalate_late(loop, _AFTER_SCORE)
+
+
+def _escalate_late(loop: Progress, phases: tuple[str, ...]) -> None:
+    """Let a person decide if one of these phases exceeded its limit of time. A rejection ends the run."""
+    late = loop.stages.find_late(loop.given.limits, phases)
+    if not late:
+        return
+    reason = f"budget_exceeded:latency:{late}"
+    gates = loop.seen.evidence_gates
+    judged = ResultJudged(
+        turn=loop.turn,
+        verdict="escalate",
+        reason=reason,
+        goal_met=loop.goal_met,
+        evidence_gates=gates,
+    )
+    loop.record.emit(judged)
+    loop.ask(BUILT_IN_GATE, reason)
 
 
 def _close_reasoning(loop: Progress) -> None:
@@ -71,12 +96,17 @@ def _reflect(loop: Progress, scored: Score) -> None:
     exceeded = loop.ending.reason if loop.ending else ""
     known["ledger"] = {"exceeded": exceeded, "remaining": loop.policy.budgets.remaining()}
     loop.record.run_layer("reflection")
-    loop.record.emit(ReflectionRecorded(turn=loop.turn, **known["reflection"]))
+    loop.stages.end_phase("consolidate", loop.root.engine.now)
+    times = loop.stages.milliseconds if loop.policy.edition >= LATEST_EDITION else None
+    loop.record.emit(ReflectionRecorded(turn=loop.turn, **known["reflection"], stage_ms=times))
 
 
 def _pressures(loop: Progress) -> Pressures:
     given, seen = loop.given, loop.seen
-    elapsed = milliseconds(loop.root.first.timestamp, loop.root.engine.now)
+    begun, now = loop.root.first.timestamp, loop.root.engine.now
+    elapsed = milliseconds(begun, now)
+    if loop.policy.edition >= LATEST_EDITION:
+        elapsed = loop.stages.measure(begun, now)
     usage = loop.policy.budgets.usage()
     return Pressures(
         budget_pressure(given.limits, usage, soft=given.limits["soft"], elapsed_ms=elapsed),
@@ -116,15 +146,16 @@ def _gate_waits(loop: Progress) -> list[GateWait]:
     ]
 
 
-def _score(loop: Progress, outcome: RunOutcome | None, late: str, propensity: float) -> Score:
+def _score(loop: Progress, outcome: RunOutcome | None, propensity: float) -> Score:
     """Return the critic's verdict on the turn. An escalation waits here for a person."""
+    phases = _BEFORE_SCORE if loop.policy.edition >= LATEST_EDITION else ("plan",)
     success = _success(loop, outcome)
     gap = _find_gap(loop)
     answered = bool(loop.response) and not loop.candidate.asking
     results = Results(
         tuple(loop.effects),
         loop.seen.post_gate_failed,
-        late,
+        loop.stages.find_late(loop.given.limits, phases),
         loop.seen.conflicts,
         success,
         answered and not loop.skips_action and not loop.policy.unresolved,

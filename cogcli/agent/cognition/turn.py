@@ -15,7 +15,6 @@ from cogcli.agent.cognition.settlement import settle
 from cogcli.agent.cognition.turn_record import (
     TurnRecord,
     list_goals,
-    milliseconds,
     values_at_start,
 )
 from cogcli.agent.context.compiler import CompiledContext, compile_context, find_evidence
@@ -40,6 +39,7 @@ def pass_turn(loop: Progress) -> Effects:
     Raise PolicyApprovalError if a person must decide.
     """
     engine = loop.root.engine
+    loop.stages.begin(engine.now)
     _open_turn(loop)
     for layer in ORDER[:6]:
         off = layer.name == "focus" and loop.given.request.focus == "off"
@@ -48,11 +48,14 @@ def pass_turn(loop: Progress) -> Effects:
     context = _compile(loop)
     if loop.ending is None and (yield from summarize_conversation(loop)):
         context = _compile_context(loop)
-    began = engine.now
+    loop.stages.end_phase("compile", engine.now)
     yield from _judge(loop, context, before)
+    if loop.policy.edition >= LATEST_EDITION:
+        loop.stages.end_phase("plan", engine.now)
     verification = _verify(loop, context)
     verification, allowed = pass_gate(loop, context, verification)
-    late = _late_phase(loop, began)
+    phase = "verify" if loop.policy.edition >= LATEST_EDITION else "plan"
+    loop.stages.end_phase(phase, engine.now)
     outcome: RunOutcome | None = None
     skipped = ""
     if loop.plan is not None and allowed:
@@ -62,15 +65,9 @@ def pass_turn(loop: Progress) -> Effects:
     elif loop.plan is not None and loop.skips_action:
         skipped = "safety_mode"
     loop.record.complete("action", {"effects": loop.effects}, skipped=skipped)
-    settle(loop, verification, outcome, late)
+    loop.stages.end_phase("execute", engine.now)
+    settle(loop, verification, outcome)
     return None
-
-
-def _late_phase(loop: Progress, began: str) -> str:
-    """Return `plan` if that phase exceeded its time limit, otherwise an empty string."""
-    limit = loop.given.limits.get("stage_latency_ms.plan")
-    is_late = limit is not None and milliseconds(began, loop.root.engine.now) > limit
-    return "plan" if is_late else ""
 
 
 def _open_turn(loop: Progress) -> None:

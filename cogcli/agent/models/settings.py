@@ -22,6 +22,9 @@ class ModelSettings(NamedTuple):
     """The reference to the key. Empty: the usual variable for the provider's own address, no key for another."""
     timeout_s: float = 60.0
     context_tokens: int | None = None
+    price_in: float | None = None
+    """Dollars per million tokens of requests. None if it is not known."""
+    price_out: float | None = None
     use_env_proxy: bool = False
 
 

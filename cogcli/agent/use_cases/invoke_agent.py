@@ -20,7 +20,7 @@ from cogcli.agent.use_cases.compile_context import (
     fetch,
     require_expected,
 )
-from cogcli.agent.use_cases.model import asks_model, model_access, require_trust
+from cogcli.agent.use_cases.model import asks_model, model_access, require_prices, require_trust
 from cogcli.agent.use_cases.runs import stores_of
 from cogcli.agent.use_cases.sessions import open_session
 from cogcli.agent.use_cases.user_memory import profile_of
@@ -85,6 +85,7 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
     model = model_access(settings, given.model, given.mode, given.on_response)
     if model is not None:
         require_trust(catalog)
+        require_prices(model, invocation.limits)
     fetched = invocation.fetched
     if session and keeps:
         snapshot = opened.enter_context(open_session(settings, tenant, user, session))
@@ -167,6 +168,7 @@ def dry_run(settings: Settings, given: GivenInvocation) -> Json:
     model = model_access(settings, given.model, given.mode)
     if model is not None:
         require_trust(catalog)
+        require_prices(model, invocation.limits)
         state, room = (
             begin_state(invocation, model.mode, now),
             int(invocation.limits["tokens.context"]),

@@ -87,7 +87,7 @@ def _parse_named_model(
     # A run that is resumed in another directory names the file as the table does.
     if not name or (name == configured.name and not os.path.exists(here)):
         return configured
-    return configured._replace(name=name, file=here)
+    return configured._replace(name=name, file=here, price_in=None, price_out=None)
 
 
 def _adapter_hint(adapter: str, name: str) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, partial
 
 from cogcli.agent.cognition.model_calls import OnResponse
@@ -11,9 +12,10 @@ from cogcli.agent.models.port import LanguageModel, ModelInfo
 from cogcli.agent.use_cases.language_model import chosen_model, open_chosen
 from cogcli.app.settings import Settings
 from cogcli.app.settings.model_adapters import TEMPLATE
-from cogcli.base.errors import InternalError, ServiceResolutionError
+from cogcli.base.errors import InternalError, ServiceResolutionError, UsageError
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.run_start import start_of
+from cogcli.policy.prices import COST, Prices
 from cogcli.run.prepare import LearnedSecrets
 from cogcli.specs.catalog import Catalog
 
@@ -27,7 +29,17 @@ def model_access(
     if model is None:
         return None
     info, timeout = model.describe(), chosen.settings.timeout_s
-    return ModelAccess(info, lambda known: model, on_response, mode, timeout, secrets)
+    prices = Prices.known(chosen.settings.price_in, chosen.settings.price_out)
+    return ModelAccess(info, lambda known: model, on_response, mode, timeout, secrets, prices)
+
+
+def require_prices(model: ModelAccess, limits: Mapping[str, float]) -> None:
+    """Raise UsageError for a limit of costs that nothing could be charged to, because no price is known."""
+    if COST not in limits or model.prices is not None:
+        return
+    text = f"`{COST}` is limited, and no price of `{model.info.name}` is known"
+    expected = "price_in and price_out in [model] of cogcli.toml, in dollars per million tokens"
+    raise UsageError("usage.value", text, expected=expected, hint="set them, or drop the limit")
 
 
 def asks_model(settings: Settings, named: str) -> bool:
@@ -60,7 +72,13 @@ def recorded_model(
     info, secrets = ModelInfo.from_payload(pinned.json), LearnedSecrets()
     reopen = cache(partial(_reopen, settings, info, secrets)) if settings else None
     return ModelAccess(
-        info, reopen, on_response, secrets=secrets, mode=agent.mode, timeout_s=agent.timeout_s
+        info,
+        reopen,
+        on_response,
+        secrets=secrets,
+        mode=agent.mode,
+        timeout_s=agent.timeout_s,
+        prices=Prices.known(agent.price_in, agent.price_out),
     )
 
 

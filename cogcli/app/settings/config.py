@@ -25,6 +25,7 @@ from cogcli.base.toml_bounds import find_excess
 from cogcli.declarations.option_types import (
     OptionType,
     PositiveNumber,
+    Price,
     TrueOrFalse,
     WholeNumber,
     WordChoice,
@@ -105,6 +106,8 @@ KEYS: dict[str, ConfigKey] = {
     "model.auth_ref": ConfigKey(SecretPlace(), ""),
     "model.timeout_s": ConfigKey(PositiveNumber(3600), 60.0),
     "model.context_tokens": ConfigKey(WholeNumber(256, 100_000_000)),
+    "model.price_in": ConfigKey(Price()),
+    "model.price_out": ConfigKey(Price()),
     PINS: ConfigKey(PinTables(), {}),
 }
 """All settings by name; a name with a dot is in a table. A project's tables count only once it is

@@ -79,7 +79,7 @@ def test_a_question_is_written_before_it_leaves_and_what_is_sent_is_what_is_writ
     model = FakeModel(REPLY)
     (asked,), ((first, requested), (last, answered)) = ask(model)
     assert (first, last) == ("model.requested", "model.answered")
-    assert asked == AnsweredCall(REPLY, 10)
+    assert (asked.outcome, asked.tokens) == (REPLY, 10)
     (sent,) = model.asked
     assert (
         request_of_log(requested["request"])._replace(call_id="m1")
