@@ -85,6 +85,7 @@ class GraphDriver:
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._loop = run.engine.loop
         self._ready = ReadySet(run.plan)
         self._blackboard = WriteOrder(run.plan.writes_after, len(run.plan.steps), run.wrote_at)
         self._tasks: dict[int, Task] = {}
@@ -94,10 +95,9 @@ class GraphDriver:
     def drive(self) -> Effects:
         """Start and await steps until no step is running and no further step may start."""
         while True:
-            if self._run.engine.stopping and not self.halted:
+            if self._loop.signal is not None and not self.halted:
                 yield from self._halt()
-            loop = self._run.engine.loop
-            while loop.slot_free and self._wants_slot():
+            while self._loop.slot_free and self._wants_slot():
                 yield from self._start(self._ready.pop())
             wants_slot = self._wants_slot()
             if not self._tasks and not wants_slot:
@@ -173,7 +173,7 @@ class GraphDriver:
                 yield Wake(self._tasks[waiting])
 
     def _wants_slot(self) -> bool:
-        return not self.halted and bool(self._ready) and not self._run.engine.stopping
+        return bool(self._ready) and not self.halted and self._loop.signal is None
 
     def _handle_end(self, task: Task) -> Effects:
         index: int = task.label

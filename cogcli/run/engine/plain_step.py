@@ -198,7 +198,7 @@ class PlainStep:
         run, call = self._run, self._call
         condition_reads: dict[str, None] = {}
         try:
-            if not self._meets_condition(condition_reads):
+            if self._planned.expressions and not self._meets_condition(condition_reads):
                 return False
             values = self._planned.input(run.scope, self._reads)
         except RuntimeErrorBase:
@@ -211,23 +211,23 @@ class PlainStep:
         self._input_json = orjson.dumps(self._input)
         self._path_json = orjson.dumps(self._path)
         self._reads_json = orjson.dumps([*self._reads])
-        is_begun = self._begin_if_permitted(
-            (self._path, *self._reads, *condition_reads, *self._planned.written)
-        )
+        names = (self._path, *self._reads, *condition_reads, *self._planned.written)
+        if run.engine.policy is None:
+            is_begun = self._append_intent((), (self._input,), names)
+        else:
+            is_begun = self._begin_if_permitted(names)
         if is_begun and condition_reads:  # the closing event lists them after those of the input
             self._reads |= condition_reads
             self._reads_json = orjson.dumps([*self._reads])
         return is_begun
 
     def _begin_if_permitted(self, names: tuple[str, ...]) -> bool:
-        """Append the intent, under a policy after its decision. Return False, without an event, if the step must take
-        the general path.
+        """Append the decision of the policy and the intent. Return False, without an event, if the step must take the
+        general path.
 
         `names` are the names of the skill that the two events contain.
         """
         run, capability = self._run, self._call.capability
-        if run.engine.policy is None:
-            return self._append_intent((), (self._input,), names)
         try:
             verdict = find_plain_verdict(run, self._path, capability, self._input)
         except RuntimeErrorBase:
@@ -376,6 +376,7 @@ class PlainStep:
             return False
         text = excerpt(self._input_json)
         intent_json = orjson.dumps(self._intent)
+        duration_json = b"%d" % times.duration_ms
         try:
             members = (
                 self._path_json,
@@ -387,10 +388,10 @@ class PlainStep:
                 orjson.dumps(answer.output),
                 orjson.dumps([write.to_written().json for write in writes]),
                 self._reads_json,
-                b"%d" % times.duration_ms,
+                duration_json,
                 orjson.dumps(times.started_at),
                 orjson.dumps(times.completed_at),
-                b"%d" % times.duration_ms,
+                duration_json,
             )
         except TypeError:  # not JSON, which the general path reports
             return False
