@@ -426,6 +426,12 @@ class Journal:
         """
         return self.vouched.allows(sequence) or (sequence is not None and sequence >= self._found)
 
+    @property
+    def allows_all(self) -> bool:
+        """Whether the permissions of all events are valid."""
+        missing = self.vouched.missing(self._found)
+        return all(last < self.vouched.given for _, last in missing)
+
     def renew_permissions(self) -> None:
         """Record that the user renewed the permissions of all events so far."""
         self._checkpoints.renew_permissions(self._sequence)

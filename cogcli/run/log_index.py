@@ -114,6 +114,12 @@ class LogIndex:
         """By step: the number of completed probes about its call."""
         self._queues: dict[tuple[str | None, ...], deque[Event]] = {}
         self._probe_queues: dict[tuple[str | None, ...], deque[Event]] = {}
+        self._left = 0
+        """The number of queued events that no draft has matched."""
+        self.unvouched_events: set[str] = set()
+        """The ids of the events without a proof of origin."""
+        self.unvouched_steps: set[str | None] = set()
+        """Their step paths."""
         self._folded: dict[ScopeKey, Event] = {}
         """The closing events of steps of which the log has no other event here, until they are taken."""
         folded = waypoint.folded if waypoint else ()
@@ -132,6 +138,7 @@ class LogIndex:
         event = self._folded.pop((run_id, step_id), None)
         if event is not None:
             self._queues[_matching_key(event)].popleft()
+            self._left -= 1
         return event
 
     def _index_event(self, event: Event) -> None:
@@ -202,6 +209,7 @@ class LogIndex:
             self.probes[event.run_id, path.owner] += 1
         queues = self._probe_queues if path.in_probe else self._queues
         queues.setdefault(_matching_key(event), deque()).append(event)
+        self._left += 1
 
     @property
     def root(self) -> str | None:
@@ -348,7 +356,25 @@ class LogIndex:
         """Remove and return the next recorded event that matches this draft, or None if no event is left."""
         slot = _matching_key(draft)
         queue = self._queues.get(slot) or self._probe_queues.get(slot)
-        return queue.popleft() if queue else None
+        if not queue:
+            return None
+        self._left -= 1
+        return queue.popleft()
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether a run has drafted all events of the log again, and no person, no signal and no changed spec decided
+        in it.
+        """
+        ended = self.ended
+        has_decisions = self.requests or self.decisions or self.changed
+        return not (self._left or has_decisions or ended.aborting or ended.has_cancelled)
+
+    @property
+    def open_calls(self) -> set[ScopeKey]:
+        """The steps whose call is begun and that have no closing event."""
+        open_steps = self.intents.keys() - self.closings.keys()
+        return {key for key in open_steps if StepStarted.of(self.intents[key].payload).capability}
 
     @property
     def unmatched(self) -> list[Event]:
@@ -550,13 +576,18 @@ def index_events(
     Events in `foreign` have no proof of origin, so their payloads are checked first. Raise EnvironmentRefusal
     `episode.unreadable` for an event that no cogcli log contains.
     """
+    ids, steps = set(), set()
     for event in foreign:
         require_known_payload(directory, event)
+        ids.add(event.id)
+        steps.add(event.step_id)
     try:
-        return LogIndex(events, waypoint)
+        log = LogIndex(events, waypoint)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         why = f"an event is none of ours ({type(error).__name__}: {error!s:.60})"
         raise unreadable(directory, why, file=EVENTS) from error
+    log.unvouched_events, log.unvouched_steps = ids, steps
+    return log
 
 
 def require_known_payload(directory: Path, event: Event) -> None:

@@ -309,6 +309,8 @@ class _Resumption(NamedTuple):
             requested_actions=log.requested_actions if request.allow_changed_specs else None,
             service_changes=live.service_changes,
         )
+        if engine.policy is None and agent is None and not request.abort:
+            sink.leave_log = partial(engine.leave_log, self.journal, self.journal)
         engine.waits_in_doubt = not request.abort
         engine.spent_ms, engine.timed_ms = log.active_time.milliseconds, log.timed_ms
         if request.timeout is not None:

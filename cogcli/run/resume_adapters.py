@@ -22,6 +22,7 @@ from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Draft, Event
 from cogcli.declarations.events import row_of
 from cogcli.episode.journal import Journal
+from cogcli.run.closed_scopes import ScopeKey
 from cogcli.run.engine.tasks import Cancelled
 from cogcli.run.log_dispatcher import LogDispatcher, error_of_ending
 from cogcli.run.log_index import LogIndex
@@ -57,6 +58,9 @@ class ResumeSink:
         self._control = control
         self._abort = abort
         self.dispatcher = LogDispatcher(log, self._end_unanswered, live=not abort)
+        self.leave_log: Callable[[], None] | None = None
+        """Called once, when the run has passed the log. None if the run always follows the log."""
+        self._open_calls = log.open_calls
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
         """Return the recorded or the new event.
@@ -75,11 +79,22 @@ class ResumeSink:
             self._cancel(ABORT)
             raise Cancelled
         end = self._find_closing_event(draft)
-        return (
-            self._journal.append(draft, durable=durable)
-            if end is None
-            else self._event_after_end(draft, end)
-        )
+        if end is not None:
+            return self._event_after_end(draft, end)
+        event = self._journal.append(draft, durable=durable)
+        if self.leave_log is not None and row_of(draft.event_type).closes:
+            self._leave_log_if_passed((draft.run_id, draft.step_id), self.leave_log)
+        return event
+
+    def _leave_log_if_passed(self, closed: ScopeKey, leave: Callable[[], None]) -> None:
+        """Leave the log after the end of a step, unless something in the log still decides about the run.
+
+        That is an event that the run has not drafted yet, or a call that the log has begun and not ended.
+        """
+        self._open_calls.discard(closed)
+        if self._log.is_passed and not self._open_calls:
+            self.leave_log = None
+            leave()
 
     def history(self) -> Iterable[Event]:
         """Return the log so far, with the events of all sessions."""

@@ -167,10 +167,17 @@ class Engine:
         self._plans: dict[str, StepPlan] = {}
         self._attempt_seconds: dict[str, float] = {}
         self._call_speeds: dict[str, CallSpeed] = {}
-        has_deciders = any(each is not None for each in (dispatcher, doubts, earlier_calls))
-        is_usual = not (has_deciders or requested_actions or taken_over or contradictions.lenient)
-        self.lines = lines if is_usual else None
+        self._allows_plain_steps = not (
+            earlier_calls is not None or requested_actions or taken_over or contradictions.lenient
+        )
+        follows_log = dispatcher is not None or doubts is not None
+        self.lines = lines if self._allows_plain_steps and not follows_log else None
         """The log, for plain steps. None if each step of this run takes the general path."""
+
+    def leave_log(self, sink: EventSink, lines: LineSink) -> None:
+        """Continue as a new run does, because nothing of the log is left that the run follows."""
+        self.sink, self.dispatcher, self.doubts = sink, None, None
+        self.lines = lines if self._allows_plain_steps else None
 
     def append_deferred(self, below: str = "") -> None:
         """Append the deferred closing events in order: those of this step path and of the paths below it. Without a

@@ -2,7 +2,7 @@
 
 1. The first step of a run that calls a capability takes the general path (`run.engine.step`). Later ones take this path
    if nothing but the call can happen: `PlannedStep.is_plain`, one binding without retries, a policy that allows the
-   call at once or none, and a new run.
+   call at once or none, and no log that the run still follows (`Engine.leave_log`).
 2. Their two events share constants, which are encoded once, from events of the general path.
 3. A step that proves unusual before an event of it is recorded restarts on the general path. After the decision of a
    policy, an event that the journal refuses is appended as on the general path, and a failure ends the step like there.
