@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from cogcli.base.canonical import canonical, digest_of
@@ -50,6 +50,24 @@ class MemoryProposal(NamedTuple):
         named = [self.memory_class, self.tier, self.candidate, tenant_id, user_id]
         return f"mp_{digest_of(named).removeprefix('sha256:')[:16]}"
 
+    @property
+    def replaces(self) -> bool:
+        """Whether it takes the place of an older value without a person: what a user prefers, and what a session is
+        about, changes.
+        """
+        return self.memory_class == "preference" or self.tier == "working"
+
+    def verdict_on(self, others: Iterable[MemoryProposal], at: str = "") -> str:
+        """Return its relation to promoted memory with another value: none, conflicts or supersedes. `at` is the time of
+        a person's decision about it, by default its own time.
+        """
+        times = [other.at for other in others]
+        if not times:
+            return "none"
+        is_newer = all(other <= (at or self.at) for other in times)
+        is_correction = self.memory_class == "correction"
+        return "supersedes" if is_correction or (self.replaces and is_newer) else "conflicts"
+
     def promotion_obstacles(self, layer: MemoryLayer, verdict: str) -> tuple[str, ...]:
         """Return the reasons why a pack does not promote the proposal automatically, or an empty tuple.
 
@@ -59,7 +77,8 @@ class MemoryProposal(NamedTuple):
             "auto_promote": self.memory_class not in layer.auto_promote,
             "confidence_floor": self.confidence < layer.confidence_floor,
             "consent": not self.consent,
-            "contradiction": verdict != "none",
+            "contradiction": verdict == "conflicts"
+            or (verdict == "supersedes" and not self.replaces),
         }
         return tuple(reason for reason, holds in reasons.items() if holds)
 

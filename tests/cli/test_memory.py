@@ -15,6 +15,8 @@ import pytest
 from support.memory_seed import payload, propose
 from support.project import COGCLI, Project, Result
 
+from cogcli.declarations.pack_spec import MemoryLayer
+
 pytestmark = pytest.mark.sampled(2)
 
 DESK = Path(__file__).parents[2] / "docs/examples/support-desk"
@@ -103,8 +105,31 @@ def test_what_is_rejected_closes_when_it_is_proposed_again(project: Project) -> 
     assert "nothing changed: rejected_before by ann at " in again.err
 
 
+def test_a_newer_preference_takes_the_place_of_the_older_one_and_both_are_in_the_history(
+    project: Project,
+) -> None:
+    """With consent, and where the pack promotes preferences by itself."""
+    layer = MemoryLayer(auto_promote=("preference",), confidence_floor=0.5)
+    ids = []
+    for hour, value in enumerate(("email", "phone", "email")):
+        at = f"2026-11-01T1{hour}:00:00.000000Z"
+        (made,) = propose(project.root, payload(value), run_id=f"run_{hour}", at=at, layer=layer)
+        assert made.outcome == "promoted"
+        ids.append(made.proposal_id)
+    assert _values(project.run("memory", "ls", "--json")) == ["email"]
+    (old,) = project.run("memory", "proposals", "--all", "--json").json["proposals"]
+    assert (old["candidate"]["value"], old["state"]) == ("phone", "superseded")
+    assert (old["decided_by"], old["reason"]) == ("code", f"superseded by {ids[0]}")
+    why = project.run("memory", "ls", "--why", ids[0]).assert_ok().out
+    assert f"superseded by {ids[0]}" in why
+    (made,) = propose(project.root, payload("fax"), run_id="run_9", consent=(), layer=layer)
+    assert made.outcome == "no_consent"
+    assert _values(project.run("memory", "ls", "--json")) == ["email"]
+
+
 def test_a_contradiction_is_shown_beside_what_it_contradicts(project: Project) -> None:
-    ids = [_proposed(project, value, run_id=value) for value in ("email", "phone")]
+    said = {"class": "evidence_link"}
+    ids = [_proposed(project, value, run_id=value, **said) for value in ("email", "phone")]
     _promote(project, ids[0]).assert_ok()
     shown = project.run("memory", "promote", ids[1], "--by", "ann").assert_ok()
     assert shown.out.splitlines() == [
@@ -177,7 +202,11 @@ def test_where_no_store_can_be(project: Project) -> None:
 
 def test_a_pack_gives_tenant_classification_lifetime_and_number(desk: Project) -> None:
     secret = _proposed(desk, "secret", tenant="acme", data_class="pii")
-    kept = [_proposed(desk, f"contact {n}", tenant="acme", run_id=str(n)) for n in range(9)]
+    about = {"entity": "user:cust_7", "value": "contact"}
+    kept = [
+        _proposed(desk, tenant="acme", run_id=str(n), candidate={**about, "predicate": f"by.{n}"})
+        for n in range(9)
+    ]
     for id in (secret, *kept):
         _promote(desk, id, "--tenant", "acme").assert_ok()
     recall = (

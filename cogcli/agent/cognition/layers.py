@@ -108,11 +108,11 @@ def consolidation(view: View) -> Json:
     proposals = []
     for fact in (fact for effect in effects for fact in TurnEffect.of(effect).facts):
         kind = "correction" if fact["corrects"] else "evidence_link"
-        proposals.append(
-            _proposal(
-                kind, "semantic", fact["entity"], fact["predicate"], fact["value"], fact["ref"]
-            )
+        made = _proposal(
+            kind, "semantic", fact["entity"], fact["predicate"], fact["value"], fact["ref"]
         )
+        classified = {"data_class": fact["data_class"]} if "data_class" in fact else {}
+        proposals.append({**made, **classified})
     if candidate["outcome"]:
         refs = [effect["ref"] for effect in effects if effect["status"] == "done"]
         key = candidate["decision_key"]
@@ -120,7 +120,21 @@ def consolidation(view: View) -> Json:
             "decision_outcome", "episodic", candidate["entity"], key, candidate["outcome"], *refs
         )
         proposals += [made] if refs else []
+    proposals += _working_memory(candidate)
     return {"proposals": proposals}
+
+
+def _working_memory(candidate: Json) -> list[Json]:
+    """Return what the session of a run is about: its intent, its entities and how it ended. Logs of edition 1 have
+    none.
+    """
+    entity = candidate.get("session")
+    if not entity:
+        return []
+    return [
+        _proposal("evidence_link", "working", entity, name, value, candidate["ref"])
+        for name, value in candidate["about"].items()
+    ]
 
 
 def _proposal(kind: str, tier: str, entity: str, predicate: str, value: object, *refs: str) -> Json:

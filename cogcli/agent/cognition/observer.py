@@ -5,7 +5,7 @@ It reads events as the log holds them, with masked secrets, so that resume and r
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.planner import TurnPlan
@@ -20,13 +20,16 @@ from cogcli.declarations.call_records import StepError
 from cogcli.declarations.envelope import Event, mask_payload
 from cogcli.declarations.events import StepFinished
 from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
-from cogcli.declarations.pack_spec import PackTool
+from cogcli.declarations.pack_spec import DATA_CLASSES, PackTool
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.typed_payload import read_payload
 from cogcli.declarations.value_types import Json
 from cogcli.specs.skill_tools import called_by
 from cogcli.state.namespaces import walk
 
+INTERNAL: Final = "internal"
+"""The class of data whose class is not declared."""
 _GATE_CODES = ("safety.gate", "safety.gate-error")
 
 
@@ -43,6 +46,8 @@ class Observer:
         self._learned: list[Edge] = []
         self.calls = 0
         """How many steps of the root run made a call, of a capability or of a skill."""
+        self.data_class = INTERNAL
+        """The highest classification of what calls gave."""
         self.denial = ""
         """The rule of the last denial, else its reason."""
         self.post_gate_failed = False
@@ -79,7 +84,8 @@ class Observer:
 
     def _learn(self, event: Event, capability: str, output: object) -> None:
         declared = self._given.pack.tooling.capabilities.get(capability, PackTool()).facts
-        ref = f"{event.run_id}/{event.step_id}"
+        ref, data_class = f"{event.run_id}/{event.step_id}", self._find_class(capability)
+        self.data_class = max(self.data_class, data_class, key=DATA_CLASSES.index)
         for key, source in declared.items():
             value = walk({"output": output}, tuple(source.split(".")))
             slot, _, predicate = key.partition(".")
@@ -87,12 +93,14 @@ class Observer:
             if value is MISSING or value is None or entity is None:
                 continue
             self._refs[key] = ref
+            classified = {} if data_class == INTERNAL else {"data_class": data_class}
             fact = {
                 "key": key,
                 "entity": entity,
                 "predicate": predicate,
                 "value": value,
                 "ref": ref,
+                **classified,
             }
             self._facts.append({**fact, "corrects": self._contradicts(entity, predicate, value)})
             edge = Edge(
@@ -102,9 +110,20 @@ class Observer:
                 event.timestamp,
                 value=value,
                 trust="verified",
+                data_class=data_class,
                 tenant_id=self._given.pack.tenant,
             )
             self._learned.append(edge)
+
+    def _find_class(self, capability_id: str) -> str:
+        """Return the classification of what a capability gives, of a skill the highest that it reaches."""
+        capability = self._given.capabilities.get(capability_id)
+        if capability is None or self._given.policy.edition < LATEST_EDITION:
+            return INTERNAL
+        called = (capability, *capability.reaches)
+        declared = (each.safety.data_classification for each in called if each.safety)
+        known = [each for each in declared if each in DATA_CLASSES]
+        return max(known, key=DATA_CLASSES.index, default=INTERNAL)
 
     def _contradicts(self, entity: str, predicate: str, value: object) -> bool:
         """Return whether the stores have another value of a single-valued predicate."""

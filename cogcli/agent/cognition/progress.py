@@ -57,6 +57,8 @@ class EndedRun(NamedTuple):
     """None for a run without a model."""
     withheld: str = ""
     """The reason why no store keeps the text of the message. Empty if the stores keep it."""
+    data_class: str = "internal"
+    """The highest classification of what the calls of the run gave."""
 
 
 Finish = Callable[[EndedRun], CogcliError | None]
@@ -160,6 +162,7 @@ class Progress:
             tuple(messages),
             state.reasoning.to_payload() if state and not self.withheld else None,
             self.withheld,
+            self.seen.data_class,
         )
 
     @staticmethod

@@ -9,6 +9,7 @@ from cogcli.agent.cognition.ends import SKIPPED, LoopEnding, denied, failing
 from cogcli.agent.cognition.progress import Progress
 from cogcli.agent.cognition.reply import is_met, render
 from cogcli.agent.cognition.turn_record import milliseconds
+from cogcli.agent.context.memory import session_entity
 from cogcli.declarations.agent_events import (
     MemoryProposed,
     PressureCaptured,
@@ -265,6 +266,20 @@ def _outcome(loop: Progress) -> str:
     return loop.outcome_word(loop.ending) if loop.ending.status == "completed" else ""
 
 
+def _session_subjects(loop: Progress) -> Json:
+    """Return what the session of the run is about, for its working memory. Empty without a session."""
+    given, session_id = loop.given, loop.given.request.session_id
+    if not session_id or given.policy.edition < LATEST_EDITION or loop.withheld:
+        return {}
+    about: Json = {}
+    if loop.turn == 1:
+        about = {"intent": given.intent.intent, **given.intent.slots}
+    outcome = _outcome(loop)
+    about |= {"outcome": outcome} if outcome else {}
+    ref = f"{loop.root.run.state.run_id}/t{loop.turn}"
+    return {"session": session_entity(session_id), "about": about, "ref": ref}
+
+
 def _consolidate(loop: Progress) -> None:
     """Make proposals for memory, and store them."""
     given, known, run = loop.given, loop.record.known, loop.root.run
@@ -274,6 +289,7 @@ def _consolidate(loop: Progress) -> None:
         "entity": next(iter(given.intent.slots.values()), f"user:{user.user_id}"),
         "outcome": _outcome(loop),
         "safety_mode": given.safety_mode,
+        **_session_subjects(loop),
     }
     loop.record.run_layer("consolidation")
     proposals: list[Json] = []

@@ -136,6 +136,7 @@ def _memory(found: Compilation) -> object:
         user,
         tenant_id=run.tenant_id,
         now=run.now,
+        session_id=given.request.session_id,
         salience=salience,
     )
     return {

@@ -72,6 +72,8 @@ def explain_hidden(edge: Edge, query: KnowledgeQuery) -> str:
     """Return why a reader may not see an edge: tenant or class. Empty if the reader may see it."""
     if edge.tenant_id != query.tenant_id:
         return "tenant"
+    if edge.evidence_ref.startswith(f"{query.run_id}/"):
+        return ""  # a call of this run gave it, which the pack allowed
     return "class" if _CLASS[edge.data_class] > _CLASS[query.max_class] else ""
 
 

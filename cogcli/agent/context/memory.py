@@ -15,6 +15,15 @@ from cogcli.policy.freshness import seconds_of
 _CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES)}
 
 
+WORKING: Final = "working"
+"""The tier of what a session is about."""
+
+
+def session_entity(session_id: str) -> str:
+    """Return the entity of the working memory of a session."""
+    return f"session:{session_id}"
+
+
 class Recall(NamedTuple):
     """The memories for the context, and the omitted ones as `{memory_id, reason}`."""
 
@@ -24,12 +33,12 @@ class Recall(NamedTuple):
 
 def recall(
     memories: Iterable[PromotedMemory], layer: MemoryLayer, user: User, *, tenant_id: str, now: str,
-    salience: Mapping[str, float] = NOTHING,
+    session_id: str = "", salience: Mapping[str, float] = NOTHING,
 ) -> Recall:  # fmt: skip
     """Return the memories that may be recalled, at most `top_k`: the most salient first, then by rank and id."""
     kept, omitted = [], []
     for memory in memories:
-        reason = fault_of(memory, layer, user, tenant_id, now)
+        reason = fault_of(memory, layer, user, tenant_id, now, session_id)
         if reason:
             omitted.append({"memory_id": memory.memory_id, "reason": reason})
         else:
@@ -42,13 +51,16 @@ def recall(
 
 
 def fault_of(
-    memory: PromotedMemory, layer: MemoryLayer, user: User, tenant_id: str, now: str
-) -> str:
-    """Return why a memory is not recalled. Empty if it may be recalled."""
+    memory: PromotedMemory, layer: MemoryLayer, user: User, tenant_id: str, now: str,
+    session_id: str = "",
+) -> str:  # fmt: skip
+    """Return why a memory is not recalled. Empty if it may be recalled. Working memory belongs to its session."""
     if memory.tenant_id != tenant_id:
         return "tenant"
     if memory.user_id and memory.user_id != user.user_id:
         return "user"
+    if memory.tier == WORKING and memory.entity != session_entity(session_id):
+        return "session"
     if memory.memory_class not in user.consent:
         return "consent"
     if _CLASS[memory.data_class] > _CLASS[layer.max_class]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from cogcli.agent.context.inputs import PromotedMemory
+from cogcli.agent.context.memory import session_entity
 from cogcli.agent.learning import THRESHOLD, is_synthesis_due
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.stores import jobs, sessions
@@ -27,7 +28,7 @@ from cogcli.agent.stores.learned import ProfileEntry, fold_learned
 from cogcli.agent.stores.memory_rows import VERSIONS, StoredProposal
 from cogcli.agent.stores.memory_store import keep_proposal, read_proposals
 from cogcli.agent.stores.sessions import SessionSnapshot, VersionChanged
-from cogcli.agent.stores.user_data import all_rows, forget_in, forget_in_copies
+from cogcli.agent.stores.user_data import all_rows, forget_about, forget_in, forget_in_copies
 from cogcli.base.errors import EnvironmentRefusal, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import MemoryLayer
@@ -169,10 +170,11 @@ class AgentStore:
             return sessions.list_sessions(connection, tenant_id, user_id)
 
     def forget_session(self, tenant_id: str, user_id: str, session_id: str) -> int:
-        """Delete a conversation from this file, and return the number of its messages. Raise UsageError
-        `session.unknown`."""
+        """Delete a conversation and its working memory from this file, and return the number of its messages. Raise
+        UsageError `session.unknown`."""
         with self._database.writing() as connection:
             count = sessions.delete_session(connection, tenant_id, user_id, session_id)
+            forget_about(connection, tenant_id, user_id, session_entity(session_id))
         if count < 0:
             raise unknown_session(tenant_id, user_id, session_id)
         self._database.rewrite()

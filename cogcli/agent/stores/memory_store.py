@@ -136,7 +136,7 @@ class MemoryStore:
             if not (made.consent or made.memory_class in consent):
                 raise _no_consent(stored)
             stored = _compare_with_memory(
-                connection, stored._replace(proposal=made._replace(consent=True))
+                connection, stored._replace(proposal=made._replace(consent=True)), at
             )
             existing = _others(connection, stored)
             return Decision(_decide(connection, stored, "promoted", by, at), True, existing)
@@ -174,23 +174,24 @@ class MemoryStore:
             )
 
     def recall(
-        self, tenant_id: str, user: User, query: str, layer: MemoryLayer, *, now: str, limit: int
-    ) -> list[PromotedMemory]:
-        """Return promoted memory of a user that shares a word with the query, the nearest first.
+        self, tenant_id: str, user: User, query: str, layer: MemoryLayer, *, now: str, limit: int,
+        session_id: str = "",
+    ) -> list[PromotedMemory]:  # fmt: skip
+        """Return promoted memory of a user that shares a word with the query, the nearest first. The name of the
+        session counts as a word: it finds what the session is about.
 
         The list has at most `limit` memories that may be recalled, and at most `limit` that may not, whose values
         are None.
         """
-        words = " OR ".join(
-            f'"{word}"' for word in dict.fromkeys(re.findall(r"\w+", query.casefold()))
-        )
+        named = re.findall(r"\w+", f"{query} {session_id}".replace("_", " ").casefold())
+        words = " OR ".join(f'"{word}"' for word in dict.fromkeys(named))
         found: list[PromotedMemory] = []
         counts: Counter[bool] = Counter()
         with self._database.reading() as connection:
             rows = connection.execute(_MATCHING, (words, tenant_id, user.user_id)) if words else ()
             for *row, rank in rows:
                 memory = stored_from(tuple(row)).to_memory(rank)
-                is_out = bool(fault_of(memory, layer, user, tenant_id, now))
+                is_out = bool(fault_of(memory, layer, user, tenant_id, now, session_id))
                 counts[is_out] += 1
                 if counts[is_out] <= limit:
                     found.append(memory._replace(value=None) if is_out else memory)
@@ -258,11 +259,13 @@ def _others(connection: sqlite3.Connection, stored: StoredProposal) -> tuple[Sto
     return tuple(stored_from(row) for row in rows)
 
 
-def _compare_with_memory(connection: sqlite3.Connection, stored: StoredProposal) -> StoredProposal:
-    """Return the proposal with its contradictions now, which a correction supersedes."""
-    existing = [other.proposal_id for other in _others(connection, stored)]
-    correction = stored.proposal.memory_class == "correction"
-    verdict = ("supersedes" if correction else "conflicts") if existing else "none"
+def _compare_with_memory(
+    connection: sqlite3.Connection, stored: StoredProposal, at: str = ""
+) -> StoredProposal:
+    """Return the proposal with its contradictions now, and whether it supersedes them."""
+    others = _others(connection, stored)
+    existing = [other.proposal_id for other in others]
+    verdict = stored.proposal.verdict_on((other.proposal for other in others), at)
     return stored._replace(contradiction={"existing": existing, "verdict": verdict})
 
 
@@ -329,7 +332,10 @@ def _promote_if_due(
 ) -> StoredProposal:
     if stored.proposal.promotion_obstacles(layer, stored.verdict):
         return stored
-    return stored._replace(state="promoted", decided_by=CODE, decided_at=stored.proposal.at)
+    at = stored.proposal.at
+    if stored.verdict == "supersedes":
+        _supersede(connection, stored, CODE, at)
+    return stored._replace(state="promoted", decided_by=CODE, decided_at=at)
 
 
 def _decide(
@@ -340,17 +346,20 @@ def _decide(
     at: str,
     reason: str = "",
 ) -> StoredProposal:
-    """Write a person's decision. A promoted correction supersedes the memory that it contradicts."""
+    """Write a person's decision. A promoted proposal may supersede the memory that it contradicts."""
     if state == "promoted" and stored.verdict == "supersedes":
-        for other in _others(connection, stored):
-            why = f"superseded by {stored.proposal_id}"
-            _write(
-                connection,
-                other._replace(state="superseded", decided_by=by, decided_at=at, reason=why),
-            )
+        _supersede(connection, stored, by, at)
     return _write(
         connection, stored._replace(state=state, decided_by=by, decided_at=at, reason=reason)
     )
+
+
+def _supersede(connection: sqlite3.Connection, stored: StoredProposal, by: str, at: str) -> None:
+    """Let a proposal take the place of the memory that it contradicts, which stays in the history."""
+    why = f"superseded by {stored.proposal_id}"
+    for other in _others(connection, stored):
+        gone = other._replace(state="superseded", decided_by=by, decided_at=at, reason=why)
+        _write(connection, gone)
 
 
 def _write(connection: sqlite3.Connection, stored: StoredProposal) -> StoredProposal:

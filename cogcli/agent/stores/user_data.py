@@ -93,6 +93,17 @@ def forget_in(database: Database, tenant_id: str, user_id: str) -> dict[str, int
     return counts
 
 
+def forget_about(connection: sqlite3.Connection, tenant_id: str, user_id: str, entity: str) -> None:
+    """Delete the proposals of a user about an entity."""
+    found = "FROM proposal WHERE tenant_id = ? AND user_id = ? AND entity = ?"
+    who = (tenant_id, user_id, entity)
+    for table in ("proposed_in", "words"):
+        query = f"DELETE FROM {table} WHERE proposal_id IN (SELECT proposal_id {found})"  # noqa: S608
+        connection.execute(query, who)
+    connection.execute(f"DELETE {found}", who)
+    connection.execute("INSERT INTO words (words) VALUES ('rebuild')")
+
+
 def forget_in_copies(path: Path, tenant_id: str, user_id: str) -> list[str]:
     """Delete a user from the copies of the file that upgrades created, and return their names. Remove unfinished
     copies.

@@ -253,6 +253,12 @@ def fetch(
         user, now, limit = request.user, settings.clock.now(), FETCHED * pack.memory.top_k
         with open_memory(settings) as store:
             memories = store.recall(
-                pack.tenant, user, request.message, pack.memory, now=now, limit=limit
+                pack.tenant,
+                user,
+                request.message,
+                pack.memory,
+                now=now,
+                limit=limit,
+                session_id=request.session_id,
             )
     return Fetched(tuple(edges), tuple(memories), snapshot.ref)

@@ -169,8 +169,9 @@ def _waits_for(decision: Decision, layer: MemoryLayer) -> list[str]:
     """Return why a pack does not promote a waiting proposal."""
     if decision.stored.state != "proposed":
         return []
-    verdict = "conflicts" if decision.existing else "none"
-    return list(decision.stored.proposal.promotion_obstacles(layer, verdict))
+    proposal = decision.stored.proposal
+    verdict = proposal.verdict_on(other.proposal for other in decision.existing)
+    return list(proposal.promotion_obstacles(layer, verdict))
 
 
 def _not_recalled(stored: StoredProposal, scope: MemoryScope, now: str) -> str:

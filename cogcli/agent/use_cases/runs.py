@@ -162,7 +162,7 @@ def _store_end(settings: Settings, invocation: Invocation, ended: EndedRun) -> N
         request.user.consent,
         pack.memory.auto_promote,
         pack.memory.confidence_floor,
-        max("internal", pack.meta.data_classification, key=DATA_CLASSES.index),
+        max(ended.data_class, pack.meta.data_classification, key=DATA_CLASSES.index),
         ended.withheld,
     )
     counts = invocation.safety_mode != "read_only"

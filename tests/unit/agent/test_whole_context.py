@@ -126,7 +126,7 @@ PACK = Pack.of(
                 }
             ],
         },
-        "memory_layer": {"ttl_s": {"working": 60}, "top_k": 2},
+        "memory_layer": {"ttl_s": {"episodic": 60}, "top_k": 2},
         "tone_and_comms": {
             "agent": {"role": "clerk", "voice": "calm"},
             "non_negotiables": ["Promise nothing.", "Blame nobody."],
@@ -179,7 +179,7 @@ def _input(**members: Any) -> CompileInput:
             _memory("m4", rank=4.0),
             _memory("m2", rank=2.0, user_id=""),
             _memory("m1", rank=1.0),
-            _memory("m0", tier="working"),
+            _memory("m0", tier="episodic"),
             _memory("m9", user_id="bob"),
         ),
         "session": ("hello there", "and then a longer one that finds no room"),

@@ -161,16 +161,16 @@ def test_a_synthesis_is_consented_to_in_each_interaction(tmp_path: Path) -> None
     assert row["evidence"] == ["ep_run_1/evt_1", "ep_run_2/evt_1", "ep_run_3/evt_1"]
 
 
-def test_a_contradiction_waits_whatever_the_pack_promotes(tmp_path: Path) -> None:
+def test_a_newer_preference_takes_the_place_of_the_older_one(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, COGCLI_AGENT_PROFILE="auto")
     ask(settings, "run_1", "run_2", auto_promote=("preference",), confidence_floor=0.0)
     work_jobs(
         settings,
         model(settings, *({"json": {"preferences": {"tone": tone}}} for tone in ("short", "long"))),
     )
-    assert profile_payload(settings, "t", "u")["preferences"] == {"tone": "short"}
-    (waits,) = rows(settings, state="proposed")
-    assert waits["contradiction"]["verdict"] == "conflicts"
+    assert profile_payload(settings, "t", "u")["preferences"] == {"tone": "long"}
+    (old,) = rows(settings, state="superseded")
+    assert (old["value"], old["decided_by"]) == ("short", "code")
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_the_id_is_made_of_class_tier_candidate_tenant_and_user() -> None:
         ({"confidence": 0.69}, ("preference",), "none", ("confidence_floor",)),
         ({"confidence": 1}, ("correction",), "none", ("consent",)),
         ({"confidence": 1}, ("preference",), "conflicts", ("contradiction",)),
-        ({"confidence": 1}, ("preference",), "supersedes", ("contradiction",)),
+        ({"confidence": 1}, ("preference",), "supersedes", ()),
         ({"confidence": 1, "class": "correction"}, ("correction",), "none", ("auto_promote",)),
         (
             {"confidence": 0, "class": "correction"},

@@ -374,10 +374,12 @@ def test_of_a_field_the_newest_stay_and_of_two_values_the_last(store: AgentStore
         if number % 3 == 2:
             store.finish(lease(store), [], AUTO, at=AT, transcript={})
     memory = MemoryStore(store._database.path)
-    (waiting, *_) = [
-        each for each in memory.proposals("t", states=("proposed",)) if each.proposal.value == "t7"
+    (old,) = [
+        each
+        for each in memory.proposals("t", states=("superseded",))
+        if each.proposal.value == "t7"
     ]
-    memory.promote("t", waiting.proposal_id, by="ann", at=LATER)
+    memory.promote("t", old.proposal_id, by="ann", at=LATER)
     other = MemoryProposal(
         "preference",
         "durable",

@@ -203,7 +203,9 @@ def test_enough_repeats_promote_what_nothing_contradicts(store: MemoryStore) -> 
     others = [
         _outcomes(store, payload("phone"), run_id=f"run_{n}", layer=layer)[0] for n in range(4)
     ]
-    assert others == ["waits"] * 4
+    assert others == ["waits", "waits", "promoted", "promoted"]
+    (old,) = store.proposals("acme", states=("superseded",))
+    assert (old.proposal.value, old.decided_by) == ("email", "code")
 
 
 def test_what_was_promoted_meanwhile_is_a_contradiction_when_it_is_decided(
@@ -216,9 +218,53 @@ def test_what_was_promoted_meanwhile_is_a_contradiction_when_it_is_decided(
     assert [other.proposal_id for other in decision.existing] == [first.proposal_id]
     assert decision.stored.contradiction == {
         "existing": [first.proposal_id],
-        "verdict": "conflicts",
+        "verdict": "supersedes",
     }
-    assert sorted(_recalled(store)) == ["email", "phone"]
+    assert _recalled(store) == ["phone"]
+    third, fourth = [
+        _propose(store, memory_class="decision_outcome", predicate="contact", value=value)
+        for value in ("a", "b")
+    ]
+    for each in (third, fourth):
+        decision = store.promote("acme", each.proposal_id, by="ann", at=LATER)
+    assert decision.stored.verdict == "conflicts"
+    assert sorted(_recalled(store, "contact")) == ["a", "b", "phone"]
+
+
+def test_an_older_preference_does_not_take_the_place_of_a_newer_one(store: MemoryStore) -> None:
+    layer = MemoryLayer(auto_promote=("preference",), confidence_floor=0.5)
+    for value, at, run_id in (("new", LATER, "run_2"), ("old", NOW, "run_1")):
+        proposal = _proposal(value=value, at=at, run_id=run_id)
+        made = store.propose("acme", "cust_7", proposal, layer)
+    assert (made.state, made.verdict) == ("proposed", "conflicts")
+    assert _recalled(store, "contact") == ["new"]
+
+
+def test_working_memory_is_recalled_in_its_session_and_the_newer_value_counts(
+    store: MemoryStore,
+) -> None:
+    layer = MemoryLayer(auto_promote=("evidence_link",))
+    for value, session in (("order:a", "s_1"), ("order:b", "s_2"), ("order:c", "s_1")):
+        _ = store.propose(
+            "acme",
+            "cust_7",
+            _proposal(
+                memory_class="evidence_link", tier="working", entity=f"session:{session}",
+                predicate="order", value=value, confidence=1.0, run_id=value,
+            ),
+            layer,
+        )  # fmt: skip
+    user = User("cust_7", consent=PROPOSAL_CLASSES)
+    found = {
+        session: [
+            each.value
+            for each in store.recall(
+                "acme", user, "and then?", layer, now=LATER, limit=8, session_id=session
+            )
+        ]
+        for session in ("s_1", "s_2", "s_3")
+    }
+    assert found == {"s_1": ["order:c", None], "s_2": ["order:b", None], "s_3": [None, None]}
 
 
 def test_superseded_memory_may_be_proposed_anew_but_waits(store: MemoryStore) -> None:
@@ -279,7 +325,7 @@ def test_another_users_proposal_is_unknown(store: MemoryStore) -> None:
 
 def test_what_may_not_be_recalled_takes_no_place_and_gives_no_value(store: MemoryStore) -> None:
     for number in range(5):
-        _propose_promoted(store, f"old {number}", "preference")
+        _propose_promoted(store, f"old {number}", "decision_outcome")
     wanted = _propose_promoted(store, "other words after words", "evidence_link")
     asked = User("cust_7", consent=("evidence_link",))
     found = store.recall("acme", asked, "contact", LAYER, now=LATER, limit=2)
