@@ -17,6 +17,7 @@ from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.declarations.pack_spec import MODES, Pack
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.policy.limits import apply_limits, find_claims, use_in_data
 from cogcli.policy.pack_policy import GovernedCall, Policy
 from cogcli.policy.policy_check import check_reach
 from cogcli.policy.verdict import Verdict, mode_under
@@ -24,6 +25,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.registry import Registry
 from cogcli.specs.skill_tools import find_tool, skill_tools, tool_names
+from cogcli.specs.unchecked import value_at
 
 _POLICY: Final = "/policy_layer"
 
@@ -208,8 +210,8 @@ def evaluate_call(found: FoundPack, capability_id: str, data: Json) -> Verdict:
     (docs/reference/pack.md#rules).
 
     `request`, `agent`, `run`, `user` and `args` in the data hold intent, role, ceiling, user and
-    arguments. Raise UsageError for an unknown capability and for data of a wrong type, which would
-    describe another call."""
+    arguments, `limits` what the counter of each limit holds. Raise UsageError for an unknown
+    capability and for data of a wrong type, which would describe another call."""
     pack, catalog = found.pack, found.catalog
     capability = find_tool(catalog, capability_id)
     if capability is None:
@@ -225,7 +227,11 @@ def evaluate_call(found: FoundPack, capability_id: str, data: Json) -> Verdict:
         given.args,
         named_user=given.user.id != "default",
     )
-    return Policy.of(pack).decide(given.request.intent, call, dict(data))
+    verdict = Policy.of(pack).decide(given.request.intent, call, dict(data))
+    owners = {**{slot: value_at(each, "id") for slot, each in data.items()}, "tenant": pack.tenant}
+    owners["user"] = given.user.id
+    claims = find_claims(pack, given.request.intent, capability.id, given.args or {}, owners)
+    return apply_limits(verdict, claims, use_in_data(data.get("limits"), claims))
 
 
 class CallIdentity(Record):
@@ -253,6 +259,7 @@ _PARTS: Final = {
     "agent": ("role",),
     "run": ("safety_mode",),
     "args": (),
+    "limits": (),
 }
 """The text members of the data that identify a call, by object."""
 

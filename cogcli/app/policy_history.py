@@ -19,6 +19,7 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.run_start import start_of
 from cogcli.declarations.value_types import Json
 from cogcli.policy.comparisons import VerdictExplanation, explain_verdict
+from cogcli.policy.limits import list_counters
 from cogcli.policy.pack_composition import compose
 from cogcli.policy.run_policy import JudgedCall, RunPolicy
 from cogcli.policy.verdict import Verdict
@@ -123,6 +124,7 @@ def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecisi
         "inside",
         "rule",
         "pack",
+        "limit",
         "gate",
         "approval_mode",
         "matched",
@@ -139,7 +141,9 @@ def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecisi
         "caused_by": event.caused_by,
     }
     stages = _list_stages(event, list(_events_after_decision(log.events, event)))
-    return {**where, **told, "stages": stages, **_explain_comparisons(policy, found)}
+    limits = list_counters(event.payload)
+    counted = {"limits": limits} if limits else {}
+    return {**where, **told, **counted, "stages": stages, **_explain_comparisons(policy, found)}
 
 
 def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> Json:
@@ -158,7 +162,9 @@ def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> Json:
     rules = tuple(rule for rule in applicable if not rule.may_read(call.unknown))
 
     def decide(case: JudgedCall) -> Verdict:
-        verdict = policy.decide(case)
+        claims = policy.find_claims(call.capability, case.call.arguments or {})
+        known = tuple(claim for claim in claims if claim.is_known or not call.unknown)
+        verdict = found.limits.apply(policy.decide(case), known)
         return verdict.lifted() if (verdict.verdict, verdict.gate) in found.lifted else verdict
 
     explained: VerdictExplanation = explain_verdict(rules, found.case, decide)

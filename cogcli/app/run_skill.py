@@ -21,6 +21,7 @@ from cogcli.base.problems import did_you_mean
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import OPTIONS, RunOptions, normalized
 from cogcli.protocols.pythoncall.readable_files import Reads, reads_of
+from cogcli.run.engine.ports import LimitLedger
 from cogcli.run.given_inputs import GivenRun
 from cogcli.run.launch import Watch, launch_given
 from cogcli.run.prepare import AgentRun, RunEnvironment
@@ -125,6 +126,7 @@ def environment_of(settings: Settings) -> RunEnvironment:
         signer=partial(signer_of, settings),
         owner=partial(ensure_key, settings.environ),
         store_dir=settings.store_dir,
+        limits=partial(_open_limits, settings),
         bytecode_dir=os.path.join(cache_home(settings.environ), "bytecode") if accepted else "",
         use_env_proxy=settings.value("use_env_proxy"),
         reads=reads,
@@ -132,6 +134,12 @@ def environment_of(settings: Settings) -> RunEnvironment:
         agent_of=partial(agent_of, settings),
         export=_trace_exporter(settings),
     )
+
+
+def _open_limits(settings: Settings) -> LimitLedger:
+    from cogcli.app.limits import open_limits  # most runs have no limits
+
+    return open_limits(settings)
 
 
 def _trace_exporter(settings: Settings) -> Callable[[Path], str] | None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from cogcli.app.limits import limits_in
 from cogcli.app.run_skill import environment_of, with_pack
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import SIGNING_KEY
@@ -174,6 +176,7 @@ def _environment(
         reads=reads,
         runs_dir=folder,
         store_dir=os.path.join(folder, "stores"),
+        limits=partial(limits_in, Path(folder, "stores"), folder, folder),
         environ={name: value for name, value in settings.environ.items() if name != SIGNING_KEY},
         clock=FakeClock(int(start.timestamp())),
         ids=FakeIds(case.seed),

@@ -392,7 +392,7 @@ FAILURES: tuple[FailureRow, ...] = (
         " config.key specs.invalid service.leftover binding.fallback export.failed trust.size resume.untrusted"
         " pack.unknown pack.mismatch pack.unpinned"
         " archive.unreadable archive.busy archive.refused"
-        " memory.damaged memory.busy memory.consent snapshot.mismatch session.busy check.nothing"
+        " limits.lost memory.damaged memory.busy memory.consent snapshot.mismatch session.busy check.nothing"
         " batch.busy batch.collision batch.damaged batch.foreign batch.input-changed batch.rows batch.worker-differs"
         " batch.answer-refused trace.left-out",
         ENVIRONMENT,

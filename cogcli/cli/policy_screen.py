@@ -9,6 +9,7 @@ from cogcli.cli.envelope import dumps
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
+from cogcli.policy.limits import READS
 from cogcli.policy.pack_diff import PolicyChange
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -53,6 +54,22 @@ class DisplayedComparison(Record):
     text: str
 
 
+class CountedLimit(Record):
+    """The counter of a limit as a decision read it. Numbers are texts."""
+
+    limit: str
+    owner: str
+    used: str
+    amount: str
+    max: str
+    left: str
+
+    @property
+    def text(self) -> str:
+        """What the call adds, what was used before, and what is left."""
+        return f"{self.limit} of {self.owner}: {self.used} + {self.amount} of {self.max}, {self.left} left"
+
+
 class ExplainedCall(DisplayedVerdict):
     """A governed call and the reasons of its verdict (`app.policy_history.explain_episode`)."""
 
@@ -63,6 +80,7 @@ class ExplainedCall(DisplayedVerdict):
     inside: list[str]
     matched: list[str]
     reads: Json
+    limits: list[CountedLimit]
     would: list[ShadowVerdict]
     missing: list[str]
     compared: list[DisplayedComparison]
@@ -83,10 +101,15 @@ def explanation_lines(payload: Json) -> Iterator[str]:
     for name, words in (("inside", call.inside), ("matched", call.matched)):
         if words:
             yield _named_line(name, ", ".join(words))
+    for each in call.limits:
+        yield _named_line("limit", each.text)
+    counted = {f"{READS}{each.limit}" for each in call.limits}
     for path, value in call.reads.items():
+        if path in counted:
+            continue
         yield _named_line("read", f"{path} = {'nothing' if value is None else _value_text(value)}")
-    for each in call.would:
-        yield _named_line("would", f"{each.rule}: {each.verdict} (shadow)")
+    for shadow in call.would:
+        yield _named_line("would", f"{shadow.rule}: {shadow.verdict} (shadow)")
     for path in call.missing:
         yield _named_line("missing", path)
     yield from _reason_lines(call)

@@ -57,6 +57,8 @@ class PolicyDecided(Payload):
     rule: str | None = None
     pack: str | None = None
     """With several packs: the one whose rule decided, or the primary one."""
+    limit: str | None = None
+    """The cumulative limit that decided."""
     gate: str | None = None
     enforced: bool = always(default=True)
     approval_mode: str | None = None

@@ -96,6 +96,8 @@ class PolicyGateWrites(Record):
     obligations: list[str]
     calls: list[Json] = []
     """The verdict on each call of the plan, as far as its arguments are known."""
+    counters: list[Json] = []
+    """What the counters of the pack's limits held before the plan."""
 
 
 class TurnEffect(Record):

@@ -289,6 +289,8 @@ class RuleOutcome(Spec):
         default=NOTHING, name="args"
     )
     """Limits by argument."""
+    without_gate: Name = ""
+    """The [limit](limits.md#without-gate) within which the built-in gate of destructive calls does not ask."""
 
 
 class RuleExample(Spec):
@@ -328,6 +330,28 @@ class PolicyRule(Spec):
         return self.mode == "enforce"
 
 
+class CumulativeLimit(Spec):
+    """The most that calls may add up to."""
+
+    thing = "limit"
+    id: Name
+    """Unique."""
+    scope: RuleScope = key(name="applies_to")
+    """The calls that count; `capabilities` names at least one."""
+    sum: Words = ""
+    """The argument that is added up, a number; none: the calls are counted."""
+    max: Annotated[float, SpecLimits(minimum=0, maximum=_MAX_AMOUNT)]
+    """The most that they may add up to, with the call that is decided about."""
+    per: Words
+    """What has a counter of its own: `user`, `tenant`, a slot, or an argument as `args.NAME`."""
+    window_s: Annotated[float, SpecLimits(above=0, maximum=_MAX_AMOUNT)] | None = None
+    """Seconds that a call counts; none: for good."""
+    over: Literal["deny", "allow_with_gate"] = "deny"
+    """The verdict on a call that would exceed it."""
+    gate: Name = BUILT_IN_GATE
+    """Who is asked if `over` is `allow_with_gate`."""
+
+
 class PolicyLayer(Spec):
     """The permissions, rules and approvers of a pack."""
 
@@ -340,6 +364,8 @@ class PolicyLayer(Spec):
     """Gates by name; `GATE_OPERATOR` is always there."""
     rules: Annotated[tuple[PolicyRule, ...], SpecLimits(maximum=10_000, unique="rule_id")] = ()
     """[Rules](#rules)."""
+    limits: Annotated[tuple[CumulativeLimit, ...], SpecLimits(maximum=100, unique="id")] = ()
+    """[Limits](limits.md) on what calls add up to."""
     read_only_actions: bool = False
     """Whether a `read_only` run may make calls of that mode."""
 

@@ -10,14 +10,22 @@ from cogcli.base.canonical import canonical
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations.capability_spec import Capability
-from cogcli.declarations.pack_spec import BUILT_IN_GATE, Pack, PolicyRule
+from cogcli.declarations.pack_spec import (
+    BUILT_IN_GATE,
+    CumulativeLimit,
+    Pack,
+    PolicyRule,
+    RuleScope,
+)
 from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
+from cogcli.policy.limits import ARGUMENT
 from cogcli.policy.pack_policy import OBLIGATIONS, applies
 from cogcli.policy.verdict import MASK
 from cogcli.specs.problem_report import ProblemReport
 
 _RULES: Final = ("policy_layer", "rules")
+_LIMITS: Final = ("policy_layer", "limits")
 _DECISIONS: Final = "decision_layer"
 
 Path = tuple[str | int, ...]
@@ -43,6 +51,7 @@ unknown."""
 
 def _find_references(pack: Pack, capabilities: Collection[str] | None) -> Iterator[_Reference]:
     yield from _find_policy_references(pack, capabilities)
+    yield from _find_limit_references(pack, capabilities)
     for id in pack.tooling.capabilities:
         yield ("tooling_layer", "capabilities", id), _kind_of_name(id), id, capabilities
     yield from _find_intent_references(pack, capabilities)
@@ -81,9 +90,31 @@ def _find_policy_references(
     for number, rule in enumerate(policy.rules):
         if rule.then.gate:
             yield (*_RULES, number, "then", "gate"), "gate", rule.then.gate, gates
+        if rule.then.without_gate:
+            limits = [limit.id for limit in policy.limits]
+            path = (*_RULES, number, "then", "without_gate")
+            yield path, "limit", rule.then.without_gate, limits
         for place, intent in enumerate(rule.scope.intents):
             if "*" not in intent:
                 yield (*_RULES, number, "applies_to", "intents", place), "intent", intent, intents
+
+
+def _find_limit_references(
+    pack: Pack, capabilities: Collection[str] | None
+) -> Iterator[_Reference]:
+    layer, intents = pack.policy, pack.decisions.intents
+    owners = {"user", "tenant", *(slot for intent in intents.values() for slot in intent.slots)}
+    for number, limit in enumerate(layer.limits):
+        path = (*_LIMITS, number)
+        yield (*path, "gate"), "gate", limit.gate, (*layer.gates, BUILT_IN_GATE)
+        if not limit.per.startswith(ARGUMENT):
+            yield (*path, "per"), "slot", limit.per, owners
+        for place, intent in enumerate(limit.scope.intents):
+            if "*" not in intent:
+                yield (*path, "applies_to", "intents", place), "intent", intent, intents
+        for place, id in enumerate(limit.scope.capabilities):
+            if "*" not in id:
+                yield (*path, "applies_to", "capabilities", place), "capability", id, capabilities
 
 
 def _find_intent_references(
@@ -149,6 +180,60 @@ def check_rules(
                 "policy.unused", ("applies_to",), "no capability of the registry fits", key=True
             )
         _check_contradiction(rule, seen, about)
+
+
+def check_limits(
+    pack: Pack, report: ProblemReport, capabilities: Mapping[str, Capability | None]
+) -> None:
+    """Report limits that would deny every call or count none, and rules that lift a gate within such a limit.
+
+    `capabilities` are those of the registry by name, and None for each skill.
+    """
+    for number, limit in enumerate(pack.policy.limits):
+        about = report.part(f"limit `{limit.id}`", *_LIMITS, number)
+        scope = limit.scope.capabilities
+        if not scope or any(name.startswith(NESTED) for name in scope):
+            text = "names no capability" if not scope else "a skill adds nothing, its calls do"
+            hint = "name the capabilities whose calls count"
+            about.error("policy.limit", ("applies_to",), text, hint=hint)
+            continue
+        known = {id: each for id, each in capabilities.items() if each and applies(scope, id)}
+        for key, path in (("sum", limit.sum), ("per", limit.per.removeprefix(ARGUMENT))):
+            if (key == "sum" and not path) or (key == "per" and path == limit.per):
+                continue
+            name = path.partition(".")[0]
+            lacking = [id for id, each in known.items() if each and name not in each.inputs]
+            if lacking:
+                about.error("policy.limit", (key,), f"`{lacking[0]}` has no argument `{name}`")
+    limits = {limit.id: limit for limit in pack.policy.limits}
+    for number, rule in enumerate(pack.policy.rules):
+        named = limits.get(rule.then.without_gate)
+        if named is not None:
+            about = report.part(f"rule `{rule.rule_id}`", *_RULES, number)
+            _check_lifting(rule, named, about, capabilities)
+
+
+def _check_lifting(
+    rule: PolicyRule,
+    limit: CumulativeLimit,
+    about: ProblemReport,
+    capabilities: Mapping[str, Capability | None],
+) -> None:
+    """Report a rule that lifts the built-in gate within a limit, and does not lift it for each call that it allows."""
+    place = ("then", "without_gate")
+    if rule.then.verdict != "allow":
+        text = f"lifts no gate, as the verdict is {rule.then.verdict}"
+        about.error("policy.limit", place, text, hint="the verdict is `allow`")
+    called = [id for id in _find_permitted_by(rule.scope, capabilities) if capabilities[id]]
+    missed = [id for id in called if not applies(limit.scope.capabilities, id)]
+    if missed:
+        text = f"limit `{limit.id}` does not count calls of `{missed[0]}`, so their gate stands"
+        about.error("policy.limit", place, text, hint="let both name the same capabilities")
+
+
+def _find_permitted_by(scope: RuleScope, capabilities: Iterable[str]) -> list[str]:
+    """Return the capabilities that a scope names in full."""
+    return [id for id in capabilities if id in scope.capabilities]
 
 
 def _find_obligation_fault(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cogcli.base.canonical import digest_of
 from cogcli.base.errors import UsageError
-from cogcli.declarations.pack_spec import BUILT_IN_GATE, Guardrails, Pack, PackGate
+from cogcli.declarations.pack_spec import BUILT_IN_GATE, Guardrails, Pack, PackGate, PolicyRule
 
 
 def compose(primary: Pack, others: Sequence[Pack]) -> Pack:
@@ -29,7 +29,7 @@ def compose(primary: Pack, others: Sequence[Pack]) -> Pack:
         ),
     )
     policy = primary.policy.replace(
-        rules=tuple(rule for pack in packs for rule in pack.policy.rules),
+        rules=(*primary.policy.rules, *_list_added_rules(others)),
         guardrails=guardrails,
         gates=_merge_gates(packs),
     )
@@ -41,6 +41,14 @@ def compose(primary: Pack, others: Sequence[Pack]) -> Pack:
         parts=tuple(pack.ref for pack in packs),
         rule_packs={rule.rule_id: pack.ref for pack in packs for rule in pack.policy.rules},
     )
+
+
+def _list_added_rules(others: Sequence[Pack]) -> Iterator[PolicyRule]:
+    """Yield the rules of further packs. They may forbid and ask, and lift no gate of the primary pack."""
+    for pack in others:
+        for rule in pack.policy.rules:
+            lifts = bool(rule.then.without_gate)
+            yield rule.replace(then=rule.then.replace(without_gate="")) if lifts else rule
 
 
 def view_additions(primary: Pack, other: Pack) -> Pack:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from cogcli.base.jsonvalue import equal
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.pack_spec import Pack, PolicyRule
+from cogcli.declarations.pack_spec import CumulativeLimit, Pack, PolicyRule
 from cogcli.declarations.spec import Spec
 from cogcli.declarations.value_types import Json
 
@@ -46,6 +46,7 @@ def _collect_parts(pack: Pack) -> dict[str, dict[str, Json]]:
     }
     return {
         "rule": {rule.rule_id: _rule_members(rule) for rule in layer.rules},
+        "limit": {limit.id: _limit_members(limit) for limit in layer.limits},
         "gate": {name: _list_members(gate) for name, gate in layer.gates.items()},
         "guardrail": {
             f"{kind}.{each.id}": _list_members(each) for kind, found in guardrails.items() for each in found
@@ -74,7 +75,12 @@ def _rule_members(rule: PolicyRule) -> Json:
         "gate": rule.then.gate,
         "obligations": list(rule.then.obligations),
         "args": {name: limit.json for name, limit in rule.then.limits.items()},
+        "without_gate": rule.then.without_gate,
     }
+
+
+def _limit_members(limit: CumulativeLimit) -> Json:
+    return {**_list_members(limit), "scope": _list_members(limit.scope)}
 
 
 def _list_members(part: Spec) -> Json:

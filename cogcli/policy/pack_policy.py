@@ -243,6 +243,7 @@ class _Judgment:
         self._would: list[dict[str, str]] = []
         self._errors: list[dict[str, str]] = []
         self._obligations: dict[str, None] = {}
+        self._without_gate: dict[str, None] = {}
         self._waiting: list[str] = []
 
     def judge(self, rule: CompiledPolicyRule) -> None:
@@ -263,6 +264,8 @@ class _Judgment:
         if found is True:
             self._matched.append(declared.rule_id)
             self._obligations.update(dict.fromkeys(declared.then.obligations))
+            if declared.then.without_gate:
+                self._without_gate[declared.then.without_gate] = None
         if is_stricter(verdict, self.verdict) or not self._rule:
             self.verdict, self._stage, self._reason = verdict, stage, reason
             self._rule, self._gate = (
@@ -287,7 +290,9 @@ class _Judgment:
         mode = self._call.approval_mode
         if self.verdict in ("allow", "allow_with_gate"):
             self._apply_mode(mode, hosts)
-        if self.verdict == "allow" and mode == "destructive" and not self._call.asks_inside:
+        is_built_in = mode == "destructive" and not self._call.asks_inside
+        is_built_in = is_built_in and self.verdict == "allow"
+        if is_built_in:
             self.verdict, self._reason = "allow_with_gate", "destructive"
         if self.verdict in ("allow_with_gate", "escalate"):
             self._gate = self._gate or BUILT_IN_GATE
@@ -304,6 +309,8 @@ class _Judgment:
             tuple(self._obligations),
             self._evaluation.reads,
             tuple(self._waiting),
+            without_gate=tuple(self._without_gate),
+            is_built_in=is_built_in,
         )
 
     def _apply_mode(self, mode: str, hosts: frozenset[str] | None) -> None:

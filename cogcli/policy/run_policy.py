@@ -20,6 +20,7 @@ from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import IntuitionMode, Json
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.freshness import is_stale
+from cogcli.policy.limits import LimitClaim, find_claims
 from cogcli.policy.pack_policy import GovernedCall, Policy, is_path_in
 from cogcli.policy.verdict import Verdict, approval_mode, is_above, mode_under
 from cogcli.specs.unchecked import value_at
@@ -149,6 +150,7 @@ class RunPolicy:
         self.pack, self.budgets, self.requester = pack, budgets, requester
         self.safety_mode, self.name, self.edition = safety_mode, pack.ref, edition
         self.rules = policy
+        self.has_limits = bool(pack.policy.limits)
         self.turn, self.retries = 1, retries
         self._known = KnownFacts(
             {name: {"id": entity.partition(":")[2]} for name, entity in slots.items()}, {}
@@ -204,6 +206,16 @@ class RunPolicy:
     ) -> Verdict:
         """Return the verdict on a call that is about to be made. One of `services` will handle the call."""
         return self.decide(self.build_judged_call(capability, arguments, state, step, services))
+
+    def find_claims(
+        self, capability_id: str, arguments: Mapping[str, object]
+    ) -> tuple[LimitClaim, ...]:
+        """Return what a call would add to the counters of the pack's limits."""
+        if not self.has_limits:
+            return ()
+        slots = {name: facts.get("id") for name, facts in self._known.facts.items()}
+        owners = {**slots, "user": self.requester.user_id, "tenant": self.pack.tenant}
+        return find_claims(self.pack, self.requester.intent, capability_id, arguments, owners)
 
     def build_judged_call(
         self,
@@ -448,6 +460,7 @@ class LimitsPolicy:
     intuition_mode: Final = None
     observe: Final = None
     name = "builtin.default"
+    has_limits = False
     retries: int | None = None
 
     def __init__(self, budgets: Budgets, safety_mode: str = "") -> None:
@@ -467,6 +480,12 @@ class LimitsPolicy:
         above = bool(self._ceiling) and is_above(mode, self._ceiling)
         reason = "above_safety_mode" if above else "no_rule"
         return Verdict("deny" if above else "allow", "permission", reason, approval_mode=mode)
+
+    def find_claims(
+        self, capability_id: str, arguments: Mapping[str, object]
+    ) -> tuple[LimitClaim, ...]:
+        """Return nothing: without a pack no limit counts calls."""
+        return ()
 
     def tool(self, skill_id: str) -> Capability | None:
         """Return None: without a pack no skill is a tool."""

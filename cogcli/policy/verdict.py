@@ -51,6 +51,12 @@ class Verdict(NamedTuple):
     """The rules that were left out because a value that they may read is not known yet."""
     pack: str = ""
     """The pack whose rule decided, if the run has several packs; the primary one if no rule did."""
+    limit: str = ""
+    """The cumulative limit that decided."""
+    without_gate: tuple[str, ...] = ()
+    """The limits within which the built-in gate does not ask."""
+    is_built_in: bool = False
+    """Whether the built-in gate for destructive calls asks, and no rule does."""
 
     @property
     def allows(self) -> bool:
@@ -84,7 +90,12 @@ class Verdict(NamedTuple):
 
     def to_payload(self) -> Json:
         """Return the members of `policy.decided` that the checks determine."""
-        optional = {"rule": self.rule, "pack": self.pack, "gate": self.gate}
+        optional = {
+            "rule": self.rule,
+            "pack": self.pack,
+            "limit": self.limit,
+            "gate": self.gate,
+        }
         return {
             "decision": self.decision,
             "verdict": self.verdict,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cogcli import __version__
 from cogcli.base.calls import Answer, Attempt, BindingChain
 from cogcli.base.canonical import compact
-from cogcli.base.errors import CogcliError
+from cogcli.base.errors import CogcliError, EnvironmentRefusal
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
@@ -34,7 +34,8 @@ from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 from cogcli.protocols.secrets import Secrets
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.doubt import EarlierCalls
-from cogcli.run.engine.ports import CallPolicy, CapabilityRunner
+from cogcli.run.engine.limits import LimitAccount
+from cogcli.run.engine.ports import CallPolicy, CapabilityRunner, LimitLedger
 from cogcli.run.engine.run import SKILL, FinishedRun, Request, execute
 from cogcli.run.given_inputs import GivenRun, prepare_given
 from cogcli.run.input_origins import select_typed_inputs
@@ -129,6 +130,7 @@ def launch(
     cannot be written; the written part stays readable.
     """
     control, intercept = control or Control(), intercept or environment.intercept
+    ledger = open_ledger(environment, prepared.policy)
     options, redactor = prepared.request.options, Redactor()
     ids = environment.ids
     journal = (
@@ -164,6 +166,7 @@ def launch(
             policy=prepared.policy,
             contradictions=prepared.contradictions,
             service_changes=runner.service_changes,
+            limits=ledger and LimitAccount(ledger, journal.episode_id),
             snapshots=live_files(
                 journal,
                 run_id,
@@ -188,6 +191,20 @@ def launch(
         return pause_in_doubt(journal, waiting, error, control)
     finally:
         journal.close()
+
+
+def open_ledger(environment: RunEnvironment, policy: CallPolicy | None) -> LimitLedger | None:
+    """Return the counters of the policy's limits, or None if it has no limits.
+
+    Raise EnvironmentRefusal if they cannot be used: then no call may be made.
+    """
+    if policy is None or not policy.has_limits:
+        return None
+    if environment.limits is None:
+        raise EnvironmentRefusal("limits.lost", "this program has no counters for limits of packs")
+    ledger = environment.limits()
+    ledger.require_sound()
+    return ledger
 
 
 def _create_journal(
@@ -276,7 +293,7 @@ def build_engine_over_log(
         taken_over=log.reused,
         effects=effects,
         result_sources=log.result_source_by_step if effects else None,
-        policy=agent.policy if agent else _rebuild_policy(catalog, started),
+        policy=agent.policy if agent else rebuild_policy(catalog, started),
         contradictions=Contradictions.recorded(start.contracts),
         **parts,
     )
@@ -285,7 +302,8 @@ def build_engine_over_log(
     return engine
 
 
-def _rebuild_policy(catalog: Catalog, started: Event) -> CallPolicy | None:
+def rebuild_policy(catalog: Catalog, started: Event) -> CallPolicy | None:
+    """Return the policy of a recorded run, over the catalog to continue with."""
     start = start_of(started)
     return call_policy(catalog, PolicyRequest.recorded(start), start.skill.id, start.inputs)
 

@@ -111,6 +111,16 @@ class LogDispatcher:
             for event in self._log.repeats.get((run_id, path), ())
         )
 
+    def has_begun(self, run_id: str, path: str, number: int) -> bool:
+        if number == 1:
+            return (run_id, path) in self._log.intents
+        return self.is_repeated(run_id, path, number)
+
+    def next_recorded(
+        self, event_type: str, run_id: str, path: str | None, cause: str | None
+    ) -> Event | None:
+        return self._log.next_recorded(event_type, run_id, path, cause)
+
     def ended_at(self, run_id: str, path: str) -> int | None:
         end = self._log.ended.find_end(run_id, path)
         return end.seq if end else None

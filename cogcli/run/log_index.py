@@ -55,6 +55,7 @@ from cogcli.state.reducer import ReusedResult, Write
 
 if TYPE_CHECKING:
     from cogcli.episode.waypoint_reading import LogFromWaypoint
+    from cogcli.policy.limits import CallAttempt
 
 _OWN_OF_ATTEMPT: Final = frozenset(
     (
@@ -375,6 +376,24 @@ class LogIndex:
         """The steps whose call is begun and that have no closing event."""
         open_steps = self.intents.keys() - self.closings.keys()
         return {key for key in open_steps if StepStarted.of(self.intents[key].payload).capability}
+
+    def next_recorded(
+        self, event_type: str, run_id: str, path: str | None, cause: str | None
+    ) -> Event | None:
+        """Return the recorded event that the next draft of this type will match, or None. It stays in the index."""
+        answer = cause if event_type == "policy.decided" else None
+        queue = self._queues.get((event_type, run_id, path, answer))
+        return queue[0] if queue else None
+
+    def did_not_leave(self, attempt: CallAttempt) -> bool:
+        """Return whether an attempt has no intent in the log, or a result by which it did not leave."""
+        _, run_id, step_id, number = attempt
+        key = (run_id, step_id)
+        numbers = {CallRetried.of(event.payload).attempt for event in self.repeats.get(key, ())}
+        if number not in numbers and not (number == 1 and key in self.intents):
+            return True
+        result = self.result(run_id, step_id, number)
+        return isinstance(result, RuntimeErrorBase) and result.left is False
 
     @property
     def unmatched(self) -> list[Event]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cogcli.episode.signing import Sign
     from cogcli.protocols.live.breaker import Circuits
     from cogcli.protocols.pythoncall.readable_files import Reads
-    from cogcli.run.engine.ports import CallPolicy
+    from cogcli.run.engine.ports import CallPolicy, LimitLedger
     from cogcli.run.engine.run import RunProgram
     from cogcli.specs.registry import Registry
 
@@ -345,6 +345,8 @@ class RunEnvironment(NamedTuple):
     use_env_proxy: bool = False
     store_dir: str = ""
     """The folder in which functions keep data beyond a run. Empty if there is none."""
+    limits: Callable[[], LimitLedger] | None = None
+    """Returns the counters of cumulative limits. Called only if a pack has limits. None if this program has none."""
     bytecode_dir: str = ""
     """The folder for bytecode of started Python programs. Empty means next to their sources, since only the sources
     were accepted (docs/reference/service.md#accepted)."""

@@ -26,6 +26,7 @@ from cogcli.declarations.run_start import (
 )
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.typed_payload import recorded_payload
+from cogcli.policy.limits import LimitedCall, recorded_use
 from cogcli.policy.run_policy import (
     Facts,
     JudgedCall,
@@ -55,6 +56,7 @@ class ReplayedDecision(NamedTuple):
     lifted: frozenset[tuple[str, str]] = frozenset()
     """Gates that people had approved before, each as a verdict and its gate."""
     why: str = ""
+    limits: LimitedCall = LimitedCall()
 
     @property
     def is_changed(self) -> bool:
@@ -162,18 +164,22 @@ class _DecisionFold:
         run_state = RunState(
             state.inputs, state.vars, state.outputs, now, tuple(decided.inside or ())
         )
-        case, verdict = self._decide(capability, event, decided, run_state)
+        case, verdict, limits = self._decide(capability, event, decided, run_state)
+        if limits.lacks_counters(verdict):
+            why = "the log does not hold what a limit of the pack counts"
+            return ReplayedDecision(event, case, None, lifted, why)
+        verdict = limits.apply(verdict)
         if masked := _find_masked_read(self._policy, case, verdict):
             return ReplayedDecision(event, case, None, lifted, f"`{masked}` is masked in the log")
         if (verdict.verdict, verdict.gate) in lifted:
             verdict = verdict.lifted()
-        return ReplayedDecision(event, case, verdict, lifted)
+        return ReplayedDecision(event, case, verdict, lifted, limits=limits)
 
     def _decide(
         self, capability: Capability, event: Event, decided: PolicyDecided, state: RunState
-    ) -> tuple[JudgedCall, Verdict]:
-        """Rebuild the call of a recorded decision, and return it with the policy's verdict. The facts are those
-        known then.
+    ) -> tuple[JudgedCall, Verdict, LimitedCall]:
+        """Rebuild the call of a recorded decision, and return it with the verdict of the policy's rules, and its
+        limits. The facts and counters are those known then.
         """
         self._policy.turn = self._turn
         before = self._policy.replace_facts(KnownFacts(self._facts_at_decision(decided)))
@@ -186,8 +192,12 @@ class _DecisionFold:
             tuple(decided.unknown or ()),
         )
         verdict = self._policy.decide(case)
+        claims = self._policy.find_claims(capability.id, decided.input or {})
         self._policy.replace_facts(before)
-        return case, verdict
+        if decided.unknown:  # a plan: what is not known yet is left to the call
+            claims = tuple(claim for claim in claims if claim.is_known)
+        known = [claim for claim in claims if claim.is_known]
+        return case, verdict, LimitedCall(claims, recorded_use(decided.reads, known))
 
     def _lift_gates(
         self, event: Event, decided: PolicyDecided, *, answered: bool

@@ -31,6 +31,7 @@ from cogcli.protocols.live.runner import LiveRunner
 from cogcli.run.approver import find_os_user, is_of_gate, parse_approver, require_approver
 from cogcli.run.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
 from cogcli.run.engine.context import Engine
+from cogcli.run.engine.limits import LimitAccount
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.ports import SnapshotWriter
 from cogcli.run.engine.run import SKILL
@@ -40,6 +41,8 @@ from cogcli.run.launch import (
     build_engine_over_log,
     build_live_runner,
     find_recorded_agent,
+    open_ledger,
+    rebuild_policy,
     run_engine,
 )
 from cogcli.run.log_index import LogIndex, index_events, located_error
@@ -280,6 +283,11 @@ class _Resumption(NamedTuple):
     ) -> Engine:  # fmt: skip
         environment, request, log = self.environment, self.request, self.log
         sink = ResumeSink(self.journal, log, control, abort=request.abort)
+        policy = agent.policy if agent else rebuild_policy(catalog, self.started)
+        ledger = open_ledger(environment, policy)
+        if ledger is not None:
+            # The log is whole and locked: what has no intent in it was not made, and is reserved anew.
+            ledger.settle_episode(self.journal.episode_id, log.did_not_leave)
         before = log.last.seq or 0 if log.last else 0
 
         def answer(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
@@ -298,6 +306,7 @@ class _Resumption(NamedTuple):
             self.started,
             agent,
             sink=sink,
+            limits=ledger and LimitAccount(ledger, self.journal.episode_id),
             dispatcher=sink.dispatcher,
             runner=InterceptedRunner(live, answer),
             clock=environment.clock,

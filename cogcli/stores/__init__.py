@@ -1,6 +1,8 @@
-"""Stores in SQLite. Each project has one file for agents' knowledge, and one for their memory of users."""
+"""Stores in SQLite. Each project has a file for agents' knowledge, one for their memory of users, and one for what
+calls add up to."""
 
 from typing import Final
 
 KNOWLEDGE: Final = "knowledge.db"
 MEMORY: Final = "memory.db"
+LIMITS: Final = "limits.db"

@@ -58,15 +58,25 @@ class Database:
     `memory.busy` if another process writes for longer than five seconds; `env.disk` if the file cannot be written.
     """
 
-    def __init__(self, path: Path, versions: Sequence[Sequence[str]]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        versions: Sequence[Sequence[str]],
+        *,
+        busy_seconds: float = BUSY_SECONDS,
+        uses_write_ahead_log: bool = True,
+    ) -> None:
+        """Open the file. `busy_seconds` is how long a writer waits for another one."""
         self.path = path
         self._versions = versions
+        self._busy_seconds = busy_seconds
         with contextlib.ExitStack() as opened, _translate_errors(path):
-            self._connection = _open(path)
+            self._connection = _open(path, busy_seconds)
             opened.callback(self.close)
             with self.reading():
                 is_current = self._require_own_schema() == len(versions)
-            self._use_write_ahead_log()
+            if uses_write_ahead_log:
+                self._use_write_ahead_log()
             if not is_current:
                 with self.writing() as connection:
                     self._upgrade(connection)
@@ -119,7 +129,7 @@ class Database:
         """
         import sqlite3
 
-        give_up_at = time.monotonic() + BUSY_SECONDS
+        give_up_at = time.monotonic() + self._busy_seconds
         while True:
             try:
                 self._connection.execute("PRAGMA journal_mode = WAL")
@@ -180,14 +190,14 @@ def _copy(path: Path, target: Path) -> None:
     unfinished.replace(target)
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, busy_seconds: float) -> sqlite3.Connection:
     import sqlite3
 
     with Folder.open(path.parent, make=True) as folder, contextlib.suppress(FileExistsError):
         os.close(folder.create(path.name, os.O_WRONLY))
     _require_plain_files(path)
     with contextlib.ExitStack() as opened:
-        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+        connection = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None)
         opened.callback(connection.close)
         _require_opened(connection, path)
         connection.execute("PRAGMA synchronous = FULL")
@@ -251,9 +261,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
 
 
 def _build_busy_error(path: Path, what: str) -> EnvironmentRefusal:
-    return EnvironmentRefusal(
-        "memory.busy", f"{path}: {what} for {BUSY_SECONDS:g} s", hint="try again"
-    )
+    return EnvironmentRefusal("memory.busy", f"{path}: {what} for too long", hint="try again")
 
 
 def _build_damage_error(path: Path, why: str) -> EnvironmentRefusal:

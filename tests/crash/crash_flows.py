@@ -25,7 +25,7 @@ COGCLI = str(Path(sys.executable).parent / "cogcli")
 SYSCALLS = (
     "write", "fdatasync", "fsync", "renameat", "mkdir", "mkdirat", "ftruncate", "unlinkat", "fallocate",
 )  # fmt: skip
-STORES = ("state/cogcli/memory.db", "state/cogcli/knowledge.db")
+STORES = ("state/cogcli/memory.db", "state/cogcli/knowledge.db", "state/cogcli/limits")
 
 
 class Flow(NamedTuple):
@@ -54,8 +54,16 @@ AGENTS = (
 )
 """Turns of an agent: two effects of two services and a person in between; a person before the plan, too; lanes; the
 same effects as a model plans them, over three turns."""
+LIMITED = Flow(
+    "limited",
+    0,
+    skill="linear",
+    flags=("--pack", "crash-limited@1.0.0", "--intent", "crash.linear"),
+)
+"""Calls under a limit that has room for just as many as are made."""
 FLOWS = (
     Flow("linear", 0),
+    LIMITED,
     Flow("plain", 0),
     Flow("parallel", 0),
     Flow("gate", 4),
@@ -211,6 +219,17 @@ class Sandbox:
             made = "SELECT entity, predicate FROM proposal JOIN proposed_in USING (proposal_id)"
             made += " WHERE class <> 'preference'"
             return sorted(f"{entity} {predicate}" for entity, predicate in store.execute(made))
+
+    @property
+    def reserved(self) -> list[tuple[str, int]]:
+        """The calls that the counters of limits hold: their steps and attempts, in order."""
+        file = self.root / "state/cogcli/limits.db"
+        if not file.exists():
+            return []
+        with closing(sqlite3.connect(file)) as store:
+            if not store.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                return []
+            return sorted(store.execute("SELECT step_id, attempt FROM reservation"))
 
     @property
     def ledger(self) -> list[str]:

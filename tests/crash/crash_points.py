@@ -271,8 +271,19 @@ def _stored_once(course: Course) -> Iterator[str]:
         yield f"proposed: {named}, stored: {stored}"
 
 
+def _counted_once(course: Course) -> Iterator[str]:
+    """A counter holds each call that was made, once; what did not leave is not held."""
+    sandbox = course.sandbox
+    if course.failed or not sandbox.reserved:
+        return
+    made = {each["step_id"] for each in _events(sandbox) if each["event_type"] == "step.started"}
+    if sandbox.reserved != [(step, 1) for step in sorted(made)]:
+        yield f"made: {sorted(made)}, counted: {sandbox.reserved}"
+
+
 COURSE: Final[dict[str, Callable[[Course], Iterator[str]]]] = {
     "nothing acknowledged is missing": _nothing_missing,
+    "a limit counts each call once": _counted_once,
     "nothing that has ended happens again": _nothing_again,
     "outputs equal those of an undisturbed run": _same_outputs,
     "resuming a finished run changes no byte": _sealed_stays,
@@ -339,7 +350,7 @@ def _in_doubt(sandbox: Sandbox) -> bool:
 
 def _left_out(sandbox: Sandbox) -> bool:
     """Whether a person left out what was in doubt."""
-    return any(event["event_type"] == "policy.decided" for event in _events(sandbox))
+    return any(event["payload"].get("rule") == "effect.in-doubt" for event in _events(sandbox))
 
 
 def _ending(point: Point, done: Done) -> list[str]:

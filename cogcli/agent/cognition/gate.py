@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cogcli.agent.cognition.critic import Fail, Verification
 from cogcli.agent.cognition.ends import denied_call
+from cogcli.agent.cognition.plan_limits import limit_plan
 from cogcli.agent.cognition.plan_policy import PlannedCall, find_known_arguments, judge_plan
 from cogcli.agent.cognition.progress import Progress
 from cogcli.agent.context.compiler import CompiledContext
@@ -22,7 +23,7 @@ def pass_gate(
     The governed call decides each call again, with all its arguments. Raise PolicyApprovalError if a person must
     decide about the plan.
     """
-    calls = _judge_calls(loop, verification)
+    calls, counters = limit_plan(loop.policy, loop.root, _judge_calls(loop, verification))
     denial = _find_denial(loop, verification)
     if not denial and (fails := _deny_calls(loop, calls)):
         verification, denial = Verification(fails), "deny"
@@ -33,6 +34,8 @@ def pass_gate(
     writes: Json = {"verdict": verdict, "obligations": gates}
     if calls:
         writes["calls"] = [call.to_payload() for call in calls]
+    if counters:
+        writes["counters"] = counters
     loop.record.complete("policy_gate", writes)
     return verification, not denial and not loop.skips_action
 

@@ -201,7 +201,9 @@ ORDER: Final = (
     LoopLayer("identity", "compile", "interpret", ("agent", "tone"), ("agent_self",), identity),
     LoopLayer("goals", "compile", "interpret", ("focus", "intents", "objectives"), ("intent", "active_goals"), goals),
     LoopLayer("judgment", "plan", "reason", ("context",), ("candidate",)),
-    LoopLayer("policy_gate", "verify", "governance", ("candidate", "facts"), ("verdict", "obligations", "calls")),
+    LoopLayer(
+        "policy_gate", "verify", "governance", ("candidate", "facts"), ("verdict", "obligations", "calls", "counters")
+    ),
     LoopLayer("action", "execute", "act", ("verdict", "candidate"), ("effects",)),
     LoopLayer("consolidation", "consolidate", "memory", ("effects", "candidate"), ("proposals",), consolidation),
     LoopLayer("reflection", "consolidate", "reflect", ("effects", "score", "ledger"), ("reflection",), reflection),

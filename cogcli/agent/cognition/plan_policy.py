@@ -49,7 +49,10 @@ class PlannedCall(NamedTuple):
         if verdict is None or verdict.allows or verdict.asks:
             return None
         # A rule that waits may still ask a person, who then decides in place of the approval mode.
-        is_final = verdict.rule or verdict.stage != "situation" or not verdict.waiting
+        # A limit denies whoever is asked.
+        is_final = (
+            verdict.rule or verdict.limit or verdict.stage != "situation" or not verdict.waiting
+        )
         return verdict if is_final else None
 
     def to_payload(self) -> Json:
@@ -58,7 +61,12 @@ class PlannedCall(NamedTuple):
         if self.verdict is None:
             return {**named, "verdict": None}
         verdict = self.verdict
-        optional = {"rule": verdict.rule, "gate": verdict.gate, "waiting": list(verdict.waiting)}
+        optional = {
+            "rule": verdict.rule,
+            "limit": verdict.limit,
+            "gate": verdict.gate,
+            "waiting": list(verdict.waiting),
+        }
         return {
             **named,
             "verdict": verdict.verdict,

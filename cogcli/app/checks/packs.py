@@ -6,7 +6,7 @@ from typing import Final
 
 from cogcli.base.problems import Problem
 from cogcli.declarations.pack_spec import Pack
-from cogcli.policy.pack_check import check_references, check_rules
+from cogcli.policy.pack_check import check_limits, check_references, check_rules
 from cogcli.policy.pack_composition import view_additions
 from cogcli.policy.read_check import check_reads
 from cogcli.run.policy import pack_of
@@ -34,7 +34,9 @@ def pack_problems(catalog: Catalog) -> list[Problem]:
             report = ProblemReport(pack.file, catalog.places.get(pack.file), subject=f"pack `{id}`")
             names = tool_names(catalog)
             check_references(pack, report, names)
-            check_rules(pack, report, {name: catalog.by_name.get(name) for name in names})
+            known = {name: catalog.by_name.get(name) for name in names}
+            check_rules(pack, report, known)
+            check_limits(pack, report, known)
             check_reads(pack, report)
             found += [*report.problems, *_template_problems(catalog, pack)]
     return found

@@ -48,7 +48,13 @@ from cogcli.run.engine.context import Engine, Run
 from cogcli.run.engine.doubt import find_replacement_answer
 from cogcli.run.engine.outcome import Degraded
 from cogcli.run.engine.output_masks import mask_answer, withhold_reply
-from cogcli.run.engine.policy import learn_facts, may_repeat, require_permitted, spend_call
+from cogcli.run.engine.policy import (
+    learn_facts,
+    may_repeat,
+    require_permitted,
+    reserve_repeat,
+    spend_call,
+)
 from cogcli.run.engine.step_recorder import IntentMembers, StepRecord
 from cogcli.run.engine.tasks import (
     CallSpeed,
@@ -84,9 +90,7 @@ def governed_call(record: StepRecord, capability: Capability, values: dict[str, 
         output = _find_reused_output(record, capability, values)
         if output is None:
             yield from require_permitted(record, capability, values)
-            yield from _require_allowed(record, capability, values)
-            spend_call(record)
-            output = yield from _call_chain(record, capability, values)
+            output = yield from _make_permitted_call(record, capability, values)
             learn_facts(record, capability.id, output)
         if safety is not None and safety.mandatory_post_gates:
             # The output is on disk before a gate sees it: a refusal withholds it, but the call did happen.
@@ -102,6 +106,20 @@ def governed_call(record: StepRecord, capability: Capability, values: dict[str, 
         # Cancelled while in doubt: a closing event would hide that the call may have happened.
         record.note_effect()
         raise _doubt_error(capability, "the question for it was cut off") from None
+
+
+def _make_permitted_call(
+    record: StepRecord, capability: Capability, values: dict[str, Any]
+) -> Effects:
+    """Make the call, and settle what it took of cumulative limits. After an unexpected error the log decides later."""
+    try:
+        yield from _require_allowed(record, capability, values)
+        spend_call(record)
+        return (yield from _call_chain(record, capability, values))
+    except (RuntimeErrorBase, Degraded, Cancelled):
+        if record.limits is not None:
+            record.limits.settle_unfinished()
+        raise
 
 
 def _require_allowed(record: StepRecord, capability: Capability, values: dict[str, Any]) -> Effects:
@@ -225,7 +243,8 @@ def _acquire_slot(run: Run) -> Effects:
 
 
 def _record_intent(record: StepRecord, capability: Capability, member: Member) -> None:
-    durable = capability.effect in ("effect", "idempotent")
+    # What is released for want of an intent in the log must not have left before a power failure.
+    durable = capability.effect in ("effect", "idempotent") or record.limits is not None
     record.begin(durable=durable, **intent_members(record, capability, member))
 
 
@@ -264,6 +283,7 @@ def _try_chain(
             number += 1
             if number > before + 1:
                 spend_call(record)
+                reserve_repeat(record, capability, values, number)
                 yield from _acquire_slot(record.run)
                 _record_repeat(record, member, number, "repeat" if repeat else "fallback", wait)
             try:
@@ -272,10 +292,12 @@ def _try_chain(
             except RuntimeErrorBase as error:
                 withhold_reply(error, record.masks)
                 note_failure(record, member, error)
+                _settle_limits(record, left=error.left is not False)
                 first = first or error
                 failure = error
             else:
                 record.attempts.append(attempt_from_answer(member, answer))
+                _settle_limits(record, left=True)
                 return answer
             # A call that must not be repeated is final as soon as it may have left.
             may_call_again = capability.effect in HARMLESS or failure.left is False
@@ -293,6 +315,11 @@ def _try_chain(
     raise chain_error(capability, first, failure, number)
 
 
+def _settle_limits(record: StepRecord, *, left: bool) -> None:
+    if record.limits is not None:
+        record.limits.settle(left=left)
+
+
 def _try_once(
     record: StepRecord, capability: Capability, member: Member, number: int, values: dict[str, Any]
 ) -> Effects:
@@ -300,6 +327,8 @@ def _try_once(
     step.
     """
     run, doubts, shield = record.run, record.run.engine.doubts, record.run.engine.loop.shield
+    if record.limits is not None:
+        record.limits.note_begun()
     if doubts is not None:
         shield(True)  # the success of a sibling does not settle the doubt
         key = record.idempotency_key
@@ -474,6 +503,8 @@ def _record_repeat(
     )
     draft = draft_of(payload, record.run_id, step_id=record.path, speaker=member.binding_id)
     record.run.emit(draft, durable=record.durable)
+    if record.limits is not None:
+        record.limits.release_unsent()  # the event shows that the attempt before did not leave
 
 
 def _backoff_seconds(member: Member, repeat: int, failure: RuntimeErrorBase) -> float:

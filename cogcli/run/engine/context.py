@@ -39,6 +39,7 @@ from cogcli.state.reducer import ReusedResult, apply
 
 if TYPE_CHECKING:
     from cogcli.declarations.event_line import EventLine, PlacedLine
+    from cogcli.run.engine.limits import LimitAccount
     from cogcli.run.engine.plain_call import PlainCall
     from cogcli.run.engine.plan import PlannedStep
     from cogcli.run.engine.step_times import ClockReading
@@ -104,6 +105,7 @@ class Engine:
         service_changes: deque[ServiceNotice] | None = None,
         snapshots: SnapshotWriter | None = None,
         lines: LineSink | None = None,
+        limits: LimitAccount | None = None,
     ) -> None:
         self.sink = sink
         self._service_changes = service_changes if service_changes is not None else deque()
@@ -131,6 +133,8 @@ class Engine:
         capability now."""
         self.policy = policy
         """Decides about calls in addition to their safety levels. None for the default policy, which adds no rule."""
+        self.limits = limits
+        """The counters of the policy's limits. None if it has no limits, and for a replay."""
         self.contradictions = contradictions
         """Mismatches between the specs of lenient roots."""
         self.now = ""

@@ -18,13 +18,14 @@ from cogcli.base.step_path import StepPath
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
+from cogcli.policy.verdict import Verdict
 from cogcli.run.engine.approval import ApprovalRequest
+from cogcli.run.engine.limits import CallLimits, LiftedGates
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Effects, Turn
 
 if TYPE_CHECKING:
     from cogcli.policy.approvals import ApprovalAnswer
-    from cogcli.policy.verdict import Verdict
     from cogcli.run.engine.context import Run
     from cogcli.run.engine.ports import CallPolicy
 
@@ -37,24 +38,22 @@ def require_permitted(
     """Raise an error if the policy denies or refuses the call, or if a required approval is missing.
 
     Without a policy, return at once. An approval lifts only the gate that required it: the call is judged again
-    as of the time of the answer. Safety gates and probes have no effects and need no entry in a pack.
+    as of the time of the answer. Safety gates and probes have no effects and need no entry in a pack. What the call
+    takes of cumulative limits is reserved when this returns.
     """
     engine = record.run.engine
     policy = engine.policy
     record.masks = ()
     if policy is None or _is_gate_or_probe(record):
         return
-    verdict = _judge_call(policy, record.run, record.path, capability, values, engine.now)
-    record.decision = record_if_due(record.run, record.path, capability, values, verdict)
-    lifted = set()
+    lifted = LiftedGates()
+    verdict = _decide(policy, record, capability, values, engine.now, lifted)
     while verdict.asks:
         answer = _require_answer(policy, record, capability, values, verdict)
         lifted.add((verdict.verdict, verdict.gate))
         yield from _wait_until(record, answer)
-        verdict = _judge_call(policy, record.run, record.path, capability, values, answer.at)
-        verdict = verdict.lifted() if (verdict.verdict, verdict.gate) in lifted else verdict
-        record.decision = _record_verdict(
-            record.run, record.path, capability, values, verdict, answer.event or None
+        verdict = _decide(
+            policy, record, capability, values, answer.at, lifted, answer.event or None
         )
     if not verdict.allows:
         refusal = _refusal_from_verdict(capability, verdict)
@@ -68,8 +67,8 @@ def find_plain_verdict(
 ) -> Verdict | None:
     """Return the policy's verdict on a call that it allows at once, and charge the call to the budgets.
 
-    Return None, with nothing charged or recorded, if the call is refused, needs an approval, exceeds a budget, or has
-    outputs that must be masked.
+    Return None, with nothing charged or recorded, if the call is refused, needs an approval, exceeds a budget, has
+    outputs that must be masked, or counts for a cumulative limit.
     """
     policy = run.engine.policy
     if policy is None:
@@ -77,19 +76,56 @@ def find_plain_verdict(
     verdict = _judge_call(policy, run, path, capability, values, run.engine.now)
     if verdict.asks or not verdict.allows or verdict.masks:
         return None
+    if policy.has_limits and policy.find_claims(capability.id, values):
+        return None
     return None if policy.budgets.charge(ONE_CALL) else verdict
 
 
 def record_if_due(
-    run: Run, path: str, capability: Capability, values: dict[str, Any], verdict: Verdict
+    run: Run,
+    path: str,
+    capability: Capability,
+    values: dict[str, Any],
+    verdict: Verdict,
+    answer: str | None = None,
 ) -> dict[str, str] | None:
-    """Append the first decision about a call if the policy records it, and return the `decision` member of
-    `step.started`. Return None otherwise.
+    """Append a decision about a call if the policy records it, and return the `decision` member of `step.started`.
+    Return None otherwise. `answer` is as of `_record_verdict`.
     """
     policy = run.engine.policy
     if policy is None or not (policy.records_allow or verdict.decision != "allow"):
         return None
-    return _record_verdict(run, path, capability, values, verdict)
+    return _record_verdict(run, path, capability, values, verdict, answer)
+
+
+def _decide(
+    policy: CallPolicy,
+    record: StepRecord,
+    capability: Capability,
+    values: dict[str, Any],
+    now: str,
+    lifted: LiftedGates,
+    answer: str | None = None,
+) -> Verdict:
+    """Return the policy's verdict on a call as of the time `now`, after it was recorded.
+
+    `answer` is the event id of a person's answer that the decision follows from.
+    """
+    judged = _judge_call(policy, record.run, record.path, capability, values, now)
+    claims = policy.find_claims(capability.id, values) if policy.has_limits else ()
+    limits = record.limits = CallLimits(record, claims, record.limits) if claims else None
+    verdict = limits.decide(judged, lifted, answer) if limits else lifted.lift(judged)
+    record.decision = record_if_due(record.run, record.path, capability, values, verdict, answer)
+    while limits is not None and record.decision is not None:
+        cause = record.decision["event"]
+        again = limits.decide_again(judged, lifted, verdict, cause)
+        if again is None:
+            break
+        verdict = again
+        record.decision = _record_verdict(
+            record.run, record.path, capability, values, verdict, cause
+        )
+    return verdict
 
 
 def enter_skill(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:
@@ -147,6 +183,20 @@ def spend_call(record: StepRecord) -> None:
         raise BudgetExceededError("budget.exceeded", text, hint=hint)
 
 
+def reserve_repeat(
+    record: StepRecord, capability: Capability, values: dict[str, Any], number: int
+) -> None:
+    """Reserve for another attempt of a call. Raise PolicyDeniedError if a limit leaves no room for it."""
+    limits, decision = record.limits, record.decision
+    if limits is None or decision is None:
+        return
+    permitted = Verdict("allow", "situation", decision["verdict"])
+    denied = limits.repeat(permitted, number, decision["event"])
+    if denied is not None:
+        _record_verdict(record.run, record.path, capability, values, denied, decision["event"])
+        raise _refusal_from_verdict(capability, denied)
+
+
 def may_repeat(record: StepRecord) -> bool:
     """Return whether the policy allows another attempt of the call."""
     policy = record.run.engine.policy
@@ -173,8 +223,8 @@ def _record_verdict(
     verdict: Verdict,
     answer: str | None = None,
 ) -> dict[str, str]:
-    """Append the decision and return the `decision` member of `step.started`. `answer` is the event id of a
-    person's answer.
+    """Append the decision and return the `decision` member of `step.started`. `answer` is the event id of what it
+    follows from: a person's answer, or an earlier decision.
     """
     policy = run.engine.policy
     payload = PolicyDecided(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from cogcli.base.calls import Answer, Attempt, BindingChain
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from cogcli.declarations.event_line import EventLine, PlacedLine
     from cogcli.declarations.pack_spec import PackGate
     from cogcli.policy.budgets import Budgets
+    from cogcli.policy.limits import CallAttempt, Counter, LimitClaim
     from cogcli.policy.run_policy import RunState
     from cogcli.policy.verdict import Verdict
 
@@ -105,6 +107,14 @@ class CallPolicy(Protocol):
     """The name of the policy in `step.started`."""
     retries: int | None
     """How often one call may be repeated, by step, binding or fallback together. None for no limit."""
+    has_limits: bool
+    """Whether it has limits on what calls add up to."""
+
+    def find_claims(
+        self, capability_id: str, arguments: Mapping[str, object]
+    ) -> tuple[LimitClaim, ...]:
+        """Return what a call would add to the counters of the limits."""
+        ...
 
     @property
     def intuition_mode(self) -> IntuitionMode | None:
@@ -149,6 +159,46 @@ class CallPolicy(Protocol):
 
     def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
         """Add the facts that the output of a capability declares, as of the time `at`."""
+        ...
+
+
+class LimitLedger(Protocol):
+    """Counts across runs and processes what calls add up to. Its errors are EnvironmentRefusal."""
+
+    def require_sound(self) -> None:
+        """Raise an error if no limit is known to be kept."""
+        ...
+
+    def read(self, counters: Sequence[Counter], now: str) -> Sequence[Decimal]:
+        """Return what each counter holds at a time."""
+        ...
+
+    def reserve(
+        self,
+        attempt: CallAttempt,
+        claims: Sequence[LimitClaim],
+        now: str,
+        choose: Callable[[Mapping[str, Decimal]], Sequence[LimitClaim]],
+        *,
+        instead_of: Sequence[int] = (),
+    ) -> tuple[Mapping[str, Decimal], tuple[int, ...]]:
+        """Reserve in one transaction the claims that `choose` returns, given what their counters hold.
+
+        Return what they held, by limit, and the numbers of the reservations. Those in `instead_of` do not count: their
+        call did not leave, and this attempt takes their place.
+        """
+        ...
+
+    def mark_used(self, numbers: Sequence[int]) -> None:
+        """Mark reservations as used: their calls left, or may have."""
+        ...
+
+    def release(self, numbers: Sequence[int]) -> None:
+        """Remove reservations of calls that did not leave."""
+        ...
+
+    def settle_episode(self, episode_id: str, is_unsent: Callable[[CallAttempt], bool]) -> None:
+        """Settle what an episode reserved before its process died, by what its log shows."""
         ...
 
 
@@ -218,6 +268,16 @@ class Dispatcher(Protocol):
         """Return whether the log has this attempt, from the second on. If so, the wait before the attempt is
         skipped.
         """
+        ...
+
+    def has_begun(self, run_id: str, path: str, number: int) -> bool:
+        """Return whether the log has the intent of this attempt."""
+        ...
+
+    def next_recorded(
+        self, event_type: str, run_id: str, path: str | None, cause: str | None
+    ) -> Event | None:
+        """Return the recorded event that the next draft of this type will match, or None."""
         ...
 
     def ended_at(self, run_id: str, path: str) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 import orjson
 
@@ -29,6 +29,9 @@ from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.step_times import ClockReading, StepTimes
 from cogcli.run.engine.tasks import Cancelled, Effects, Sleep
 from cogcli.state.reducer import Write
+
+if TYPE_CHECKING:
+    from cogcli.run.engine.limits import CallLimits
 
 _EXCERPT: Final = 200
 _TOKENS_IN: Final = ("input_tokens", "prompt_tokens")
@@ -106,6 +109,8 @@ class StepRecord:
         """The run policy's decision for `step.started`. None for the default policy."""
         self.masks: tuple[str, ...] = ()
         """The paths of the output that the policy masks."""
+        self.limits: CallLimits | None = None
+        """What its call adds to the counters of the policy's limits. None if it adds nothing."""
         self._started = started or ClockReading.now(run.engine.clock)
 
     @classmethod
@@ -226,6 +231,8 @@ class StepRecord:
                 **self._repeats,
             )
             self.run.emit(self._draft(again), durable=durable)
+            if self.limits is not None:
+                self.limits.release_unsent()
             return
         self.durable = durable
         event = self.run.emit(self.intent_draft(**members), durable=durable)
@@ -336,7 +343,10 @@ class StepRecord:
 
     def _append_end(self, draft: Draft) -> Event:
         self.run.engine.append_deferred(self.path)
-        return self.run.emit(draft, durable=self.durable)
+        event = self.run.emit(draft, durable=self.durable)
+        if self.limits is not None:
+            self.limits.release_unsent()
+        return event
 
     def closing_draft(
         self,

@@ -1,0 +1,117 @@
+"""The cumulative limits of a pack and a whole plan: what all its calls add up to (docs/reference/limits.md#plan).
+
+Nothing is reserved here: each call reserves when it is made. The event of the layer holds what the counters held, so
+that resume and replay judge the plan without a store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+from cogcli.agent.cognition.plan_policy import PlannedCall
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.agent_events import LayerCompleted
+from cogcli.declarations.governance_events import PolicyDecided
+from cogcli.declarations.layer_records import PolicyGateWrites
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
+from cogcli.policy.limits import (
+    Counter,
+    LimitClaim,
+    apply_limits,
+    decimal_of,
+    difference_of,
+    recorded_use,
+    sum_exactly,
+)
+from cogcli.policy.run_policy import RunPolicy
+from cogcli.run.engine.context import Engine
+from cogcli.run.engine.limits import find_recorded, read_counters
+from cogcli.run.engine.run import RootRun
+
+
+class LimitedPlan(NamedTuple):
+    """The calls of a plan with the verdicts by its sum, and the counters that were read."""
+
+    calls: list[PlannedCall]
+    counters: list[Json]
+
+
+def limit_plan(policy: RunPolicy, root: RootRun, calls: list[PlannedCall]) -> LimitedPlan:
+    """Return the calls of a plan, each judged with what it and the calls before it add to the counters.
+
+    An amount that is not known yet is left to its call.
+    """
+    claims = [_find_known_claims(policy, root.engine, call) for call in calls]
+    if not any(claims):
+        return LimitedPlan(calls, [])
+    held = _find_held(root, calls, claims)
+    planned, judged = dict(held), []
+    for call, own in zip(calls, claims, strict=True):
+        known = [claim for claim in own if claim.counter in planned]
+        used = {claim.limit.id: planned[claim.counter] for claim in known}
+        verdict = call.verdict and apply_limits(call.verdict, known, used)
+        judged.append(call._replace(verdict=verdict))
+        _add(planned, known)
+    names = ("limit", "owner", "used")
+    read = ((each.limit_id, each.owner, str(used)) for each, used in held.items())
+    return LimitedPlan(judged, [dict(zip(names, each, strict=True)) for each in read])
+
+
+def _find_known_claims(
+    policy: RunPolicy, engine: Engine, call: PlannedCall
+) -> tuple[LimitClaim, ...]:
+    verdict, capability = call.verdict, engine.capabilities.get(call.uses)
+    if capability is None or verdict is None or not (verdict.allows or verdict.asks):
+        return ()
+    claims = policy.find_claims(capability.id, call.arguments)
+    return tuple(claim for claim in claims if claim.is_known)
+
+
+def _add(planned: dict[Counter, Decimal], claims: Iterable[LimitClaim]) -> None:
+    for claim in claims:
+        planned[claim.counter] = sum_exactly((planned[claim.counter], claim.amount or Decimal(0)))
+
+
+def _find_held(
+    root: RootRun, calls: Sequence[PlannedCall], claims: Sequence[Sequence[LimitClaim]]
+) -> dict[Counter, Decimal]:
+    """Return what the counters of a plan hold: as recorded if the log has this judgment, otherwise as of now."""
+    every = {claim.counter: claim for each in claims for claim in each}
+    engine, run_id = root.engine, root.run.state.run_id
+    recorded = find_recorded(engine, "layer.completed", (run_id, None))
+    if recorded is not None:
+        return _read_recorded(read_record(LayerCompleted, recorded.payload).writes, every)
+    held = {claim.counter: used for claim, used in read_counters(engine, list(every.values()))}
+    return held | _find_held_at_denials(engine, run_id, calls, claims)
+
+
+def _read_recorded(writes: object, every: Iterable[Counter]) -> dict[Counter, Decimal]:
+    """Return the counters in the writes of the layer. One that is not among them is not known."""
+    found = {}
+    for read in read_record(PolicyGateWrites, writes).counters:
+        for counter in every:
+            if (counter.limit_id, counter.owner) == (read.get("limit"), read.get("owner")):
+                found[counter] = decimal_of(read.get("used"))
+    return found
+
+
+def _find_held_at_denials(
+    engine: Engine,
+    run_id: str,
+    calls: Sequence[PlannedCall],
+    claims: Sequence[Sequence[LimitClaim]],
+) -> dict[Counter, Decimal]:
+    """Return what the counters held by the denials of a run that stopped before the event of the layer."""
+    held: dict[Counter, Decimal] = {}
+    before: dict[Counter, Decimal] = {}
+    for call, own in zip(calls, claims, strict=True):
+        recorded = find_recorded(engine, "policy.decided", (run_id, call.step_id))
+        reads = read_record(PolicyDecided, recorded.payload).reads if recorded else None
+        for claim in own:
+            planned = before.setdefault(claim.counter, Decimal(0))
+            if used := recorded_use(reads, [claim]):
+                held[claim.counter] = difference_of(used[claim.limit.id], planned)
+        _add(before, own)
+    return held

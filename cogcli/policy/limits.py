@@ -1,0 +1,281 @@
+"""Cumulative limits of a pack: what a call adds to which counters, and what that means for its verdict
+(docs/reference/limits.md). Pure.
+
+Amounts are decimal numbers, exactly as written. An amount or an owner of a counter that is not known denies the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Context, Decimal, Inexact, InvalidOperation, localcontext
+from typing import Final
+
+from cogcli.base.jsonvalue import MAX_INTEGER, NOTHING
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.pack_spec import BUILT_IN_GATE, CumulativeLimit, Pack
+from cogcli.declarations.spec_types import NESTED
+from cogcli.declarations.value_types import Json
+from cogcli.policy.evaluation import is_number
+from cogcli.policy.pack_policy import applies
+from cogcli.policy.verdict import Verdict
+from cogcli.specs.unchecked import value_at
+
+_EXACT: Final = Context(prec=400, traps=[Inexact, InvalidOperation])
+"""Enough digits for every sum of accepted amounts. A sum that would be rounded is an error instead."""
+_PLACES: Final = 340
+"""The most decimal places of an amount: those of the smallest number that JSON readers hold."""
+READS: Final = "limits."
+"""The prefix of a counter in the `reads` of a decision."""
+ARGUMENT: Final = "args."
+"""The prefix of an argument whose values have counters of their own."""
+ONE: Final = Decimal(1)
+Use = Mapping[str, Decimal]
+"""By id of a limit: what its counter holds."""
+
+
+class CallAttempt(NamedTuple):
+    """The attempt that a reservation is for."""
+
+    episode_id: str
+    run_id: str
+    step_id: str
+    attempt: int
+
+
+class Counter(NamedTuple):
+    """The identity of a counter, and for how many seconds a call counts. None: for good."""
+
+    tenant_id: str
+    pack_id: str
+    limit_id: str
+    owner: str
+    window_s: float | None
+
+
+class LimitClaim(NamedTuple):
+    """What one call would add to the counter of a limit. `owner` and `amount` are None if they are not known."""
+
+    limit: CumulativeLimit
+    tenant_id: str
+    pack_id: str
+    owner: str | None
+    amount: Decimal | None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is known what the call adds to which counter."""
+        return self.owner is not None and self.amount is not None
+
+    @property
+    def counter(self) -> Counter:
+        """The counter that the call would add to."""
+        limit = self.limit
+        return Counter(self.tenant_id, self.pack_id, limit.id, self.owner or "", limit.window_s)
+
+    def fits(self, used: Decimal) -> bool:
+        """Return whether the call stays within the limit if this much is used."""
+        return self.amount is not None and self.amount <= self.remaining(used)
+
+    def remaining(self, used: Decimal) -> Decimal:
+        """Return what is left of the limit before the call."""
+        return difference_of(Decimal(str(self.limit.max)), used)
+
+    def to_read(self, used: Decimal) -> Json:
+        """Return the counter as the `reads` of a decision hold it. Numbers are texts, so that none is rounded."""
+        return {
+            "owner": self.owner,
+            "used": str(used),
+            "amount": str(self.amount),
+            "max": str(self.limit.max),
+        }
+
+
+def find_claims(
+    pack: Pack,
+    intent: str,
+    capability_id: str,
+    arguments: Mapping[str, object],
+    owners: Mapping[str, object],
+) -> tuple[LimitClaim, ...]:
+    """Return what a call would add to the counters of the pack's limits, in declared order.
+
+    `owners` are the ids of the user, the tenant and the slots by name. A skill adds nothing: its calls do.
+    """
+    if capability_id.startswith(NESTED):
+        return ()
+    return tuple(
+        LimitClaim(
+            limit,
+            pack.tenant,
+            pack.pack_id,
+            _find_owner(limit.per, arguments, owners),
+            _find_amount(limit, arguments),
+        )
+        for limit in pack.policy.limits
+        if applies(limit.scope.intents, intent) and applies(limit.scope.capabilities, capability_id)
+    )
+
+
+def _find_owner(
+    per: str, arguments: Mapping[str, object], owners: Mapping[str, object]
+) -> str | None:
+    """Return what has the counter, as `kind:id`, or None if it is not known."""
+    kind, _, path = per.partition(".")
+    value = value_at(dict(arguments), *path.split(".")) if path else owners.get(kind)
+    is_id = isinstance(value, str) or type(value) is int
+    return f"{per}:{value}" if is_id and value != "" else None
+
+
+def _find_amount(limit: CumulativeLimit, arguments: Mapping[str, object]) -> Decimal | None:
+    """Return what a call adds to a counter: 1, or the value of the argument. None if that is not known."""
+    if not limit.sum:
+        return ONE
+    return amount_of(value_at(dict(arguments), *limit.sum.split(".")))
+
+
+def amount_of(value: object) -> Decimal | None:
+    """Return a number as the decimal number that it was written as. None for a negative number, which would make room,
+    and for anything else."""
+    if not is_number(value) or not 0 <= value <= MAX_INTEGER:
+        return None
+    return Decimal(repr(value))
+
+
+def decimal_of(text: object) -> Decimal:
+    """Return the number of a stored or recorded text. Raise ValueError for any text that no amount has."""
+    if not isinstance(text, str) or len(text) > _PLACES + 40:
+        raise ValueError("an amount is not a text of a number")
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(f"no amount is {text[:40]!r}") from None
+    if not found.is_finite() or found < 0:
+        raise ValueError(f"no amount is {text[:40]!r}")
+    return found
+
+
+def sum_exactly(amounts: Iterable[Decimal]) -> Decimal:
+    """Return the sum of amounts, without rounding."""
+    with localcontext(_EXACT):
+        return sum(amounts, Decimal(0))
+
+
+def difference_of(amount: Decimal, other: Decimal) -> Decimal:
+    """Return the difference of two amounts, without rounding."""
+    with localcontext(_EXACT):
+        return amount - other
+
+
+def recorded_use(reads: object, claims: Sequence[LimitClaim]) -> Use | None:
+    """Return what the counters of these claims held, from the `reads` of a decision. None if one is missing."""
+    found = {}
+    for claim in claims:
+        try:
+            found[claim.limit.id] = decimal_of(value_at(reads, f"{READS}{claim.limit.id}", "used"))
+        except ValueError:
+            return None
+    return found
+
+
+def use_in_data(data: object, claims: Iterable[LimitClaim]) -> Use:
+    """Return what counters hold by the data of a call: a number by id of the limit. One that is absent is not known."""
+    found = ((each.limit.id, amount_of(value_at(data, each.limit.id))) for each in claims)
+    return {id: amount for id, amount in found if amount is not None}
+
+
+def list_counters(decided: Json) -> list[Json]:
+    """Return the counters that a recorded decision read, each with what is left: after the call if it was allowed."""
+    found, reads = [], decided.get("reads")
+    for path, read in reads.items() if isinstance(reads, dict) else ():
+        if not path.startswith(READS) or not isinstance(read, dict):
+            continue
+        try:
+            used, amount, most = (decimal_of(read.get(name)) for name in ("used", "amount", "max"))
+        except ValueError:  # masked
+            continue
+        taken = sum_exactly((used, amount)) if decided.get("verdict") == "allow" else used
+        left = max(difference_of(most, taken), Decimal(0))
+        found.append({"limit": path.removeprefix(READS), **read, "left": str(left)})
+    return found
+
+
+def apply_limits(verdict: Verdict, claims: Sequence[LimitClaim], used: Use) -> Verdict:
+    """Return the verdict on a call that adds to these counters. `used` is what they hold before the call.
+
+    A claim or a counter that is not known denies the call.
+    """
+    if not claims or not (verdict.allows or verdict.asks):
+        return verdict
+    known = [claim for claim in claims if claim.is_known and claim.limit.id in used]
+    reads = {f"{READS}{each.limit.id}": each.to_read(used[each.limit.id]) for each in known}
+    verdict = verdict._replace(reads={**verdict.reads, **reads})
+    if len(known) < len(claims):
+        unknown = next(claim.limit for claim in claims if claim not in known)
+        return _deny(verdict, f"limit_unknown:{unknown.id}", unknown)
+    exceeded = [each.limit for each in known if not each.fits(used[each.limit.id])]
+    for limit in exceeded:
+        if limit.over == "deny":
+            return _deny(verdict, f"limit_exceeded:{limit.id}", limit)
+    if exceeded:
+        return _ask(verdict, exceeded[0])
+    return _lift_built_in_gate(verdict, {claim.limit.id for claim in claims})
+
+
+def _deny(verdict: Verdict, reason: str, limit: CumulativeLimit) -> Verdict:
+    return verdict._replace(
+        verdict="deny", stage="situation", reason=reason, rule="", gate="", limit=limit.id
+    )
+
+
+def _ask(verdict: Verdict, limit: CumulativeLimit) -> Verdict:
+    """Return the verdict on a call beyond a limit that asks a person. What a rule asks stands."""
+    if verdict.verdict != "allow" and not verdict.is_built_in:
+        return verdict
+    return verdict._replace(
+        verdict="allow_with_gate",
+        stage="situation",
+        reason=f"limit_exceeded:{limit.id}",
+        rule="",
+        gate=limit.gate or BUILT_IN_GATE,
+        limit=limit.id,
+        is_built_in=False,
+    )
+
+
+def _lift_built_in_gate(verdict: Verdict, within: set[str]) -> Verdict:
+    """Return the verdict without the built-in gate, if a rule lifts it within limits that the call keeps."""
+    lifting = verdict.without_gate
+    if not verdict.is_built_in or not lifting or not within.issuperset(lifting):
+        return verdict
+    return verdict._replace(
+        verdict="allow", reason=f"within_limit:{lifting[0]}", gate="", limit=lifting[0]
+    )
+
+
+class LimitedCall(NamedTuple):
+    """The limits of one call that is judged again, with what their counters held then."""
+
+    claims: tuple[LimitClaim, ...] = ()
+    used: Use | None = NOTHING
+    """None if the log does not hold what the limits read."""
+
+    def apply(self, verdict: Verdict, claims: tuple[LimitClaim, ...] | None = None) -> Verdict:
+        """Return the verdict with the limits applied, or with those of the same call with other arguments."""
+        return apply_limits(verdict, self.claims if claims is None else claims, self.used or {})
+
+    def lacks_counters(self, verdict: Verdict) -> bool:
+        """Return whether the verdict depends on counters that the log does not hold."""
+        return self.used is None and (verdict.allows or verdict.asks)
+
+
+def claims_to_reserve(
+    verdict: Verdict, claims: Sequence[LimitClaim], *, is_lifted: bool
+) -> tuple[LimitClaim, ...]:
+    """Return the claims that a call reserves before it is made: none if it is not made.
+
+    A limit that asks a person counts the calls that no person decided about, so a call whose gate is lifted by a
+    person's answer (`is_lifted`) adds nothing to it.
+    """
+    if verdict.verdict != "allow":
+        return ()
+    return tuple(claim for claim in claims if claim.limit.over == "deny" or not is_lifted)
