@@ -34,8 +34,7 @@ from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 from cogcli.protocols.secrets import Secrets
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.doubt import EarlierCalls
-from cogcli.run.engine.limits import LimitAccount
-from cogcli.run.engine.ports import CallPolicy, CapabilityRunner, LimitLedger
+from cogcli.run.engine.ports import CallPolicy, CapabilityRunner, LimitAccount, LimitLedger
 from cogcli.run.engine.run import SKILL, FinishedRun, Request, execute
 from cogcli.run.given_inputs import GivenRun, prepare_given
 from cogcli.run.input_origins import select_typed_inputs

@@ -31,9 +31,8 @@ from cogcli.protocols.live.runner import LiveRunner
 from cogcli.run.approver import find_os_user, is_of_gate, parse_approver, require_approver
 from cogcli.run.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
 from cogcli.run.engine.context import Engine
-from cogcli.run.engine.limits import LimitAccount
 from cogcli.run.engine.outcome import RunOutcome
-from cogcli.run.engine.ports import SnapshotWriter
+from cogcli.run.engine.ports import LimitAccount, SnapshotWriter
 from cogcli.run.engine.run import SKILL
 from cogcli.run.launch import (
     InterceptedRunner,

@@ -11,6 +11,7 @@ from typing import Final
 
 import orjson
 
+from cogcli.app.limits import find_ledger_id
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import ensure_key
 from cogcli.app.settings.user_dirs import state_home
@@ -232,6 +233,7 @@ class BatchSession:
             "skill": given.skill_id,
             "options": given.options.json,
             "specs": self._header.specs,
+            "ledger": find_ledger_id(self._settings, self._batch.prepared.catalog),
             "in_doubt": self._request.in_doubt,
             "counts_calls": self._counts_calls,
             "archives": self._keeper is not None,

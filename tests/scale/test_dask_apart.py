@@ -244,3 +244,31 @@ def test_a_batch_with_kills_repeats_nothing_and_waits_only_in_doubt(
         add_worker_apart(cluster, counting)
         assert counting.started(*RUN, *on(cluster)).code in (0, 5)
         assert_completed(counting, texts)
+
+
+PACK = """
+contract_meta: {contract_version: '1.0'}
+pack_meta: {pack_id: counted, pack_version: 1.0.0, defaults: {safety_mode: network}}
+policy_layer:
+  permissions: [{role: clerk, allow: [demo.count]}]
+  limits: [{id: two, applies_to: {capabilities: [demo.count]}, max: 2, per: tenant}]
+tooling_layer: {}
+decision_layer: {intents: [{id: demo.counted, capabilities: [demo.count]}]}
+tone_and_comms: {agent: {role: clerk}}
+"""
+UNDER = ("--pack", "counted@1.0.0", "--intent", "demo.counted")
+
+
+def test_a_pack_with_limits_gives_no_line_to_workers_apart(counting: Any) -> None:
+    counting.write("packs/counted/1.0.0.yaml", PACK)
+    write_lines(counting, ["a", "b", "c"])
+    with dask_cluster(counting, workers=0) as cluster:
+        add_worker_apart(cluster, counting)
+        refused = counting.started(*RUN, *UNDER, *on(cluster))
+        refused.assert_exit(3)
+        assert "the limits of the pack count all calls together" in refused.err
+        assert effects(counting) == []
+        cluster.add_worker()
+        counting.started(*RUN, *UNDER, *on(cluster)).assert_exit(1)
+    assert len(effects(counting)) == 2
+    assert sorted(outcome for _, outcome in outcomes(counting)) == ["ok", "ok", "vetoed"]

@@ -27,6 +27,7 @@ from cogcli.run.engine.ports import (
     CapabilityRunner,
     Dispatcher,
     EventSink,
+    LimitAccount,
     LineSink,
     SnapshotWriter,
 )
@@ -39,7 +40,6 @@ from cogcli.state.reducer import ReusedResult, apply
 
 if TYPE_CHECKING:
     from cogcli.declarations.event_line import EventLine, PlacedLine
-    from cogcli.run.engine.limits import LimitAccount
     from cogcli.run.engine.plain_call import PlainCall
     from cogcli.run.engine.plan import PlannedStep
     from cogcli.run.engine.step_times import ClockReading

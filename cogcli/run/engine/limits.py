@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.governance_events import PolicyDecided
 from cogcli.declarations.reading import read_record
 from cogcli.policy.limits import (
@@ -30,15 +29,8 @@ if TYPE_CHECKING:
     from cogcli.policy.limits import Use
     from cogcli.policy.verdict import Verdict
     from cogcli.run.engine.context import Engine
-    from cogcli.run.engine.ports import LimitLedger
+    from cogcli.run.engine.ports import CallAccount, LimitAccount
     from cogcli.run.engine.step_recorder import StepRecord
-
-
-class LimitAccount(NamedTuple):
-    """The counters of cumulative limits, as one episode uses them."""
-
-    ledger: LimitLedger
-    episode_id: str
 
 
 class LiftedGates(set[tuple[str, str]]):
@@ -49,18 +41,18 @@ class LiftedGates(set[tuple[str, str]]):
         return verdict.lifted() if (verdict.verdict, verdict.gate) in self else verdict
 
 
-class CallLimits:
+class CallReservations:
     """The claims of one call, and its reservation."""
 
     def __init__(
-        self, record: StepRecord, claims: Sequence[LimitClaim], earlier: CallLimits | None
+        self, record: StepRecord, claims: Sequence[LimitClaim], earlier: CallAccount | None
     ) -> None:
         """`earlier` are those of the step's attempt before, if it repeats its call."""
         self._record = record
         self._claims = claims
         self._account = record.run.engine.limits
         self._reserved: tuple[int, ...] = ()
-        self._unsent: tuple[int, ...] = earlier._unsent if earlier else ()
+        self.unsent: tuple[int, ...] = earlier.unsent if earlier else ()
         """Reservations of attempts that did not leave, which the log does not show yet."""
         self._has_begun = False
 
@@ -120,7 +112,7 @@ class CallLimits:
         """Settle the reservation of an attempt that has a result: used, unless it is known that it did not leave."""
         numbers, self._reserved = self._reserved, ()
         if not left:
-            self._unsent += numbers
+            self.unsent += numbers
         elif self._account is not None and numbers:
             self._account.ledger.mark_used(numbers)
 
@@ -134,7 +126,7 @@ class CallLimits:
 
     def release_unsent(self) -> None:
         """Release what attempts reserved that did not leave, as the log now shows."""
-        numbers, self._unsent = self._unsent, ()
+        numbers, self.unsent = self.unsent, ()
         if self._account is not None and numbers:
             self._account.ledger.release(numbers)
 
@@ -168,7 +160,7 @@ class CallLimits:
         attempt = CallAttempt(account.episode_id, *self._key, self._next_attempt)
         now = self._record.run.engine.clock.now()
         used, self._reserved = account.ledger.reserve(
-            attempt, self._claims, now, choose, instead_of=self._unsent
+            attempt, self._claims, now, choose, instead_of=self.unsent
         )
         return decide(used)
 

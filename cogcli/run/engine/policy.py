@@ -20,7 +20,7 @@ from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
 from cogcli.policy.verdict import Verdict
 from cogcli.run.engine.approval import ApprovalRequest
-from cogcli.run.engine.limits import CallLimits, LiftedGates
+from cogcli.run.engine.limits import CallReservations, LiftedGates
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Effects, Turn
 
@@ -113,7 +113,8 @@ def _decide(
     """
     judged = _judge_call(policy, record.run, record.path, capability, values, now)
     claims = policy.find_claims(capability.id, values) if policy.has_limits else ()
-    limits = record.limits = CallLimits(record, claims, record.limits) if claims else None
+    limits = CallReservations(record, claims, record.limits) if claims else None
+    record.limits = limits
     verdict = limits.decide(judged, lifted, answer) if limits else lifted.lift(judged)
     record.decision = record_if_due(record.run, record.path, capability, values, verdict, answer)
     while limits is not None and record.decision is not None:

@@ -202,6 +202,40 @@ class LimitLedger(Protocol):
         ...
 
 
+class LimitAccount(NamedTuple):
+    """The counters of cumulative limits, as one episode uses them."""
+
+    ledger: LimitLedger
+    episode_id: str
+
+
+class CallAccount(Protocol):
+    """What one call adds to the counters of limits (`run.engine.limits`)."""
+
+    unsent: tuple[int, ...]
+    """The reservations of its attempts that did not leave, which the log does not show yet."""
+
+    def repeat(self, verdict: Verdict, number: int, cause: str) -> Verdict | None:
+        """Reserve for another attempt of the call. Return the verdict that denies it, or None if it may be made."""
+        ...
+
+    def note_begun(self) -> None:
+        """Note that the intent of the attempt is in the log."""
+        ...
+
+    def settle(self, *, left: bool) -> None:
+        """Settle the reservation of an attempt that has a result."""
+        ...
+
+    def settle_unfinished(self) -> None:
+        """Settle the reservation of an attempt without a result."""
+        ...
+
+    def release_unsent(self) -> None:
+        """Release what attempts reserved that did not leave, as the log now shows."""
+        ...
+
+
 class RecordedCall(NamedTuple):
     """The recorded outcome of a call."""
 

@@ -31,7 +31,7 @@ from cogcli.run.engine.tasks import Cancelled, Effects, Sleep
 from cogcli.state.reducer import Write
 
 if TYPE_CHECKING:
-    from cogcli.run.engine.limits import CallLimits
+    from cogcli.run.engine.ports import CallAccount
 
 _EXCERPT: Final = 200
 _TOKENS_IN: Final = ("input_tokens", "prompt_tokens")
@@ -109,7 +109,7 @@ class StepRecord:
         """The run policy's decision for `step.started`. None for the default policy."""
         self.masks: tuple[str, ...] = ()
         """The paths of the output that the policy masks."""
-        self.limits: CallLimits | None = None
+        self.limits: CallAccount | None = None
         """What its call adds to the counters of the policy's limits. None if it adds nothing."""
         self._started = started or ClockReading.now(run.engine.clock)
 

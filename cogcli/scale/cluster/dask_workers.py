@@ -110,6 +110,11 @@ class ClusterWorker:
         return sum(map(len, self.groups.values()))
 
 
+_COUNTS_TOGETHER: Final = (
+    "it does not share the runs directory, and the limits of the pack count all calls together"
+)
+
+
 class DaskWorkers:
     """Runs lines on the workers of a Dask cluster. `first` is the frame that describes the batch."""
 
@@ -128,6 +133,7 @@ class DaskWorkers:
         self._nonce = os.urandom(16).hex()
         self._identity = request.identity(self._nonce)
         self._batch = str(first["batch"])
+        self._has_limits = bool(first["ledger"])
         self._tasks = 0
         self._size = GroupSize()
         self._workers: dict[str, ClusterWorker] = {}
@@ -426,6 +432,8 @@ class DaskWorkers:
             self._note_refusal(seen.address, "; ".join(seen.differences[:_SHOWN]))
         elif not self._identity.is_same(seen.identity):
             self._note_refusal(seen.address, "its user has another key for episodes")
+        elif self._has_limits and not is_shared:
+            self._note_refusal(seen.address, _COUNTS_TOGETHER)
         elif self._is_apart == is_shared:  # never while nothing is decided
             self._note_refusal(seen.address, self._explain_other_files())
         else:

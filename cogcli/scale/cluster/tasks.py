@@ -19,6 +19,7 @@ from typing import Final
 
 import orjson
 
+from cogcli.app.limits import find_ledger_id
 from cogcli.base.errors import CogcliError, InternalError
 from cogcli.base.problems import ProblemsFound
 from cogcli.declarations.value_types import Json
@@ -119,7 +120,10 @@ def _note_admission(first: Json) -> None:
 def _find_differences(first: Json) -> list[str]:
     if differences := compare_versions(Versions(*first["versions"]), find_versions()):
         return differences
-    facts = find_facts(reach_batch(first).prepare())
+    batch = reach_batch(first)
+    if first.get("ledger") and find_ledger_id(batch.settings, batch.catalog) != first["ledger"]:
+        return ["it does not share the counters of the pack's limits"]
+    facts = find_facts(batch.prepare())
     return [*compare_facts(WorkerFacts(*first["facts"]), facts), *_find_stale_modules(facts)]
 
 

@@ -86,11 +86,12 @@ def test_a_policy_that_comes_in_is_told_member_by_member() -> None:
         for each in found
     }
     to_refund = {"capabilities": ["payments.*"], "intents": ["support.refund"]}
-    no_then = {"gate": "", "obligations": [], "args": {}}
+    no_then = {"gate": "", "obligations": [], "args": {}, "without_gate": ""}
     gated = {
         "gate": "GATE_FINANCE_APPROVAL",
         "obligations": ["evidence"],
         "args": {"amount": {"max": 500}},
+        "without_gate": "",
     }
     operator = {"gate": "GATE_OPERATOR"}
     facts = {"order.age_days": "output.age_days", "order.total": "output.total"}
