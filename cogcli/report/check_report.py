@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem
 from cogcli.base.terminal_text import visible
@@ -48,6 +49,12 @@ class CheckReport(NamedTuple):
     tables: tuple[MarkdownTable, ...] = ()
     shipped: frozenset[str] = frozenset()
     """The files with problems that are shipped with cogcli, not written by the user."""
+    places: Mapping[str, str] = NOTHING
+    """The paths from the root of the repository, of files whose path differs from it."""
+
+    def place(self, file: str) -> str:
+        """Return the path of a file as hosts of repositories expect it."""
+        return self.places.get(file, file)
 
 
 def markdown(report: CheckReport, *, limit: int | None = None) -> str:

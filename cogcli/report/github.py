@@ -19,15 +19,15 @@ def github(report: CheckReport) -> str:
     of_kind: dict[str, list[str]] = {"error": [], "warning": []}
     for problem, end in report.problems:
         word = severity_word(problem, as_error=False)
-        of_kind[word].append(_render_annotation(word, problem, end))
+        of_kind[word].append(_render_annotation(word, problem, report.place(problem.file), end))
     lines = [line for found in of_kind.values() for line in found[:PER_KIND]]
     more = sum(map(len, of_kind.values())) - len(lines)
     lines += [f"::notice::and {more} more"] if more else []
     return "".join(f"{line}\n" for line in lines)
 
 
-def _render_annotation(word: str, problem: Problem, end: int) -> str:
-    named = {"title": f"cogcli ({problem.code})", "file": problem.file, "line": problem.line or "",
+def _render_annotation(word: str, problem: Problem, file: str, end: int) -> str:
+    named = {"title": f"cogcli ({problem.code})", "file": file, "line": problem.line or "",
              "col": problem.column if problem.line else "", "endColumn": end or ""}  # fmt: skip
     texts = {name: _escape(str(value)) for name, value in named.items() if value != ""}
     properties = (

@@ -41,7 +41,13 @@ def sarif(report: CheckReport, rules: Mapping[str, tuple[str, str]], *, version:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "originalUriBaseIds": {_ROOT: {"description": {"text": "the directory that was checked"}}},
+        "originalUriBaseIds": {
+            _ROOT: {
+                "description": {
+                    "text": "the root of the repository, or the directory that was checked"
+                }
+            }
+        },
         "results": list(_build_results(report, codes)),
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -58,14 +64,16 @@ def _build_results(report: CheckReport, codes: list[str]) -> Iterable[Json]:
             "message": {"text": visible(problem.summary_line)},
         }
         if problem.file:
-            result["locations"] = [{"physicalLocation": _build_location(problem, end)}]
+            result["locations"] = [
+                {"physicalLocation": _build_location(problem, report.place(problem.file), end)}
+            ]
         if problem.file in report.shipped:
             result["properties"] = {"tags": ["shipped"]}
         yield result
 
 
-def _build_location(problem: Problem, end: int) -> Json:
-    place: Json = {"artifactLocation": _build_artifact(problem.file)}
+def _build_location(problem: Problem, file: str, end: int) -> Json:
+    place: Json = {"artifactLocation": _build_artifact(file)}
     if problem.line:
         region = {"startLine": problem.line, "startColumn": problem.column}
         place["region"] = region | ({"endColumn": end} if end else {})

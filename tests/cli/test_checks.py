@@ -57,6 +57,35 @@ def test_warnings_fail_only_with_strict(demo: Any) -> None:
     demo.run("validate", "services", "--strict").assert_exit(1)
 
 
+def test_what_this_machine_lacks_fails_only_with_ready(demo: Any) -> None:
+    demo.write(
+        "services/local/keyed.yaml",
+        "id: keyed\nkind: openapi\nbase_url: https://h.example\nauth_ref: env:NO_KEY\n",
+    )
+    file = "services/local/keyed.yaml"
+    shown = demo.run("validate", file, "--strict").assert_ok().out
+    assert "warning[env.missing]" in shown
+    assert "env.missing" in demo.run("validate", file, "--ready").assert_exit(1).out
+    demo.run("validate", file, "--ready", env={**demo.env, "NO_KEY": "x"}).assert_ok()
+    assert "NO_KEY" in demo.run("doctor", "--strict").assert_exit(1).out
+
+
+def test_annotations_have_paths_from_the_root_of_the_repository(demo: Any) -> None:
+    broken(demo)
+    inner = demo.root / "deep/project"
+    inner.mkdir(parents=True)
+    for name in [each.name for each in demo.root.iterdir() if each.name != "deep"]:
+        (demo.root / name).rename(inner / name)
+    (demo.root / ".git").mkdir()
+    place = "deep/project/skills/local/demo/greet/skill.yaml"
+    result = demo.run(
+        "-C", "deep/project", "validate", "--format", "github", "--report", "sarif:found.sarif"
+    )
+    assert f",file={place},line=14," in result.assert_exit(1).out
+    (sarif,) = demo.root.rglob("found.sarif")
+    assert f'"uri": "{place}"' in sarif.read_text()
+
+
 def test_a_path_that_does_not_exist_is_a_usage_error(demo: Any) -> None:
     assert "input.file" in demo.run("validate", "nowhere.yaml").assert_exit(2).err
 
@@ -184,7 +213,7 @@ def test_problems_of_shipped_files_come_last_and_are_counted_apart(
     demo: Any, tmp_path: Any, monkeypatch: Any
 ) -> None:
     """The shipped registry is without problems: another one stands for it."""
-    from cogcli.app.checks.registry_check import check_registry
+    from cogcli.app.checks.registry_check import Demands, check_registry
     from cogcli.app.checks.reports import RENDERERS, registry_report
     from cogcli.app.settings import Settings
 
@@ -201,7 +230,7 @@ def test_problems_of_shipped_files_come_last_and_are_counted_apart(
         n for n, file in enumerate(files) if file in checked.shipped
     )
     assert list(checked.files)[-1] == str(shipped)
-    report = registry_report(checked, strict=False, end_of=lambda *_: 0)
+    report = registry_report(checked, Demands(), end_of=lambda *_: 0)
     assert report.summary.endswith("in your files; shipped: 1 error, 0 warnings.")
     suites = [suite.get("name") for suite in ET.fromstring(RENDERERS["junit"](report))]
     assert "shipped capabilities" in suites[-1:]

@@ -53,7 +53,7 @@ def test_the_hook_runs_our_command_and_sees_every_kind_of_spec(tidy: Any) -> Non
     for path in (
         BROKEN, "cogcli.toml", "capabilities/a.b.yaml", "bindings/local/a.b/c.yaml", "services/x.yaml", "packs/p.yaml",
         "policies/official_default_selection.yaml", ".agent-skills/active_bindings.json",
-        "deep/skills/local/a/b/skill.yml",
+        "deep/skills/local/a/b/skill.yml", "shop/calls.py", "api/openapi.json", "api/shop.yaml",
     ):  # fmt: skip
         assert re.search(hook["files"], path), path
     assert not re.search(hook["files"], "docs/page.md")

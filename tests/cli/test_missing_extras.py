@@ -82,9 +82,10 @@ def test_a_shipped_skill_that_needs_an_extra_fails_no_project_of_others(
     assert "env.extra]" in without("trafilatura", "validate", "--strict", "-v").assert_ok().out
     project.skill(
         "demo.page",
-        "- {id: read, uses: web.page.extract, input: {html: {$literal: <p>x</p>}}, output: {text: outputs.text}}",
+        "- {id: read, uses: web.page.extract, input: {content: {$literal: <p>x</p>}}, output: {text: outputs.text}}",
         outputs="{text: {type: string}}",
     )
-    mine = without("trafilatura", "validate", "--strict").assert_exit(1)
+    without("trafilatura", "validate", "--strict").assert_ok()
+    mine = without("trafilatura", "validate", "--ready").assert_exit(1)
     assert "skills/local/demo/page/skill.yaml" in mine.out
     assert mine.out.count("env.extra]") == 1

@@ -23,10 +23,19 @@ from cogcli.specs.layout import CASES
 KINDS: Final = ("skills", "capabilities", "bindings", "services")
 UNTRUSTED: Final = "service.untrusted"
 """The code of a call that requires trust in its project."""
-EXTRA: Final = "env.extra"
-"""The code of a call that requires an extra which is not installed."""
+READINESS: Final = (UNTRUSTED, "env.extra", "env.missing")
+"""The codes of what a machine lacks and another one may have: trust, an extra, the value of a variable."""
 _SPECS: Final = (*KINDS, "packs")
 _FILES: Final = (*_SPECS, "cases")
+
+
+class Demands(NamedTuple):
+    """What must hold for a check to pass, in addition to specs without errors."""
+
+    strict: bool = False
+    """No warnings about the specs."""
+    ready: bool = False
+    """This machine has all that the specs need: no warnings of `READINESS`."""
 
 
 class RegistryCheck(NamedTuple):
@@ -43,8 +52,6 @@ class RegistryCheck(NamedTuple):
     notes: tuple[Problem, ...] = ()
     """Problems that later layers cause in shipped files. The user does not have to fix them; they
     are not in `problems`."""
-    is_of_shipped_files: bool = False
-    """Whether the project is the repository that the shipped files come from."""
 
     @property
     def own_counts(self) -> dict[str, int]:
@@ -73,20 +80,19 @@ class RegistryCheck(NamedTuple):
         spec."""
         return len(self.problems) - self.errors
 
-    def failing_problems(self, *, strict: bool) -> list[Problem]:
+    def failing_problems(self, demands: Demands) -> list[Problem]:
         """Return the problems that fail the check, errors first.
 
-        With `strict`, warnings fail it too. Three kinds of warnings never fail it, because the
-        author of a file cannot fix them: warnings of shipped files, warnings that the project is
-        not trusted, and, in the repository of the program, warnings of missing extras."""
+        Warnings of shipped files never fail it, because the user cannot fix them."""
         errors = [problem for problem in self.problems if problem.severity == "E"]
-        excepted = (UNTRUSTED, EXTRA) if self.is_of_shipped_files else (UNTRUSTED,)
-        others = (
-            [p for p in self.problems if p.severity != "E" and p.code not in excepted]
-            if strict
-            else []
-        )
-        return [*errors, *(problem for problem in others if problem.file not in self.shipped)]
+        warnings = [
+            problem
+            for problem in self.problems
+            if problem.severity != "E"
+            and (demands.ready if problem.code in READINESS else demands.strict)
+            and problem.file not in self.shipped
+        ]
+        return [*errors, *warnings]
 
 
 def validate(
@@ -147,8 +153,7 @@ def check_registry(
     kinds = Counter(files.values())
     counts = {kind: kinds[kind] for kind in _FILES if kind in KINDS or kinds[kind]}
     seconds = clock.monotonic() - begun
-    is_ours = _is_program_repository(settings)
-    return RegistryCheck(found, counts, seconds, catalog, files, shipped, notes, is_ours)
+    return RegistryCheck(found, counts, seconds, catalog, files, shipped, notes)
 
 
 def _is_caused_by_later_layer(problem: Problem) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cogcli import __version__
-from cogcli.app.checks.registry_check import RegistryCheck
+from cogcli.app.checks.registry_check import Demands, RegistryCheck
 from cogcli.app.explain import pages
 from cogcli.base.problems import Problem, Severity
 from cogcli.report.check_report import (
@@ -32,14 +34,18 @@ _FOUND: Final = "doctor.found"
 
 
 def registry_report(
-    checked: RegistryCheck, *, strict: bool, end_of: Callable[[str, int, int], int]
+    checked: RegistryCheck,
+    demands: Demands,
+    *,
+    end_of: Callable[[str, int, int], int],
+    base: str = "",
 ) -> CheckReport:
     """Return the report of `validate`: one case per file. Shipped files come last, in groups of
     their own.
 
     Problems that do not fail a file are notes. `end_of` takes a file, line and column, and returns
-    the column after the token at that place."""
-    failing = frozenset(checked.failing_problems(strict=strict))
+    the column after the token at that place. File names are relative to `base`."""
+    failing = frozenset(checked.failing_problems(demands))
     own: dict[str, list[Problem]] = {file: [] for file in checked.files}
     for problem in checked.problems:
         own[problem.file].append(problem)
@@ -59,7 +65,20 @@ def registry_report(
         problems_summary(checked.problems, shipped),
         tuple(problems_table(problems, place=place) for problems, place in tables if problems),
         shipped,
+        _find_places_in_repository(base, {problem.file for problem in checked.problems}),
     )
+
+
+def _find_places_in_repository(base: str, files: set[str]) -> dict[str, str]:
+    """Return the paths of these files from the root of the repository that contains `base`; none without a
+    repository.
+    """
+    folder = Path(base or ".").resolve()
+    root = next((above for above in (folder, *folder.parents) if (above / ".git").exists()), None)
+    if root is None or root == folder:
+        return {}
+    inside = [file for file in files if file and not os.path.isabs(file)]
+    return {file: os.path.relpath(folder / file, root).replace(os.sep, "/") for file in inside}
 
 
 def _file_case(

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 
 from cogcli.app.checks import registry_check
 from cogcli.app.checks.file_fixes import FileFix, find_fixes, write_fixes
-from cogcli.app.checks.registry_check import RegistryCheck
+from cogcli.app.checks.registry_check import Demands, RegistryCheck
 from cogcli.app.checks.reports import RENDERERS, registry_report
 from cogcli.app.checks.watch import take_snapshot, wait_for_change
 from cogcli.base.errors import OK, CogcliError
@@ -52,6 +52,7 @@ FORMATS = ("text", "concise", "github", "jsonl")
         ("cogcli validate --fix", "correct what has one right answer"),
         ("cogcli validate --report junit:junit.xml --report sarif:cogcli.sarif", "for CI"),
         ("cogcli validate --strict --format github", "in CI"),
+        ("cogcli validate --ready", "may everything run here?"),
     ),
     exits=(0, 1, 2, 3, 130),
 )
@@ -73,7 +74,10 @@ def validate(
         ),
     ],
     strict: Annotated[
-        bool, switch("--strict", help="fail on warnings of your own files, too")
+        bool, switch("--strict", help="fail on warnings about your own specs, too")
+    ] = False,
+    ready: Annotated[
+        bool, switch("--ready", help="fail where this machine lacks a variable, an extra or trust")
     ] = False,
     fix: Annotated[
         bool, switch("--fix", help="correct your own files where only one answer is right")
@@ -92,7 +96,9 @@ def validate(
     paths, contents = _paths_and_contents(context, words, stdin_filename)
     if fix and contents:
         raise wrong_flag("`--fix` changes files, and `-` is not a file", "name the file")
-    run = _Validation(context, paths, contents, format=format, strict=strict, fix=fix)
+    run = _Validation(
+        context, paths, contents, format=format, demands=Demands(strict, ready), fix=fix
+    )
     if watch:
         run.watch()
     code = run.once()
@@ -115,14 +121,14 @@ class _Validation:
         contents: dict[str, bytes],
         *,
         format: str,
-        strict: bool,
+        demands: Demands,
         fix: bool,
     ) -> None:
         self._context = context
         self._paths = paths
         self._contents = contents
         self._format = format
-        self._strict = strict
+        self._demands = demands
         self._fix = fix
 
     def once(self) -> int:
@@ -141,7 +147,7 @@ class _Validation:
         if written:
             _report_fixes(context, written)
         fixable = frozenset(problem for each in fixes for problem in each.problems)
-        code = _fill_envelope(context, checked, fixable, strict=self._strict)
+        code = _fill_envelope(context, checked, fixable, self._demands)
         self._checked, self._sources = checked, Sources(context.base, self._contents)
         if not context.json:
             _write_problems(context, checked, fixable, self._sources, self._format)
@@ -163,7 +169,7 @@ class _Validation:
 
     def report(self) -> CheckReport:
         """Return the problems for report files."""
-        return registry_report(self._checked, strict=self._strict, end_of=self._sources.end)
+        return _build_report(self._context, self._checked, self._demands, self._sources)
 
     def watch(self) -> NoReturn:
         """Check again whenever a file changes, until Ctrl-C ends it."""
@@ -217,16 +223,23 @@ def _report_fixes(context: CommandContext, fixes: Sequence[FileFix]) -> None:
 
 
 def _fill_envelope(
-    context: CommandContext, checked: RegistryCheck, fixable: frozenset[Problem], *, strict: bool
+    context: CommandContext, checked: RegistryCheck, fixable: frozenset[Problem], demands: Demands
 ) -> int:
     """Fill the envelope, and return the exit code."""
-    failing = checked.failing_problems(strict=strict)
+    failing = checked.failing_problems(demands)
     context.own["problems"] = [
         {**problem.to_payload(), "fixable": problem in fixable} for problem in checked.problems
     ]
     context.own["counts"] = checked.counts
     context.own["own_counts"] = checked.own_counts
     return context.fail(failing[0].to_payload()) if failing else OK
+
+
+def _build_report(
+    context: CommandContext, checked: RegistryCheck, demands: Demands, sources: Sources
+) -> CheckReport:
+    """Return the report of a check, whose paths begin at the root of the repository."""
+    return registry_report(checked, demands, end_of=sources.end, base=context.base)
 
 
 def _write_problems(
@@ -252,9 +265,7 @@ def _write_problems(
                 f"{what} cannot be used with the specs that replace shipped ones here: cogcli doctor"
             )
     elif format == "github":
-        context.answer(
-            RENDERERS["github"](registry_report(checked, strict=False, end_of=sources.end))
-        )
+        context.answer(RENDERERS["github"](_build_report(context, checked, Demands(), sources)))
     else:
         for p in checked.problems:
             line = dumps(p.to_payload()) if format == "jsonl" else concise(p, as_error=False)
