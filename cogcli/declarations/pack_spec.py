@@ -443,6 +443,8 @@ class DecisionSpec(Spec):
     """`slot.fact`, without which nothing above `read_only` runs."""
     outcomes: tuple[Words, ...] = ()
     """How it may end."""
+    success: Any = None
+    """A [rule](agent-run.md#goal) over facts and outputs: whether the goal is met, also by a model's plan."""
 
 
 class TaskTemplate(Spec):

@@ -55,7 +55,8 @@ def _collect_parts(pack: Pack) -> dict[str, dict[str, Json]]:
         "capability": {id: _list_members(tool) for id, tool in pack.tooling.capabilities.items()},
         "intent": {id: {"capabilities": sorted(each.capabilities)} for id, each in decisions.intents.items()},
         "decision": {
-            key: {"required_evidence": list(each.required_evidence)} for key, each in decisions.decisions.items()
+            key: {"required_evidence": list(each.required_evidence), "success": each.success}
+            for key, each in decisions.decisions.items()
         },
         "setting": {
             "safety_mode": {"value": pack.meta.defaults.safety_mode},

@@ -43,6 +43,10 @@ def check_reads(pack: Pack, report: ProblemReport) -> None:
     for number, rule in enumerate(pack.policy.rules):
         about = report.part(f"rule `{rule.rule_id}`", "policy_layer", "rules", number)
         _check_condition(rule.condition, about, "if", members)
+    for number, decision in enumerate(pack.decisions.decisions.values()):
+        about = report.part(f"decision `{decision.key}`", "decision_layer", "decisions", number)
+        if decision.success is not None:
+            _check_condition(decision.success, about, "success", {**slots, **_OF_RUN})
     for number, template in enumerate(pack.decisions.task_templates.values()):
         about = report.part(f"template `{template.id}`", "decision_layer", "task_templates", number)
         if template.success is not None:

@@ -249,7 +249,7 @@ class Results(NamedTuple):
     conflicts: tuple[str, ...]
     """Required evidence with contradicting values."""
     success: bool | None
-    """The result of the template's `success`, or None if there is none."""
+    """Whether the goal is met by the rule of the decision or the template. None without a rule."""
     answered: bool
     """Whether there is a response."""
     may_replan: bool

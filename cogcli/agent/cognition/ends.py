@@ -81,6 +81,15 @@ def denied_call(uses: str, verdict: Verdict, explain: Callable[[str], str]) -> L
     return LoopEnding("denied", verdict.rule or verdict.reason, error)
 
 
+def denied_goal(capability: str, reason: str) -> LoopEnding:
+    """Return the ending of a run whose answer came after this call was denied, so that its goal is not met."""
+    text = (
+        f"`{capability}` was denied and not done: {reason}; the answer does not count as its goal"
+    )
+    hint = "cogcli policy explain names the rule; a pack may say what its goal is (`decisions[].success`)"
+    return LoopEnding("denied", reason, PolicyDeniedError("policy.denied", text, hint=hint))
+
+
 def overpacked() -> LoopEnding:
     """Return the ending if what every prompt has does not fit into the context."""
     text = "policy, tools and request do not fit into the context"
@@ -121,7 +130,17 @@ def denial_of(context: CompiledContext, found: Verification, again: LoopTrip | N
         return f"loop_guard:{again.kind}"
     rejects = [fail for fail in found.fails if fail.code in REJECTED]
     fail = (rejects or found.fails)[0]
-    redacted = {each.capability: each for each in context.compilation.surface.redactions}
+    redacted = redactions_of(context, found)
     if fail.code == "unknown_capability" and fail.detail in redacted:
-        return redacted[fail.detail].rule_id or redacted[fail.detail].reason
+        return redacted[fail.detail]
     return fail.reason
+
+
+def redactions_of(context: CompiledContext, found: Verification) -> dict[str, str]:
+    """Return the capabilities of a plan that were kept from the model, each with the rule or the reason."""
+    named = {fail.detail for fail in found.fails if fail.code == "unknown_capability"}
+    return {
+        each.capability: each.rule_id or each.reason
+        for each in context.compilation.surface.redactions
+        if each.capability in named
+    }

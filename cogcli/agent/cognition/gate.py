@@ -84,6 +84,7 @@ def _deny_calls(loop: Progress, calls: list[PlannedCall]) -> tuple[Fail, ...]:
         return ()
     for call, verdict in refused:
         loop.root.run.emit(call.draft_decision(verdict, loop.policy, loop.root.run.state.run_id))
+        loop.note_denial(call.uses, verdict.rule or verdict.reason)
     details: list[Json] = [{**call.to_payload(), "code": _DENIED} for call, _ in refused]
     if loop.planner.replans and loop.policy.budgets.remaining().get("replans", 0) > 0:
         loop.replan(_DENIED, details)

@@ -148,6 +148,16 @@ class Observer:
         """The required evidence with contradicting values."""
         return tuple(gate["name"] for gate in self.evidence_gates if gate["status"] == "conflict")
 
+    @property
+    def outputs(self) -> Json:
+        """The outputs of the calls of the run that were done, by name; of equal names the last one."""
+        done = (each for each in self._closings.values() if each.step_status == "done")
+        found: Json = {}
+        for closing in done:
+            if called_by(closing.json) and isinstance(closing.output, dict):
+                found |= closing.output
+        return found
+
     def find_result(self, step_id: str) -> Any:
         """Return the output or the error of a step of the root run, or None if the step did not run."""
         closing = self._closings.get(step_id)

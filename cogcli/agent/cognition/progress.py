@@ -29,6 +29,7 @@ from cogcli.policy.approvals import ApprovalAnswer
 from cogcli.policy.budgets import BudgetOverrun
 from cogcli.policy.guardrails import find_triggered
 from cogcli.policy.loop_guard import LoopGuard, LoopTrip
+from cogcli.policy.verdict import is_above
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.run import RootRun
 
@@ -97,6 +98,10 @@ class Progress:
         """The times of the lifecycle phases of this turn."""
         self.denied_gap = ""
         """The capability that the policy gate denied in this turn. Empty if there is none."""
+        self.open_denials: dict[str, str] = {}
+        """The reason by capability above `read_only` whose last call was denied, so that it had no effect."""
+        self.has_acted = False
+        """Whether a call above `read_only` was done."""
         self.contradictions = KnownContradictions()
         """What graph and memory contradict each other in, as of the context of this turn."""
         self.replans = 0
@@ -117,6 +122,22 @@ class Progress:
         """The risk class of the intent."""
         intent = self.given.pack.decisions.intents.get(self.given.intent.intent)
         return intent.risk if intent else "read_only"
+
+    def may_act(self, capability: str) -> bool:
+        """Return whether calls of a capability or a skill are above `read_only`."""
+        known = self.given.capabilities.get(capability)
+        return known is not None and is_above(self.policy.mode_of(known), "read_only")
+
+    @property
+    def denies_goal(self) -> bool:
+        """Whether a model's answer comes after a denied effect that was not made up for."""
+        is_new = self.policy.edition >= LATEST_EDITION
+        return is_new and self.planner.replans and bool(self.open_denials)
+
+    def note_denial(self, capability: str, reason: str) -> None:
+        """Keep the denial of a call that would have had an effect."""
+        if self.may_act(capability):
+            self.open_denials[capability] = reason
 
     @property
     def decision_key(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cogcli.base.errors import RuntimeErrorBase
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.redact import BY_NAME
 from cogcli.declarations.value_types import Json
 from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
@@ -12,9 +13,17 @@ from cogcli.specs.template import TemplateFault
 from cogcli.state.execution import ExecutionState
 
 
-def is_met(success: object, state: ExecutionState) -> bool:
-    """Return whether the condition of a template holds. A condition without a result does not hold."""
-    found = evaluate(compile_rule(success), _rule_data(state))
+def is_met(
+    success: object, state: ExecutionState, facts: Json = NOTHING, outputs: Json = NOTHING
+) -> bool:
+    """Return whether the condition of a template or a decision holds. A condition without a result does not hold.
+
+    `facts` are by slot, and `outputs` are those of the calls of a plan; what the plan wrote takes precedence.
+    """
+    data = _rule_data(state)
+    more: Json = BY_NAME.mask({**facts, "outputs": outputs})
+    data = {**more, **data, "outputs": {**more["outputs"], **data["outputs"]}}
+    found = evaluate(compile_rule(success), data)
     return isinstance(found, RuleMatch) and found.result
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.agent.cognition.critic import TIED_FROM, Results, Score, Verification, score
-from cogcli.agent.cognition.ends import SKIPPED, LoopEnding, denied, failing
+from cogcli.agent.cognition.ends import SKIPPED, LoopEnding, denied, denied_goal, failing
+from cogcli.agent.cognition.planner import decision_of
 from cogcli.agent.cognition.progress import Progress
 from cogcli.agent.cognition.reply import is_met, render
 from cogcli.agent.cognition.turn_record import milliseconds
@@ -32,6 +33,8 @@ from cogcli.policy.pressure import (
 from cogcli.policy.proposals import proposal_from
 from cogcli.run.engine.outcome import RunOutcome
 
+_DENIALS: Final = ("policy.", "safety.")
+"""The first words of the codes of calls that were denied."""
 _BEFORE_SCORE: Final = ("compile", "plan", "verify", "execute")
 _AFTER_SCORE: Final = ("score", "consolidate")
 MAX_FAILING: Final = 3
@@ -149,6 +152,7 @@ def _gate_waits(loop: Progress) -> list[GateWait]:
 
 def _score(loop: Progress, outcome: RunOutcome | None, propensity: float) -> Score:
     """Return the critic's verdict on the turn. An escalation waits here for a person."""
+    _note_calls(loop)
     phases = _BEFORE_SCORE if loop.policy.edition >= LATEST_EDITION else ("plan",)
     success = _success(loop, outcome)
     gap = _find_gap(loop)
@@ -159,8 +163,8 @@ def _score(loop: Progress, outcome: RunOutcome | None, propensity: float) -> Sco
         loop.stages.find_late(loop.given.limits, phases),
         loop.seen.conflicts,
         success,
-        answered and not loop.skips_action and not loop.policy.unresolved,
-        loop.planner.replans and loop.policy.budgets.remaining().get("replans", 0) > 0,
+        answered and not loop.skips_action and not loop.policy.unresolved and not loop.denies_goal,
+        _may_replan(loop, success),
         gap == loop.last_gap,
         propensity,
     )
@@ -174,6 +178,13 @@ def _score(loop: Progress, outcome: RunOutcome | None, propensity: float) -> Sco
         return Score("accept", found.reason, results.goal_met)
     loop.last_gap = gap if found.verdict == "replan" or loop.policy.edition < LATEST_EDITION else ""
     return found
+
+
+def _may_replan(loop: Progress, success: bool | None) -> bool:
+    """Return whether another plan may follow. A model that says no, without an effect in the run, has its answer."""
+    says_no = success is False and loop.plan is None and not loop.has_acted
+    left = loop.policy.budgets.remaining().get("replans", 0)
+    return loop.planner.replans and left > 0 and not says_no
 
 
 def _find_gap(loop: Progress) -> str:
@@ -196,16 +207,40 @@ def _weigh_denial(loop: Progress, propensity: float) -> None:
 
 
 def _success(loop: Progress, outcome: RunOutcome | None) -> bool | None:
-    """Return whether the template reached its goal, None without a template. Then its reply becomes the response."""
+    """Return whether the goal is met: by the rule of the decision, otherwise by that of the template. None without a
+    rule, and for a model's plan before its answer. The reply of a template that met it becomes the response.
+    """
     template = loop.plan.template if loop.plan else None
-    if template is None or loop.skips_action:
+    rule = decision_of(loop.given, loop.candidate).success
+    if loop.skips_action:
         return None
+    if template is None:
+        return _is_goal_met(loop, rule) if rule is not None and loop.response else None
     state = loop.root.run.state
     done = outcome is not None and outcome.status == "ok"
-    success = is_met(template.success, state) if template.success is not None else done
+    if rule is not None:
+        success = done and _is_goal_met(loop, rule)
+    else:
+        success = is_met(template.success, state) if template.success is not None else done
     if success:
         loop.response = render(template.reply, state)
     return success
+
+
+def _is_goal_met(loop: Progress, rule: object) -> bool:
+    return is_met(rule, loop.root.run.state, loop.policy.facts, loop.seen.outputs)
+
+
+def _note_calls(loop: Progress) -> None:
+    """Keep what became of the calls of the turn: a denial of an effect is open until the same capability is done."""
+    for effect in map(TurnEffect.of, loop.effects):
+        if effect.status == "done":
+            loop.open_denials.pop(effect.capability, None)
+            loop.has_acted = loop.has_acted or loop.may_act(effect.capability)
+        elif effect.status == "vetoed" and (effect.code or "").startswith(_DENIALS):
+            by_policy = (effect.code or "").startswith("policy.")
+            reason = loop.seen.denial if by_policy and loop.seen.denial else effect.code or ""
+            loop.note_denial(effect.capability, reason)
 
 
 def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
@@ -223,12 +258,16 @@ def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
 
 
 def _finish(loop: Progress, scored: Score) -> None:
-    """End with the response, unless a guardrail refuses it."""
+    """End with the response, unless a guardrail refuses it. An answer after a denied effect meets no goal."""
     must_refuse = loop.given.pack.policy.guardrails.must_refuse
     if loop.refuse(find_triggered(must_refuse, loop.response, loop.policy.edition)):
         return
     loop.ask_for(loop.response)
     if loop.ending is not None:
+        return
+    if not scored.goal_met and loop.denies_goal:
+        capability, why = next(iter(loop.open_denials.items()))
+        loop.ending = denied_goal(capability, why)
         return
     unresolved = loop.policy.unresolved
     reason = (

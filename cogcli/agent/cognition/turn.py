@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cogcli.agent.cognition.attention import attention_from, find_held
 from cogcli.agent.cognition.critic import CONFLICT, Verification, verify
-from cogcli.agent.cognition.ends import denial_of, denied, overpacked, refused
+from cogcli.agent.cognition.ends import denial_of, denied, overpacked, redactions_of, refused
 from cogcli.agent.cognition.gate import pass_gate
 from cogcli.agent.cognition.judgment import judge, summarize_conversation
 from cogcli.agent.cognition.layers import ORDER
@@ -200,6 +200,8 @@ def _verify(loop: Progress, context: CompiledContext) -> Verification:
     loop.record.emit(judged)
     if found.verdict == "ok" or loop.skips_action:
         return found
+    for capability, why in redactions_of(context, found).items():
+        loop.note_denial(capability, why)
     if found.verdict == "escalate":
         _ask_about_conflict(loop, found)
         return found

@@ -162,7 +162,7 @@ def test_a_call_that_a_rule_denies_comes_back_as_a_notice() -> None:
     assert ran.runner.called() == ["t1_c0"]
     assert ran.payloads("critic.verified")[1]["reason"] == "unknown_capability:payments.refund"
     assert "payments.refund" not in str(planner.views[1].context.payload["compiled_prompt"])
-    assert ran.ending == ("completed", "")
+    assert ran.ending == ("denied", "refund_window"), "the answer does not make up for it"
 
 
 def test_a_gate_pauses_without_a_decision() -> None:
