@@ -20,9 +20,9 @@ KEPT: Final = 12
 """The number of references in focus, besides those that always are."""
 LOW: Final = 0.25
 """An interruption with less salience waits in deep focus."""
-INTERRUPTING: Final = ("interrupt", "attachment", "session_resumed")
-"""The types of events that may wait. Answers of people and results never do; a signal ends the run."""
 ATTACHMENT: Final = "attachment"
+INTERRUPTING: Final = ("interrupt", ATTACHMENT)
+"""The types of events that may wait. Answers of people and results never do; a signal ends the run."""
 _TRUST: Final = {"authoritative": 0.3, "verified": 0.2, "untrusted": 0.0}
 _SHARED_WORDS: Final = 0.6
 _RECENT: Final = 0.1
@@ -97,7 +97,8 @@ def hold(events: Iterable[Json], goals: Iterable[str]) -> list[str]:
 
 def hold_all(events: Iterable[Json]) -> list[str]:
     """Return the ids of all interruptions, as logs of edition 1 record them."""
-    return [event["id"] for event in events if event["type"] in INTERRUPTING]
+    types = (*INTERRUPTING, "session_resumed")
+    return [event["id"] for event in events if event["type"] in types]
 
 
 def rank(view: Json) -> Json:
