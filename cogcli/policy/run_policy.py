@@ -255,7 +255,8 @@ class RunPolicy:
         unresolved = self._find_unresolved(data)
         lacking = next((name for name in unresolved if not _is_open(name, call.unknown)), "")
         reason = self._find_unkept(call, verdict, lacking)
-        if not reason and verdict.allows and lacking and is_above(call.approval_mode, "read_only"):
+        binds = self._binds(verdict) and is_above(call.approval_mode, "read_only")
+        if not reason and binds and lacking:
             reason = f"evidence_missing:{lacking}"
         if reason:
             verdict = verdict._replace(
@@ -273,15 +274,29 @@ class RunPolicy:
         """Return why an obligation of a call is not kept, also of one that a person decides about. Empty if all are
         kept, or if the call is not made. `lacking` is a piece of required evidence without a value.
         """
-        binds = verdict.allows or (verdict.asks and self.edition >= LATEST_EDITION)
-        if not binds:
+        if not self._binds(verdict):
             return ""
+        if verdict.verdict == "escalate" and (reason := self._find_refusal_by_mode(call)):
+            return reason
         obligations = verdict.obligations
         if lacking and "evidence" in obligations:
             return f"evidence_missing:{lacking}"
         if verdict.masks and not self._may_mask(call.capability):
             return "obligation_not_kept"
         return "" if call.named_user or "named_user" not in obligations else "named_user"
+
+    def _binds(self, verdict: Verdict) -> bool:
+        """Return whether a call may be made, or may be made after a person decided about it."""
+        return verdict.allows or (verdict.asks and self.edition >= LATEST_EDITION)
+
+    def _find_refusal_by_mode(self, call: GovernedCall) -> str:
+        """Return why a call that a person decides about may not be made in any case: what its approval mode requires
+        is not a gate that a yes could lift. Empty if it may be made.
+        """
+        if call.host and self.pack.tooling.hosts is not None:
+            return "host_not_listed"
+        needs_user = is_above(call.approval_mode, "network") and not call.named_user
+        return "named_user" if needs_user else ""
 
     def _may_mask(self, called: str) -> bool:
         """Return whether an output can be masked before it is recorded. The steps of a skill are recorded before the

@@ -94,3 +94,27 @@ def test_pack_check_finds_a_mask_that_hides_nothing(desk: Project) -> None:
     hide(desk, "card")
     problems = desk.run("pack", "check", "support-desk@4.0.0", "--json").assert_exit(1).out
     assert "none of its capabilities has an output `card`" in problems
+
+
+@pytest.mark.parametrize(
+    ("facts", "user", "code", "reason"),
+    [
+        ("{order.age_days: output.age_days, order.total: output.total}", "cust_7", 5, ""),
+        ("{order.total: output.total}", "cust_7", 4, "evidence_missing:order.age_days"),
+        ("{order.age_days: output.age_days, order.total: output.total}", "default", 4, "named_user"),
+    ],
+)  # fmt: skip
+def test_a_person_who_decides_lifts_neither_evidence_nor_the_named_user(
+    desk: Project, facts: str, user: str, code: int, reason: str
+) -> None:
+    text = (desk.root / PACK).read_text()
+    rule = RULE.replace('allow, obligations: ["mask:PATH"]', "escalate")
+    known = "{order.age_days: output.age_days, order.total: output.total}"
+    desk.write(PACK, text.replace("  rules:\n", f"  rules:{rule}").replace(known, facts).encode())
+    flags = ("--intent", "support.refund", "--user", user, "--json")
+    result = desk.run(*RUN, *flags).assert_exit(code)
+    assert result.json["error"]["code"] == ("policy.denied" if reason else "policy.escalated")
+    assert reason in result.json["error"]["message"]
+    assert len(payloads(desk, "approval.requested")) == (0 if reason else 1)
+    desk.run("verify", "@last").assert_ok()
+    desk.run("replay", "@last").assert_ok()

@@ -371,8 +371,12 @@ def judge_call(pack: dict, call: dict, waiting: list) -> tuple[list, str, str, d
     run, decided, lifted = call["data"]["run"], [], set()
     while True:
         decision = decide(pack, call["spec"], {**call, "data": {**call["data"], "run": run}})
-        if decision["verdict"] == "escalate" and "named_user" in decision["obligations"] and not call["named_user"]:
-            decision = {**decision, "verdict": "deny", "reason": "named_user", "rule": "", "gate": ""}
+        if decision["verdict"] == "escalate":  # what a person cannot lift
+            named = "named_user" in decision["obligations"] or decision["approval_mode"] in ("delegated", "destructive")
+            hosts = pack["tooling_layer"].get("hosts")
+            unkept = "named_user" if named and not call["named_user"] else ""
+            unkept = "host_not_listed" if hosts is not None and call["host"] and call["host"] not in hosts else unkept
+            decision = {**decision, "verdict": "deny", "reason": unkept, "rule": "", "gate": ""} if unkept else decision
         verdict, gate, request = decision["verdict"], decision["gate"], request_of(pack, call, decision)
         asks = verdict in ("allow_with_gate", "escalate")
         passed = asks and (verdict, gate) in lifted  # a yes to a gate lifts no other, and no escalation

@@ -9,6 +9,7 @@ import pytest
 from fakes.sink import event_of
 from fakes.support_desk import CAPABILITIES, READ, capability, pack, raw_pack
 
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Draft, Event
 from cogcli.declarations.pack_spec import PackGate
 from cogcli.policy.budgets import Budgets
@@ -245,7 +246,7 @@ def test_an_obligation_binds_a_call_that_a_person_decides_about(
     rules = [_rule(verdict="escalate", obligations=[obligation])]
     policy = _policy(rules, required=("order.total",), requester=UNNAMED)
     assert (_judged(policy).verdict, _judged(policy).reason) == ("deny", reason)
-    policy = _policy([_rule(verdict="escalate")], required=("order.total",), requester=UNNAMED)
+    policy = _policy([_rule(verdict="escalate")], requester=UNNAMED)
     assert _judged(policy).verdict == "escalate"
 
 
@@ -272,6 +273,32 @@ def test_every_service_that_a_call_may_go_to_is_listed(
     state = RunState({}, {}, {}, "")
     for _ in range(2):
         assert policy.judge(LOOKUP, {}, state, "s", services).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("capability", "required", "requester", "host", "reason"),
+    [
+        (LOOKUP, ("order.total",), UNNAMED, "", "it"),  # a read-only call may look for evidence
+        (REFUND, (), ASKED, "", "it"),
+        (REFUND, ("order.total",), ASKED, "", "evidence_missing:order.total"),
+        (REFUND, (), UNNAMED, "", "named_user"),
+        (LOOKUP, (), ASKED, "evil.example", "host_not_listed"),
+    ],
+)
+def test_a_person_who_decides_lifts_neither_hosts_nor_evidence(
+    capability: Capability, required: tuple[str, ...], requester: Requester, host: str, reason: str
+) -> None:
+    tooling = raw_pack()["tooling_layer"] | {"hosts": ["pay.example"]}
+    policy = _policy(
+        [_rule(verdict="escalate")],
+        required=required,
+        requester=requester,
+        hosts={"a": host},
+        sections={"tooling_layer": tooling},
+    )
+    state = RunState({}, {}, {}, "")
+    verdict = policy.judge(capability, {}, state, "s", ("a",))
+    assert (verdict.reason, verdict.asks) == (reason, reason == "it")
 
 
 def test_the_mode_is_the_packs_where_that_is_higher() -> None:
