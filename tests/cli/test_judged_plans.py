@@ -132,7 +132,7 @@ def test_a_denied_second_call_denies_the_plan_of_a_model(notes: Project) -> None
     )
     assert payloads(notes, "step.started") == []
     assert len(payloads(notes, "candidate.proposed")) == 2, "the model was told, and answered"
-    assert result.json["outputs"]["response"] == "I could not."
+    assert result.assert_exit(4).json["decision"]["status_reason"] == "no_insult"
     assert_same_again(notes)
     (explained,) = notes.run("policy", "explain", "@last", "--json").assert_ok().json["calls"]
     assert [each["text"] for each in explained["compared"]] == ['`args.text` "insult" == "insult"']
