@@ -311,3 +311,92 @@ def test_what_a_killed_run_reserved_and_never_called_is_released_by_the_next_one
     make_limited_desk(project, PER_ORDER)
     pay(desk, "a", 1).assert_ok()
     assert rows_of(desk) == [("1", "used")]
+
+
+# -- without a person --------------------------------------------------------------------------------------------------
+
+ALONE = (
+    "{id: alone, applies_to: {capabilities: [pay.refund]}, sum: amount, max: 50, per: user, window_s: 86400,"
+    " over: allow_with_gate}"
+)
+SMALL = (
+    "{rule_id: small, mode: enforce, applies_to: {capabilities: [pay.refund]}, if: {'<=': [{var: args.amount}, 50]},"
+    " then: {verdict: allow, without_gate: alone}, tests: [{data: {args: {amount: 50}}, expect: match},"
+    " {data: {args: {amount: 51}}, expect: no_match}]}"
+)
+ASKS_OF_B = (
+    "{rule_id: asks, mode: enforce, if: {'==': [{var: args.order}, b]}, then: {verdict: allow_with_gate, gate: OTHER},"
+    " tests: [{data: {args: {order: b}}, expect: match}, {data: {args: {order: a}}, expect: no_match}]}"
+)
+ANN = ("--user", "ann")
+
+
+def test_up_to_an_amount_no_person_is_asked(project: Project) -> None:
+    desk = make_limited_desk(project, ALONE, rules=f"[{SMALL}]", mode="destructive")
+    desk.run("pack", "check", PACK).assert_ok()
+    desk.run("policy", "test", PACK).assert_ok()
+    pay(desk, "a", 30, *ANN).assert_ok()
+    (decided,) = decisions(desk)
+    assert (decided["verdict"], decided["rule"]) == ("allow", "small")
+    assert (decided["reason"], decided["limit"]) == ("within_limit:alone", "alone")
+    pay(desk, "a", 30, *ANN).assert_exit(5)
+    assert decisions(desk)[0]["reason"] == "limit_exceeded:alone"
+    desk.run("resume", "@last", "--approve", "GATE_OPERATOR", "--by", "mia").assert_ok()
+    assert_same_again(desk)
+    pay(
+        desk, "a", 20, *ANN
+    ).assert_ok()  # what a person approved does not count as done without one
+    pay(desk, "a", 1, *ANN).assert_exit(5)
+    assert paid(desk) == [("a", 30), ("a", 30), ("a", 20)]
+
+
+def test_only_the_built_in_gate_is_lifted(project: Project) -> None:
+    rules = f"[{SMALL}, {ASKS_OF_B}]\n  gates: {{OTHER: {{}}}}"
+    desk = make_limited_desk(project, ALONE, rules=rules, mode="destructive")
+    pay(desk, "b", 1, *ANN).assert_exit(5)
+    assert decisions(desk)[0]["gate"] == "OTHER"
+    pay(desk, "a", 1).assert_exit(4)  # a destructive call needs a user with a name
+    assert decisions(desk)[0]["reason"] == "named_user"
+    pay(desk, "a", 51, *ANN).assert_exit(5)  # the rule does not match
+    assert paid(desk) == []
+
+
+def test_a_confirmation_stands_within_the_limit(project: Project) -> None:
+    desk = make_limited_desk(project, ALONE, rules=f"[{SMALL}]", mode="destructive")
+    file = desk.root / "capabilities/pay.refund.yaml"
+    text = file.read_text() + "safety: {trust_level: standard, requires_confirmation: true}\n"
+    file.write_text(text)
+    pay(desk, "a", 1, *ANN).assert_exit(5)
+    assert paid(desk) == []
+    assert rows_of(desk) == []
+    pay(desk, "a", 1, *ANN, "--confirm", "pay.refund").assert_ok()
+
+
+def test_a_further_pack_lifts_no_gate(project: Project) -> None:
+    desk = make_limited_desk(project, ALONE, mode="destructive")
+    other = limited_pack(ALONE, rules=f"[{SMALL}]").replace("pack_id: limited", "pack_id: other")
+    desk.write("packs/other/1.0.0.yaml", other.encode())
+    asked = ("--message", "pay back a", "--param", "order=a", "--param", "amount:=1", *ANN)
+    packs = ("--pack", PACK, "--with-pack", "other@1.0.0")
+    desk.run("agent", "invoke", *asked, *packs).assert_exit(5)
+    assert paid(desk) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "rule", "message"),
+    [
+        (ALONE, SMALL.replace("verdict: allow", "verdict: deny"), "lifts no gate, as the verdict"),
+        (ALONE.replace("[pay.refund]", "[other.call]"), SMALL, "does not count calls of"),
+        (ALONE, SMALL.replace("without_gate: alone", "without_gate: lone"), "no limit `lone`"),
+        (ALONE.replace("sum: amount", "sum: amuont"), SMALL, "has no argument `amuont`"),
+        (ALONE.replace("per: user", "per: args.oder"), SMALL, "has no argument `oder`"),
+        (ALONE.replace("per: user", "per: customer"), SMALL, "no slot `customer`"),
+        (ALONE.replace("{capabilities: [pay.refund]}", "{}"), SMALL, "names no capability"),
+    ],
+)
+def test_pack_check_finds_a_limit_that_does_nothing(
+    project: Project, limit: str, rule: str, message: str
+) -> None:
+    desk = make_limited_desk(project, limit, rules=f"[{rule}]", mode="destructive")
+    checked = desk.run("pack", "check", PACK).assert_exit(1)
+    assert message in " ".join((checked.out + checked.err).split())

@@ -36,6 +36,7 @@ pytestmark = pytest.mark.sampled(5)
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 HOW_TO = (
+    "refund-without-a-person",
     "ci",
     "run-a-batch",
     "archive-episodes",

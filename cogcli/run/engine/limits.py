@@ -55,6 +55,9 @@ class CallReservations:
         self.unsent: tuple[int, ...] = earlier.unsent if earlier else ()
         """Reservations of attempts that did not leave, which the log does not show yet."""
         self._has_begun = False
+        self._is_read_now = False
+        """Whether the counters were read now, not from the log, so that the decision stands."""
+        self._judged: tuple[Verdict, LiftedGates] | None = None
 
     def decide(self, verdict: Verdict, lifted: LiftedGates, cause: str | None) -> Verdict:
         """Return the verdict with the limits applied, and reserve what the call takes if it is made.
@@ -62,6 +65,7 @@ class CallReservations:
         `cause` is the event that the decision follows from, a person's answer or an earlier decision. A recorded
         decision is made again from its own `reads`.
         """
+        self._judged = verdict, lifted
         if not (verdict.allows or verdict.asks):
             return lifted.lift(verdict)
         recorded = find_recorded(self._record.run.engine, "policy.decided", self._key, cause)
@@ -80,7 +84,7 @@ class CallReservations:
         self, verdict: Verdict, lifted: LiftedGates, decided: Verdict, cause: str
     ) -> Verdict | None:
         """Return the verdict that follows the decision `cause`, since there is no room any more. None if it stands."""
-        if decided.verdict != "allow" or self._reserved:
+        if decided.verdict != "allow" or self._is_read_now:
             return None
         engine, number = self._record.run.engine, self._next_attempt
         if find_recorded(engine, "policy.decided", self._key, cause):
@@ -88,21 +92,25 @@ class CallReservations:
         if self._account is None or not self._may_begin(number):
             return None
         again = self._reserve(self._account, verdict, lifted)
-        return None if self._reserved else again
+        return None if again.verdict == "allow" else again
 
-    def repeat(self, verdict: Verdict, number: int, cause: str) -> Verdict | None:
-        """Reserve for another attempt of the call. Return the verdict that denies it, or None if it may be made."""
+    def repeat(self, number: int, cause: str) -> Verdict | None:
+        """Reserve for another attempt of the call. Return the verdict that denies it, or None if it may be made.
+
+        `cause` is the decision about the call.
+        """
         self._has_begun = False
-        engine = self._record.run.engine
-        if find_recorded(engine, "policy.decided", self._key, cause):
-            denied = self.decide(verdict, LiftedGates(), cause)
+        if self._judged is None:
+            return None
+        if find_recorded(self._record.run.engine, "policy.decided", self._key, cause):
+            decided = self.decide(*self._judged, cause)
         elif self._account is None or not self._may_begin(number):
             return None
         else:
-            denied = self._reserve(self._account, verdict, LiftedGates())
-        if self._reserved:
+            decided = self._reserve(self._account, *self._judged)
+        if decided.verdict == "allow":
             return None
-        return denied._replace(verdict="deny", stage="situation", gate="")
+        return decided._replace(verdict="deny", stage="situation", gate="")
 
     def note_begun(self) -> None:
         """Note that the intent of the attempt is in the log."""
@@ -159,6 +167,7 @@ class CallReservations:
 
         attempt = CallAttempt(account.episode_id, *self._key, self._next_attempt)
         now = self._record.run.engine.clock.now()
+        self._is_read_now = True
         used, self._reserved = account.ledger.reserve(
             attempt, self._claims, now, choose, instead_of=self.unsent
         )

@@ -191,8 +191,7 @@ def reserve_repeat(
     limits, decision = record.limits, record.decision
     if limits is None or decision is None:
         return
-    permitted = Verdict("allow", "situation", decision["verdict"])
-    denied = limits.repeat(permitted, number, decision["event"])
+    denied = limits.repeat(number, decision["event"])
     if denied is not None:
         _record_verdict(record.run, record.path, capability, values, denied, decision["event"])
         raise _refusal_from_verdict(capability, denied)

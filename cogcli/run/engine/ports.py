@@ -215,7 +215,7 @@ class CallAccount(Protocol):
     unsent: tuple[int, ...]
     """The reservations of its attempts that did not leave, which the log does not show yet."""
 
-    def repeat(self, verdict: Verdict, number: int, cause: str) -> Verdict | None:
+    def repeat(self, number: int, cause: str) -> Verdict | None:
         """Reserve for another attempt of the call. Return the verdict that denies it, or None if it may be made."""
         ...
 
