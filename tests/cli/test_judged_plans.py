@@ -205,6 +205,55 @@ def test_a_template_is_judged_by_what_its_parameters_make(
     assert_same_again(notes)
 
 
+def write_second(notes: Project, second: str, *templates: str) -> None:
+    """Let the template of the pack write thanks, then do this; `templates` are for its lanes."""
+    text = (notes.root / PACK).read_text()
+    head, _, tail = text.partition("    - id: order_status\n      decision")
+    kept = [line for line in TEMPLATE.splitlines()[1:] if "id: second" not in line]
+    made = "\n".join((*kept, f"        - {second}"))
+    rest = tail[tail.index("      outcome:") :]
+    body, memory, end = rest.partition("memory_layer:")
+    notes.write(PACK, "".join((head, made, "\n", body, *templates, memory, end)).encode())
+
+
+INSULT = "uses: desk.note, input: {text: {$literal: insult}}, output: {}"
+
+
+@pytest.mark.parametrize(
+    ("config", "parameter", "begins"),
+    [
+        ("condition: inputs.mood == 'bad'", "bad", False),
+        ("condition: inputs.mood == 'bad'", "good", True),
+        ("condition: outputs.age_days > 30", "", True),
+        ("foreach: {items: [1, 2]}", "", False),
+        ("foreach: {items: []}", "", True),
+        ("while: {condition: false, max_iterations: 2}", "", False),
+    ],
+)
+def test_a_step_that_surely_runs_is_judged_before_the_plan(
+    notes: Project, config: str, parameter: str, begins: bool
+) -> None:
+    write_second(notes, f"{{id: second, {INSULT}, config: {{{config}}}}}")
+    parameters = ("--param", f"mood={parameter}") if parameter else ()
+    invoke(notes, *parameters)
+    assert noted(notes) == (["thanks"] if begins else [])
+    assert "insult" not in noted(notes)
+    assert_same_again(notes)
+
+
+@pytest.mark.parametrize(("text", "code"), [("insult", 4), ("bye", 0)])
+def test_a_lane_is_judged_before_the_plan(notes: Project, text: str, code: int) -> None:
+    lane = "    - {id: notes, steps: [{id: note, uses: desk.note, input: {text: inputs.text}, output: {}}]}\n"
+    write_second(
+        notes, f"{{id: second, uses: lane:notes, input: {{text: {{$literal: {text}}}}}}}", lane
+    )
+    result = invoke(notes).assert_exit(code)
+    assert result.json["decision"]["status_reason"] == ("no_insult" if code else "")
+    assert noted(notes) == ([] if code else ["thanks", "bye"])
+    assert judged_calls(notes)[-1]["step_id"] == "t1_second/note"
+    assert_same_again(notes)
+
+
 def test_a_run_of_an_earlier_version_is_replayed_by_its_own_checks(notes: Project) -> None:
     from cogcli.declarations.run_start import LATEST_EDITION, start_of
     from cogcli.run.policy_request import PolicyRequest

@@ -114,4 +114,5 @@ def _find_gates(loop: Progress, context: CompiledContext, calls: list[PlannedCal
     settled = [call for call in calls if call.verdict and not call.verdict.waiting]
     judged = {call.step_id: call.verdict.gate for call in settled if call.verdict}
     gates = [judged.get(step) or tools.get(id, "") for step, id in uses.items()]
+    gates += [gate for step, gate in judged.items() if step not in uses]
     return list(dict.fromkeys(gate for gate in gates if gate))

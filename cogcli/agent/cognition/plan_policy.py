@@ -1,12 +1,14 @@
 """What the policy of a run says of a whole plan before its first effect (docs/reference/agent-run.md#gate).
 
 Each call is judged on the arguments that are known: literals, and parameters of the request. Rules that may read any
-other value wait for the call, and so does a step that may not run, or that chooses its target.
+other value wait for the call, and so does a step that may not run, or that chooses its target. A lane is judged by its
+steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from cogcli.agent.cognition.planner import TurnPlan
 from cogcli.base.canonical import digest_of
@@ -17,17 +19,21 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.governance_events import PolicyDecided
 from cogcli.declarations.pack_spec import PackTool
-from cogcli.declarations.skill_spec import Step
+from cogcli.declarations.skill_spec import Skill, Step
+from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
 from cogcli.policy.run_policy import RunPolicy, RunState
 from cogcli.policy.verdict import Verdict
 from cogcli.run.engine.run import RootRun
 from cogcli.specs.fields import fit_values
 from cogcli.state.execution import ExecutionState
+from cogcli.state.expressions import compile_expression, value_of
 from cogcli.state.inputs import Scope, compile_input
 
 _CHANGING = ("run.now", "state")
 """The values that change from event to event."""
+MAX_DEPTH: Final = 4
+"""How deep lanes and nested skills are judged before their plan begins. Calls below are judged when they come."""
 
 
 class PlannedCall(NamedTuple):
@@ -88,23 +94,98 @@ class PlannedCall(NamedTuple):
         return draft_of(payload, run_id, step_id=self.step_id)
 
 
+class PlanPart(NamedTuple):
+    """The steps of a plan, or of a lane or a skill that one of its steps runs, with what is known of its state."""
+
+    skill: Skill
+    state: ExecutionState
+    path: str = ""
+    """What the ids of its steps begin with."""
+    unknown: tuple[str, ...] = ()
+    """The paths of a rule's data that its caller leaves open."""
+    others: tuple[Step, ...] = ()
+    """The steps outside that may run before."""
+
+    def is_certain(self, step: Step) -> bool:
+        """Return whether a step surely makes a call of the target that it names, if the plan gets that far: without a
+        condition, or under one that holds whatever happens; in a loop that has an item.
+        """
+        config = step.config
+        if config.router is not None or config.scatter is not None:
+            return False
+        if config.condition is not None and not self._find_value(config.condition):
+            return False
+        return config.foreach is None or bool(self._find_value(config.foreach.items))
+
+    def _find_value(self, expression: object) -> object:
+        """Return the value of an expression that reads nothing but known inputs. None for any other one."""
+        reads: dict[str, None] = {}
+        try:
+            compiled = compile_expression(expression)
+            value = value_of(compiled, Scope(self.state), self.skill.inputs, reads)
+        except CogcliError:
+            return None
+        return value if all(read.partition(".")[0] == "inputs" for read in reads) else None
+
+
 def judge_plan(policy: RunPolicy, root: RootRun, plan: TurnPlan) -> list[PlannedCall]:
-    """Return the calls of a plan in order, each with the verdict on it."""
-    steps = plan.skill.steps
-    return [
-        _judge_step(policy, root, step, [other for other in steps if other is not step])
-        for step in steps
-    ]
+    """Return the calls of a plan in order, each with the verdict on it. The calls of its lanes are among them."""
+    return list(_judge_part(policy, root, PlanPart(plan.skill, root.run.state)))
+
+
+def _judge_part(policy: RunPolicy, root: RootRun, part: PlanPart) -> Iterator[PlannedCall]:
+    for step in part.skill.steps:
+        others = (*part.others, *(other for other in part.skill.steps if other is not step))
+        inner = _find_inner_skill(policy, root, step)
+        if inner is None or not part.is_certain(step) or part.path.count("/") >= MAX_DEPTH:
+            yield _judge_step(policy, root, part, step, others)
+        else:
+            yield from _judge_part(policy, root, _enter(part, step, inner, others))
+
+
+def _find_inner_skill(policy: RunPolicy, root: RootRun, step: Step) -> Skill | None:
+    """Return the skill that a step runs, such as a lane. None for a call of a capability, or of a tool of the pack."""
+    if not step.uses.startswith(NESTED) or policy.tool_by_name(step.uses) is not None:
+        return None
+    return root.engine.skills.get(step.uses.removeprefix(NESTED))
+
+
+def _enter(part: PlanPart, step: Step, inner: Skill, others: tuple[Step, ...]) -> PlanPart:
+    """Return the part that a step runs, with the inputs that are known before it."""
+    known = find_known_arguments(step, part.state)
+    given = {
+        name: field.default
+        for name, field in inner.inputs.items()
+        if name not in step.input and field.default is not None
+    }
+    outer = part.state
+    state = ExecutionState(
+        outer.run_id, outer.trace_id, inner.id, inner.version, inputs={**given, **known}
+    )
+    open_names = [name for name in step.input if name not in known]
+    unknown = (
+        *("vars", "outputs"),
+        *(f"inputs.{name}" for name in open_names),
+        *(f"request.params.{name}" for name in open_names),
+        *_open_names_of_step(step),
+    )
+    return PlanPart(inner, state, f"{part.path}{step.id}/", (*part.unknown, *unknown), others)
+
+
+def _open_names_of_step(step: Step) -> tuple[str, ...]:
+    """Return the path of a step's name in a rule's data if the step is repeated: each round has a name of its own."""
+    config = step.config
+    return ("call.step",) if config.foreach is not None or config.while_ is not None else ()
 
 
 def _judge_step(
-    policy: RunPolicy, root: RootRun, step: Step, others: Iterable[Step]
+    policy: RunPolicy, root: RootRun, part: PlanPart, step: Step, others: Iterable[Step]
 ) -> PlannedCall:
-    state, engine = root.run.state, root.engine
+    state, engine = part.state, root.engine
     known = find_known_arguments(step, state)
-    call = PlannedCall(step.id, step.uses, known)
+    call = PlannedCall(part.path + step.id, step.uses, known)
     capability = engine.capabilities.get(step.uses) or policy.tool_by_name(step.uses)
-    if capability is None or not _is_certain(step):
+    if capability is None or not part.is_certain(step):
         return call
     open_names = [name for name in step.input if name not in known]
     arguments, violations = fit_values(capability.inputs, known)
@@ -114,12 +195,14 @@ def _judge_step(
     unknown = (
         *(f"args.{name}" for name in open_names),
         *_CHANGING,
+        *_open_names_of_step(step),
+        *part.unknown,
         *_changed_by(policy, engine.capabilities, others),
     )
     members = () if capability.reaches else engine.runner.chain(capability.id).members
     services = tuple(member.service_id for member in members)
     seen = RunState(state.inputs, state.vars, state.outputs, engine.now)
-    case = policy.build_judged_call(capability, arguments, seen, step.id, services, unknown)
+    case = policy.build_judged_call(capability, arguments, seen, call.step_id, services, unknown)
     return call._replace(arguments=arguments, unknown=unknown, verdict=policy.decide(case))
 
 
@@ -129,7 +212,7 @@ def find_known_arguments(step: Step, state: ExecutionState) -> Json:
     for name, written in step.input.items():
         reads: dict[str, None] = {}
         try:
-            value = compile_input(written)(Scope(state), reads)
+            value = compile_input(written, step.loop_names)(Scope(state), reads)
         except CogcliError:
             continue
         if all(read.partition(".")[0] == "inputs" for read in reads):
@@ -137,8 +220,8 @@ def find_known_arguments(step: Step, state: ExecutionState) -> Json:
     return found
 
 
-def _is_certain(step: Step) -> bool:
-    """Return whether a step makes exactly one call of the capability that it names, if its plan gets that far."""
+def _makes_one_call(step: Step) -> bool:
+    """Return whether a step makes at most one call, of the capability that it names."""
     config = step.config
     chosen = (config.condition, config.foreach, config.while_, config.router, config.scatter)
     return all(each is None for each in chosen)
@@ -155,7 +238,7 @@ def _changed_by(
     called: set[str] = set()
     for step in others:
         capability = capabilities.get(step.uses) or policy.tool_by_name(step.uses)
-        if capability is None or not _is_certain(step):
+        if capability is None or not _makes_one_call(step):
             called |= tools.keys()  # a lane, or a step with a choice of targets
         else:
             called |= {capability.id, *(each.id for each in capability.reaches)}
