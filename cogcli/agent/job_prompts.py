@@ -33,7 +33,8 @@ _EXTRACT: Final = (
     '"failure_pattern":"what did not work"}',
 )
 _SYNTHESIZE: Final = (
-    "Refine the profile of the user: consolidate, prefer what is recent, resolve contradictions. Give changed fields.",
+    "Refine the profile of the user: consolidate, prefer what is recent, leave out what is contradicted or over."
+    " Give each changed field in full: entries that you leave out of it are removed.",
     "{"
     + ",".join(
         f'"{name}":{"{}" if name in NAMED else chr(34) * 2 if name == STYLE else "[]"}'

@@ -20,6 +20,7 @@ from cogcli.agent.profile import (
     apply_statement,
     clean,
     compare,
+    find_removed,
 )
 from cogcli.agent.records import SeenInteraction
 from cogcli.agent.reply_text import ReplyProblem, read_object
@@ -67,14 +68,22 @@ def is_synthesis_due(
     return count % threshold == 0 or iterations > _MANY_ITERATIONS or calls > _MANY_CALLS
 
 
-def parse_learned(text: str | bytes, kind: str, profile: UserProfile) -> Learned | ReplyProblem:
-    """Return the statements of a model's reply to a job of this kind, compared with the profile."""
+def parse_learned(
+    text: str | bytes, kind: str, profile: UserProfile, *, sees_all: bool = True
+) -> Learned | ReplyProblem:
+    """Return the statements of a model's reply to a job of this kind, compared with the profile.
+
+    A synthesis gives a field in full, so that entries that it leaves out are removed; nothing is removed if the model
+    did not see all of the profile (`sees_all`).
+    """
     notes: list[Note] = []
     found = read_object(text, notes)
     if isinstance(found, ReplyProblem):
         return found
-    statements = tuple(compare(profile, each) for each in statements_of(found, kind, notes))
-    return Learned(statements, limit_notes(notes))
+    statements = [compare(profile, each) for each in statements_of(found, kind, notes)]
+    if kind == "synthesize" and sees_all:
+        statements += find_removed(profile, statements)
+    return Learned(tuple(statements), limit_notes(notes))
 
 
 def update_from_interaction(profile: UserProfile, insights: Json, now: str) -> Updated[UserProfile]:

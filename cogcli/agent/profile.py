@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from cogcli.agent.bounds import Note, append_newest, newest, plain, truncate_text, wrong_type
@@ -106,6 +106,21 @@ def compare(profile: UserProfile, statement: Statement) -> Statement:
         name = _known_spelling(statement.name, held)
         return _compare_value(statement._replace(name=name), held.get(name))
     return statement._replace(value=_known_spelling(statement.value, held))
+
+
+def find_removed(profile: UserProfile, statements: Sequence[Statement]) -> list[Statement]:
+    """Return a statement without a value for each entry of a profile that a synthesis leaves out: of each field that
+    the statements are about, and only of those.
+    """
+    removed = []
+    for field in dict.fromkeys(each.field for each in statements if each.field != STYLE):
+        given = [each for each in statements if each.field == field]
+        kept = {_fold(each.name if field in NAMED else each.value) for each in given}
+        held = getattr(profile, field)
+        gone = (name for name in held if _fold(name) not in kept)
+        values = held if field in NAMED else {name: name for name in held}
+        removed += [Statement(field, None, name, values[name]) for name in gone]
+    return removed
 
 
 def _known_spelling(text: str, known: Iterable[str]) -> str:

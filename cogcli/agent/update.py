@@ -97,6 +97,7 @@ def new_state(
     mode: str = "adapt",
     mode_locked: bool = False,
     max_iterations: int = 10,
+    debug: bool = False,
     messages: Sequence[Json] = (),
     reasoning: ReasoningContext | None = None,
 ) -> Updated[AgentState]:
@@ -111,6 +112,7 @@ def new_state(
         max_iterations=max_iterations,
         mode=mode,
         mode_locked=mode_locked,
+        debug=debug,
         messages=newest(tuple(messages), MAX_ITEMS["messages"], "messages", notes),
     )
     return _limit_size(

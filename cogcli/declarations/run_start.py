@@ -197,6 +197,8 @@ class AgentStart(_OpenRecord):
     """The role in which the agent acts."""
     subjects: list[str] = []
     """The entities of the request."""
+    debug: bool = False
+    """Whether the caller wanted details."""
     mode: str | None = None
     timeout_s: Seconds | None = None
     price_in: Number | None = None

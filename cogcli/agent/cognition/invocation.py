@@ -103,6 +103,8 @@ class Invocation(NamedTuple):
     fetched: Fetched = Fetched()
     summary: str = ""
     """The model's summary of the messages of the conversation that have no room."""
+    debug: bool = False
+    """Whether the caller wanted details (`-v`, `--debug`), which the state of the agent records."""
 
     def to_payload(self) -> Json:
         """Return the `agent` of `run.started`."""
@@ -113,6 +115,7 @@ class Invocation(NamedTuple):
             "subjects": list(self.intent.slots.values()),
             "limits": dict(self.limits),
             "fetched": self.fetched.to_payload(),
+            **({"debug": True} if self.debug else {}),
         }
 
     @property
@@ -276,9 +279,8 @@ def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
     chosen = {id for id, chain in start.selection.items() if chain.members}
     usable = {id: each for id, each in catalog.by_name.items() if each.id in chosen}
     usable = _with_tools(catalog, found.pack, usable)
-    return found._replace(
-        capabilities=usable, fetched=Fetched.from_payload(start.agent.fetched.json)
-    )
+    fetched = Fetched.from_payload(start.agent.fetched.json)
+    return found._replace(capabilities=usable, fetched=fetched, debug=start.agent.debug)
 
 
 def request_from_log(recorded: RecordedRequest) -> AgentRequest:

@@ -91,6 +91,8 @@ class Progress:
         """The effects of the calls of this turn."""
         self.notices: list[Json] = []
         """The notices for the next proposal: fails, denials, loops."""
+        self.new_notices: list[Json] = []
+        """The notices that the state of the agent does not have yet."""
         self.last_gap = ""
         """The need that the last replan did not meet: a capability, or the goal."""
         started = root.engine.sink.history() if root.engine.dispatcher is not None else ()
@@ -217,6 +219,11 @@ class Progress:
         self.root.run.emit(draft)
         self.ending = denied(f"budget_exceeded:{exceeded.key}")
 
+    def notify(self, notice: Json) -> None:
+        """Add a notice for the next proposal, which the state of the agent keeps as a notification."""
+        self.notices.append(notice)
+        self.new_notices.append(notice)
+
     def replan(self, reason: str, details: list[Json]) -> None:
         """Let the planner propose another candidate, if the limit of replans allows one."""
         reserved = self.policy.budgets.reserve({"replans": 1})
@@ -225,12 +232,12 @@ class Progress:
             return
         reserved.commit()
         self.replans += 1
-        self.notices.append({"type": "replan", "text": reason, "details": details})
+        self.notify({"type": "replan", "text": reason, "details": details})
 
     def note_trip(self, trip: LoopTrip) -> None:
         """Append a trip of the loop guard, with a notice for the planner."""
         self.record.emit(LoopDetected(turn=self.turn, **trip.to_payload()))
-        self.notices.append({"type": LOOP, "text": trip.hint, **trip.to_payload()})
+        self.notify({"type": LOOP, "text": trip.hint, **trip.to_payload()})
 
     @property
     def unnoted_answers(self) -> list[ApprovalAnswer]:
@@ -246,7 +253,7 @@ class Progress:
             about = answer.asked.capability or "the turn"
             notice = {"type": f"approval_{word}", "text": f"a person {word} {about}"}
             reason = {"reason": answer.reason} if answer.reason else {}
-            self.notices.append({**notice, "step": answer.asked.step_id, **reason})
+            self.notify({**notice, "step": answer.asked.step_id, **reason})
 
     def ask_for(self, text: str) -> None:
         """Escalate to a person if a guardrail requires that for this text."""

@@ -15,6 +15,7 @@ from cogcli.agent.profile import UserProfile
 from cogcli.agent.state import AgentState, ReasoningContext
 from cogcli.agent.update import (
     add_message,
+    add_notification,
     advance_iteration,
     complete_tool_calls,
     end_run,
@@ -66,10 +67,15 @@ class Reasoning:
         ending: str,
         now: str,
         record: TurnRecord,
+        notices: Iterable[Json] = (),
     ) -> None:
-        """Store the results of a turn. `ending` is the reason why the run ends, or empty if it continues."""
+        """Store the results and the notices of a turn. `ending` is the reason why the run ends, or empty if it
+        continues."""
         done = complete_tool_calls(self.state, results, now)
         state, notes = advance_iteration(done.state), done.notes
+        for notice in notices:
+            noted = add_notification(state, notice, now)
+            state, notes = noted.state, (*notes, *noted.notes)
         if ending:
             if response:
                 added = add_message(state, {"role": "assistant", "content": response}, now)
@@ -119,6 +125,7 @@ def begin_state(given: Invocation, requested: str, now: str) -> AgentState:
         mode=mode,
         mode_locked=requested == mode,
         max_iterations=int(given.limits["turns"]),
+        debug=given.debug,
         messages=[message.json for message in session.messages],
         reasoning=ReasoningContext.from_payload(session.reasoning),
     )

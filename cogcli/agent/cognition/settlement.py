@@ -91,7 +91,11 @@ def _close_reasoning(loop: Progress) -> None:
         return
     results = loop.seen.list_results(loop.plan) if loop.plan and loop.effects else []
     ending = (loop.ending.reason or loop.ending.status) if loop.ending else ""
-    loop.reasoning.close_turn(results, loop.response, ending, loop.root.engine.now, loop.record)
+    notices = loop.new_notices if loop.policy.edition >= LATEST_EDITION else []
+    loop.new_notices = []
+    loop.reasoning.close_turn(
+        results, loop.response, ending, loop.root.engine.now, loop.record, notices
+    )
 
 
 def _reflect(loop: Progress, scored: Score) -> None:

@@ -221,7 +221,7 @@ def _ask_about_conflict(loop: Progress, found: Verification) -> None:
     loop.ask(BUILT_IN_GATE, reason)
     if loop.ending is None and loop.planner.replans:
         fails = [fail.to_payload() for fail in found.fails]
-        loop.notices.append({"type": "conflict", "text": reason, "details": fails})
+        loop.notify({"type": "conflict", "text": reason, "details": fails})
     elif loop.ending is None:
         loop.ending = denied(reason)
 

@@ -36,7 +36,7 @@ _NAMES: Final = ", ".join(f"proposal.{name}" for name in COLUMNS)
 _SELECT: Final = f"SELECT {_NAMES} FROM proposal WHERE tenant_id = ?"  # noqa: S608  # names of ours
 _MATCHING: Final = (
     f"SELECT {_NAMES}, bm25(words) FROM words JOIN proposal USING (proposal_id) WHERE words MATCH ? AND"  # noqa: S608
-    " tenant_id = ? AND user_id = ? AND state = 'promoted' ORDER BY bm25(words), proposal_id"
+    " tenant_id = ? AND user_id = ? AND state = 'promoted' AND value <> 'null' ORDER BY bm25(words), proposal_id"
 )
 _REJECTED: Final = ("rejected", "rejected_before")
 

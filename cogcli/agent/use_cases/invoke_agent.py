@@ -57,6 +57,8 @@ class GivenInvocation(NamedTuple):
     model: str = ""
     """`ADAPTER[:NAME]`; empty for the model of the settings."""
     mode: str = "adapt"
+    debug: bool = False
+    """Whether the caller wanted details."""
     on_response: OnResponse | None = None
     """Takes the response while it grows."""
 
@@ -93,7 +95,7 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
     if model is not None and keeps:
         profile = profile_of(settings, tenant, invocation.request.user, invocation.pack.memory)
         fetched = fetched._replace(profile=profile.to_payload() if profile else None)
-    invocation = invocation._replace(fetched=fetched)
+    invocation = invocation._replace(fetched=fetched, debug=given.debug)
     skill = catalog.skills[agent_skill_id(invocation.pack)]
     stores = stores_of(settings, invocation) if keeps else None
     options = {**invocation.asked.flags}

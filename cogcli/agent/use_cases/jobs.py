@@ -13,6 +13,7 @@ from cogcli.agent.learning import Learned, fold_interactions, parse_learned
 from cogcli.agent.models.port import LanguageModel, ModelError, ModelRequest, TokenUsage
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.reply_text import ReplyProblem
+from cogcli.agent.sections import Prompt
 from cogcli.agent.stores.agent_store import AgentStore
 from cogcli.agent.stores.interactions import Interaction
 from cogcli.agent.stores.jobs import STATES, Job
@@ -206,21 +207,21 @@ class _Worker:
             if job.kind == "extract"
             else build_synthesis_prompt(profile, seen)
         )
-        return self._ask(self._model, job, profile, prompt.messages)
+        return self._ask(self._model, job, profile, prompt)
 
     def _ask(
         self,
         model: LanguageModel,
         job: Job,
         profile: UserProfile,
-        messages: tuple[dict[str, str], ...],
+        prompt: Prompt,
     ) -> tuple[Learned, Json]:
         """Return the statements of a model after one request."""
         left = _MODEL_SECONDS
         if self._deadline is not None:
             left = max(0.001, min(left, self._deadline - time.monotonic()))
         request = ModelRequest(
-            messages,
+            prompt.messages,
             max_tokens=ANSWER_TOKENS,
             timeout_ms=max(1, round(left * 1000)),
             call_id=job.job_id,
@@ -245,7 +246,7 @@ class _Worker:
             timer.cancel()
         transcript["reply"] = reply.to_payload()
         transcript["usage"] = _sum_of(used, reply.usage)
-        learned = parse_learned(reply.text, job.kind, profile)
+        learned = parse_learned(reply.text, job.kind, profile, sees_all=not prompt.truncated)
         if isinstance(learned, ReplyProblem):
             raise _NotLearned(f"{learned.code}: {learned.message}", transcript)
         return learned, {**transcript, "notes": list(learned.notes)}

@@ -113,8 +113,9 @@ def read_given(context: CommandContext, raw: Json, flags: AgentFlags) -> GivenIn
     raise_together(problems)
     origins = dict.fromkeys(_parse_params(flags.param, []), TYPED)
     run = RunRequest("", {}, options, origins)
+    debug = context.verbose or context.call.flags.debug
     return GivenInvocation(
-        given, run, not flags.no_memory, flags.model or "", flags.mode or "adapt"
+        given, run, not flags.no_memory, flags.model or "", flags.mode or "adapt", debug
     )
 
 

@@ -147,6 +147,28 @@ def test_a_statement_is_spelt_as_what_is_known_and_marks_what_it_contradicts() -
     assert style.contradicts == "concise"
 
 
+def test_a_synthesis_gives_a_field_in_full_and_removes_what_it_leaves_out() -> None:
+    value = {
+        "preferences": {" tone ": "long"},
+        "goals": ["Travel"],
+        "communication_style": "detailed",
+        "constraints": [],
+        "interests": None,
+    }
+    removed = [each for each in learned(value, "synthesize").statements if each.value is None]
+    assert removed == [Statement("goals", None, "Ship it", contradicts="Ship it")]
+    assert removed[0].to_candidate("u") == {
+        "entity": "user:u",
+        "predicate": "goals.Ship it",
+        "value": None,
+    }
+    text = json.dumps(value)
+    partly = parse_learned(text, "synthesize", KNOWN, sees_all=False)
+    assert not isinstance(partly, ReplyProblem)
+    assert None not in [each.value for each in partly.statements]
+    assert None not in [each.value for each in learned({"goals": ["Travel"]}).statements]
+
+
 @pytest.mark.parametrize("text", ["no", "[]", '{"goals": ["a"', b"\xff", "[1, 2]"])
 def test_a_reply_that_is_none_is_a_problem(text: str | bytes) -> None:
     assert isinstance(parse_learned(text, "extract", KNOWN), ReplyProblem)
