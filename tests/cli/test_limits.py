@@ -400,3 +400,43 @@ def test_pack_check_finds_a_limit_that_does_nothing(
     desk = make_limited_desk(project, limit, rules=f"[{rule}]", mode="destructive")
     checked = desk.run("pack", "check", PACK).assert_exit(1)
     assert message in " ".join((checked.out + checked.err).split())
+
+
+# -- gaps --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("safety_mode: destructive", "safety_mode: read_only", "above the ceiling read_only"),
+        ("templates: [pay],", "", "template `pay`: no intent lists it"),
+        (
+            "risk: network, capabilities: [pay.refund],",
+            "risk: network,",
+            "is not among the capabilities of intent `pay.back`",
+        ),
+        ("allow: [pay.refund]", "allow: []", "intent `pay.back`: nothing can fulfil it"),
+        (
+            "rules: []",
+            "rules: [{rule_id: daily, mode: shadow, if: {'>': [{var: order.paid_today}, 5]}, then: {verdict: deny}}]",
+            "no capability gives `order.paid_today`",
+        ),
+        (
+            "applies_to: {capabilities: [pay.refund]}, sum",
+            "applies_to: {capabilities: [text.brief]}, sum",
+            "`pay.refund` has an effect, and no rule or limit is about it",
+        ),
+    ],
+)
+def test_pack_check_names_what_cannot_work_or_is_not_governed(
+    project: Project, old: str, new: str, message: str
+) -> None:
+    desk = make_limited_desk(project, PER_ORDER)
+    sound = desk.run("pack", "check", PACK).assert_ok()
+    assert "pack.gap" not in sound.out + sound.err
+    pack = limited_pack(PER_ORDER)
+    assert pack.count(old) == 1
+    desk.write("packs/limited/1.0.0.yaml", pack.replace(old, new).encode())
+    checked = desk.run("pack", "check", PACK, "--json")
+    assert checked.code in (0, 1)
+    assert message in checked.out

@@ -8,6 +8,7 @@ from cogcli.base.problems import Problem
 from cogcli.declarations.pack_spec import Pack
 from cogcli.policy.pack_check import check_limits, check_references, check_rules
 from cogcli.policy.pack_composition import view_additions
+from cogcli.policy.pack_gaps import check_gaps
 from cogcli.policy.read_check import check_reads
 from cogcli.run.policy import pack_of
 from cogcli.run.policy_request import PolicyRequest
@@ -37,6 +38,7 @@ def pack_problems(catalog: Catalog) -> list[Problem]:
             known = {name: catalog.by_name.get(name) for name in names}
             check_rules(pack, report, known)
             check_limits(pack, report, known)
+            check_gaps(pack, report, known)
             check_reads(pack, report)
             found += [*report.problems, *_template_problems(catalog, pack)]
     return found

@@ -1,0 +1,107 @@
+"""Parts of a pack that cannot work, or are not governed, although each name in them exists
+(docs/reference/pack.md#gaps). Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import Pack, PolicyRule, TaskTemplate
+from cogcli.policy.jsonlogic import compile_rule
+from cogcli.policy.pack_policy import applies
+from cogcli.policy.verdict import is_above, mode_under
+from cogcli.specs.problem_report import ProblemReport
+
+_GAP: Final = "pack.gap"
+_LANE: Final = "lane:"
+_DECISIONS: Final = "decision_layer"
+
+Capabilities = Mapping[str, Capability | None]
+
+
+def check_gaps(pack: Pack, report: ProblemReport, capabilities: Capabilities) -> None:
+    """Warn of templates and intents that cannot be fulfilled, rules over facts that no capability gives, and effects
+    without a rule or a limit.
+
+    `capabilities` are those of the registry by name, and None for each skill.
+    """
+    listed = {id for intent in pack.decisions.intents.values() for id in intent.templates}
+    lanes = {
+        use.removeprefix(_LANE)
+        for template in pack.decisions.task_templates.values()
+        for use in _list_uses(template)
+        if use.startswith(_LANE)
+    }
+    for number, template in enumerate(pack.decisions.task_templates.values()):
+        about = report.part(f"template `{template.id}`", _DECISIONS, "task_templates", number)
+        if template.id not in listed | lanes:
+            about.warn(_GAP, (), "no intent lists it", key=True)
+        for text in _find_template_gaps(pack, template, capabilities):
+            about.warn(_GAP, ("steps",), text)
+    _check_intents(pack, report)
+    for number, rule in enumerate(pack.policy.rules):
+        about = report.part(f"rule `{rule.rule_id}`", "policy_layer", "rules", number)
+        for fact in _find_unknown_facts(pack, rule):
+            hint = "declare it in `facts` of a capability; what calls add up to is a limit"
+            about.warn(_GAP, ("if",), f"no capability gives `{fact}`", hint=hint)
+    _check_effects(pack, report, capabilities)
+
+
+def _list_uses(template: TaskTemplate) -> list[str]:
+    return [str(step.get("uses") or "") for step in template.steps]
+
+
+def _find_template_gaps(
+    pack: Pack, template: TaskTemplate, capabilities: Capabilities
+) -> Iterator[str]:
+    """Yield why calls of a template would be denied whatever the facts are."""
+    ceiling = pack.meta.defaults.safety_mode
+    intents = [
+        intent for intent in pack.decisions.intents.values() if template.id in intent.templates
+    ]
+    for use in dict.fromkeys(_list_uses(template)):
+        capability = capabilities.get(use)
+        if capability is not None:
+            mode = mode_under(pack.tooling.capabilities, capability)
+            if is_above(mode, ceiling):
+                yield f"`{use}` is {mode}, above the ceiling {ceiling}"
+        for intent in intents:
+            if use in capabilities and use not in intent.capabilities:
+                yield f"`{use}` is not among the capabilities of intent `{intent.id}`"
+
+
+def _check_intents(pack: Pack, report: ProblemReport) -> None:
+    permitted = {id for each in pack.policy.permissions.values() for id in each.allow}
+    for number, intent in enumerate(pack.decisions.intents.values()):
+        about = report.part(f"intent `{intent.id}`", _DECISIONS, "intents", number)
+        if not permitted.intersection(intent.capabilities):
+            about.warn(_GAP, (), "nothing can fulfil it: no role may call what it lists", key=True)
+
+
+def _find_unknown_facts(pack: Pack, rule: PolicyRule) -> Iterator[str]:
+    """Yield the facts of slots that a rule reads, and that neither capabilities nor required evidence give."""
+    slots = {slot for intent in pack.decisions.intents.values() for slot in intent.slots}
+    given = {fact for tool in pack.tooling.capabilities.values() for fact in tool.facts}
+    for decision in pack.decisions.decisions.values():
+        given.update(decision.required_evidence)
+    for path in sorted(compile_rule(rule.condition).paths):
+        slot, _, fact = path.partition(".")
+        name = f"{slot}.{fact.partition('.')[0]}"
+        if slot in slots and fact and fact != "id" and not {name, path} & given:
+            yield path
+
+
+def _check_effects(pack: Pack, report: ProblemReport, capabilities: Capabilities) -> None:
+    """Warn of capabilities with effects that a role may call, and that no enforced rule and no limit is about."""
+    layer = pack.policy
+    scopes = [rule.scope.capabilities for rule in layer.rules if rule.is_enforced]
+    scopes += [limit.scope.capabilities for limit in layer.limits]
+    for number, permission in enumerate(layer.permissions.values()):
+        for place, id in enumerate(permission.allow):
+            capability = capabilities.get(id)
+            has_effect = capability is not None and capability.effect in ("effect", "unknown")
+            if has_effect and not any(applies(scope, id) for scope in scopes):
+                path = ("policy_layer", "permissions", number, "allow", place)
+                report.warn(_GAP, path, f"`{id}` has an effect, and no rule or limit is about it")
