@@ -521,14 +521,21 @@ class MemoryLayer(Spec):
 
 
 class MetricTarget(Spec):
-    """The minimum value of a metric."""
+    """The bounds of a metric. One of them is declared."""
 
     intent: Name = ""
     """Of one intent; absent: of all."""
     metric: Metric
     """What is measured."""
-    min: float
+    min: float | None = None
     """Its least value."""
+    max: float | None = None
+    """Its greatest value."""
+
+    def is_met(self, value: float) -> bool:
+        """Return whether a value is within the bounds."""
+        above = self.max is not None and value > self.max
+        return not above and (self.min is None or value >= self.min)
 
 
 class EvaluationLayer(Spec):

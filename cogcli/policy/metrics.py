@@ -263,13 +263,16 @@ class TargetResult(NamedTuple):
     def status(self) -> str:
         """`met`, `missed`, or `unmeasured` if the metric has no value."""
         value = self.ratio.value
-        return "unmeasured" if value is None else "missed" if value < self.target.min else "met"
+        if value is None:
+            return "unmeasured"
+        return "met" if self.target.is_met(value) else "missed"
 
     def to_payload(self) -> Json:
         """Return the result as JSON."""
         target = {
             "metric": self.target.metric,
             "min": self.target.min,
+            **({} if self.target.max is None else {"max": self.target.max}),
             "intent": self.target.intent or None,
         }
         return {

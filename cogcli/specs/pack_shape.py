@@ -34,6 +34,7 @@ _GUARDRAILS: Final = tuple(
     ("policy_layer", "guardrails", kind) for kind in ("must_refuse", "must_escalate")
 )
 _TEMPLATES: Final = ("decision_layer", "task_templates")
+_TARGETS: Final = ("evaluation_layer", "targets")
 _INTENTS: Final = ("decision_layer", "intents")
 
 
@@ -52,6 +53,9 @@ def check_pack(raw: Json, report: ProblemReport) -> None:
         for index, entry in enumerate(list_at(raw, *guardrails)):
             subject = f"guardrail `{value_at(entry, 'id')}`"
             _check_guardrail(entry, report.part(subject, *guardrails, index))
+    for index, target in objects_at(raw, *_TARGETS):
+        if value_at(target, "min") is None and value_at(target, "max") is None:
+            report.error("key.missing", (*_TARGETS, index), "a target has neither `min` nor `max`")
     for place, key in _NAMED:
         names = [text_at(entry, key) for entry in list_at(raw, *place)]
         _check_names(names, key, report, place)

@@ -187,3 +187,29 @@ def test_a_run_whose_decision_was_taken_out_of_its_log_complied_with_nothing(des
 @pytest.mark.parametrize("words", [("--since", "soon"), ("nothing",), ("",), ("--intent",)])
 def test_what_is_asked_wrongly(desk: Project, words: tuple[str, ...]) -> None:
     desk.run("metrics", *words).assert_exit(2)
+
+
+def test_a_target_may_have_a_greatest_value(desk: Project) -> None:
+    """Time and trips are better the smaller they are."""
+    _retarget(desk, "[{metric: mean_time_to_safe_completion_ms}]")
+    checked = desk.run("pack", "check", PACK).assert_exit(1)
+    assert "neither `min` nor `max`" in checked.out
+    _retarget_again(desk, "completion_ms}", "completion_ms, max: 0.001}")
+    _invoke(desk, "allowed")
+    missed = desk.run("metrics", "--check", "--json").assert_exit(1)
+    (target,) = missed.json["metrics"]["targets"]
+    assert (target["status"], target["min"], target["max"]) == ("missed", None, 0.001)
+    assert "at most 0.001" in desk.run("metrics", "--check").assert_exit(1).err
+    _retarget_again(desk, "max: 0.001", "max: 10000000")
+    _invoke(desk, "allowed")
+    statuses = (
+        desk.run("metrics", "--check", "--json", "@last").assert_ok().json["metrics"]["targets"]
+    )
+    assert [each["status"] for each in statuses] == ["met"]
+
+
+def _retarget_again(desk: Project, before: str, after: str) -> None:
+    file = desk.root / PACK
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after))

@@ -86,4 +86,6 @@ def _target_text(target: Json) -> str:
     of = f" of {target['intent']}" if target["intent"] else ""
     value = "nothing to measure" if target["value"] is None else f"{target['value']:.3g}"
     pack = target["pack_ref"].partition("#")[0]
-    return f"{target['metric']}{of} under {pack}: at least {target['min']:g}, found {value}"
+    bounds = (("at least", target["min"]), ("at most", target.get("max")))
+    wanted = " and ".join(f"{words} {bound:g}" for words, bound in bounds if bound is not None)
+    return f"{target['metric']}{of} under {pack}: {wanted}, found {value}"
