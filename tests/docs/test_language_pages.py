@@ -158,6 +158,7 @@ _PACK: Final = {
                 "then": {"verdict": "deny"},
             }
         ],
+        "limits": [{"id": "l", "applies_to": {"capabilities": ["a.b"]}, "max": 1, "per": "user"}],
     },
     "tooling_layer": {"capabilities": {"a.b": {}}},
     "decision_layer": {
