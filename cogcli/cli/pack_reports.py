@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from cogcli.app.checks.registry_check import RegistryCheck
 from cogcli.base.errors import NO, OK
@@ -11,6 +11,7 @@ from cogcli.cli.code_frame import Sources
 from cogcli.cli.context import CommandContext
 from cogcli.cli.render_error import problem_lines
 from cogcli.policy.pack_check import RuleTestResult
+from cogcli.policy.rule_coverage import RuleCoverage, share_reached
 from cogcli.report.check_report import problems_summary
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
@@ -43,6 +44,33 @@ def report_tests(context: CommandContext, tests: Sequence[RuleTestResult]) -> in
             {"code": "policy.test", "message": message}, hint="correct the rule, or its test"
         )
     return NO if failed else OK
+
+
+def report_coverage(context: CommandContext, rules: Sequence[RuleCoverage], least: int) -> int:
+    """Write what the tests of each rule reach, and return 1 if that is less than `least` percent."""
+    share = share_reached(rules)
+    context.own["coverage"] = {
+        "percent": round(share, 2),
+        "rules": [each.to_payload() for each in rules],
+    }
+    context.answer(
+        "".join(f"{visible(line)}\n" for each in rules for line in _coverage_lines(each))
+    )
+    context.note(f"coverage of rules, branches and verdicts: {share:.1f} %")
+    if share >= least:
+        return OK
+    return context.fail(
+        {"code": "policy.test", "message": f"coverage is {share:.1f} %, expected {least} %"},
+        hint="add tests next to the rules for what no test reaches",
+    )
+
+
+def _coverage_lines(rule: RuleCoverage) -> Iterator[str]:
+    """Yield the line of a rule, and one for each thing that no test reaches."""
+    missing = rule.missing
+    yield f"{rule.rule_id}  {len(rule.wanted) - len(missing)} of {len(rule.wanted)}"
+    for each in missing:
+        yield f"  no test: {each}"
 
 
 def _test_line(test: RuleTestResult) -> str:

@@ -333,13 +333,19 @@ class _Judgment:
 
         Return an empty string if there is none.
         """
-        arguments = self._call.arguments or {}
-        for name, limit in rule.then.limits.items():
-            if name not in arguments or not _is_within(arguments[name], limit):
-                return rule.rule_id
+        if breaks_limits(rule.then.limits, self._call.arguments or {}):
+            return rule.rule_id
         if not all(each in OBLIGATIONS or each.startswith(MASK) for each in rule.then.obligations):
             return "policy_eval_error"
         return ""
+
+
+def breaks_limits(limits: Mapping[str, ArgumentLimit], arguments: Mapping[str, object]) -> bool:
+    """Return whether an argument is absent or beyond its limit."""
+    return any(
+        name not in arguments or not _is_within(arguments[name], limit)
+        for name, limit in limits.items()
+    )
 
 
 def _is_within(value: object, limit: ArgumentLimit) -> bool:

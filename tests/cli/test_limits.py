@@ -440,3 +440,22 @@ def test_pack_check_names_what_cannot_work_or_is_not_governed(
     checked = desk.run("pack", "check", PACK, "--json")
     assert checked.code in (0, 1)
     assert message in checked.out
+
+
+def test_policy_test_shows_what_the_tests_reach(project: Project) -> None:
+    condition = "{and: [{'>': [{var: args.amount}, 50]}, {'==': [{var: args.order}, b]}]}"
+    first = "{data: {args: {amount: 60, order: b}}, expect: match}"
+    second = "{data: {args: {amount: 10, order: b}}, expect: no_match}"
+    third = "{data: {args: {amount: 60, order: a}}, expect: no_match}"
+    rule = "{rule_id: big, mode: enforce, if: %s, then: {verdict: deny}, tests: [%s]}"
+    desk = make_limited_desk(project, rules="[" + rule % (condition, f"{first}, {second}") + "]")
+    shown = desk.run("policy", "test", PACK, "--coverage", "--json").assert_ok().json["coverage"]
+    assert shown["percent"] == 85.71
+    (covered,) = shown["rules"]
+    assert covered["missing"] == ["if/and/1 false"]
+    desk.run("policy", "test", PACK, "--min-coverage", "100").assert_exit(1)
+    desk.write(
+        "packs/limited/1.0.0.yaml",
+        limited_pack(rules="[" + rule % (condition, f"{first}, {second}, {third}") + "]").encode(),
+    )
+    desk.run("policy", "test", PACK, "--min-coverage", "100").assert_ok()

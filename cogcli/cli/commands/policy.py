@@ -18,14 +18,15 @@ from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import dumps
 from cogcli.cli.inputs import read_json_flag
-from cogcli.cli.options import NewestEpisode, argument, command, text
-from cogcli.cli.pack_reports import report_problems, report_tests
+from cogcli.cli.options import NewestEpisode, argument, command, integer, switch, text
+from cogcli.cli.pack_reports import report_coverage, report_problems, report_tests
 from cogcli.cli.policy_screen import change_lines, decision_line, explanation_lines
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.value_types import Json
 from cogcli.episode.store import Store
 from cogcli.policy.pack_check import run_tests
 from cogcli.policy.pack_diff import diff_packs
+from cogcli.policy.rule_coverage import cover_rules
 from cogcli.report.humanize import count_of
 
 PackName = Annotated[str, argument("ID[@VERSION]|FILE", "packs")]
@@ -52,13 +53,37 @@ def check(context: CommandContext, pack: PackName) -> int:
     examples=(
         ("cogcli policy test support-desk@4.0.0", "each rule against its tests"),
         ("cogcli policy test packs/support-desk/4.0.0.yaml", "by its file"),
-        ("cogcli policy test support-desk@4.0.0 --json", "for scripts"),
+        (
+            "cogcli policy test support-desk@4.0.0 --coverage --min-coverage 50",
+            "which rules, branches and verdicts do they reach?",
+        ),
     ),
     exits=(0, 1, 2, 3),
 )
-def test(context: CommandContext, pack: PackName) -> int:
+def test(
+    context: CommandContext,
+    pack: PackName,
+    *,
+    coverage: Annotated[
+        bool, switch("--coverage", help="show which rules, branches and verdicts the tests reach")
+    ],
+    min_coverage: Annotated[
+        int | None,
+        integer(
+            "--min-coverage",
+            "fail below this percentage",
+            minimum=0,
+            maximum=100,
+            metavar="PERCENT",
+        ),
+    ],
+) -> int:
     """Run the tests next to the rules. Each enforced rule needs a `match` and a `no_match`."""
-    return report_tests(context, run_tests(read_pack(context.settings, pack).policy.rules))
+    rules = read_pack(context.settings, pack).policy.rules
+    code = report_tests(context, run_tests(rules))
+    if not coverage and min_coverage is None:
+        return code
+    return report_coverage(context, cover_rules(rules), min_coverage or 0) or code
 
 
 @command(
