@@ -403,6 +403,22 @@ def test_the_goal_and_the_reply_of_a_template_read_what_it_has(
 
 
 @pytest.mark.parametrize(
+    ("success", "problems"),
+    [
+        ({"==": [{"var": "order.age_days"}, 1]}, []),
+        ({"==": [{"var": "outputs.receipt.status"}, "done"]}, []),
+        ({"==": [{"var": "parcel.age_days"}, 1]}, ["pack.reference"]),
+        ({"==": [{"var": "args.amount"}, 1]}, ["pack.reference"]),
+        ("done", ["policy.rule"]),
+    ],
+)
+def test_the_goal_of_a_decision_reads_facts_and_outputs(success: Any, problems: list[str]) -> None:
+    place = "decision_layer/decisions/0/success"
+    found = _problems(lambda raw: _set(raw, place, success))
+    assert [code for code, at in found if at.startswith(f"/{place}")] == problems
+
+
+@pytest.mark.parametrize(
     ("reply", "said", "hint"),
     [
         (
