@@ -267,9 +267,8 @@ def steps(folder: Path) -> Iterator[Figure]:
 
 def displays() -> Iterator[tuple[str, Any]]:
     """The displays of `run -q`, and of a run whose progress is piped, writing to nowhere."""
-    from cogcli.cli.display import NoDisplay
     from cogcli.cli.live_run import DisplayListener
-    from cogcli.cli.progress import EventStream
+    from cogcli.cli.progress import EventStream, NoDisplay
     from cogcli.cli.streams import Screen
 
     with open(os.devnull, "w", encoding="utf-8") as nowhere:

@@ -39,9 +39,3 @@ class Display:
 
     def close(self) -> None:
         """End the display. A second call does nothing."""
-
-
-class NoDisplay(Display):
-    """The display of a quiet run, which displays nothing."""
-
-    ignored = frozenset(("step.started", "step.completed"))

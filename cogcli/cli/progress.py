@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cogcli.base.redact import Redactor
-from cogcli.cli.display import Display, NoDisplay
+from cogcli.cli.display import Display
 from cogcli.cli.envelope import dumps
 from cogcli.cli.streams import Screen
 from cogcli.declarations.envelope import Event, mask_payload, to_json
-from cogcli.declarations.events import row_of
+from cogcli.declarations.events import EVENT_TYPES, row_of
 from cogcli.report.event_lines import EventLines
 
 
@@ -37,6 +37,14 @@ def _choose_word(screen: Screen, *, verbose: bool) -> str:
     if screen.quiet:
         return "none"
     return "live" if screen.err.tty and not screen.ci and not verbose else "lines"
+
+
+class NoDisplay(Display):
+    """The display of a quiet run, which displays nothing. It needs the begin and the end of the run."""
+
+    ignored = frozenset(
+        name for name, row in EVENT_TYPES.items() if row.phase not in ("start", "terminate")
+    )
 
 
 class EventStream(Display):
