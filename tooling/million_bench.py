@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +23,14 @@ INNER = 1_000
 """Rounds of the inner loop."""
 SAMPLE = 1_000
 """Steps at the beginning and at the end that are compared."""
+READERS = {
+    "verify": ("verify", "@last"),
+    "trace": ("trace", "@last"),
+    "state show": ("state", "show", "@last"),
+    "state show --project": ("state", "show", "@last", "--project"),
+    "report": ("report", "@last", "-o", "report.html"),
+}
+"""The commands that read the episode when it has ended."""
 _PATIENCE = 6 * 3600.0
 _CAPABILITY = """
 id: n.same
@@ -138,7 +148,7 @@ class LogFigures(NamedTuple):
     """What a log says of its run."""
 
     first_us: float
-    """Microseconds a step, over the first steps."""
+    """Microseconds a step, the median of the first steps. A mean would count the pauses of a busy machine."""
     last_us: float
     snapshots: int
     snapshot_share: float
@@ -170,7 +180,7 @@ def read_log(log: Path) -> LogFigures:
 def _step_us(times: list[datetime]) -> float:
     if len(times) < 2:
         return 0.0
-    return 1e6 * (times[-1] - times[0]).total_seconds() / (len(times) - 1)
+    return 1e6 * statistics.median((b - a).total_seconds() for a, b in pairwise(times))
 
 
 def wait_until_grown(process: subprocess.Popen[bytes], log: Path, size: int) -> None:
@@ -231,9 +241,8 @@ def measure(folder: Path, steps: int) -> Iterator[tuple[str, float, str, float |
     yield "resume, until a step of its own", quick, "s", 1, ""
     yield "resume, memory then", small, "MB", 80, ""
     yield "resume to the end, sealed", rest.megabytes, "MB", None, f"{rest.seconds:.0f} s"
-    for name in ("verify", "trace", "report"):
-        extra = ("-o", "report.html") if name == "report" else ()
-        took = bench.run(name, "@last", *extra)
+    for name, words in READERS.items():
+        took = bench.run(*words)
         note = f"{took.seconds:.0f} s, exit {took.code}"
         yield f"{name}, memory", took.megabytes, "MB", 200, note
 
