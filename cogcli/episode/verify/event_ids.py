@@ -30,6 +30,8 @@ class EventIds:
         """The number of ids in the file."""
 
     def __contains__(self, event_id: str) -> bool:
+        if event_id > self._last:  # as nearly every new id: no increasing one can be equal to it
+            return event_id in self._others
         return event_id in self._recent or event_id in self._others or self._is_stored(event_id)
 
     def add(self, event_id: str) -> None:
