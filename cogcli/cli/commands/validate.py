@@ -50,8 +50,7 @@ FORMATS = ("text", "concise", "github", "jsonl")
 @command(
     examples=(
         ("cogcli validate --fix", "correct what has one right answer"),
-        ("cogcli validate --report junit:junit.xml --report sarif:cogcli.sarif", "for CI"),
-        ("cogcli validate --strict --format github", "in CI"),
+        ("cogcli validate --strict --format github --report junit:junit.xml", "in CI"),
         ("cogcli validate --ready", "may everything run here?"),
     ),
     exits=(0, 1, 2, 3, 130),
