@@ -1,0 +1,184 @@
+"""Cumulative limits, judged (docs/reference/limits.md#verdict)."""
+
+from __future__ import annotations
+
+import copy
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from fakes.support_desk import pack, raw_pack
+
+from cogcli.declarations.pack_spec import CumulativeLimit, Pack, RuleScope
+from cogcli.policy.budgets import Budgets
+from cogcli.policy.limits import (
+    LimitClaim,
+    LimitedCall,
+    amount_of,
+    apply_limits,
+    claims_to_reserve,
+    decimal_of,
+    find_claims,
+    list_counters,
+    recorded_use,
+    use_in_data,
+)
+from cogcli.policy.pack_diff import diff_packs
+from cogcli.policy.pack_policy import GovernedCall, Policy
+from cogcli.policy.run_policy import Requester, RunPolicy
+from cogcli.policy.verdict import Verdict
+
+REFUND = "payments.refund"
+ALLOW = Verdict("allow", "situation", "no_rule")
+ASKS = Verdict("allow_with_gate", "rule", "asks", "asks", "OTHER")
+BUILT_IN = Verdict(
+    "allow_with_gate", "situation", "destructive", gate="GATE_OPERATOR", is_built_in=True
+)
+
+
+def limit(**more: Any) -> CumulativeLimit:
+    values: dict[str, Any] = {"id": "total", "sum": "amount", "max": 100, "per": "tenant"}
+    values["scope"] = RuleScope(capabilities=(REFUND,))
+    return CumulativeLimit(**{**values, **more})
+
+
+def limited(*limits: CumulativeLimit) -> Pack:
+    plain = pack()
+    return plain.replace(policy=plain.policy.replace(limits=limits))
+
+
+def claims(
+    arguments: dict[str, Any], *limits: CumulativeLimit, capability: str = REFUND
+) -> tuple[LimitClaim, ...]:
+    owners = {"user": "ann", "tenant": "acme", "order": "ord_1", "customer": None}
+    return find_claims(
+        limited(*(limits or (limit(),))), "support.refund", capability, arguments, owners
+    )
+
+
+@pytest.mark.parametrize(
+    ("per", "owner"),
+    [
+        ("user", "user:ann"),
+        ("tenant", "tenant:acme"),
+        ("order", "order:ord_1"),
+        ("customer", None),
+        ("args.order", "args.order:7"),
+        ("args.none", None),
+    ],
+)
+def test_the_owner_of_a_counter(per: str, owner: str | None) -> None:
+    (claim,) = claims({"amount": 1, "order": 7}, limit(per=per))
+    assert claim.owner == owner
+    assert claim.is_known == (owner is not None)
+    assert claim.counter.owner == (owner or "")
+
+
+@pytest.mark.parametrize("value", [True, "5", None, -1, 2**53])
+def test_what_is_no_amount(value: object) -> None:
+    assert amount_of(value) is None
+    (claim,) = claims({"amount": value})
+    assert not claim.fits(Decimal(0))
+    assert apply_limits(ALLOW, (claim,), {"total": Decimal(0)}).reason == "limit_unknown:total"
+
+
+@pytest.mark.parametrize("text", [None, "x", "NaN", "-1", "1" * 400])
+def test_what_is_no_stored_amount(text: object) -> None:
+    with pytest.raises(ValueError, match="amount"):
+        decimal_of(text)
+
+
+def test_calls_of_others_and_of_skills_do_not_count() -> None:
+    assert claims({"amount": 1}, capability="orders.lookup") == ()
+    assert claims({"amount": 1}, capability="skill:payments.refund") == ()
+    (counted,) = claims({}, limit(sum="", scope=RuleScope(capabilities=("payments.*",))))
+    assert counted.amount == 1
+
+
+def test_the_verdict_by_what_is_used() -> None:
+    (claim,) = claims({"amount": 40})
+    assert apply_limits(ALLOW, (claim,), {"total": Decimal(60)}).verdict == "allow"
+    denied = apply_limits(ALLOW, (claim,), {"total": Decimal("60.01")})
+    assert (denied.verdict, denied.reason, denied.limit) == (
+        "deny",
+        "limit_exceeded:total",
+        "total",
+    )
+    assert apply_limits(denied, (claim,), {}) is denied
+    assert apply_limits(ALLOW, (), {}) is ALLOW
+
+
+def test_a_limit_that_asks_leaves_what_a_rule_asks() -> None:
+    (claim,) = claims({"amount": 40}, limit(over="allow_with_gate", gate="MINE"))
+    full = {"total": Decimal(100)}
+    for verdict in (ALLOW, BUILT_IN):
+        asked = apply_limits(verdict, (claim,), full)
+        assert (asked.verdict, asked.gate) == ("allow_with_gate", "MINE")
+    assert apply_limits(ASKS, (claim,), full).gate == "OTHER"
+
+
+def test_the_built_in_gate_is_lifted_within_all_named_limits() -> None:
+    (claim,) = claims({"amount": 40})
+    empty = {"total": Decimal(0)}
+    lifts = BUILT_IN._replace(without_gate=("total",), rule="small")
+    assert apply_limits(lifts, (claim,), empty).verdict == "allow"
+    other = BUILT_IN._replace(without_gate=("total", "other"))
+    assert apply_limits(other, (claim,), empty).verdict == "allow_with_gate"
+    assert apply_limits(BUILT_IN, (claim,), empty).verdict == "allow_with_gate"
+    assert apply_limits(ASKS._replace(without_gate=("total",)), (claim,), empty).gate == "OTHER"
+
+
+def test_what_a_call_reserves() -> None:
+    hard, soft = claims({"amount": 1}, limit(), limit(id="alone", over="allow_with_gate"))
+    assert claims_to_reserve(ALLOW, (hard, soft), is_lifted=False) == (hard, soft)
+    assert claims_to_reserve(ALLOW, (hard, soft), is_lifted=True) == (hard,)
+    assert claims_to_reserve(ASKS, (hard, soft), is_lifted=False) == ()
+
+
+def test_recorded_counters() -> None:
+    (claim,) = claims({"amount": 40})
+    reads = apply_limits(ALLOW, (claim,), {"total": Decimal("1.5")}).reads
+    assert recorded_use(reads, [claim]) == {"total": Decimal("1.5")}
+    assert recorded_use({}, [claim]) is None
+    assert use_in_data({"total": 3}, (claim,)) == {"total": Decimal(3)}
+    assert use_in_data(None, (claim,)) == {}
+    call = LimitedCall((claim,), {"total": Decimal(90)})
+    assert call.apply(ALLOW).verdict == "deny"
+    assert call.apply(ALLOW, ()).verdict == "allow"
+    assert LimitedCall((claim,), None).lacks_counters(ALLOW)
+    assert not LimitedCall((claim,), None).lacks_counters(ALLOW._replace(verdict="deny"))
+
+
+def test_what_is_left_is_listed() -> None:
+    (claim,) = claims({"amount": 40})
+    decided = apply_limits(ALLOW, (claim,), {"total": Decimal(10)}).to_payload()
+    (found,) = list_counters({**decided, "reads": {**decided["reads"], "args.x": 1, "limits.y": 2}})
+    assert found["left"] == "50"
+    masked = {"verdict": "allow", "reads": {"limits.total": {"used": "[masked]"}}}
+    assert list_counters(masked) == list_counters({}) == []
+
+
+def test_the_policy_of_a_run_claims_for_its_user_and_its_slots() -> None:
+    found = []
+    for given in (limited(limit(per="user")), limited()):
+        requester = Requester("support.refund", user_id="ann")
+        policy = RunPolicy(
+            given, Policy.of(given), Budgets({}), requester, safety_mode="destructive"
+        )
+        found.append([each.owner for each in policy.find_claims(REFUND, {"amount": 1})])
+    assert found == [["user:ann"], []]
+
+
+def test_a_matching_rule_names_the_limit_that_lifts_the_gate() -> None:
+    raw = copy.deepcopy(raw_pack())
+    scope = {"capabilities": [REFUND]}
+    rule = {"rule_id": "small", "mode": "enforce", "applies_to": scope, "if": True}
+    raw["policy_layer"]["rules"] = [{**rule, "then": {"verdict": "allow", "without_gate": "total"}}]
+    call = GovernedCall(REFUND, "destructive", "support_agent", "destructive", {})
+    verdict = Policy.of(pack(**raw)).decide("support.refund", call, {})
+    assert (verdict.without_gate, verdict.is_built_in) == (("total",), True)
+
+
+def test_a_changed_limit_is_a_difference() -> None:
+    (change,) = diff_packs(limited(limit()), limited(limit(max=50)))
+    assert (change.kind, change.id, change.members) == ("limit", "total", {"max": (100, 50)})

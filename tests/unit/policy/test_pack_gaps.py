@@ -1,0 +1,142 @@
+"""Parts of a pack that cannot work, or are not governed (docs/reference/pack.md#gaps)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fakes.support_desk import pack, raw_pack
+
+from cogcli.declarations.capability_spec import Capability
+from cogcli.policy.budgets import Budgets
+from cogcli.policy.pack_check import check_limits, check_references
+from cogcli.policy.pack_composition import compose
+from cogcli.policy.pack_gaps import check_gaps
+from cogcli.policy.run_policy import LimitsPolicy
+from cogcli.specs.problem_report import ProblemReport
+
+LIMIT: dict[str, Any] = {
+    "id": "total",
+    "applies_to": {"capabilities": ["payments.refund"]},
+    "sum": "amount",
+    "max": 100,
+    "per": "args.order_id",
+}
+
+
+def capability(id: str, properties: dict[str, Any]) -> Capability:
+    inputs = {name: {"type": "any", "required": True} for name in ("order_id", "amount")}
+    raw = {"id": id, "version": "1.0.0", "description": "x", "inputs": inputs, "outputs": {}}
+    return Capability.of({**raw, "properties": properties})
+
+
+KNOWN = {
+    "orders.lookup": capability("orders.lookup", {"side_effects": False}),
+    "policy.eval": capability("policy.eval", {"side_effects": False}),
+    "payments.refund": capability("payments.refund", {"side_effects": True}),
+    "skill:x.y": None,
+}
+Change = Callable[[dict[str, Any]], object]
+
+
+def problems(change: Change) -> list[str]:
+    raw = raw_pack()
+    change(raw)
+    report = ProblemReport("pack.yaml", None, subject="pack")
+    check_gaps(pack(**raw), report, KNOWN)
+    check_limits(pack(**raw), report, KNOWN)
+    return [problem.message for problem in report.problems]
+
+
+def limits(*changed: dict[str, Any]) -> Change:
+    found = [{**LIMIT, **each} for each in changed]
+    return lambda raw: raw["policy_layer"].update(limits=found)
+
+
+def lifting(**then: Any) -> Change:
+    def change(raw: dict[str, Any]) -> None:
+        limits({})(raw)
+        rule = raw["policy_layer"]["rules"][0]
+        rule["applies_to"] = {"capabilities": ["orders.lookup", "payments.refund"]}
+        rule["then"] = {"verdict": "allow", "without_gate": "total", **then}
+
+    return change
+
+
+def intent(**members: Any) -> Change:
+    return lambda raw: raw["decision_layer"]["intents"][0].update(members)
+
+
+def rule(**members: Any) -> Change:
+    return lambda raw: raw["policy_layer"]["rules"][0].update(members)
+
+
+def with_a_lane(raw: dict[str, Any]) -> None:
+    template = raw["decision_layer"]["task_templates"][0]
+    template["steps"] = [*template["steps"], {"id": "other", "uses": "lane:other"}]
+
+
+def test_a_lane_is_no_gap() -> None:
+    assert problems(with_a_lane) == problems(lambda raw: None)
+
+
+def test_a_further_pack_keeps_its_rules_and_lifts_no_gate() -> None:
+    raw = raw_pack()
+    lifting()(raw)
+    raw["pack_meta"]["pack_id"] = "other"
+    for number, each in enumerate(raw["policy_layer"]["rules"]):
+        each["rule_id"] = f"other_{number}"
+    raw["policy_layer"]["guardrails"] = {}
+    raw["policy_layer"]["gates"] = {}
+    raw["business_context"] = {}
+    rules = compose(pack(), [pack(**raw)]).policy.rules
+    added = [each for each in rules if each.rule_id.startswith("other_")]
+    assert len(added) == len(raw["policy_layer"]["rules"])
+    assert not any(each.then.without_gate for each in added)
+
+
+def test_references_of_limits_are_checked() -> None:
+    raw = raw_pack()
+    scope = {"capabilities": ["payments.*", "no.such"], "intents": ["support.*", "no.intent"]}
+    limits({"applies_to": scope, "per": "user", "gate": "NO_GATE"})(raw)
+    lifts = raw["policy_layer"]["rules"][0]["then"]
+    lifts["without_gate"] = "none"
+    report = ProblemReport("pack.yaml", None, subject="pack")
+    check_references(pack(**raw), report, KNOWN)
+    named = " ".join(problem.message for problem in report.problems)
+    for name in ("`no.such`", "`no.intent`", "`NO_GATE`", "no limit `none`"):
+        assert name in named
+
+
+def test_without_limits_nothing_is_claimed() -> None:
+    assert LimitsPolicy(Budgets({})).find_claims("payments.refund", {}) == ()
+
+
+def test_limits_that_count_are_no_gap() -> None:
+    before = problems(lambda raw: None)
+    assert problems(limits({}, {"id": "count", "sum": "", "per": "user"})) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (intent(templates=[]), "no intent lists it"),
+        (intent(capabilities=["policy.eval"]), "is not among the capabilities of intent"),
+        (intent(capabilities=[]), "nothing can fulfil it"),
+        (limits({"applies_to": {}}), "names no capability"),
+        (limits({"applies_to": {"capabilities": ["skill:x.y"]}}), "a skill adds nothing"),
+        (limits({"sum": "amuont"}), "has no argument `amuont`"),
+        (limits({"per": "args.oder"}), "has no argument `oder`"),
+        (lifting(), "does not count calls of `orders.lookup`"),
+        (lifting(verdict="deny"), "lifts no gate"),
+        (
+            lambda raw: raw["pack_meta"]["defaults"].update(safety_mode="read_only"),
+            "above the ceiling",
+        ),
+        (lambda raw: raw["policy_layer"].update(rules=[]), "has an effect"),
+        (rule(**{"if": {">": [{"var": "order.often"}, 5]}}), "no capability gives `order.often`"),
+    ],
+)
+def test_gaps(change: Change, expected: str) -> None:
+    assert expected in " | ".join(problems(change))

@@ -1,0 +1,73 @@
+"""What the tests of rules reach (docs/reference/pack.md#coverage)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cogcli.declarations.pack_spec import PolicyRule
+from cogcli.policy.rule_coverage import cover_rules, share_reached
+
+A = {"var": "args.a"}
+B = {"var": "args.b"}
+C = {"var": "args.c"}
+
+
+def missing(condition: Any, *data: dict[str, Any], **then: Any) -> list[str]:
+    raw = {
+        "rule_id": "r",
+        "mode": "enforce",
+        "if": condition,
+        "then": {"verdict": "deny", **then},
+        "tests": [{"data": {"args": each}, "expect": "match"} for each in data],
+    }
+    (found,) = cover_rules([PolicyRule.of(raw)])
+    assert found.to_payload()["missing"] == found.missing
+    return found.missing
+
+
+@pytest.mark.parametrize(
+    ("condition", "data", "expected"),
+    [
+        (True, [{}], []),
+        (A, [{"a": True}], ["if false"]),
+        ({"and": [A, B]}, [{"a": True, "b": True}, {"a": False}], ["if/and/1 false"]),
+        ({"or": [A, B]}, [{"a": True}, {"a": False, "b": False}], ["if/or/1 true"]),
+        (
+            {"or": [A, B]},
+            [{"b": True}, {"a": True}],
+            ["if false", "if/or/0 false", "if/or/1 true", "if/or/1 false"],
+        ),
+        ({"!": [A]}, [{"a": True}, {"a": False}], []),
+        ({"if": [A, True]}, [{"a": True}, {"a": False}], ["if false"]),
+        (
+            {"if": [A, B, C]},
+            [{"a": True, "b": True}, {"a": False, "c": False}],
+            ["if/if/1 false", "if/if/2 true"],
+        ),
+        (
+            {"if": [A, B]},
+            [{}],
+            [f"if{p} {w}" for p in ("", "/if/0", "/if/1") for w in ("true", "false")]
+            + ["verdict deny"],
+        ),
+        (
+            {"if": [A, True, B, True]},
+            [{"a": False, "b": True}, {"a": True}],
+            ["if false", "if/if/2 false"],
+        ),
+    ],
+)
+def test_branches(condition: Any, data: list[dict[str, Any]], expected: list[str]) -> None:
+    assert missing(condition, *data) == expected
+
+
+def test_broken_limits_are_a_verdict_of_their_own() -> None:
+    limits = {"verdict": "allow", "args": {"n": {"max": 5}}}
+    assert missing(True, {"n": 1}, **limits) == ["verdict deny"]
+    assert missing(True, {"n": 1}, {}, **limits) == []
+
+
+def test_the_share_of_nothing_is_all() -> None:
+    assert share_reached([]) == 100
