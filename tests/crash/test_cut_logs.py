@@ -13,8 +13,10 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,9 @@ def gone_on_with(
         shutil.copytree(
             whole.root / "state", sandbox.root / "state"
         )  # it was stored before the next event
+    if flow.name == "limited":
+        shutil.copytree(whole.root / "state", sandbox.root / "state")
+        _forget_later_calls(sandbox.root / "state/cogcli/limits.db", events)
     begun = {key_of(event) for event in events if _begins(event)}
     happened = [key for key in whole.ledger if key in begun]
     sandbox.environment["CRASH_SOON"] = "1"
@@ -114,6 +119,15 @@ def _left_behind(whole: Path, episode: Path, lines: list[bytes], home: str) -> N
     for name in DERIVED:
         (episode / name).unlink(missing_ok=True)
     vouch(episode, home)
+
+
+def _forget_later_calls(limits: Path, events: list[dict[str, Any]]) -> None:
+    """Leave only the counted calls that these events begin."""
+    begun = {event["step_id"] for event in events if event["event_type"] == "step.started"}
+    with closing(sqlite3.connect(limits)) as store, store:
+        for (step,) in store.execute("SELECT DISTINCT step_id FROM reservation").fetchall():
+            if step not in begun:
+                store.execute("DELETE FROM reservation WHERE step_id = ?", (step,))
 
 
 def _begins(event: dict[str, Any]) -> bool:
