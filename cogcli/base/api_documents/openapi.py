@@ -14,6 +14,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import list_known, suggestion
 from cogcli.base.schema.bundle import SchemaBundler
 from cogcli.base.schema.keywords import Schema
+from cogcli.base.schema.lookup import members
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 """The methods that can be called."""
@@ -230,9 +231,16 @@ class OpenApiDocument:
         media_type = _find_json_type(content.value)
         if not media_type:
             found = " or ".join(content.value) or "of no type"
+            # Many documents require members but not the body: a call without it is wrong as well.
+            required = required or self._requires_members(content)
             return Body(required, True, "", f"it is {found}, not JSON")
         schema = self._schema(content.resolved(media_type), is_request=True)
         return Body(required, schema, "application/json" if "*" in media_type else media_type)
+
+    def _requires_members(self, content: DocumentPart) -> bool:
+        """Whether the schema of any media type has required members."""
+        schemas = (self._schema(content.resolved(name), is_request=True) for name in content.value)
+        return any(members(schema).required for schema in schemas)
 
     def _responses(self, operation: DocumentPart) -> tuple[dict[str, Schema | None], list[str]]:
         """Return the schemas by status, and the statuses without content."""
