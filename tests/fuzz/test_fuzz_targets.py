@@ -15,6 +15,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,6 +38,9 @@ from cogcli.base.refs import MISSING
 from cogcli.base.schema import patterns, validator
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.yaml import reader
+from cogcli.episode.archive import format as archive_format
+from cogcli.episode.archive.format import ArchiveFault
+from cogcli.episode.archive.parcel import pack, unpack
 from cogcli.episode.archive.reader import Archive
 from cogcli.episode.archive.writer import ArchiveWriter, EpisodeBytes
 from cogcli.episode.store import Store
@@ -410,6 +414,71 @@ def _archive(data: bytes) -> object:
     return None
 
 
+PARCEL_BATCH: Final = "ba_" + "0" * 26
+PARCEL_EPISODE: Final = "ep_01HF7YAT00000000000000000A"
+PARCEL_BLOB: Final = b"[]"
+PARCEL_FILES: Final = {"events.jsonl": b'{"seq":0}\n', "manifest.json": b"{}\n"}
+
+
+def _parcel(data: bytes) -> object:
+    """The episode of a parcel. Its blobs have the names of their contents, and all sizes are those of the parcel."""
+    try:
+        episode = unpack(data, PARCEL_EPISODE, batch=PARCEL_BATCH)
+    except ArchiveFault:
+        return None
+    assert all(sha256(blob).hexdigest() == name for name, blob in episode.blobs.items())
+    assert episode.files.keys() <= set(archive_format.ARCHIVED_FILES)
+    return episode.files, episode.blobs
+
+
+def _packed() -> bytes:
+    blobs = {sha256(PARCEL_BLOB).hexdigest(): PARCEL_BLOB}
+    return pack(PARCEL_EPISODE, EpisodeBytes(PARCEL_FILES, blobs), batch=PARCEL_BATCH, line=1)
+
+
+def _episode_content() -> bytes:
+    sizes = {sha256(PARCEL_BLOB).hexdigest(): len(PARCEL_BLOB)}
+    return archive_format.encode_episode(PARCEL_FILES, sizes)
+
+
+def _summed_parcel(records: list[tuple[bytes, bytes, bytes, int]]) -> bytes:
+    """A parcel of records (kind, name, content, bytes to lie by), whose checksums are right."""
+    header = archive_format.Header(PARCEL_BATCH, b"")
+    base, deflater = archive_format.sum_base(header), archive_format.Deflater(b"")
+    parts = [header.line]
+    for kind, name, content, lie in records:
+        stored, size = deflater.deflate(content), max(0, len(content) + lie)
+        parts.append(archive_format.encode_record(base, kind, name, stored, size))
+    return b"".join(parts)
+
+
+def _summed_parcels() -> st.SearchStrategy[bytes]:
+    """Parcels whose checksums are right: what a hostile worker sends."""
+    names = [
+        archive_format.key_of_episode(PARCEL_EPISODE)[1:],
+        archive_format.key_of_episode("ep_01HF7YAT00000000000000000B")[1:],
+        sha256(PARCEL_BLOB).digest(),
+        bytes(32),
+        b"\xff" * 32,
+    ]
+    contents = st.one_of(
+        mutated([_episode_content()], [b'"files"', b'"blobs"', b"../x", b"9" * 20]),
+        st.just(_episode_content()),
+        st.just(PARCEL_BLOB),
+        st.binary(max_size=20),
+        st.just(bytes(200_000)),
+    )
+    lies = st.sampled_from([0, 0, 0, 1, -1, archive_format.INFLATED - 200_000, 2**31])
+    kinds = st.sampled_from([archive_format.EPISODE, archive_format.BLOB, archive_format.INDEX])
+    record = st.tuples(kinds, st.sampled_from(names), contents, lies)
+    blob = st.just((archive_format.BLOB, names[2], PARCEL_BLOB, 0))
+    episode = st.tuples(
+        st.just(archive_format.EPISODE), st.just(names[0]), contents, st.sampled_from([0, 0, 1])
+    )
+    good_blob_first = st.tuples(blob, episode).map(list)
+    return st.one_of(st.lists(record, max_size=5), good_blob_first).map(_summed_parcel)
+
+
 @cache
 def _archived() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
@@ -434,6 +503,10 @@ def _targets() -> dict[str, Target]:
         "JSON files": Target(bytes_of(JSON_WORDS), _json_file),
         "archives": Target(
             mutated((_archived(),), [b"EPIS", b"BLOB", b"INDX", b"cogindex", bytes(32)]), _archive
+        ),
+        "parcels": Target(
+            st.one_of(mutated((_packed(),), [b"EPIS", b"BLOB", bytes(32)]), _summed_parcels()),
+            _parcel,
         ),
         "settings": Target(texts_of(TOML_WORDS), _settings),
         "patterns": Target(st.tuples(texts_of(REGEX_WORDS, 15), st.text(max_size=40)), _pattern),
