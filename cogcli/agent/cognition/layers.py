@@ -55,16 +55,13 @@ def perception(view: View) -> Json:
 
 def _list_signals(given: RecordedRequest, session: Json | None) -> list[tuple[str, str]]:
     """Return the types and texts of the events about session, channel and locale. Logs of edition 1 have no `session`:
-    each of them resumes one, and nothing else is perceived.
+    each of them resumes one, and nothing else is perceived. Where no session was read, none starts or is resumed.
     """
     id = given.session_id
     if session is None:
         return [("session_resumed", id)] if id else []
-    found = (
-        [("session_resumed" if session["state"] == "resumed" else "session_started", id)]
-        if id
-        else []
-    )
+    state = session.get("state")
+    found = [(f"session_{state}", id)] if id and state else []
     if session.get("last_run_failed"):
         found.append(("last_run_failed", id))
     named = (("channel", given.channel), ("locale", given.locale))
