@@ -80,6 +80,14 @@ def test_a_new_session_starts_and_then_it_is_resumed(desk: Project) -> None:
     assert "session" not in task(desk)
 
 
+def test_a_context_without_its_session_is_compiled(desk: Project) -> None:
+    desk.write("r.json", json.dumps({**REQUEST, "session_id": "s1"}).encode())
+    words = ("context", "compile", "r.json", "--pack", "support-desk@4.0.0", "--json")
+    shown = desk.run(*words).assert_ok().out
+    assert "session_started" not in shown
+    assert "session_resumed" not in shown
+
+
 def test_runs_of_a_session_are_tagged(desk: Project) -> None:
     invoke(desk, session_id="s1", tags={"team": "desk"}).assert_ok()
     invoke(desk, "--session", "s2").assert_ok()
