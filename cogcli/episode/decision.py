@@ -198,7 +198,7 @@ class DecisionFold:
 
     def _count_cost(self, usage: Usage) -> None:
         """Count what a model call cost, if its prices are known."""
-        prices = Prices.known(self._agent.price_in, self._agent.price_out)
+        prices = Prices.if_known(self._agent.price_in, self._agent.price_out)
         if prices is not None:
             self._used[COST] += prices.cost(usage.tokens_in, usage.tokens_out)
 

@@ -24,7 +24,7 @@ class Prices(NamedTuple):
         return ceil(round(tokens_in * self.price_in + tokens_out * self.price_out, _DIGITS))
 
     @classmethod
-    def known(cls, price_in: float | None, price_out: float | None) -> Prices | None:
+    def if_known(cls, price_in: float | None, price_out: float | None) -> Prices | None:
         """Return the prices, or None if one of them is not known."""
         if price_in is None or price_out is None:
             return None

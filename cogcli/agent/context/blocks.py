@@ -158,7 +158,7 @@ def _task(given: CompileInput, intent: IntentResult) -> Json:
     if given.edition >= LATEST_EDITION:
         task |= _origin(given)
     attachments = [
-        _shown_attachment(each)
+        _select_shown_members(each)
         for place, each in enumerate(given.request.attachments)
         if place not in given.held_attachments
     ]
@@ -170,13 +170,14 @@ def _task(given: CompileInput, intent: IntentResult) -> Json:
 def omit_held(given: CompileInput) -> Iterator[Omission]:
     """Yield an omission for each attachment that is held."""
     for place in given.held_attachments:
-        shown = _shown_attachment(given.request.attachments[place])
+        shown = _select_shown_members(given.request.attachments[place])
         yield Omission(
             f"attachment:{place}", REQUEST, 0, given.tokenizer.count(_json(shown)), "held"
         )
 
 
-def _shown_attachment(attachment: Json) -> Json:
+def _select_shown_members(attachment: Json) -> Json:
+    """Return the members of an attachment that a model is shown."""
     return {key: attachment[key] for key in ATTACHMENT if key in attachment}
 
 

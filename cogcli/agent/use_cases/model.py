@@ -29,7 +29,7 @@ def model_access(
     if model is None:
         return None
     info, timeout = model.describe(), chosen.settings.timeout_s
-    prices = Prices.known(chosen.settings.price_in, chosen.settings.price_out)
+    prices = Prices.if_known(chosen.settings.price_in, chosen.settings.price_out)
     return ModelAccess(info, lambda known: model, on_response, mode, timeout, secrets, prices)
 
 
@@ -78,7 +78,7 @@ def recorded_model(
         secrets=secrets,
         mode=agent.mode,
         timeout_s=agent.timeout_s,
-        prices=Prices.known(agent.price_in, agent.price_out),
+        prices=Prices.if_known(agent.price_in, agent.price_out),
     )
 
 

@@ -14,11 +14,11 @@ from cogcli.policy.prices import Prices
 def test_costs_are_millionths_of_a_dollar_rounded_up(
     price_in: float, price_out: float, expected: int
 ) -> None:
-    prices = Prices.known(price_in, price_out)
+    prices = Prices.if_known(price_in, price_out)
     assert prices is not None
     assert prices.cost(10, 4) == expected
 
 
 @pytest.mark.parametrize("one", [(None, 1.0), (1.0, None), (None, None)])
 def test_one_price_is_no_price(one: tuple[float | None, float | None]) -> None:
-    assert Prices.known(*one) is None
+    assert Prices.if_known(*one) is None
