@@ -108,7 +108,7 @@ def first_frame(project: Any) -> dict[str, Any]:
     return {
         "flags": {"runs_dir": str(project.root / "runs")}, "base": str(project.root), "created_ms": 1,
         "batch": "ba_" + "0" * 26, "skill": "demo.counted", "options": {}, "in_doubt": "", "counts_calls": True,
-        "archives": False,
+        "archives": False, "ledger": "",
         "specs": digest_of(document_of(catalog)),
     }  # fmt: skip
 

@@ -21,10 +21,10 @@ from cogcli.agent.use_cases.compile_context import (
     require_expected,
 )
 from cogcli.agent.use_cases.model import asks_model, model_access, require_prices, require_trust
+from cogcli.agent.use_cases.pack_problems import problems_of_run
 from cogcli.agent.use_cases.runs import stores_of
 from cogcli.agent.use_cases.sessions import open_session
 from cogcli.agent.use_cases.user_memory import profile_of
-from cogcli.app.checks.packs import problems_of_run
 from cogcli.app.registry import open_registry
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from cogcli.base.problems import Problem
 from cogcli.declarations.pack_spec import Pack
 from cogcli.policy.pack_check import check_limits, check_references, check_rules
-from cogcli.policy.pack_composition import view_additions
 from cogcli.policy.pack_gaps import check_gaps
 from cogcli.policy.read_check import check_reads
-from cogcli.run.policy import pack_of
-from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks.context import CheckContext
@@ -20,9 +15,6 @@ from cogcli.specs.pack_skills import with_pack_skills
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.skill import skills_of
 from cogcli.specs.skill_tools import tool_names
-
-_ADDED: Final = "/policy_layer"
-"""The part of a pack that it may add to another one, apart from texts."""
 
 
 def pack_problems(catalog: Catalog) -> list[Problem]:
@@ -42,27 +34,6 @@ def pack_problems(catalog: Catalog) -> list[Problem]:
             check_reads(pack, report)
             found += [*report.problems, *_template_problems(catalog, pack)]
     return found
-
-
-def problems_of_run(catalog: Catalog, request: PolicyRequest) -> list[Problem]:
-    """Return the problems of the packs of a run that keep its agent from running in any registry."""
-    primary = pack_of(catalog, request._replace(with_packs=()))
-    found = own_problems(catalog, primary)
-    for reference in request.with_packs:
-        other = catalog.packs[reference.partition("#")[0]]
-        problems = own_problems(catalog, view_additions(primary, other))
-        found += [each for each in problems if each.path.startswith(_ADDED)]
-    return found
-
-
-def own_problems(catalog: Catalog, pack: Pack) -> list[Problem]:
-    """Return the problems of a pack that keep its agent from running in any registry."""
-    report = ProblemReport(
-        pack.file, catalog.places.get(pack.file), subject=f"pack `{pack.pack_id}`"
-    )
-    check_references(pack, report, None)
-    check_reads(pack, report)
-    return report.problems
 
 
 def _template_problems(catalog: Catalog, pack: Pack) -> list[Problem]:
