@@ -63,6 +63,9 @@ from cogcli.specs.scenario_folders import REGISTRY
 from cogcli.specs.selection import SelectionOptions
 
 OUTPUTS: Final = "outputs equal expected_output"
+LIVE: Final = "live service"
+_MOCK: Final = "mock server"
+_SHIPPED: Final = "shipped tool"
 
 
 def verify_bindings(
@@ -125,6 +128,7 @@ class _Verifier:
         static = self._static_checks(specs)
         judge_exchange = judge_of(specs.binding, specs.service)
         server = self._server(scenario, specs.service)
+        base = base._replace(called=_name_called(server, specs.service))
 
         def target() -> CaseTarget:
             called = with_mock_server(specs, server.url) if server else specs
@@ -221,6 +225,13 @@ class _Verifier:
                 raise NotRunnable("live (add --live)", skipped=True)
             mock = MockServer()
         return Loopback(_answering(mock, service), host=mock.host, port=mock.port)
+
+
+def _name_called(server: Loopback | None, service: Service) -> str:
+    """Return what answers the call of a scenario."""
+    if server is not None:
+        return _MOCK
+    return _SHIPPED if service.keys.server else LIVE
 
 
 def _last_exchange(

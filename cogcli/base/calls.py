@@ -38,6 +38,9 @@ class Member(NamedTuple):
     fallback_on: str = "any"
     """The errors after which the next binding is tried: `any`, or `unanswered` for errors without a
     readable reply."""
+    repeats_faults: bool = False
+    """Whether `retry_count` repeats after a fault of the server, too. It is False in the chains of
+    older logs, whose runs did not."""
 
     @property
     def limit(self) -> float:
@@ -51,6 +54,8 @@ class Member(NamedTuple):
             del payload["start_seconds"]
         if self.fallback_on == "any":
             del payload["fallback_on"]
+        if not self.repeats_faults:
+            del payload["repeats_faults"]
         return payload
 
 

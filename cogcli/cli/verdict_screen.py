@@ -40,7 +40,8 @@ def _details_text(verdict: CheckResult) -> str:
     passed = sum(check.passed for check in verdict.checks)
     total = len(verdict.checks)
     amount = count_of(total, "check") if passed == total else f"{passed} of {total}"
-    return f"{amount:<9} {took}".rstrip()
+    called = verdict.called and f"  {verdict.called}"
+    return f"{amount:<9} {took}{called}".rstrip()
 
 
 def details(

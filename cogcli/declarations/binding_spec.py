@@ -53,7 +53,8 @@ class BindingMetadata(Spec):
     response_mode: Literal["json", "text", "raw"] = "json"
     """How the reply is read; openapi and mcp."""
     retry_count: Annotated[int, SpecLimits(minimum=0, maximum=10)] = 0
-    """More attempts before the next binding."""
+    """More attempts before the next binding, after a failure that
+    [may be repeated](execution.md#attempts)."""
     retry_backoff_base: Annotated[float, SpecLimits(minimum=0, maximum=3600)] = 1.0
     """Seconds before the first of them."""
     retry_backoff_factor: Annotated[float, SpecLimits(minimum=1, maximum=10)] = 2.0

@@ -35,6 +35,7 @@ class PinnedBinding(_OpenRecord):
     retry_backoff_base: float = 0
     retry_backoff_factor: float = 0
     fallback_on: str = ""
+    repeats_faults: bool = False
 
 
 class PinnedChain(_OpenRecord):

@@ -43,6 +43,8 @@ class CheckResult(NamedTuple):
     curl: str = ""
     episode: str = ""
     file: str = ""
+    called: str = ""
+    """What answered the call of a scenario; empty if nothing was called."""
 
     @property
     def frame(self) -> Frame | None:

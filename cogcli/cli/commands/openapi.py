@@ -15,7 +15,7 @@ from cogcli.authoring.check_reports import check_results_report
 from cogcli.authoring.self_checks import check_rules, list_failure_rules, list_invoker_rules
 from cogcli.authoring.verification.check_result import FAILED, SKIPPED, CheckResult, CheckResults
 from cogcli.authoring.verification.harness import SelfCheck
-from cogcli.base.errors import OK
+from cogcli.base.errors import OK, CogcliError, EnvironmentRefusal
 from cogcli.base.terminal_text import cells, visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
@@ -26,6 +26,12 @@ from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
 
 _MAX_LISTED = 40
+
+
+def _no_live_call() -> EnvironmentRefusal:
+    """Return the error of `--live` if no scenario called a live service."""
+    hint = "leave `mock_server` out of a scenario: then --live calls its service"
+    return EnvironmentRefusal("check.nothing", "--live: no live service was called", hint=hint)
 
 
 class ScenarioFlags(Flags):
@@ -82,7 +88,9 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     context.answer(_summary(context, verified.results, verified.seconds, flags))
     if without:
         context.answer([[(f"without a scenario: {visible(', '.join(without))}", "warning")]])
-    return _conclude(context, verified, wanted, without)
+    called = {verdict.called for verdict in verified.results}
+    refusal = _no_live_call() if live and openapi_checks.LIVE not in called else None
+    return _conclude(context, verified, wanted, without, refusal)
 
 
 def _requested_scenarios(
@@ -190,8 +198,10 @@ def _conclude(
     verified: CheckResults,
     wanted: RequestedReports,
     without: tuple[str, ...] = (),
+    refusal: CogcliError | None = None,
 ) -> int:
-    """Fill the envelope, write the reports, and return the exit code."""
+    """Fill the envelope, write the reports, and return the exit code. `refusal` is the error of a
+    command whose checks all pass, but are not those that were requested."""
     verdicts, seconds = verified
     context.own["scenarios"] = [verdict.to_payload() for verdict in verdicts]
     failed = [verdict for verdict in verdicts if verdict.status == FAILED]
@@ -200,7 +210,7 @@ def _conclude(
         count = f" ({count_of(len(failed), 'failure')})" if len(failed) > 1 else ""
         message = f"{failed[0].id}: {failed[0].reason}{count}"
         code = context.fail({"code": "verify.failed", "message": message})
-    refusal = find_refusal(
+    nothing = find_refusal(
         checked=sum(verdict.status != SKIPPED for verdict in verdicts),
         total=len(verdicts),
         empty="there is no scenario to verify",
@@ -211,5 +221,5 @@ def _conclude(
         wanted,
         lambda: check_results_report(context.call.command, verdicts, seconds, without),
         code,
-        refusal,
+        nothing or refusal,
     )

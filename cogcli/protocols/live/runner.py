@@ -234,8 +234,12 @@ class LiveRunner:
 def _restrict_chain(now: BindingChain, before: BindingChain) -> BindingChain:
     """Return the earlier chain without bindings that are no longer eligible; those move to
     `passed_over`."""
-    known = {member.binding_id for member in before.members}
-    members = tuple(member for member in now.members if member.binding_id in known)
+    known = {member.binding_id: member for member in before.members}
+    members = tuple(
+        member._replace(repeats_faults=known[member.binding_id].repeats_faults)
+        for member in now.members
+        if member.binding_id in known
+    )
     lost = tuple(each for each in now.passed_over if each.binding_id in known)
     return BindingChain(members, before.explanation, (*before.passed_over, *lost))
 
@@ -258,6 +262,7 @@ def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
         float(metadata.retry_backoff_factor),
         0.0 if metadata.timeout_seconds else start_seconds(service),
         metadata.fallback_on,
+        repeats_faults=metadata.retry_count > 0,
     )
 
 

@@ -69,7 +69,8 @@ from cogcli.specs.fields import fit_values
 from cogcli.state.namespaces import walk
 
 _REPEATED: Final = frozenset(("call.transport", "call.timeout", "call.overloaded"))
-"""The error codes after which a binding's `retry_count` repeats the call."""
+"""The error codes after which a binding's `retry_count` repeats the call, next to `_FAULT`."""
+_FAULT: Final = "call.server-error"
 _MAX_WAIT: Final = 60.0
 _NO_ANSWER: Final = frozenset(
     ("call.transport", "call.circuit-open", "call.timeout", "step.timeout", "effect.in-doubt")
@@ -302,7 +303,7 @@ def _try_chain(
             # A call that must not be repeated is final as soon as it may have left.
             may_call_again = capability.effect in HARMLESS or failure.left is False
             may_call_again = may_call_again and may_repeat(record)
-            if repeat < member.retry_count and failure.code in _REPEATED and may_call_again:
+            if repeat < member.retry_count and _is_repeated(member, failure) and may_call_again:
                 wait = _backoff_seconds(member, repeat, failure)
                 yield from record.wait(wait)
                 continue
@@ -313,6 +314,11 @@ def _try_chain(
     else:
         _note_skipped_bindings(record, chain, len(chain.members))
     raise chain_error(capability, first, failure, number)
+
+
+def _is_repeated(member: Member, failure: RuntimeErrorBase) -> bool:
+    """Whether the binding's `retry_count` applies to a failure."""
+    return failure.code in _REPEATED or (failure.code == _FAULT and member.repeats_faults)
 
 
 def _settle_limits(record: StepRecord, *, left: bool) -> None:

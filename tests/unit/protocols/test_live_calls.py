@@ -8,7 +8,7 @@ import pytest
 from fakes.specs import capability
 from fakes.surroundings import surroundings
 
-from cogcli.base.calls import Attempt, Cancellation, Member
+from cogcli.base.calls import Attempt, BindingChain, Cancellation, Member, chain_from_payload
 from cogcli.base.errors import BindingResolutionError, RuntimeErrorBase, TransportError
 from cogcli.declarations.binding_spec import Binding, BindingMetadata
 from cogcli.declarations.service_spec import Service, ServiceMetadata
@@ -117,7 +117,9 @@ def test_a_call_that_is_given_up_before_it_is_sent_is_not_sent(
 
 def test_limits_and_repeats_come_from_binding_then_service_then_defaults(catalog: Catalog) -> None:
     live = runner(catalog)
-    assert live.chain("c.one").members == (Member("one", "svc", "pythoncall", 2.0, 2, 0.0, 3.0),)
+    assert live.chain("c.one").members == (
+        Member("one", "svc", "pythoncall", 2.0, 2, 0.0, 3.0, repeats_faults=True),
+    )
     assert live.chain("c.two").members == (Member("two", "svc", "pythoncall", 7.0, 0, 1.0, 2.0),)
 
 
@@ -175,3 +177,11 @@ def test_closing_twice_is_fine(catalog: Catalog) -> None:
     live.attempt(attempt("c.one", live.chain("c.one").members[0], {"n": 4}))
     live.close(0.0)
     live.close(0.0)
+
+
+def test_a_chain_of_an_older_log_does_not_repeat_faults_of_the_server() -> None:
+    member = Member("b", "s", "openapi", 1.0, retry_count=1, repeats_faults=True)
+    payload = BindingChain((member,), {}).to_payload()
+    assert chain_from_payload(payload).members == (member,)
+    del payload["members"][0]["repeats_faults"]
+    assert chain_from_payload(payload).members == (member._replace(repeats_faults=False),)

@@ -1,0 +1,84 @@
+"""Calls of web APIs through the installed command: repeats, live verification."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support.web_api import ApiProject, Reply, Seen, WebApi, web_api
+
+
+def failing_first(status: int) -> Any:
+    """An API that fails once, then replies."""
+
+    def answer(seen: Seen) -> Reply:
+        calls.append(1)
+        return (status, {}, {}) if len(calls) == 1 else (200, {"rows": [1]}, {})
+
+    calls: list[int] = []
+    return answer
+
+
+RETRIED = "metadata: {method: GET, retry_count: 1, retry_backoff_base: 0}\n"
+
+
+@pytest.mark.parametrize(
+    ("effects", "status", "exit_code", "sent"),
+    [
+        ({"side_effects": False}, 500, 0, 2),
+        ({"side_effects": True, "idempotent": True}, 501, 0, 2),
+        ({"side_effects": False}, 503, 0, 2),
+        ({"side_effects": True}, 500, 1, 1),
+        ({"side_effects": False}, 404, 1, 1),
+    ],
+)
+def test_retry_count_repeats_every_retryable_failure_that_may_be_repeated(
+    project: Any, effects: dict[str, bool], status: int, exit_code: int, sent: int
+) -> None:
+    with web_api(failing_first(status)) as api:
+        rows = ApiProject(project, api.url)
+        rows.bind(RETRIED)
+        rows.capability(properties=effects)
+        rows.run(code=exit_code)
+        assert len(api.seen) == sent
+    project.run("replay", "@last").assert_ok()
+
+
+@pytest.fixture
+def rows() -> Iterator[WebApi]:
+    with web_api(lambda seen: (200, {"rows": [1]}, {})) as api:
+        yield api
+
+
+def scenario(project: Any, name: str, **more: Any) -> None:
+    value = {
+        "id": name,
+        "capability_id": "demo.row.read",
+        "binding_id": "rows",
+        "input": {},
+        "expected_output": {"rows": [1]},
+        **more,
+    }
+    project.write(f"tooling/openapi_scenarios/{name}.json", json.dumps(value).encode())
+
+
+def test_live_verification_names_what_answered_and_needs_a_live_service(
+    project: Any, rows: WebApi
+) -> None:
+    ApiProject(project, rows.url)
+    mock = {"replies": [{"body": {"rows": [1]}}]}
+    scenario(project, "mocked", mock_server=mock)
+    verify = ("openapi", "verify-bindings", "--all", "--live")
+    none = project.run(*verify).assert_exit(3)
+    assert "mock server" in none.out
+    assert "error[check.nothing]: --live: no live service was called" in none.err
+    assert not rows.seen
+    scenario(project, "real")
+    both = project.run(*verify, "--json").assert_ok().json["scenarios"]
+    assert [(each["id"], each["called"]) for each in both] == [
+        ("mocked", "mock server"),
+        ("real", "live service"),
+    ]
+    assert len(rows.seen) == 1
