@@ -58,9 +58,15 @@ def main() -> int:
     parser.add_argument("what", choices=["all", *sorted(BENCHES)])
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--size", type=int, default=1_000_000, help="the steps of `million`")
+    parser.add_argument("--only", default="", help="of `all`: names with commas between them")
     arguments = parser.parse_args()
     if arguments.what == "all":
-        _measure_all(as_json=arguments.json)
+        chosen = arguments.only.split(",") if arguments.only else list(BENCHES)
+        if unknown := sorted(set(chosen) - set(BENCHES)):
+            parser.error(
+                f"--only: found {', '.join(unknown)}, expected some of {', '.join(BENCHES)}"
+            )
+        _measure_all(chosen, arguments.size, as_json=arguments.json)
         return 0
     figures = _figures_of(arguments.what, arguments.size)
     if arguments.json:
@@ -77,27 +83,33 @@ def _figures_of(what: str, size: int = 1_000_000) -> list[Figure]:
         return list(BENCHES[what](Path(folder)))
 
 
-def _measure_all(*, as_json: bool) -> None:
-    """Measure everything, one after the other, and print it with the machine. A measurement that fails is told, and
-    the others follow.
+def _measure_all(chosen: list[str], size: int, *, as_json: bool) -> None:
+    """Measure the chosen benches, one after the other, and print them with the machine. The figure of a bench that
+    fails is its error, and the others follow.
     """
+    machine = describe_machine()
     measured: dict[str, Any] = {}
-    for what in BENCHES:
+    for what in chosen:
         print(f"== {what}", file=sys.stderr, flush=True)
+        begun = time.monotonic()
         try:
-            figures = _figures_of(what)
+            figures = _figures_of(what, size)
         except (Exception, SystemExit) as error:
-            figures = [
-                Figure(what, None, "", None, f"not measured: {type(error).__name__}: {error}")
-            ]
+            note = f"not measured: {type(error).__name__}: {error}"
+            figures = [Figure(what, None, "", None, note)]
         if not as_json:
             _print(figures)
-        measured[what] = [{**figure._asdict(), "reached": figure.reached} for figure in figures]
+        measured[what] = {
+            "minutes": round((time.monotonic() - begun) / 60, 1),
+            "load": round(os.getloadavg()[1], 1),
+            "figures": [{**figure._asdict(), "reached": figure.reached} for figure in figures],
+        }
     if as_json:
-        print(json.dumps({"machine": _machine(), "figures": measured}, indent=1))
+        not_run = [what for what in BENCHES if what not in chosen]
+        print(json.dumps({"machine": machine, "benches": measured, "not_run": not_run}, indent=1))
 
 
-def _machine() -> dict[str, str]:
+def describe_machine() -> dict[str, str]:
     """Return what was measured where."""
     processors = re.findall(r"^model name\s*:\s*(.+)$", _text_of("/proc/cpuinfo"), re.M)
     memory = re.findall(r"^MemTotal:\s*(\d+) kB$", _text_of("/proc/meminfo"), re.M)
@@ -111,12 +123,21 @@ def _machine() -> dict[str, str]:
     return {
         "date": time.strftime("%Y-%m-%d"),
         "commit": commit.stdout.strip() or "unknown",
-        "processor": f"{os.cpu_count()} x {processors[0] if processors else platform.processor() or 'unknown'}",
+        "processor": processors[0] if processors else platform.processor() or "unknown",
+        "cores": str(os.cpu_count()),
         "memory": f"{int(memory[0]) / 1e6:.0f} GB" if memory else "unknown",
+        "disk": _file_system_of(tempfile.gettempdir()),
         "system": platform.platform(),
         "python": platform.python_version(),
         "load before": f"{os.getloadavg()[1]:.1f}",
     }
+
+
+def _file_system_of(path: str) -> str:
+    """Return the type of the file system of a path: that of the mount with the longest name above it."""
+    mounts = [line.split()[1:3] for line in _text_of("/proc/mounts").splitlines()]
+    above = [(place, kind) for place, kind in mounts if Path(path).is_relative_to(place)]
+    return max(above, key=lambda mount: len(mount[0]), default=("", "unknown"))[1]
 
 
 def _text_of(path: str) -> str:

@@ -14,6 +14,7 @@ GENERATORS = (
     "generate_cli_docs.py",
     "generate_failures.py",
     "generate_api_options.py",
+    "generate_performance.py",
 )
 WITH_REGISTRY = ("generate_gallery.py",)
 """Written with the others; whether it is stale is told by `tests/registry/test_gallery.py`."""
