@@ -34,6 +34,7 @@ from cogcli.declarations.checksum import Checksums, looks_complete, valid_prefix
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
+from cogcli.episode.blobs import MARK
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS
 
@@ -41,6 +42,12 @@ FIRST: Final = 1
 LATEST: Final = 2
 LONGEST_LINE: Final = 8 * 1024 * 1024
 """Our own lines end at 1 MiB; other tools may not know that limit."""
+BATCH: Final = 64
+"""Lines that are read together. Their objects fit into the cache of a processor; more lines gain nothing."""
+NumberedLine = tuple[int, bytes]
+"""A line without its newline, and its number from 1."""
+LineObject = tuple[int, bytes, Json]
+"""A line's number, its bytes without the newline, and its object."""
 
 
 class NamedRules(Record):
@@ -68,6 +75,7 @@ class RefusedLine(NamedTuple):
     number: int
     why: str
     ended: bool
+    is_json: bool = False
 
 
 class Lines:
@@ -88,49 +96,94 @@ class Lines:
         self.refused: RefusedLine | None = None
         """After `objects`: the line before which reading stopped; with `torn` it is the last line."""
 
-    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+    def __iter__(self) -> Iterator[NumberedLine]:
+        for lines in self._by_chunk():
+            yield from lines
+
+    def _by_chunk(self) -> Iterator[list[NumberedLine]]:
+        """Yield the lines that end in each chunk."""
         first = rest = b""
         number = 0
         for chunk in self._chunks:
             *whole, rest = (rest + chunk if rest else chunk).split(b"\n")
-            for line in whole:
-                number += 1
-                first = first or line
-                yield number, line
+            first = first or next(filter(None, whole), b"")
+            yield list(enumerate(whole, number + 1))
+            number += len(whole)
             if len(rest) > LONGEST_LINE:
                 self.too_long = number + 1
                 return
         if rest and is_foreign_line(first or rest) and is_foreign_line(rest):
-            yield number + 1, rest
+            yield [(number + 1, rest)]
             rest = b""
         self.tail = rest
 
-    def objects(self, *, sound: bool = False) -> Iterator[tuple[int, bytes, Json]]:
+    def objects(self, *, sound: bool = False) -> Iterator[LineObject]:
         """Yield each committed line with its number and its object, up to the first without one; with `sound`,
         also up to the first that does not fit its checksum.
         """
-        lines, checksums = iter(self), Checksums()
-        for number, line in lines:
-            try:
-                value = parse_line(line)
-            except JsonRefused as error:
-                self.refused = RefusedLine(number, error.message, True)
-                if next(lines, None) is None and not self.too_long and is_torn(line):
+        for batch in self.batches(sound=sound):
+            yield from batch
+
+    def batches(self, *, sound: bool = False) -> Iterator[list[LineObject]]:
+        """Yield the lines of `objects`, at most `BATCH` at a time.
+
+        A reader that does one thing to all lines of a batch, and then the next, needs half the time of one that does
+        all things to each line, because its code stays in the caches of the processor. A line that names a blob is a
+        batch of its own: the values of many blobs may not fit into memory. No batch waits for a later line.
+        """
+        checksums = Checksums() if sound else None
+        chunks = self._by_chunk()
+        for lines in chunks:
+            for part in _split(lines):
+                batch: list[LineObject] = []
+                refused = _parse_lines(part, batch, checksums)
+                if batch:
+                    self.count = batch[-1][0]
+                    yield batch
+                if refused is None:
+                    continue
+                self.refused = refused
+                is_last = refused.number == lines[-1][0] and not any(chunks) and not self.too_long
+                line = lines[refused.number - lines[0][0]][1]
+                if is_last and not refused.is_json and is_torn(line):
                     self.torn = len(line) + 1 + len(self.tail)
                 return
-            if sound and (problem := checksums.problem(line, value)):
-                self.refused = RefusedLine(number, f"the line {problem[1]}", True)
-                return
-            self.count = number
-            yield number, line, value
+        self._end()
+
+    def _end(self) -> None:
+        """Judge the bytes after the last newline."""
         if self.too_long:
-            self.refused = RefusedLine(self.too_long, f"longer than {LONGEST_LINE:,} bytes", False)
+            why = f"longer than {LONGEST_LINE:,} bytes"
+            self.refused = RefusedLine(self.too_long, why, False)
         elif is_torn_tail(self.tail):
             self.torn = len(self.tail)
         else:
-            self.refused = RefusedLine(
-                self.count + 1, "what ends it is not a newline: it was damaged", False
-            )
+            why = "what ends it is not a newline: it was damaged"
+            self.refused = RefusedLine(self.count + 1, why, False)
+
+
+def _split(lines: list[NumberedLine]) -> Iterator[list[NumberedLine]]:
+    for start in range(0, len(lines), BATCH):
+        part = lines[start : start + BATCH]
+        if any(MARK in line for _, line in part):
+            yield from ([each] for each in part)
+        else:
+            yield part
+
+
+def _parse_lines(
+    lines: list[NumberedLine], batch: list[LineObject], checksums: Checksums | None
+) -> RefusedLine | None:
+    """Add the lines to a batch with their objects, up to the first line that is refused, and return that."""
+    for number, line in lines:
+        try:
+            value = parse_line(line)
+        except JsonRefused as error:
+            return RefusedLine(number, error.message, True)
+        if checksums is not None and (problem := checksums.problem(line, value)):
+            return RefusedLine(number, f"the line {problem[1]}", True, is_json=True)
+        batch.append((number, line, value))
+    return None
 
 
 def first_line(folder: Folder) -> bytes:

@@ -74,10 +74,12 @@ class EventLog:
 
     def _events(self, chunks: Iterable[bytes], reader: BlobReader) -> Iterator[tuple[int, Event]]:
         lines, rules = Lines(chunks), FIRST
-        for number, line, value in lines.objects(sound=True):
-            if number == 1:
-                rules = rules_of(value.get("payload"))
-            yield number, event_of(value, line, reader, rules)
+        for batch in lines.batches(sound=True):
+            if batch[0][0] == 1:
+                rules = rules_of(batch[0][2].get("payload"))
+            yield from [
+                (number, event_of(value, line, reader, rules)) for number, line, value in batch
+            ]
         self.torn = lines.torn
         if lines.refused and not lines.torn:
             why = f"no event can be read here: {lines.refused.why}"

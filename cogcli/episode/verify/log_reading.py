@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, suppress
 from hashlib import sha256
+from operator import itemgetter
 from typing import Final
 
 import orjson
@@ -25,7 +26,7 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, MANIFEST, Finding, FindingSeverity, error_finding
 from cogcli.episode.log_fold import LogFold, decision_files
-from cogcli.episode.log_lines import FIRST, Lines, first_link, parse_line, rules_of
+from cogcli.episode.log_lines import FIRST, LineObject, Lines, first_link, parse_line, rules_of
 from cogcli.episode.log_reader import event_of
 from cogcli.episode.projection import (
     evidence_outcomes,
@@ -41,6 +42,8 @@ LONGEST_SHOWN: Final = 200
 """Characters of a value in a finding."""
 _MARK: Final = b'"event_type":"run.state_projection"'
 _WAYPOINT_MARK: Final = b'"event_type":"run.waypoint"'
+NumberedFindings = list[tuple[int, Finding]]
+"""Findings, each with the line at which it was found."""
 
 
 class _PinnedBlob(Record):
@@ -65,6 +68,49 @@ class ProjectedState(NamedTuple):
     """The number of its events: those before its evidence."""
     snapshot: bool
     """Whether it was written while its run was alive."""
+
+
+class EventReading:
+    """Makes events from the lines of one log, and finds the blobs that they name and that do not exist."""
+
+    def __init__(self, folder: blobs.BlobFolder, kept: set[str]) -> None:
+        """Prepare the reading. `kept` are the digests of the existing blobs."""
+        self._folder = folder
+        self._kept = kept
+        self._named: dict[str, None] = {}
+        self._reader = BlobReader(self._get)
+        self._rules = FIRST
+
+    def _get(self, digest: str) -> bytes | None:
+        self._named[digest] = None
+        return self._folder.get(digest)
+
+    def read(self, batch: list[LineObject], found: NumberedFindings) -> list[Event]:
+        """Return the events of lines. Add the findings about their blobs to `found`."""
+        events = []
+        for number, raw, value in batch:
+            if number == 1:
+                self._rules = rules_of(value.get("payload"))
+            event = event_of(value, raw, self._reader, self._rules)
+            if self._named or event.phase == "start":
+                found += [(number, each) for each in self._find_missing(number, event)]
+            events.append(event)
+        return events
+
+    def _find_missing(self, number: int, event: Event) -> Iterator[Finding]:
+        named = [*self._named]
+        self._named.clear()
+        if event.phase == "start":
+            specs = read_record(_PinningStart, event.payload).pins.specs_blob
+            named += [] if specs is None else [specs]
+        for name in named:
+            if name not in self._kept:
+                message = (
+                    f"names {name:.80}, which is not there"
+                    if name
+                    else "names more than an event holds"
+                )
+                yield error_finding("blob.missing", EVENTS, number, message)
 
 
 class LogReading:
@@ -126,36 +172,54 @@ class LogReading:
     def _findings(self) -> Iterator[Finding]:
         projections, has_waypoints = _find_evidence(self._folder)
         chunks = self._chunks()
-        lines, rules = Lines(chunks), FIRST
+        lines = Lines(chunks)
         with closing(blobs.BlobFolder(self._folder)) as kept:
-            named: dict[str, None] = {}
-
-            def get(digest: str) -> bytes | None:
-                named[digest] = None
-                return kept.get(digest)
-
-            reader = BlobReader(get)
-            for number, raw, value in lines.objects():
-                before = self.lines.head
-                yield from self.lines.check(number, raw, value)
-                self._take_head(number)
-                if has_waypoints and self.lines.chained:
-                    yield from self._waypoint(number, raw, value, before)
-                if number == 1:
-                    rules = rules_of(value.get("payload"))
-                named.clear()
-                event = event_of(value, raw, reader, rules)
-                self.last_timestamp = event.timestamp
-                yield from self._missing_blobs(number, named, event)
-                act = read_record(SharedAct, event.payload) if event.phase == "act" else None
-                if self.lines.chained:
-                    yield from self._ordering.check(number, event, act)
-                yield from self._fold(number, event, act, projections)
+            events = EventReading(kept, self._kept)
+            for batch in lines.batches():
+                found = self._check_lines(batch, has_waypoints=has_waypoints)
+                found += self._check_events(batch, events, projections)
+                # A sort keeps the order of the findings about one line.
+                yield from (finding for _, finding in sorted(found, key=itemgetter(0)))
         for _ in chunks:
             pass  # bytes after a refused line only count for the hash of the whole
         if not (lines.refused and lines.refused.ended):
             yield from self.lines.end()
         yield from self._tail(lines)
+
+    def _check_lines(self, batch: list[LineObject], *, has_waypoints: bool) -> NumberedFindings:
+        """Check lines by themselves, and the waypoints among them."""
+        found: NumberedFindings = []
+        heads = []
+        for number, raw, value in batch:
+            heads.append(self.lines.head)
+            for finding in self.lines.check(number, raw, value):
+                found.append((number, finding))
+            self._take_head(number)
+        if has_waypoints and self.lines.chained:
+            for before, (number, raw, value) in zip(heads, batch, strict=True):
+                found += [(number, each) for each in self._waypoint(number, raw, value, before)]
+        return found
+
+    def _check_events(
+        self, batch: list[LineObject], reading: EventReading, projections: list[int]
+    ) -> NumberedFindings:
+        """Check the events of lines in their order, and fold them."""
+        found: NumberedFindings = []
+        events = reading.read(batch, found)
+        self.last_timestamp = events[-1].timestamp
+        acts = [
+            read_record(SharedAct, event.payload) if event.phase == "act" else None
+            for event in events
+        ]
+        numbered = [*zip((number for number, _, _ in batch), events, acts, strict=True)]
+        if self.lines.chained:
+            for number, event, act in numbered:
+                for finding in self._ordering.check(number, event, act):
+                    found.append((number, finding))
+        for number, event, act in numbered:
+            for finding in self._fold(number, event, act, projections):
+                found.append((number, finding))
+        return found
 
     def _take_head(self, number: int) -> None:
         """Store the hash of the chain if it is needed at this line."""
@@ -234,19 +298,6 @@ class LogReading:
                     "waypoint.wrong", EVENTS, number, message, expected=digest, found=f"{recorded.sha256:.80}"
                 )  # fmt: skip
         self._waypoints.apply(raw)
-
-    def _missing_blobs(self, number: int, named: Iterable[str], event: Event) -> Iterator[Finding]:
-        if event.phase == "start":
-            specs = read_record(_PinningStart, event.payload).pins.specs_blob
-            named = named if specs is None else [*named, specs]
-        for name in named:
-            if name not in self._kept:
-                message = (
-                    f"names {name:.80}, which is not there"
-                    if name
-                    else "names more than an event holds"
-                )
-                yield error_finding("blob.missing", EVENTS, number, message)
 
     def _tail(self, lines: Lines) -> Iterator[Finding]:
         """Yield the findings about the bytes after the last readable line."""

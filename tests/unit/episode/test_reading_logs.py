@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from cogcli.base.errors import EnvironmentRefusal
+from cogcli.episode.log_lines import Lines
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.projection import project
 
@@ -97,6 +98,26 @@ def test_a_line_without_end_is_not_read_into_memory() -> None:
     found, log = count(FOREIGN + b"x" * (9 << 20))
     assert found == 2
     assert log.stopped is not None
+
+
+def test_a_line_that_names_a_blob_is_a_batch_of_its_own() -> None:
+    """The values of many blobs may not fit into memory."""
+    value = {"$blob": "sha256:" + "0" * 64, "bytes": 1, "media_type": "application/json"}
+    named = log_of({"id": "1", "phase": "act", "payload": {"output": value}})
+    data = FOREIGN * 2 + named * 3
+    assert [len(batch) for batch in Lines([FOREIGN * 2, data]).batches()] == [4, *[1] * 7]
+
+
+@pytest.mark.parametrize("bad", [b"{torn", b'{"seq":1,"seq":1}', b"[1]"])
+def test_a_batch_ends_before_a_line_that_is_refused(bad: bytes) -> None:
+    lines = Lines([FOREIGN, FOREIGN + bad + b"\n" + FOREIGN])
+    batches = lines.batches()
+    assert [number for number, _, _ in next(batches)] == [1, 2]
+    assert [number for number, _, _ in next(batches)] == [3, 4]
+    assert lines.refused is None
+    assert list(batches) == []
+    assert lines.refused is not None
+    assert (lines.count, lines.refused.number) == (4, 5)
 
 
 def test_members_of_a_wrong_type_count_as_absent() -> None:

@@ -524,6 +524,23 @@ def test_a_state_one_projection_behind_is_said_while_unsealed(tmp_path: Path) ->
     assert "state.stale" in {finding.code for finding in findings}
 
 
+def test_findings_do_not_depend_on_how_many_lines_are_read_together(
+    sealed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each stage of the check goes through a batch of lines; the findings stay those of each line, in order."""
+    events = events_of(sealed)
+    for event in events[2:]:
+        event["clock"] = "unclear"
+        event["payload"] = {**event["payload"], "step_id": "unplanned", "reads": 1}
+    rechained(sealed, events)
+    found = verify(sealed)
+    lines = [finding.line for finding in found if finding.file == "events.jsonl"]
+    assert len(lines) > 2 * len(set(lines)) > 12
+    for size in (1, 2, 3, 1000):
+        monkeypatch.setattr("cogcli.episode.log_lines.BATCH", size)
+        assert verify(sealed) == found
+
+
 def test_without_a_log_there_is_nothing_to_verify(tmp_path: Path) -> None:
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(EnvironmentRefusal) as refused:
