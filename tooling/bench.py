@@ -266,7 +266,9 @@ def steps(folder: Path) -> Iterator[Figure]:
         yield Figure(f"linear, 1000 steps with {name}, per step", shown, "us", 50)
     for shape, label in (
         ("conditional", "1000 steps with a condition"),
-        ("general", "general path: 1000 steps with a retry"),
+        ("retry", "1000 steps with a retry"),
+        ("items", "a loop of 1000 items"),
+        ("rounds", "a loop of 1000 rounds"),
     ):
         cost = statistics.median(run_us(folder / f"{shape}-{n}", 1000, shape) for n in range(5))
         yield Figure(f"{label}, per step", cost, "us", 90)
@@ -445,8 +447,10 @@ def bench_skill(count: int, shape: str) -> dict[str, Any]:
     config: dict[str, Any] = {"depends_on": []} if shape == "fan-out" else {}
     if shape == "conditional":
         config = {"condition": "inputs.n > 0"}
-    if shape == "general":
+    if shape == "retry":
         config = {"retry": {"max_attempts": 2}}
+    if shape in ("items", "rounds"):
+        return _bench_loop(count, shape)
     return {
         "id": "bench.many",
         "version": "1.0.0",
@@ -459,6 +463,19 @@ def bench_skill(count: int, shape: str) -> dict[str, Any]:
              "output": {"n": f"vars.n{n}"}, "config": config}
             for n in range(count)
         ],
+    }  # fmt: skip
+
+
+def _bench_loop(count: int, shape: str) -> dict[str, Any]:
+    """A skill with one step that calls the capability once per item, or in so many rounds."""
+    loop: dict[str, Any] = {"while": {"condition": True, "max_iterations": count}}
+    if shape == "items":
+        loop = {"foreach": {"items": [1] * count, "as": "item"}}
+    return bench_skill(0, "linear") | {
+        "steps": [
+            {"id": "s", "uses": "bench.number.same", "input": {"n": "item" if shape == "items" else "inputs.n"},
+             "output": {"n": "vars.n"}, "config": loop}
+        ]
     }  # fmt: skip
 
 
@@ -1119,7 +1136,7 @@ def context(folder: Path) -> Iterator[Figure]:
         policy = cpu_seconds(lambda pack=pack: policy_for(pack))  # type: ignore[misc]
         with_pack, without = in_turn(
             lambda pack=pack: step_us(folder / f"run-{next(names)}", pack),  # type: ignore[misc]
-            lambda: step_us(folder / f"run-{next(names)}", None, "general"),
+            lambda: step_us(folder / f"run-{next(names)}", None),
             rounds=9,
         )
         ratio = with_pack / without

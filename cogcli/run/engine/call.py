@@ -236,6 +236,21 @@ def _call_chain(record: StepRecord, capability: Capability, values: dict[str, An
     return output
 
 
+def continue_call(
+    record: StepRecord, capability: Capability, values: dict[str, Any], failure: RuntimeErrorBase
+) -> Effects:
+    """Continue a call without effect whose first attempt failed on the plain path, and return its checked outputs.
+
+    Raise RuntimeErrorBase if the call fails.
+    """
+    chain = record.run.engine.runner.chain(capability.id)
+    answer = yield from _try_chain(record, capability, chain, values, failure)
+    record.count_call(answer.usage)
+    learn_facts(record, capability.id, answer.output)
+    output: dict[str, Any] = answer.output
+    return output
+
+
 def _acquire_slot(run: Run) -> Effects:
     """Wait for a worker slot. Raise Cancelled after a signal, since no further call may be sent."""
     yield WorkerSlot()
@@ -268,9 +283,11 @@ def decision_member(recorded: dict[str, str] | None) -> dict[str, str]:
 
 
 def _try_chain(
-    record: StepRecord, capability: Capability, chain: BindingChain, values: dict[str, Any]
-) -> Effects:
-    """Try the bindings of the chain in order and return the first Answer.
+    record: StepRecord, capability: Capability, chain: BindingChain, values: dict[str, Any],
+    first_failure: RuntimeErrorBase | None = None,
+) -> Effects:  # fmt: skip
+    """Try the bindings of the chain in order and return the first Answer. With `first_failure` the first attempt was
+    made already.
 
     If all fail, raise the error of the last attempt. Its message includes the first error.
     """
@@ -288,6 +305,8 @@ def _try_chain(
                 yield from _acquire_slot(record.run)
                 _record_repeat(record, member, number, "repeat" if repeat else "fallback", wait)
             try:
+                if first_failure is not None and number == 1:
+                    raise first_failure
                 answer = yield from _try_once(record, capability, member, number, values)
                 answer = mask_answer(answer, record.masks)
             except RuntimeErrorBase as error:

@@ -42,13 +42,10 @@ if TYPE_CHECKING:
     from cogcli.declarations.event_line import EventLine, PlacedLine
     from cogcli.run.engine.plain_call import PlainCall
     from cogcli.run.engine.plan import PlannedStep
-    from cogcli.run.engine.step_times import ClockReading
     from cogcli.run.engine.write_order import WriteOrder
 
-    SpawnStep = Callable[
-        ["Run", PlannedStep, WriteOrder, PlainCall | None, ClockReading | None], Spawn
-    ]
-    """The function `run.engine.step.spawn_step`."""
+    SpawnStep = Callable[["Run", PlannedStep, WriteOrder, Any], Spawn]
+    """The function `run.engine.step.spawn_step`. Its last argument is a `StepStart`."""
 
 
 class Fallback(NamedTuple):
@@ -397,12 +394,14 @@ class Run:
             limit = max(limit, self.engine.longest_attempt(target.uses))
         return limit
 
-    def spawn(self, steps: Effects, *, label: Any, limit: float | None) -> Spawn:
+    def spawn(
+        self, steps: Effects, *, label: Any, limit: float | None, at_once: bool = False
+    ) -> Spawn:
         """Return the effect that starts a child task with a time limit of `limit` seconds."""
         if limit is None:
-            return Spawn(steps, label)
+            return Spawn(steps, label, at_once=at_once)
 
         def timeout_error() -> StepTimeoutError:
             return StepTimeoutError("step.timeout", f"exceeded {limit:g} s")
 
-        return Spawn(steps, label, time.monotonic() + limit, timeout_error)
+        return Spawn(steps, label, time.monotonic() + limit, timeout_error, at_once)

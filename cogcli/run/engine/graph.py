@@ -19,7 +19,7 @@ from cogcli.base.calls import Answer
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.outcome import RELEASING, Ending
-from cogcli.run.engine.plain_step import PlainStep, plain_call
+from cogcli.run.engine.plain_step import BegunStep, PlainStep, StepStart, plain_call
 from cogcli.run.engine.plan import StepPlan
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import (
@@ -28,7 +28,6 @@ from cogcli.run.engine.tasks import (
     Effects,
     Next,
     Outstanding,
-    Spawn,
     Task,
     Wake,
 )
@@ -112,24 +111,24 @@ class GraphDriver:
         planned = run.plan.steps[index]
         call = plain_call(run, planned)
         if call is None or not call.speed.is_quick:
-            self._tasks[index] = yield run.spawn_step(run, planned, self._blackboard, call, None)
+            yield from self._spawn(index, call)
             return
         step = PlainStep(run, planned, call)
         if not step.begin():
-            started = step.started
-            self._tasks[index] = yield run.spawn_step(run, planned, self._blackboard, None, started)
+            yield from self._spawn(index, step.started)
             return
         try:
             answer: Answer | Outstanding = yield step.live_call()
         except Cancelled as error:  # the run itself is cancelled, before a task took the step over
-            self.endings[index] = step.fail(error)
+            self.endings[index] = step.cancel(error)
             raise
         except RuntimeErrorBase as error:
-            yield from self._handle_ending(index, step.fail(error))
+            yield from self._spawn(index, step.fail(error))
+            while index in self._tasks and self._tasks[index].done:  # before another step starts
+                yield from self._handle_end((yield Next()))
             return
         if isinstance(answer, Outstanding):
-            waiting = step.wait_for(answer.effect)
-            self._tasks[index] = yield Spawn(waiting, index, at_once=True)
+            yield from self._spawn(index, BegunStep(step, answer.effect))
             return
         ending = step.end(answer)
         if ending.status != "done":
@@ -138,6 +137,12 @@ class GraphDriver:
         # A run with plain steps has no order of writes, so no other step waits for this one to write.
         self.endings[index] = ending
         self._ready.release(index)
+
+    def _spawn(self, index: int, start: StepStart) -> Effects:
+        """Run a step from `start` on as a task."""
+        planned = self._run.plan.steps[index]
+        spawn = self._run.spawn_step(self._run, planned, self._blackboard, start)
+        self._tasks[index] = yield spawn
 
     def wait(self, *, until: float) -> Effects:
         """Wait for running steps to end until a monotonic time or a second signal. No new step starts."""

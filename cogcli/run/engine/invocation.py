@@ -7,7 +7,7 @@ from typing import Any, Final
 from cogcli.base.errors import ExpressionError, InputMappingError, InternalError, RuntimeErrorBase
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.declarations.skill_spec import Retry
-from cogcli.run.engine.call import governed_call
+from cogcli.run.engine.call import continue_call, governed_call
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.nested import run_nested
 from cogcli.run.engine.plan import PlannedStep, StepTarget
@@ -44,25 +44,44 @@ def call_target(
     if violations:
         raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
     record.set_target(target.uses, target.capability, kept)
+    return (yield from call_repeatedly(planned, record, target, kept))
+
+
+def call_repeatedly(
+    planned: PlannedStep, record: StepRecord, target: StepTarget, values: dict[str, Any],
+    failure: RuntimeErrorBase | None = None,
+) -> Effects:  # fmt: skip
+    """Call a target with its checked input, again while the step's `retry` allows it, and return its output. With
+    `failure` the first attempt was made already. Raises the same errors as `invoke`.
+    """
     retry = planned.step.config.retry or _ONCE
     attempt = 1
     while True:
         try:
-            if target.capability is not None:
-                return (yield from governed_call(record, target.capability, deep_copy(kept)))
-            if record.run.engine.stopping:
-                raise Cancelled(external=True)
-            return (yield from run_nested(record, target.skill_id, deep_copy(kept)))
+            return (yield from _call_once(record, target, deep_copy(values), failure))
         except RuntimeErrorBase as error:
             if attempt >= retry.max_attempts or not _may_retry_step(record, error):
                 if attempt > 1:
                     error.message = f"failed after {attempt} attempts: {error.message}"
                 raise
-            failure = error
+            failed, failure = error, None
         wait = min(retry.backoff_seconds * retry.backoff_multiplier ** (attempt - 1), _MAX_WAIT)
-        record.schedule_repeat(wait, failure)
+        record.schedule_repeat(wait, failed)
         yield from record.wait(wait)
         attempt += 1
+
+
+def _call_once(
+    record: StepRecord, target: StepTarget, values: dict[str, Any], failure: RuntimeErrorBase | None
+) -> Effects:
+    """Return the effects of one governed call or nested run, or of the rest of a call whose first attempt failed."""
+    if failure is not None and target.capability is not None:
+        return continue_call(record, target.capability, values, failure)
+    if target.capability is not None:
+        return governed_call(record, target.capability, values)
+    if record.run.engine.stopping:
+        raise Cancelled(external=True)
+    return run_nested(record, target.skill_id, values)
 
 
 def _is_excused(

@@ -36,3 +36,5 @@ class PlainCall(NamedTuple):
     """The `attempts` of a step whose answer says nothing about its attempt."""
     usage: dict[str, int]
     speed: CallSpeed
+    repeats: bool
+    """Whether its bindings may be called more than once."""

@@ -1,11 +1,12 @@
 """The fast path for plain steps: an input, one call without effect, and writes (docs/adr/0028-plain-steps.md).
 
 1. The first step of a run that calls a capability takes the general path (`run.engine.step`). Later ones take this path
-   if nothing but the call can happen: `PlannedStep.is_plain`, one binding without retries, a policy that allows the
-   call at once or none, and no log that the run still follows (`Engine.leave_log`).
+   if nothing but the call can happen: `PlannedStep.plain_key`, a policy that allows the call at once or none, and no
+   log that the run still follows (`Engine.leave_log`).
 2. Their two events share constants, which are encoded once, from events of the general path.
 3. A step that proves unusual before an event of it is recorded restarts on the general path. After the decision of a
-   policy, an event that the journal refuses is appended as on the general path, and a failure ends the step like there.
+   policy, an event that the journal refuses is appended as on the general path.
+4. A step whose call fails continues on the general path, which tries again or ends it.
 """
 
 from __future__ import annotations
@@ -18,15 +19,14 @@ import orjson
 
 from cogcli.base.calls import NOT_BEGUN, Answer, Attempt, Cancellation, Member
 from cogcli.base.errors import InternalError, RuntimeErrorBase
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Draft
 from cogcli.declarations.event_line import EventLine, hole
 from cogcli.run.engine.call import (
     LiveCall,
     attempt_from_answer,
-    chain_error,
     decision_member,
     intent_members,
-    note_failure,
 )
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.ending import end_early, ending_from_event
@@ -76,8 +76,8 @@ def plain_call(run: Run, planned: PlannedStep) -> PlainCall | None:
 
 
 def _build_call(run: Run, planned: PlannedStep, lines: LineSink) -> PlainCall | None:
-    """Return the constants of these steps, taken from events of the general path. Return None if the call may take more
-    than one attempt.
+    """Return the constants of these steps, taken from events of the general path. Return None if bindings are passed
+    over.
     """
     target, secrets = planned.target, lines.secrets_version
     if target is None or target.capability is None:
@@ -86,7 +86,7 @@ def _build_call(run: Run, planned: PlannedStep, lines: LineSink) -> PlainCall | 
         chain = run.engine.runner.chain(target.capability.id)
     except RuntimeErrorBase:
         return None
-    if len(chain.members) > 1 or chain.passed_over or chain.members[0].retry_count:
+    if chain.passed_over:
         return None
     member = chain.members[0]
     record = StepRecord(
@@ -121,6 +121,7 @@ def _build_call(run: Run, planned: PlannedStep, lines: LineSink) -> PlainCall | 
         attempts_json=_attempts_json(member, Answer({})),
         usage=record.usage,
         speed=run.engine.find_call_speed(target.capability.id),
+        repeats=len(chain.members) > 1 or member.retry_count > 0,
     )
 
 
@@ -139,21 +140,39 @@ def _attempts_json(member: Member, answer: Answer) -> bytes:
     return orjson.dumps([attempt_from_answer(member, answer).json])
 
 
+class FailedCall(NamedTuple):
+    """A plain step whose call failed, with the record that it would have on the general path, and the error."""
+
+    record: StepRecord
+    error: RuntimeErrorBase
+
+
+class BegunStep(NamedTuple):
+    """A plain step that waits for its call."""
+
+    step: PlainStep
+    effect: WorkerCall | BegunCall
+
+
+StepStart = PlainCall | BegunStep | ClockReading | FailedCall | None
+"""What there is of a step that a task runs: its constants or its begun call if it is a plain step; for the general path
+the time when it started, or its failed call. None for a step that starts now on the general path."""
+GeneralPath = Callable[[ClockReading | FailedCall], Effects]
+"""Runs a step on the general path from there on."""
+
+
 def run_plain_step(
-    run: Run,
-    planned: PlannedStep,
-    call: PlainCall,
-    run_general_path: Callable[[ClockReading], Effects],
+    run: Run, planned: PlannedStep, call: PlainCall, run_general_path: GeneralPath
 ) -> Effects:
     """Run a plain step as a task and return its Ending. Raises only what the sink raises, and bugs.
 
-    If the step proves unusual, continue with `run_general_path`, which receives the time when the step started.
+    If the step proves unusual, or its call fails, continue with `run_general_path`.
     """
     step = PlainStep(run, planned, call)
     loop = run.engine.loop
     if loop.signal is not None or not loop.take_slot() or not step.begin():
         return (yield from run_general_path(step.started))
-    return (yield from step.wait_for(step.live_call().build_effect()))
+    return (yield from step.wait_for(step.live_call().build_effect(), run_general_path))
 
 
 class PlainStep:
@@ -161,7 +180,6 @@ class PlainStep:
 
     __slots__ = (
         "_attempt",
-        "_call",
         "_idempotency_key",
         "_input",
         "_input_json",
@@ -173,13 +191,14 @@ class PlainStep:
         "_reads",
         "_reads_json",
         "_run",
+        "call",
         "started",
     )
 
     def __init__(self, run: Run, planned: PlannedStep, call: PlainCall) -> None:
         self._run = run
         self._planned = planned
-        self._call = call
+        self.call = call
         self._path = run.path(planned.step.id)
         self._idempotency_key = f"{run.state.run_id}:{self._path}"
         self._reads: dict[str, None] = {}
@@ -195,7 +214,7 @@ class PlainStep:
 
     def begin(self) -> bool:
         """Append the intent. Return False, without an event, if the step must take the general path."""
-        run, call = self._run, self._call
+        run, call = self._run, self.call
         condition_reads: dict[str, None] = {}
         try:
             if self._planned.expressions and not self._meets_condition(condition_reads):
@@ -227,7 +246,7 @@ class PlainStep:
 
         `names` are the names of the skill that the two events contain.
         """
-        run, capability = self._run, self._call.capability
+        run, capability = self._run, self.call.capability
         try:
             verdict = find_plain_verdict(run, self._path, capability, self._input)
         except RuntimeErrorBase:
@@ -239,7 +258,7 @@ class PlainStep:
         if not self._append_intent(member, (self._input, decision), names):
             record = self.record()
             record.decision = decision
-            record.begin(**intent_members(record, capability, self._call.member))
+            record.begin(**intent_members(record, capability, self.call.member))
             self._intent = record.intent or ""
             self._intent_refused = True
         return True
@@ -248,7 +267,7 @@ class PlainStep:
         self, decision: tuple[bytes, ...], values: tuple[object, ...], names: tuple[str, ...]
     ) -> bool:
         """Append the intent as a line, and return whether the journal accepted it."""
-        run, call = self._run, self._call
+        run, call = self._run, self.call
         members = (
             self._path_json,
             self._path_json,
@@ -274,7 +293,7 @@ class PlainStep:
 
     def live_call(self) -> LiveCall:
         """Return the call which the recorded intent announces."""
-        run, call = self._run, self._call
+        run, call = self._run, self.call
         number, deadline = 1, time.monotonic() + call.limit
         attempt = self._attempt = Attempt(
             call.capability_id,
@@ -292,31 +311,35 @@ class PlainStep:
         )
         return LiveCall(run.engine, attempt, call.speed)
 
-    def wait_for(self, effect: WorkerCall | BegunCall) -> Effects:
+    def wait_for(self, effect: WorkerCall | BegunCall, run_general_path: GeneralPath) -> Effects:
         """Wait for the call in the task of the step, and return the ending."""
         try:
             if type(effect) is WorkerCall and not self._run.engine.loop.take_slot():
                 yield WorkerSlot()
             answer: Answer = yield effect
-        except (RuntimeErrorBase, Cancelled) as error:
-            return self.fail(error)
-        return self.end(answer)
+        except Cancelled as error:
+            return self.cancel(error)
+        except RuntimeErrorBase as error:
+            failed = self.fail(error)
+        else:
+            return self.end(answer)
+        return (yield from run_general_path(failed))
 
-    def fail(self, error: RuntimeErrorBase | Cancelled) -> Ending:
-        """Append the closing event of a step whose call failed or was cancelled, and return the ending."""
-        if isinstance(error, Cancelled):
-            return end_early(self.record(), error)
+    def cancel(self, cause: Cancelled) -> Ending:
+        """Append the closing event of a step whose call was cancelled, and return the ending."""
+        return end_early(self.record(), cause)
+
+    def fail(self, error: RuntimeErrorBase) -> FailedCall:
+        """Return the step for the general path, after its call failed."""
         if self._attempt.cancel.unsent_reason:
             error.left = False
-        record, call = self.record(), self._call
-        note_failure(record, call.member, error)
-        return end_early(record, chain_error(call.capability, error, error, 1))
+        return FailedCall(self.record(), error)
 
     def record(self, answer: Answer | None = None) -> StepRecord:
         """Return the record that this step would have on the general path, before or after its intent, or after
         `answer`.
         """
-        call = self._call
+        call = self.call
         record = StepRecord.of_step(self._run, self._planned, self.started)
         record.reads |= self._reads
         record.set_target(call.target.uses, call.capability, self._input)
@@ -332,7 +355,7 @@ class PlainStep:
         """Append the closing event of a step whose call was answered, apply the writes, and return the ending."""
         run, engine = self._run, self._run.engine
         if engine.policy is not None:
-            engine.policy.learn(self._call.capability_id, answer.output, engine.now)
+            engine.policy.learn(self.call.capability_id, answer.output, engine.now)
         try:
             writes = writes_of(self._planned.rules, answer.output, run.state)
         except RuntimeErrorBase as error:
@@ -350,7 +373,7 @@ class PlainStep:
             written = tuple(dict.fromkeys([write.target.text for write in writes]))
         entry = TraceStep(
             self._path,
-            self._call.capability_id,
+            self.call.capability_id,
             "done",
             times.started_at,
             times.completed_at,
@@ -358,7 +381,7 @@ class PlainStep:
             written,
             times.duration_ms,
         )
-        end_step(state, entry, writes, self._call.usage)
+        end_step(state, entry, writes, self.call.usage)
         state.updated_at = engine.now
         return _DONE
 
@@ -371,7 +394,7 @@ class PlainStep:
         return answer.record is not None and "files" in answer.record
 
     def _append_end(self, answer: Answer, writes: list[Write], times: StepTimes) -> bool:
-        call = self._call
+        call = self.call
         if call.lines.secrets_version is not call.secrets:
             return False
         text = excerpt(self._input_json)

@@ -60,7 +60,7 @@ class PlannedStep(NamedTuple):
     """The targets of the rules, each once."""
     plain_key: tuple[str, str] | None = None
     """The target and the kind of step, if all it does, if its condition holds, is one call without effect, of whose
-    output it writes parts: no loop, choice of a target, retry, gate or limit, and no copy of a value of the state."""
+    output it writes parts: no loop, choice of a target, gate or limit, and no copy of a value of the state."""
 
     @property
     def capability(self) -> Capability | None:
@@ -179,7 +179,7 @@ def _build_planned_step(
     kind = config.kind or (first.step_kind if first else "act")
     is_plain = (
         found.keys() <= _BEFORE_A_CALL
-        and not (targets or config.retry or config.timeout_seconds is not None)
+        and not (targets or config.timeout_seconds is not None)
         and not _are_unusual(rules)
         and _is_harmless(first)
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.base.errors import ResponseMappingError, RuntimeErrorBase
+from cogcli.base.errors import InternalError, ResponseMappingError, RuntimeErrorBase
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.control_flow import StepProduct, run_controlled
 from cogcli.run.engine.ending import end_early, ending_from_event
+from cogcli.run.engine.invocation import call_repeatedly
 from cogcli.run.engine.outcome import Degraded, Ending
 from cogcli.run.engine.plain_call import PlainCall
-from cogcli.run.engine.plain_step import run_plain_step
+from cogcli.run.engine.plain_step import BegunStep, FailedCall, StepStart, run_plain_step
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.step_times import ClockReading
@@ -22,26 +23,30 @@ from cogcli.state.inputs import resolve_input
 from cogcli.state.outputs import OutputRule, require_applicable, writes_of
 
 
-def spawn_step(
-    run: Run,
-    planned: PlannedStep,
-    blackboard: WriteOrder,
-    call: PlainCall | None,
-    started: ClockReading | None = None,
-) -> Spawn:
-    """Return the effect that starts a step as a task whose result is the Ending. The task raises only what the
-    sink raises, and bugs.
-
-    With `call` it starts as a plain step. `started` is the time of its start, by default now.
+def spawn_step(run: Run, planned: PlannedStep, blackboard: WriteOrder, start: StepStart) -> Spawn:
+    """Return the effect that runs a step from `start` on as a task whose result is the Ending. The task raises only
+    what the sink raises, and bugs.
     """
-    if call is None:
-        steps = _run_any_step(run, planned, blackboard, started)
-        return run.spawn(steps, label=planned.position, limit=_find_limit(run, planned))
-    steps = run_plain_step(
-        run, planned, call, lambda started: _run_any_step(run, planned, blackboard, started)
-    )
-    # It has no limit of its own, and needs none: the limit of its only call is never longer.
-    return Spawn(steps, planned.position)
+
+    def run_general_path(start: ClockReading | FailedCall | None) -> Effects:
+        return _run_any_step(run, planned, blackboard, start)
+
+    if isinstance(start, PlainCall):
+        steps = run_plain_step(run, planned, start, run_general_path)
+        limit = _find_plain_limit(run, planned, start)
+        return run.spawn(steps, label=planned.position, limit=limit)
+    if isinstance(start, BegunStep):
+        steps = start.step.wait_for(start.effect, run_general_path)
+        limit = _find_plain_limit(run, planned, start.step.call)
+        return run.spawn(steps, label=planned.position, limit=limit, at_once=True)
+    steps = run_general_path(start)
+    limit, has_begun = _find_limit(run, planned), isinstance(start, FailedCall)
+    return run.spawn(steps, label=planned.position, limit=limit, at_once=has_begun)
+
+
+def _find_plain_limit(run: Run, planned: PlannedStep, call: PlainCall) -> float | None:
+    """Return the time limit in seconds of a plain step, or None if the limit of its only call is never longer."""
+    return _find_limit(run, planned) if call.repeats or planned.step.config.retry else None
 
 
 def _find_limit(run: Run, planned: PlannedStep) -> float | None:
@@ -55,13 +60,19 @@ def _find_limit(run: Run, planned: PlannedStep) -> float | None:
 
 
 def _run_any_step(
-    run: Run, planned: PlannedStep, blackboard: WriteOrder, started: ClockReading | None = None
+    run: Run, planned: PlannedStep, blackboard: WriteOrder, start: ClockReading | FailedCall | None
 ) -> Effects:
-    """Run a step on the general path and return its Ending. `started` is the time of its start, by default now."""
-    record = StepRecord.of_step(run, planned, started)
+    """Run a step on the general path and return its Ending. `start` is the time when it started, by default now, or
+    what a plain step has done.
+    """
     done: StepProduct | None = None
+    if isinstance(start, FailedCall):
+        record, product = start.record, _call_again(planned, start)
+    else:
+        record = StepRecord.of_step(run, planned, start)
+        product = _perform(planned, record)
     try:
-        done = yield from _perform(planned, record)
+        done = yield from product
         while blackboard.must_wait(
             planned.position
         ):  # overlapping steps earlier in plan order write first
@@ -89,6 +100,15 @@ def _run_any_step(
     word = "degraded" if done.skipped == "degraded" else "skipped"
     event = record.finish(word, reason=done.skipped, detail=done.detail, writes=writes)
     return ending_from_event(event, Ending("skipped", done.skipped))
+
+
+def _call_again(planned: PlannedStep, failed: FailedCall) -> Effects:
+    """Return the product of a plain step whose first attempt failed. Raise RuntimeErrorBase."""
+    record = failed.record
+    if planned.target is None or record.input is None:
+        raise InternalError("internal", "a plain step without a target was called")
+    output = yield from call_repeatedly(planned, record, planned.target, record.input, failed.error)
+    return StepProduct(output, producer_id=record.called_id)
 
 
 def _perform(planned: PlannedStep, record: StepRecord) -> Effects:

@@ -12,7 +12,7 @@ from fakes.runs import RUN_ID, engine_for, request
 from fakes.specs import capability, skill, step
 
 from cogcli.base.calls import Answer
-from cogcli.base.errors import TransportError
+from cogcli.base.errors import RejectedError, TransportError
 from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds
 from cogcli.declarations.capability_spec import Capability
@@ -74,6 +74,7 @@ def run_once(
     learn: int | None = None,
     durability: str = "none",
     retries: int = 0,
+    fallback: bool = False,
     policy: Callable[[], CallPolicy | None] = lambda: None,
 ) -> Done:
     redactor = Redactor(secrets)
@@ -94,7 +95,10 @@ def run_once(
 
     scripts = list(script) if isinstance(script, list) else [script]
     runner = ScriptedRunner({"c.a": called, "c.effect": echo})
-    runner.members["c.a"] = (member("b_c.a", retries=retries),)
+    runner.members["c.a"] = (
+        member("b_c.a", retries=retries, base=0),
+        *((member("b_other"),) if fallback else ()),
+    )
     main = skill(*steps, inputs="x text:string token:string")
     engine = engine_for(
         runner,
@@ -163,6 +167,8 @@ def chain(count: int, given: dict[str, Any], **more: Any) -> list[dict[str, Any]
 
 ANSWER = gives(y=1, out={"a": [1, 2.5, None, "é%s"]}, list=[{"b": True}])
 GONE = raises(lambda: TransportError("call.transport", "gone", left=True))
+REFUSED = raises(lambda: RejectedError("call.rejected", "no", left=True))
+RETRY = {"max_attempts": 3, "backoff_seconds": 0}
 CASES: dict[str, tuple[list[dict[str, Any]], Script | list[Script], dict[str, Any], int]] = {
     "a chain": (chain(4, {"x": "inputs.x", "y": 3}), ANSWER, {}, 6),
     "at once": (
@@ -227,8 +233,34 @@ CASES: dict[str, tuple[list[dict[str, Any]], Script | list[Script], dict[str, An
     "an output that does not fit its place": (
         chain(3, {"x": 1}, output={"y": "working.entities"}), [gives(y=[]), gives(y=[]), gives(y=3)], {}, 3,
     ),
+    "a failure of steps at once": (
+        [step(f"s{n}", "c.a", {"x": n}, depends_on=[]) for n in range(5)], [ANSWER, ANSWER, GONE, ANSWER], {}, 3,
+    ),
     "a failure": (chain(3, {"x": 1}), [ANSWER, ANSWER, GONE], {}, 3),
-    "a binding with retries": (chain(3, {"x": 1}), ANSWER, {"retries": 1}, 0),
+    "a binding with retries": (chain(3, {"x": 1}), ANSWER, {"retries": 1}, 4),
+    "a binding that is called again": (
+        chain(3, {"x": "inputs.x"}), [ANSWER, ANSWER, GONE, ANSWER], {"retries": 1}, 3,
+    ),
+    "a binding that fails each time": (chain(3, {"x": 1}), [ANSWER, ANSWER, GONE], {"retries": 2}, 3),
+    "a fallback": (chain(3, {"x": 1}), ANSWER, {"fallback": True}, 4),
+    "a fallback that answers": (chain(3, {"x": 1}), [ANSWER, ANSWER, GONE, ANSWER], {"fallback": True}, 3),
+    "a fallback that fails": (chain(3, {"x": 1}), [ANSWER, ANSWER, GONE], {"fallback": True}, 3),
+    "a retry": (chain(3, {"x": 1}, retry=RETRY), ANSWER, {}, 4),
+    "a retry that succeeds": (
+        chain(3, {"x": "inputs.x"}, retry=RETRY, condition="inputs.text != 1"),
+        [ANSWER, ANSWER, GONE, GONE, ANSWER], {}, 3,
+    ),
+    "a retry that fails each time": (chain(3, {"x": 1}, retry=RETRY), [ANSWER, ANSWER, GONE], {}, 3),
+    "a retry of a call that is called again": (
+        chain(3, {"x": 1}, retry=RETRY), [ANSWER, ANSWER, GONE, GONE, GONE, ANSWER], {"retries": 1}, 3,
+    ),
+    "a retry that does not help": (chain(3, {"x": 1}, retry=RETRY), [ANSWER, ANSWER, REFUSED], {}, 3),
+    "a retry under a pack": (
+        chain(3, {"x": 1}, retry=RETRY), [ANSWER, ANSWER, GONE, gives(y=2)], under_pack(), 3,
+    ),
+    "a retry beyond a budget": (
+        chain(3, {"x": 1}, retry=RETRY), [ANSWER, ANSWER, GONE, ANSWER], under_pack(per_workflow=3), 3,
+    ),
     "each event is synced": (chain(3, {"x": 1}), ANSWER, {"durability": "power"}, 0),
     "an effect": ([step(f"s{n}", "c.effect", {"x": 1}) for n in range(3)], ANSWER, {}, 0),
     "a condition": (chain(3, {"x": 1}, condition="inputs.x == 1"), ANSWER, {}, 4),
