@@ -27,7 +27,6 @@ from cogcli.run.launch import Watch, launch_given
 from cogcli.run.prepare import AgentRun, RunEnvironment
 from cogcli.run.results import RunResult
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.sample_inputs import sample_words
 
 
 def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
@@ -40,6 +39,8 @@ def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
     try:
         catalog = registry.reach(request.skill_id, packs=request.pack_refs)
     except SkillNotFoundError as error:
+        from cogcli.specs.sample_inputs import sample_words
+
         for meant in did_you_mean(request.skill_id, registry.ids("skill"), limit=1):
             skill = registry.reach(meant).skills.get(meant)
             error.samples = sample_words(skill) if skill else {}

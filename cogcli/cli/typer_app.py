@@ -27,7 +27,6 @@ from cogcli.base.errors import UsageError
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.system_text import require_argument
-from cogcli.cli import wrong_words
 from cogcli.cli.app import COMMANDS, first_words, verbs
 from cogcli.cli.flag_words import FlagWord, is_value, read_flag_words
 from cogcli.cli.options import (
@@ -42,13 +41,14 @@ from cogcli.cli.options import (
     unwrap,
     wrong_flag,
 )
-from cogcli.cli.wrong_words import CommandLine
 from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
     from typer._click import Command as ClickCommand
     from typer._click.core import Context
     from typer._click.core import Parameter as ClickParameter
+
+    from cogcli.cli.wrong_words import CommandLine
 
 _TEXTS = {"help", "version"}
 """The global flags that are answered with a text."""
@@ -196,16 +196,22 @@ class _Level:
 
     def _unknown_flag_error(self, ctx: Context, name: str) -> UsageError:
         """Return the error for an unknown flag."""
+        from cogcli.cli import wrong_words  # for faulty command lines alone
+
         is_group = isinstance(self, TyperGroup)
         error = wrong_words.flag_before_command(name, _flag_spellings) if is_group else None
         return error or wrong_words.unknown_flag(self._command_line(ctx), name, at_group=is_group)
 
     def _unknown_command_error(self, ctx: Context, args: list[str]) -> UsageError:
         """Return the error for an unknown command."""
+        from cogcli.cli import wrong_words  # for faulty command lines alone
+
         return wrong_words.unknown_command(self._command_line(ctx), args)
 
     def _command_line(self, ctx: Context) -> CommandLine:
         """Return the command line and its known flags, for suggesting a correction."""
+        from cogcli.cli.wrong_words import CommandLine  # for faulty command lines alone
+
         parser: Parser = ctx.obj
         known = self.flags_of(ctx)
         return CommandLine(parser.argv, self.words, parser.words_only, known, parse)

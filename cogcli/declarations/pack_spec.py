@@ -19,6 +19,7 @@ from cogcli.declarations.spec_types import (
     LONGEST_ID,
     NESTED,
     SKILL_ID,
+    VERDICTS,
     PlainId,
     SafetyMode,
     Version,
@@ -36,8 +37,6 @@ METRIC_NAMES: Final = (
     "mean_time_to_safe_completion_ms",
     "loop_guard_trip_rate",
 )
-VERDICTS: Final = ("deny", "refuse", "escalate", "allow_with_gate", "allow")
-"""The verdicts of a rule on a call, the strictest first."""
 PHASES: Final = ("compile", "plan", "verify", "execute", "score", "consolidate")
 """The phases of a turn, each of which may have a time limit."""
 BUCKETS: Final = ("policy", "tool", "evidence", "business", "memory", "session")

@@ -19,6 +19,9 @@ FIELD_NAME: Final = r"[A-Za-z_][A-Za-z0-9_-]{0,63}"
 NESTED: Final = "skill:"
 """The prefix of a nested skill among the targets of a step."""
 
+VERDICTS: Final = ("deny", "refuse", "escalate", "allow_with_gate", "allow")
+"""The verdicts of a rule on a call, the strictest first."""
+
 CapabilityId = Annotated[
     str,
     SpecLimits(

@@ -12,7 +12,6 @@ from cogcli.base.files import FileRefused
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.declarations.envelope import Event
-from cogcli.episode.archive.access import open_archived
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import BALLAST, BLOBS, EVENTS, LEARN
 
@@ -28,6 +27,8 @@ def open_episode(path: Path) -> Folder:
     try:
         return Folder.open(path)
     except (FileNotFoundError, NotADirectoryError) as error:
+        from cogcli.episode.archive.access import open_archived
+
         if (archived := open_archived(path)) is not None:
             return archived
         raise unreadable(path, error.strerror or "cannot be opened") from error

@@ -16,13 +16,11 @@ from cogcli.episode.archive.access import open_archives, read_archived_ids
 from cogcli.episode.archive.directories import SUFFIX
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, STATE, is_episode_id, is_own_id, is_trace_id
-from cogcli.episode.listing.episode_index import place_of
-from cogcli.episode.listing.episode_listing import find_indexed_ids, list_rows
-from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.refusals import unreadable
 
 if TYPE_CHECKING:
     from cogcli.episode.journal import Journal, JournalPorts
+    from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
     from cogcli.episode.reopen import Reopened
     from cogcli.episode.signing import Sign
 
@@ -112,15 +110,25 @@ class Store:
         archives = open_archives(self.runs_dir)
         if archives is not None:
             names = list(archives.episode_ids().union(names))
-        return sorted(names, key=place_of, reverse=True)
+        return sorted(names, key=lambda name: (is_own_id(name), name), reverse=True)
 
     def episode_rows(self, wanted: EpisodeFilter | None = None) -> Iterator[EpisodeRow]:
         """Return every readable episode that passes the filter, newest first, one at a time."""
-        return list_rows(self.runs_dir, wanted or EpisodeFilter(), self.ids, self._owner)
+        # Commands that write an episode read no list of episodes.
+        from cogcli.episode.listing.episode_listing import list_rows
+
+        return list_rows(self.runs_dir, wanted, self.ids, self._owner)
 
     def by_trace(self, trace_id: str) -> list[EpisodeRow]:
         """Return the episodes of a trace, newest first; `trace_id` whole, or its first 8 hex digits."""
-        return list(self.episode_rows(EpisodeFilter(trace_id=trace_id)))
+        return list(self._rows_with(trace_id=trace_id))
+
+    def _rows_with(
+        self, *, trace_id: str | None = None, outcomes: tuple[str, ...] = ()
+    ) -> Iterator[EpisodeRow]:
+        from cogcli.episode.listing.episode_row import EpisodeFilter
+
+        return self.episode_rows(EpisodeFilter(trace_id=trace_id, outcomes=outcomes))
 
     def resolve(self, text: str) -> Path:
         """Return the directory of the episode that a user names: a path, `@last`, an id, a prefix or a trace id.
@@ -153,10 +161,10 @@ class Store:
         if match is None:
             return []
         if match[2]:
-            newest = next(self.episode_rows(EpisodeFilter(outcomes=_FAILED)), None)
+            newest = next(self._rows_with(outcomes=_FAILED), None)
             return [] if newest is None else [newest.id]
         back = int(match[1] or 0)
-        found = find_indexed_ids(self.runs_dir, "ep_", skip=back, limit=1)
+        found = self._indexed_ids("ep_", skip=back, limit=1)
         return self.ids()[back : back + 1] if found is None else found
 
     def _by_id(self, text: str) -> list[str]:
@@ -170,8 +178,13 @@ class Store:
     def _by_prefix(self, text: str) -> list[str]:
         if not _PREFIX.fullmatch(text):
             return []
-        found = find_indexed_ids(self.runs_dir, text)
+        found = self._indexed_ids(text)
         return [name for name in self.ids() if name.startswith(text)] if found is None else found
+
+    def _indexed_ids(self, prefix: str, *, skip: int = 0, limit: int = -1) -> list[str] | None:
+        from cogcli.episode.listing.episode_listing import find_indexed_ids
+
+        return find_indexed_ids(self.runs_dir, prefix, skip=skip, limit=limit)
 
     def _by_trace_id(self, text: str) -> list[str]:
         return [row.id for row in self.by_trace(text)] if is_trace_id(text) else []

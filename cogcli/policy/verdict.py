@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
-from cogcli.declarations.pack_spec import MODES, VERDICTS, PackTool
+from cogcli.declarations.options import SAFETY_MODES
+from cogcli.declarations.spec_types import VERDICTS
 from cogcli.declarations.value_types import Json
 
+if TYPE_CHECKING:
+    from cogcli.declarations.pack_spec import PackTool
+
 _STRICTNESS: Final = {verdict: rank for rank, verdict in enumerate(reversed(VERDICTS))}
-_RANK: Final = {mode: rank for rank, mode in enumerate(MODES)}
+_RANK: Final = {mode: rank for rank, mode in enumerate(SAFETY_MODES)}
 _OF_EFFECT: Final = {
     "none": "read_only",
     "idempotent": "local_write",
@@ -112,6 +116,14 @@ class Verdict(NamedTuple):
         }
 
 
+class LiftedGates(set[tuple[str, str]]):
+    """The verdicts and gates that a person has approved for one call."""
+
+    def lift(self, verdict: Verdict) -> Verdict:
+        """Return the verdict after the approvals."""
+        return verdict.lifted() if (verdict.verdict, verdict.gate) in self else verdict
+
+
 def is_stricter(verdict: str, other: str) -> bool:
     """Return whether the first verdict permits less than the second."""
     return _STRICTNESS[verdict] > _STRICTNESS[other]
@@ -124,7 +136,7 @@ def is_above(mode: str, ceiling: str) -> bool:
 
 def highest_mode(modes: list[str]) -> str:
     """Return the highest approval mode in a list, or `read_only` if the list is empty."""
-    return max(modes, key=_RANK.__getitem__, default=MODES[0])
+    return max(modes, key=_RANK.__getitem__, default=SAFETY_MODES[0])
 
 
 def approval_mode(capability: Capability, declared: str = "") -> str:
@@ -135,7 +147,7 @@ def approval_mode(capability: Capability, declared: str = "") -> str:
     """
     modes = [_OF_EFFECT[capability.effect], *([declared] if declared else [])]
     if capability.safety:
-        modes.append(_OF_TRUST.get(capability.safety.trust_level, MODES[0]))
+        modes.append(_OF_TRUST.get(capability.safety.trust_level, SAFETY_MODES[0]))
         if capability.effect != "none" and capability.safety.reversible is False:
             modes.append("destructive")
     return highest_mode(modes)

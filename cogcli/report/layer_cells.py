@@ -18,8 +18,8 @@ from cogcli.declarations.layer_records import (
     PerceptionWrites,
     PolicyGateWrites,
 )
-from cogcli.declarations.pack_spec import VERDICTS
 from cogcli.declarations.reading import read_record
+from cogcli.declarations.spec_types import VERDICTS
 from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.episode.turn_history import TurnHistory

@@ -22,7 +22,6 @@ from cogcli.run.prepare import (
     skill_of,
 )
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.sample_inputs import sample_words
 
 _CODES: Final = {
     "json.encoding": "input.encoding",
@@ -64,6 +63,8 @@ def prepare_given(catalog: Catalog, given: GivenRun, environ: Mapping[str, str])
     except CogcliError as error:
         if error.code.startswith("input.") and FAILURE_OF[error.code].cls is InputValidationError:
             error.next = error.next or (f"cogcli skills show {skill.id}",)
+        from cogcli.specs.sample_inputs import sample_words  # for inputs with problems alone
+
         error.samples = sample_words(skill)
         raise
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cogcli.base.errors import ABORTED, OK, CogcliError, EffectInDoubtError
 from cogcli.base.named_tuple import NamedTuple
@@ -16,17 +17,16 @@ from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.value_types import Json
 from cogcli.episode.journal import Journal
 from cogcli.episode.seal import persist_pending, seal
-from cogcli.run.closed_scopes import draft_full_disk_end
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome, name_step
 from cogcli.run.engine.run import FinishedRun
-from cogcli.run.error_payload import error_payload
-from cogcli.run.failed_call import describe_failed_call
 from cogcli.run.log_index import LogIndex
-from cogcli.run.rerun_point import RerunPoint, rerun_point
 from cogcli.specs.catalog import Catalog
 from cogcli.state.execution import ExecutionState
 from cogcli.state.reducer import rebuild
+
+if TYPE_CHECKING:
+    from cogcli.run.rerun_point import RerunPoint
 
 
 class RunResult(NamedTuple):
@@ -135,7 +135,7 @@ def finish_run(
         status=outcome.status,
         exit_code=_choose_exit_code(outcome, control),
         outputs=outcome.outputs if outcome.status in ("ok", "partial") else None,
-        error=error_payload(outcome.error, catalog) if outcome.error else None,
+        error=None,
         episode_id=journal.episode_id,
         run_id=state.run_id,
         trace_id=state.trace_id,
@@ -147,10 +147,16 @@ def finish_run(
     )
     if outcome.status == "ok":
         return result
+    # A run that ends well imports none of these.
+    from cogcli.run.error_payload import error_payload
+    from cogcli.run.failed_call import describe_failed_call
+    from cogcli.run.rerun_point import rerun_point
+
     log = LogIndex(event for _, event in journal.events())
-    if outcome.error and result.error:
+    if outcome.error:
+        error = error_payload(outcome.error, catalog)
         found = describe_failed_call(log.closings.values(), outcome.error, catalog)
-        result = result._replace(error=result.error | found)
+        result = result._replace(error=error | found)
     if outcome.status == "pending":
         in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
         return result._replace(in_doubt=in_doubt, approve=_approve_flags(log.open_requests))
@@ -187,6 +193,8 @@ def close_after_error(journal: Journal) -> LogIndex | None:
         return None
     waiting = find_run_in_doubt(journal)
     if waiting is None and journal.stopped_by_full_disk:
+        from cogcli.run.closed_scopes import draft_full_disk_end
+
         with suppress(CogcliError):
             log = LogIndex(event for _, event in journal.events())
             if log.root not in log.ended.runs:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.specs.shape_of_spec import shape_of_spec
 
 if TYPE_CHECKING:
     from cogcli.declarations.service_spec import Service
@@ -46,6 +45,8 @@ class Grammar(NamedTuple):
     @property
     def keys(self) -> Mapping[str, RecordKey]:
         """Return the shapes of the keys by name."""
+        from cogcli.specs.shape_of_spec import shape_of_spec  # for checks of services alone
+
         return shape_of_spec(self.settings).keys
 
 

@@ -15,9 +15,9 @@ from cogcli.base.source_lines import hide_secrets
 from cogcli.base.yaml.limits import DOCUMENT
 from cogcli.base.yaml.reader import parse
 from cogcli.declarations.capability_spec import GATES, STRICTNESS, TRUST_RANKS
-from cogcli.declarations.pack_spec import VERDICTS
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.declarations.spec_types import VERDICTS
 from cogcli.specs.layers import builtin_root
 
 _USER: Final = re.compile(r"://[^/?#\s\"'@]*@")

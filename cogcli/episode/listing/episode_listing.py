@@ -50,14 +50,14 @@ _SETTLED: Final = 2_000_000_000
 
 def list_rows(
     runs_dir: Path,
-    wanted: EpisodeFilter,
+    wanted: EpisodeFilter | None,
     names: Callable[[], list[str]],
     owner: bytes | None = None,
     *,
     worth: int = WORTH,
 ) -> Iterator[EpisodeRow]:
     """Yield the rows that pass the filter. `names` lists the episodes, newest first; `owner` is the user's key."""
-    with closing(_EpisodeScan(runs_dir, wanted, names, owner)) as scan:
+    with closing(_EpisodeScan(runs_dir, wanted or EpisodeFilter(), names, owner)) as scan:
         yield from scan.rows(worth)
 
 

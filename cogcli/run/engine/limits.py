@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from cogcli.declarations.governance_events import PolicyDecided
@@ -25,20 +24,14 @@ from cogcli.policy.limits import (
 )
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from cogcli.declarations.envelope import Event
     from cogcli.policy.limits import Use
-    from cogcli.policy.verdict import Verdict
+    from cogcli.policy.verdict import LiftedGates, Verdict
     from cogcli.run.engine.context import Engine
     from cogcli.run.engine.ports import CallAccount, LimitAccount
     from cogcli.run.engine.step_recorder import StepRecord
-
-
-class LiftedGates(set[tuple[str, str]]):
-    """The verdicts and gates that a person has approved for one call."""
-
-    def lift(self, verdict: Verdict) -> Verdict:
-        """Return the verdict after the approvals."""
-        return verdict.lifted() if (verdict.verdict, verdict.gate) in self else verdict
 
 
 class CallReservations:

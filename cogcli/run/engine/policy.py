@@ -18,15 +18,18 @@ from cogcli.base.step_path import StepPath
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
-from cogcli.policy.verdict import Verdict
+from cogcli.policy.verdict import LiftedGates, Verdict
 from cogcli.run.engine.approval import ApprovalRequest
-from cogcli.run.engine.limits import CallReservations, LiftedGates
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Effects, Turn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cogcli.policy.approvals import ApprovalAnswer
+    from cogcli.policy.limits import LimitClaim
     from cogcli.run.engine.context import Run
+    from cogcli.run.engine.limits import CallReservations
     from cogcli.run.engine.ports import CallPolicy
 
 ONE_CALL: Final = {"tool_calls.per_turn": 1, "tool_calls.per_workflow": 1}
@@ -113,7 +116,7 @@ def _decide(
     """
     judged = _judge_call(policy, record.run, record.path, capability, values, now)
     claims = policy.find_claims(capability.id, values) if policy.has_limits else ()
-    limits = CallReservations(record, claims, record.limits) if claims else None
+    limits = _reservations(record, claims)
     record.limits = limits
     verdict = limits.decide(judged, lifted, answer) if limits else lifted.lift(judged)
     record.decision = record_if_due(record.run, record.path, capability, values, verdict, answer)
@@ -127,6 +130,14 @@ def _decide(
             record.run, record.path, capability, values, verdict, cause
         )
     return verdict
+
+
+def _reservations(record: StepRecord, claims: Sequence[LimitClaim]) -> CallReservations | None:
+    if not claims:
+        return None
+    from cogcli.run.engine.limits import CallReservations  # for packs with limits alone
+
+    return CallReservations(record, claims, record.limits)
 
 
 def enter_skill(record: StepRecord, skill_id: str, values: dict[str, Any]) -> Effects:

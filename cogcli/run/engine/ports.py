@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from cogcli.base.calls import Answer, Attempt, BindingChain
@@ -12,6 +11,8 @@ from cogcli.declarations.envelope import Draft, Event
 from cogcli.declarations.value_types import IntuitionMode
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from cogcli.declarations.capability_spec import Capability
     from cogcli.declarations.event_line import EventLine, PlacedLine
     from cogcli.declarations.pack_spec import PackGate
