@@ -17,6 +17,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "episodes extract": ("episodes:extract", "write the folders of archived episodes"),
     "verify": ("verify:verify", "check whether an episode was altered"),
     "resume": ("resume:resume", "resume a stopped or paused run, or answer its request"),
+    "approvals ls": ("approvals:ls", "list what waits for a person, in all runs, newest first"),
+    "approvals show": ("approvals:show_requests", "show requests in full"),
+    "approvals approve": ("approvals:approve", "approve requests, all or none; --resume continues"),
+    "approvals reject": ("approvals:reject", "reject requests, all or none; --resume continues"),
     "rerun": ("rerun:rerun", "run again as a new episode, keeping the results before a step"),
     "replay": ("replay:replay", "run an episode again from its log without any call, and compare"),
     "validate": ("validate:validate", "check spec files: the whole project, or the given files"),
@@ -208,7 +212,7 @@ COMMON = {
 """The ten commands of the home screen, in the order of a first hour."""
 
 GROUPS = {
-    "Run": ("run", "resume", "rerun", "replay", "batch"),
+    "Run": ("run", "resume", "approvals", "rerun", "replay", "batch"),
     "Inspect": ("trace", "state", "ls", "diff", "report", "graph", "verify"),
     "Author": ("skills", "capabilities", "bindings", "services", "new", "validate", "schema"),
     "Agent": ("agent", "policy", "pack", "context", "memory", "knowledge", "metrics"),

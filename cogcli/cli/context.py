@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 _WITHOUT_SPECS = frozenset((
-    "ls", "state", "report", "diff", "verify", "gc", "resume", "rerun", "replay", "memory", "knowledge", "metrics",
-    "explain", "help", "completion", "schema", "new", "import",
+    "ls", "state", "report", "diff", "verify", "gc", "resume", "approvals", "rerun", "replay", "memory", "knowledge",
+    "metrics", "explain", "help", "completion", "schema", "new", "import",
 ))  # fmt: skip
 """First words of commands that do not depend on host overrides."""
 

@@ -124,9 +124,15 @@ class Approval(Payload):
     approver_roles: list[str] | None = None
     """The roles of which an approver needs one; empty: any."""
     allow_self: bool | None = None
+    rule: str | None = None
+    """The rule of a pack that asks."""
+    decides_on: list[str] | None = None
+    """The members of `input` that the rule read."""
     role: str | None = None
     os_user: str | None = None
     by: str | None = None
+    deferred: bool | None = None
+    """Of an answer that was recorded without continuing the run: the call is judged as of the next resumption."""
 
 
 class ApprovalRequested(Approval):

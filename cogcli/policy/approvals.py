@@ -41,6 +41,13 @@ class ApprovalAnswer(NamedTuple):
     no longer expires."""
     event: str = ""
     """The id of the event that records the answer."""
+    continued_at: str = ""
+    """When the run continued, if the answer was recorded without continuing it."""
+
+    @property
+    def judged_at(self) -> str:
+        """The time as of which the approved call is judged again."""
+        return self.continued_at or self.at
 
 
 def action_hash(*, run_id: str, capability: str, binding: str, step_id: str, values: Json) -> str:

@@ -102,6 +102,7 @@ class LogIndex:
         self.requests: dict[str, Event] = {}
         """Requests for approval by id."""
         self._answered: list[Event] = []
+        self._resumed: list[Event] = []
         self.redeemed: dict[str, int] = {}
         """By event id of a person's answer: the position of the decision about the call that it led to. For an
         escalation: the position of the next event."""
@@ -181,7 +182,12 @@ class LogIndex:
                 self.note_answer(event)
         return True
 
+    def note_resumption(self, event: Event) -> None:
+        """Index a resumption, which may be the one of this command."""
+        self._resumed.append(event)
+
     def _index_resumption(self, event: Event, payload: RunResumed) -> None:
+        self.note_resumption(event)
         if payload.changed_specs:
             self.changed = self.changed or event
         if payload.timeout_seconds is not None:
@@ -245,10 +251,24 @@ class LogIndex:
         return tuple(
             answer_from_events(
                 self.requests[find_request_id(event)], event, used=self._is_used(event)
-            )
+            )._replace(continued_at=self._find_continuation(event))
             for event in self._answered
             if find_request_id(event) in self.requests and event.id not in self._stale
         )
+
+    def _find_continuation(self, answer: Event) -> str:
+        """Return when the run continued after an answer that was recorded alone: the time of the latest resumption
+        before the answer was used. Empty for any other answer.
+        """
+        if not Approval.of(answer.payload).deferred:
+            return ""
+        given, used = answer.seq or 0, self.redeemed.get(answer.id)
+        later = [
+            event.timestamp
+            for event in self._resumed
+            if (event.seq or 0) > given and (used is None or (event.seq or 0) < used)
+        ]
+        return later[-1] if later else ""
 
     def note_answer(self, event: Event) -> None:
         """Index a person's answer, which may come from this command. Its request is no longer open."""

@@ -11,24 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cogcli.base.calls import Answer, Attempt, BindingChain, chain_from_payload
-from cogcli.base.errors import EnvironmentRefusal, RunTimeoutError, UsageError
+from cogcli.base.errors import EnvironmentRefusal, RunTimeoutError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import RunResumed, RunStarted, RunTerminated
-from cogcli.declarations.governance_events import (
-    ApprovalGranted,
-    ApprovalRejected,
-    ApprovalRequested,
-)
 from cogcli.declarations.options import options_from_log
 from cogcli.declarations.run_start import start_of
 from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.store import Store
 from cogcli.policy.approvals import Approvals
 from cogcli.protocols.live.runner import LiveRunner
-from cogcli.run.approver import find_os_user, is_of_gate, parse_approver, require_approver
+from cogcli.run.answers import Approver, append_answer, match_answers, require_approvers
 from cogcli.run.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome
@@ -183,8 +178,8 @@ class _Resumption(NamedTuple):
         if not request.abort:
             self._require_time()
         catalog, selection, selected, changed = self._load_specs()
-        answers = _match_answers(log, request)
-        self._require_approver(answers)
+        answers = match_answers(log, request.approve, request.reject)
+        require_approvers(self.started, answers, request.by)
         resolutions = resolutions_from(
             log,
             request.in_doubt,
@@ -202,8 +197,9 @@ class _Resumption(NamedTuple):
         with self._open_agent(agent):
             self._append_resumption(changed, answered=bool(answers))
             try:
-                for asked, granted in answers:
-                    self._append_answer(asked, granted=granted)
+                approver = Approver(request.by, request.reason)
+                for each in answers:
+                    log.note_answer(append_answer(journal, each, approver))
                 repeats = partial(find_repeats, environment.runs_dir, self.started.episode_id)
                 doubts = OpenDoubts(log, journal, resolutions, repeats)
                 if agent is not None and agent.secrets is not None:
@@ -216,16 +212,6 @@ class _Resumption(NamedTuple):
                 if waiting is None:
                     raise
                 return pause_in_doubt(journal, waiting, error, control)
-
-    def _require_approver(self, answers: list[tuple[Event, bool]]) -> None:
-        """Raise the error of the first answer that the user is not allowed to give."""
-        start, by = start_of(self.started), self.request.by
-        agent_id = str(start.agent.request.agent.get("agent_id", "")) if start.agent else ""
-        for asked, granted in answers:
-            request = ApprovalRequested.of(asked.payload)
-            require_approver(
-                request, granted=granted, by=by, policy=start.policy, agent_id=agent_id
-            )
 
     @contextmanager
     def _open_agent(self, agent: AgentRun | None) -> Iterator[None]:
@@ -401,30 +387,8 @@ class _Resumption(NamedTuple):
             changed_specs=list(changed),
             timeout_seconds=None if request.abort else request.timeout,
         )
-        self.journal.append(draft_of(payload, self.log.root or "", caused_by=last.id))
-
-    def _append_answer(self, asked: Event, *, granted: bool) -> None:
-        request = ApprovalRequested.of(asked.payload)
-        by, role = parse_approver(request, self.request.by)
-        of_gate = is_of_gate(request)
-        answer = ApprovalGranted if granted else ApprovalRejected
-        payload = answer(
-            approval_id=request.approval_id,
-            capability=request.capability,
-            step_id=request.step_id,
-            action_hash=request.action_hash,
-            reason=self.request.reason,
-            role=role if of_gate else None,
-            os_user=find_os_user() if of_gate else None,
-            by=by,
-        )
-        draft = draft_of(
-            payload,
-            asked.run_id or "",
-            step_id=asked.step_id or "",
-            speaker=f"human:{by}",
-        )
-        self.log.note_answer(self.journal.append(draft, durable=True))
+        draft = draft_of(payload, self.log.root or "", caused_by=last.id)
+        self.log.note_resumption(self.journal.append(draft))
 
 
 def recorded_chains(started: Event) -> dict[str, BindingChain]:
@@ -437,39 +401,3 @@ def recorded_chains(started: Event) -> dict[str, BindingChain]:
         text = "this log does not record the chosen bindings"
         raise EnvironmentRefusal("episode.unreadable", text) from error
     return {id: chain for id, chain in chains.items() if chain.members}
-
-
-def _match_answers(log: LogIndex, request: ResumeRequest) -> list[tuple[Event, bool]]:
-    """Return the open requests that `approve` and `reject` name, each with whether it is granted.
-
-    Raise UsageError `episode.unknown-approval` for a name without a request, or `usage.flag` for two answers to
-    one request.
-    """
-    answers = []
-    for names, granted in ((request.approve, True), (request.reject, False)):
-        for name in names:
-            named = _find_requests(log.open_requests, name)
-            answers += [(event, granted) for event in named if (event, granted) not in answers]
-    if len({event.id for event, _ in answers}) < len(answers):
-        raise UsageError(
-            "usage.flag", "one request is both approved and rejected", hint="keep one answer"
-        )
-    return answers
-
-
-def _find_requests(requests: list[Event], name: str) -> list[Event]:
-    """Return the requests with this name. Raise UsageError `episode.unknown-approval` if there is none."""
-    named = [event for event in requests if name in _request_names(event)]
-    if not named:
-        waiting = sorted(set().union(*map(_request_names, requests)))
-        raise UsageError(
-            "episode.unknown-approval",
-            f"no pending approval is called `{name}`",
-            expected=f"one of: {', '.join(waiting) or 'nothing'}",
-        )
-    return named
-
-
-def _request_names(asked: Event) -> set[str]:
-    request = ApprovalRequested.of(asked.payload)
-    return {name for name in (request.approval_id, request.capability, request.gate) if name}

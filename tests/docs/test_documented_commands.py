@@ -532,11 +532,13 @@ def test_going_on(project: Project) -> None:
         "cogcli trace @last": stopped.wait,
         "cogcli resume @last --approve": stopped.wait,
         "cogcli resume @last --reject": stopped.wait,
+        "cogcli approvals ls": stopped.wait,
+        "cogcli approvals reject": stopped.wait,
         "cogcli rerun @failed --from": stopped.fail,
     }
     with Reader(project, presumed) as reader:
         reader.read(ROOT / "docs/how-to/resume.md")
-        assert len(reader.ran) == 9
+        assert len(reader.ran) == 13
 
 
 @pytest.mark.sampled(2)

@@ -16,7 +16,7 @@ PLAIN = {
     "cogcli/cli/command_help.py": "usage error; nothing ran",
     "docs/cli.md": "environment, project or episode unusable",
     "cogcli/cli/typer_app.py": "unexpected argument `",
-    "cogcli/run/resume.py": "no pending approval is called `",
+    "cogcli/run/answers.py": "no pending approval is called `",
     "cogcli/cli/commands/config_trust.py": "this folder is trusted, including later changes",
     "cogcli/declarations/options.py": "minimum conformance of bindings",
     "docs/reference/gallery.md": "Unreadable pages are reported, never invented.",

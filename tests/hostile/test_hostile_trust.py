@@ -381,6 +381,13 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
             ("resume", pending, "--approve", "canary.own.asks"),
             ("resume", pending, "--abort"),
         ],
+        "approvals ls": [("approvals", "ls")],
+        "approvals show": [("approvals", "show", pending)],
+        "approvals approve": [
+            ("approvals", "approve", pending),
+            ("approvals", "approve", pending, "--resume"),
+        ],
+        "approvals reject": [("approvals", "reject", pending, "--resume")],
         "rerun": [("rerun", sealed), ("rerun", sealed, "--from", "ask")],
         "replay": [("replay", sealed)],
         "validate": [

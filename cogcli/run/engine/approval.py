@@ -80,6 +80,8 @@ class ApprovalRequest(NamedTuple):
             "proposed_by": self.record.run.state.skill_id,
             "approver_roles": roles,
             "allow_self": self.gate.allow_self,
+            "rule": self.evidence["rule"] or None,
+            "decides_on": _read_arguments(self.evidence["reads"]),
         }
 
     @property
@@ -98,3 +100,12 @@ class ApprovalRequest(NamedTuple):
             values=self.values,
         )
         return action, digest_of(self.evidence)
+
+
+def _read_arguments(reads: object) -> list[str]:
+    """Return the members of the input among the values that a rule read."""
+    names = reads if isinstance(reads, dict) else {}
+    return sorted(name.removeprefix(_ARGUMENT) for name in names if name.startswith(_ARGUMENT))
+
+
+_ARGUMENT: Final = "args."

@@ -41,8 +41,8 @@ def require_permitted(
     """Raise an error if the policy denies or refuses the call, or if a required approval is missing.
 
     Without a policy, return at once. An approval lifts only the gate that required it: the call is judged again
-    as of the time of the answer. Safety gates and probes have no effects and need no entry in a pack. What the call
-    takes of cumulative limits is reserved when this returns.
+    as of the time of the answer, or of the resumption after it. Safety gates and probes have no effects and need no
+    entry in a pack. What the call takes of cumulative limits is reserved when this returns.
     """
     engine = record.run.engine
     policy = engine.policy
@@ -56,7 +56,7 @@ def require_permitted(
         lifted.add((verdict.verdict, verdict.gate))
         yield from _wait_until(record, answer)
         verdict = _decide(
-            policy, record, capability, values, answer.at, lifted, answer.event or None
+            policy, record, capability, values, answer.judged_at, lifted, answer.event or None
         )
     if not verdict.allows:
         refusal = _refusal_from_verdict(capability, verdict)

@@ -1,0 +1,144 @@
+"""The inbox: the open requests for approval of all waiting runs, and answers to them
+(docs/reference/execution.md#approvals)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cogcli.app.episodes import find, list_episodes
+from cogcli.app.run_skill import environment_of
+from cogcli.app.settings import Settings
+from cogcli.base.errors import CogcliError, UsageError
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
+from cogcli.episode.log_reader import iterate_events
+from cogcli.report.approval_view import ApprovalView, view_request
+from cogcli.run.answers import Approver
+from cogcli.run.log_index import LogIndex
+from cogcli.run.record_answers import record_answers
+
+WAITING = EpisodeFilter(outcomes=("pending",))
+REQUEST_PREFIX = "ap_"
+_MAX_LISTED = 5
+
+
+class WaitingRequest(NamedTuple):
+    """An open request and the directory of its episode."""
+
+    directory: Path
+    view: ApprovalView
+
+
+def list_requests(
+    settings: Settings, warn: Callable[[CogcliError], None], again: str = ""
+) -> list[WaitingRequest]:
+    """Return the open requests of all waiting runs, newest first.
+
+    `warn` gets the errors of logs that cannot be read."""
+    found: list[WaitingRequest] = []
+    for row in list_episodes(settings, WAITING, None):
+        try:
+            found += requests_of(settings, row, again)
+        except CogcliError as error:
+            warn(error)
+    return sorted(found, key=lambda each: each.view.requested_at, reverse=True)
+
+
+def requests_of(settings: Settings, row: EpisodeRow, again: str = "") -> list[WaitingRequest]:
+    """Return the open requests of an episode. Raise EnvironmentRefusal `episode.unreadable`."""
+    now = settings.clock.now()
+    return [
+        WaitingRequest(
+            row.directory,
+            view_request(event, episode_id=row.id, skill=row.skill or "", now=now, again=again),
+        )
+        for event in LogIndex(iterate_events(row.directory)).open_requests
+    ]
+
+
+def find_requests(
+    settings: Settings, names: Sequence[str], warn: Callable[[CogcliError], None], again: str = ""
+) -> list[WaitingRequest]:
+    """Return the open requests that these words name, each once.
+
+    A word is the id of a request or its beginning, an episode, which stands for all its requests, or the capability or
+    gate of a single request. Raise UsageError `episode.unknown-approval`, `episode.ambiguous`.
+    """
+    waiting = list_requests(settings, warn, again)
+    found: list[WaitingRequest] = []
+    for name in names:
+        found += [each for each in _find(settings, waiting, name) if each not in found]
+    return found
+
+
+def _find(settings: Settings, waiting: list[WaitingRequest], name: str) -> list[WaitingRequest]:
+    if name.startswith(REQUEST_PREFIX):
+        fitting = [each for each in waiting if each.view.approval_id.startswith(name)]
+        return _require_one(fitting, name, waiting)
+    named = [each for each in waiting if name in (each.view.action, each.view.gate)]
+    if named:
+        return _require_one(named, name, waiting)
+    return _of_episode(settings, waiting, name)
+
+
+def _require_one(
+    found: list[WaitingRequest], name: str, waiting: list[WaitingRequest]
+) -> list[WaitingRequest]:
+    """Return the only request that a word names. Raise UsageError for none, or for several."""
+    if not found:
+        raise _unknown_error(name, waiting)
+    if len(found) > 1:
+        ids = ", ".join(each.view.approval_id for each in found[:_MAX_LISTED])
+        raise UsageError(
+            "episode.ambiguous",
+            f"`{name}` names {len(found)} requests",
+            expected="the id of one, or of each that you mean",
+            found=ids,
+            next=("cogcli approvals ls",),
+        )
+    return found
+
+
+def _of_episode(
+    settings: Settings, waiting: list[WaitingRequest], name: str
+) -> list[WaitingRequest]:
+    """Return the requests of the episode that a word names, which may be outside the runs directory."""
+    try:
+        directory = find(settings, name)
+    except UsageError as error:
+        if error.code == "episode.unknown":
+            raise _unknown_error(name, waiting) from error
+        raise
+    found = [each for each in waiting if each.directory.resolve() == directory.resolve()]
+    if not found and directory.parent != Path(settings.runs_dir):
+        row = read_row(directory)
+        found = requests_of(settings, row) if row.shown_status == "pending" else []
+    if not found:
+        raise _unknown_error(name, waiting)
+    return found
+
+
+def _unknown_error(name: str, waiting: list[WaitingRequest]) -> UsageError:
+    ids = [each.view.approval_id for each in waiting]
+    more = f" and {len(ids) - _MAX_LISTED} more" if len(ids) > _MAX_LISTED else ""
+    return UsageError(
+        "episode.unknown-approval",
+        f"no request that waits is called `{name:.80}`",
+        expected=f"one of: {', '.join(ids[:_MAX_LISTED])}{more}" if ids else "nothing waits",
+        next=("cogcli approvals ls",),
+    )
+
+
+def record(
+    settings: Settings, requests: Sequence[WaitingRequest], approver: Approver, *, granted: bool
+) -> list[Path]:
+    """Record the answer to all these requests, or to none, and return the directories of their runs.
+
+    Raise the errors of `run.record_answers`.
+    """
+    by_run: dict[Path, list[str]] = {}
+    for each in requests:
+        by_run.setdefault(each.directory, []).append(each.view.approval_id)
+    record_answers(environment_of(settings), by_run, approver, granted=granted)
+    return list(by_run)

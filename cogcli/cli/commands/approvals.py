@@ -1,0 +1,204 @@
+"""`approvals ls|show|approve|reject`: the requests of all waiting runs, and answers to them
+(docs/reference/execution.md#approvals).
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+from cogcli.app import approvals
+from cogcli.app.approvals import WaitingRequest
+from cogcli.base.errors import OK
+from cogcli.cli.approval_screen import write_request
+from cogcli.cli.context import CommandContext
+from cogcli.cli.listing import Column, note_none, show
+from cogcli.cli.live_run import report_result, resume_run
+from cogcli.cli.options import SAFETY, Flags, ListFlags, argument, command, switch, text
+from cogcli.cli.render_error import next_lines
+from cogcli.declarations.value_types import Json
+from cogcli.report.humanize import fuzzy_time, short_episode
+from cogcli.run.answers import Approver
+from cogcli.run.resume import ResumeRequest
+
+Names = Annotated[list[str], argument("REQUEST|EP", "approvals")]
+
+
+class AnswerFlags(Flags):
+    """The flags of an answer."""
+
+    by: str | None = text(
+        "--by", "NAME[:ROLE]", "the name of the approver", SAFETY, default="OS user"
+    )
+    reason: str | None = text("--reason", "TEXT", "the reason", SAFETY)
+    resume: bool = switch("--resume", help="then continue the runs", panel=SAFETY)
+
+
+@command(
+    examples=(
+        ("cogcli approvals ls", "what waits for an answer, newest first"),
+        ("cogcli approvals ls --role finance", "what this role may answer"),
+        ("cogcli approvals ls --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def ls(
+    context: CommandContext,
+    *,
+    role: Annotated[str | None, text("--role", "ROLE", "only what this role may answer")] = None,
+    flags: ListFlags,
+) -> int:
+    """List the open requests of all waiting runs, newest first."""
+    found = approvals.list_requests(context.settings, context.warn, context.again)
+    kept = [
+        each for each in found if role is None or role in each.view.roles or not each.view.roles
+    ]
+    context.own["approvals"] = [each.view.to_payload() for each in kept]
+    if not kept:
+        note_none(context, "request", [("--role", role)], lambda: len(found))
+    if not context.json:
+        show(context, _columns(context), [_row(each) for each in kept], flags, whole=True)
+    return OK
+
+
+def _row(request: WaitingRequest) -> Json:
+    view = request.view
+    return {
+        **view.to_payload(),
+        "expires_at": "expired" if view.expired else view.expires_at,
+        "deciding": "  ".join(
+            f"{each.name}={each.text}" for each in view.arguments if each.decides
+        ),
+        "roles": ", ".join(view.roles),
+    }
+
+
+def _columns(context: CommandContext) -> tuple[Column, ...]:
+    now = context.settings.clock.now()
+    return (
+        Column("approval_id", title="request"),
+        Column("action"),
+        Column("deciding", title="with", prose=True),
+        Column("gate"),
+        Column("roles"),
+        Column("expires_at", title="until", shown=lambda text: fuzzy_time(text, now)),
+        Column("requested_at", title="asked", shown=lambda text: fuzzy_time(text, now)),
+        Column("episode_id", title="episode", shown=short_episode),
+        Column("skill"),
+    )
+
+
+@command(
+    examples=(
+        ("cogcli approvals show ap_01JD8", "one request, with its whole input"),
+        ("cogcli approvals show @last", "all requests of a run"),
+        ("cogcli approvals show ap_01JD8 --json", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def show_requests(context: CommandContext, names: Names) -> int:
+    """Show requests in full: what will be done, why a person is asked, who may answer, until when."""
+    found = approvals.find_requests(context.settings, names, context.warn, context.again)
+    context.own["approvals"] = [each.view.to_payload() for each in found]
+    if context.json:
+        return OK
+    for number, each in enumerate(found):
+        if number:
+            context.screen.answer("\n")
+        write_request(context, each.view, context.screen.answer_lines, whole=True)
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli approvals approve ap_01JD8 --by ana:finance", "record the answer; nothing runs"),
+        ("cogcli approvals approve ap_01JD8 ap_01JD9 --resume", "both or none, then continue"),
+        ("cogcli approvals approve @last --reason 'checked the invoice'", "all requests of a run"),
+    ),
+    exits=(0, 1, 2, 3, 4, 5, 6),
+)
+def approve(context: CommandContext, names: Names, *, flags: AnswerFlags) -> int:
+    """Approve requests: all of them, or none if one cannot be approved."""
+    return _answer(context, names, flags, granted=True)
+
+
+@command(
+    examples=(
+        (
+            "cogcli approvals reject ap_01JD8 --reason 'not today'",
+            "record the answer; nothing runs",
+        ),
+        ("cogcli approvals reject @last --resume", "reject all requests of a run, and end it"),
+        ("cogcli approvals reject ap_01JD8 --json", "for scripts"),
+    ),
+    exits=(0, 1, 2, 3, 4, 5, 6),
+)
+def reject(context: CommandContext, names: Names, *, flags: AnswerFlags) -> int:
+    """Reject requests: their steps are vetoed when the runs continue."""
+    return _answer(context, names, flags, granted=False)
+
+
+def _answer(
+    context: CommandContext, names: Sequence[str], flags: AnswerFlags, *, granted: bool
+) -> int:
+    """Record one answer to all named requests, then continue their runs with `--resume`."""
+    found = approvals.find_requests(context.settings, names, context.warn, context.again)
+    approver = Approver(flags.by or context.user, flags.reason or "")
+    with _uninterrupted():
+        runs = approvals.record(context.settings, found, approver, granted=granted)
+    word = "granted" if granted else "rejected"
+    context.own["approvals"] = [{**each.view.to_payload(), "answer": word} for each in found]
+    if not flags.resume:
+        for each in found:
+            context.answer(f"{word} {each.view.approval_id} {each.view.action}\n")
+        if not context.screen.quiet:
+            lines = [f"cogcli resume {short_episode(each.name)}{context.again}" for each in runs]
+            for line in next_lines(lines):
+                context.screen.notify_line(line)
+        return OK
+    return _continue(context, runs)
+
+
+_HELD: Final = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold signals back within the block, so that none comes between two answers of one command."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    held = {getattr(signal, name) for name in _HELD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _continue(context: CommandContext, runs: Sequence[Path]) -> int:
+    """Continue these runs, and return the first exit code that is not 0."""
+    code = OK
+    rows: list[Json] = []
+    durability = str(context.settings.value("durability"))
+    for directory in runs:
+        request = ResumeRequest(durability=durability)
+        result, listener = resume_run(context, directory, request)
+        report_result(context, result, listener, None, answer=len(runs) == 1)
+        rows.append(
+            {
+                "episode_id": result.episode_id,
+                "status": result.status,
+                "exit_code": result.exit_code,
+                "outputs": result.outputs,
+                "error": context.error,
+            }
+        )
+        code = code or result.exit_code
+    context.own["runs"] = rows
+    if len(rows) > 1:
+        context.error = next((each["error"] for each in rows if each["error"]), None)
+    return code

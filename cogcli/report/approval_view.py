@@ -1,0 +1,239 @@
+"""The view of a request for approval that every screen shows: the action, its recipients and amounts, the rule, who may
+answer, until when, and the commands that answer (docs/reference/execution.md#approvals). Pure.
+
+1. Every argument is shown in full. Only a long text that is none of the deciding arguments is cut, and the cut is
+   counted.
+2. Deciding arguments come first: recipients, amounts, masked secrets, and what the rule of a pack read.
+3. Values are those of the log, where secrets are masked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from shlex import quote
+from typing import Final
+
+import orjson
+
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.redact import MASK
+from cogcli.base.terminal_text import visible_block
+from cogcli.declarations.envelope import Event
+from cogcli.declarations.governance_events import Approval, ApprovalRequested
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
+from cogcli.report.humanize import seconds_of
+
+LONGEST: Final = 400
+"""Characters of a text that is shown in full; of a longer one that decides nothing this many are shown."""
+_MOST_ARGUMENTS: Final = 10_000
+"""Leaves of an input that are listed one by one; the rest of a larger one follows as one text."""
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_RECIPIENTS: Final = frozenset(
+    """
+    to cc bcc recipient recipients email emails mail address addresses phone account accounts iban bic user users
+    customer customers payee beneficiary channel channels destination target targets host hosts url uri path file
+    files repo repository branch database table key owner member members group role order invoice
+    """.split()
+)
+_AMOUNTS: Final = frozenset(
+    """
+    amount amounts total price sum cost quantity qty count number currency value balance fee rate limit percent
+    discount refund units hours days
+    """.split()
+)
+
+
+class Argument(NamedTuple):
+    """One leaf of the input of a call: its path with dots, and its value."""
+
+    name: str
+    value: object
+    decides: bool
+    """Whether it is a recipient, an amount, a masked secret, or was read by the rule."""
+
+    @property
+    def text(self) -> str:
+        """The whole value as text."""
+        return self.value if isinstance(self.value, str) else _json(self.value)
+
+    def shown(self, *, whole: bool) -> str:
+        """Return the value for a screen. Unless `whole`, a long text that decides nothing is cut."""
+        text = visible_block(self.text)
+        if whole or self.decides or len(text) <= LONGEST:
+            return text
+        return f"{text[:LONGEST]}… ({len(text)} characters)"
+
+
+class ApprovalView(NamedTuple):
+    """One request for approval, as every screen shows it."""
+
+    approval_id: str
+    episode_id: str
+    skill: str
+    step: str
+    action: str
+    """The capability; for an escalation of an agent its gate."""
+    binding: str
+    kind: str
+    gate: str
+    rule: str
+    reason: str
+    roles: tuple[str, ...]
+    allow_self: bool
+    proposed_by: str
+    requested_at: str
+    expires_at: str
+    expired: bool
+    arguments: tuple[Argument, ...]
+    """The deciding ones first."""
+    input: Json
+    again: str = ""
+    """Global flags of the commands that answer, with a space before them."""
+
+    @property
+    def approve(self) -> str:
+        """The command that approves."""
+        return self._command("approve")
+
+    @property
+    def reject(self) -> str:
+        """The command that rejects."""
+        return self._command("reject")
+
+    def _command(self, verb: str) -> str:
+        by = f" --by $USER:{quote(self.roles[0])}" if self.roles else ""
+        return f"cogcli approvals {verb} {quote(self.approval_id)}{by}{self.again}"
+
+    def rows(self, *, whole: bool = False) -> list[tuple[str, str]]:
+        """Return the names and texts to show, in order. Control characters in data are visible."""
+        rows = [("action", " · ".join(filter(None, (self.action, self.step, self.binding))))]
+        rows += [(each.name, each.shown(whole=whole)) for each in self.arguments]
+        until = f"{self.expires_at}, expired" if self.expired else self.expires_at
+        rows += [
+            ("rule", self.rule),
+            ("gate", self.gate),
+            ("because", self.reason),
+            ("roles", self._who()),
+            ("expires", until),
+            ("request", self.approval_id),
+            ("run", " · ".join(filter(None, (self.episode_id, self.skill)))),
+            ("approve", self.approve),
+            ("reject", self.reject),
+        ]
+        return [(visible_block(name), visible_block(text)) for name, text in rows if text]
+
+    def _who(self) -> str:
+        roles = ", ".join(self.roles)
+        if not roles:
+            return ""
+        return roles if self.allow_self else f"{roles}; not the person who asked"
+
+    @property
+    def line(self) -> str:
+        """The request on one line, with every deciding argument in full."""
+        pairs = (f"{each.name}={each.text}" for each in self.arguments if each.decides)
+        words = [self.action, *pairs, self.gate, ", ".join(self.roles)]
+        return "  ".join(word for word in words if word)
+
+    def to_payload(self) -> Json:
+        """Return the object of `--json`."""
+        return {
+            "approval_id": self.approval_id,
+            "episode_id": self.episode_id,
+            "skill": self.skill,
+            "step": self.step,
+            "action": self.action,
+            "binding": self.binding,
+            "kind": self.kind,
+            "rule": self.rule,
+            "gate": self.gate,
+            "reason": self.reason,
+            "roles": list(self.roles),
+            "allow_self": self.allow_self,
+            "proposed_by": self.proposed_by,
+            "requested_at": self.requested_at,
+            "expires_at": self.expires_at,
+            "expired": self.expired,
+            "arguments": [
+                {"name": each.name, "value": each.value, "decides": each.decides}
+                for each in self.arguments
+            ],
+            "input": self.input,
+            "commands": {"approve": self.approve, "reject": self.reject},
+        }
+
+
+def view_request(
+    asked: Event, *, episode_id: str = "", skill: str = "", now: str = "", again: str = ""
+) -> ApprovalView:
+    """Return the view of an `approval.requested` event. `again` are global flags for its commands."""
+    request = read_record(ApprovalRequested, asked.payload)
+    name = episode_id or asked.episode_id
+    return _view(request, asked.timestamp, name, skill, now, again)
+
+
+def _view(
+    request: Approval, asked_at: str, episode_id: str, skill: str, now: str, again: str
+) -> ApprovalView:
+    given = request.input if isinstance(request.input, dict) else {}
+    until, current = seconds_of(request.expires_at or ""), seconds_of(now)
+    return ApprovalView(
+        approval_id=request.approval_id,
+        episode_id=episode_id,
+        skill=skill,
+        step=request.step_id or "",
+        action=request.capability or request.gate or "a decision",
+        binding=request.binding or "",
+        kind=request.kind or "confirmation",
+        gate=request.gate or "",
+        rule=request.rule or "",
+        reason=request.reason or "",
+        roles=tuple(request.approver_roles or ()),
+        allow_self=request.allow_self is not False,
+        proposed_by=request.proposed_by or "",
+        requested_at=asked_at,
+        expires_at=request.expires_at or "",
+        expired=until is not None and current is not None and until <= current,
+        arguments=_arguments(given, frozenset(request.decides_on or ())),
+        input=given,
+        again=again,
+    )
+
+
+def _arguments(given: Json, read: frozenset[str]) -> tuple[Argument, ...]:
+    """Return the leaves of an input, the deciding ones first, each part in the order of the input."""
+    found: list[Argument] = []
+    for path, value in _leaves(given, ()):
+        if len(found) == _MOST_ARGUMENTS:
+            found.append(Argument("all", given, decides=False))
+            break
+        found.append(Argument(".".join(path), value, _decides(path, value, read)))
+    return tuple(sorted(found, key=lambda each: not each.decides))
+
+
+def _leaves(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
+    """Yield each member that holds no other. A list of plain values is one leaf."""
+    if isinstance(value, Mapping) and value:
+        for name, member in value.items():
+            yield from _leaves(member, (*path, str(name)))
+    elif isinstance(value, list) and any(isinstance(each, dict | list) for each in value):
+        for number, member in enumerate(value):
+            yield from _leaves(member, (*path, str(number)))
+    else:
+        yield path, value
+
+
+def _decides(path: tuple[str, ...], value: object, read: frozenset[str]) -> bool:
+    if value == MASK or any(".".join(path[:size]) in read for size in range(1, len(path) + 1)):
+        return True
+    words = {word.lower() for name in path for word in _WORDS.findall(name)}
+    if words & _RECIPIENTS:
+        return True
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number or bool(words & _AMOUNTS)
+
+
+def _json(value: object) -> str:
+    return orjson.dumps(value).decode()

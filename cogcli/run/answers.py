@@ -1,0 +1,112 @@
+"""Answers of people to the open requests of a log (docs/reference/execution.md#approvals): the requests that they name,
+who may give them, and their events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cogcli.base.errors import UsageError
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.envelope import Event, draft_of
+from cogcli.declarations.governance_events import (
+    ApprovalGranted,
+    ApprovalRejected,
+    ApprovalRequested,
+)
+from cogcli.declarations.run_start import start_of
+from cogcli.episode.journal import Journal
+from cogcli.run.approver import find_os_user, is_of_gate, parse_approver, require_approver
+from cogcli.run.log_index import LogIndex
+
+
+class RequestAnswer(NamedTuple):
+    """A person's answer to one open request."""
+
+    asked: Event
+    granted: bool
+
+
+class Approver(NamedTuple):
+    """The person who answers, and why. `by` is `NAME` or `NAME:ROLE`."""
+
+    by: str
+    reason: str = ""
+
+
+def match_answers(
+    log: LogIndex, approve: Sequence[str], reject: Sequence[str]
+) -> list[RequestAnswer]:
+    """Return the answers to the open requests that `approve` and `reject` name.
+
+    Raise UsageError `episode.unknown-approval` for a name without a request, or `usage.flag` for two answers to
+    one request.
+    """
+    answers: list[RequestAnswer] = []
+    for names, granted in ((approve, True), (reject, False)):
+        for name in names:
+            found = [
+                RequestAnswer(event, granted) for event in _find_requests(log.open_requests, name)
+            ]
+            answers += [each for each in found if each not in answers]
+    if len({each.asked.id for each in answers}) < len(answers):
+        raise UsageError(
+            "usage.flag", "one request is both approved and rejected", hint="keep one answer"
+        )
+    return answers
+
+
+def _find_requests(requests: list[Event], name: str) -> list[Event]:
+    """Return the requests with this name. Raise UsageError `episode.unknown-approval` if there is none."""
+    named = [event for event in requests if name in request_names(event)]
+    if not named:
+        waiting = sorted(set().union(*map(request_names, requests)))
+        raise UsageError(
+            "episode.unknown-approval",
+            f"no pending approval is called `{name}`",
+            expected=f"one of: {', '.join(waiting) or 'nothing'}",
+        )
+    return named
+
+
+def request_names(asked: Event) -> set[str]:
+    """Return the names of a request: its id, its capability and its gate."""
+    request = ApprovalRequested.of(asked.payload)
+    return {name for name in (request.approval_id, request.capability, request.gate) if name}
+
+
+def require_approvers(started: Event, answers: Iterable[RequestAnswer], by: str) -> None:
+    """Raise the error of the first answer that the user is not allowed to give (`run/approver.py`)."""
+    start = start_of(started)
+    agent_id = str(start.agent.request.agent.get("agent_id", "")) if start.agent else ""
+    for answer in answers:
+        request = ApprovalRequested.of(answer.asked.payload)
+        require_approver(
+            request, granted=answer.granted, by=by, policy=start.policy, agent_id=agent_id
+        )
+
+
+def append_answer(
+    journal: Journal, answer: RequestAnswer, approver: Approver, *, deferred: bool = False
+) -> Event:
+    """Append an answer, synced, and return its event. `deferred`: the run does not continue now."""
+    asked = answer.asked
+    request = ApprovalRequested.of(asked.payload)
+    by, role = parse_approver(request, approver.by)
+    of_gate = is_of_gate(request)
+    kind = ApprovalGranted if answer.granted else ApprovalRejected
+    payload = kind(
+        approval_id=request.approval_id,
+        capability=request.capability,
+        step_id=request.step_id,
+        action_hash=request.action_hash,
+        reason=approver.reason,
+        role=role if of_gate else None,
+        os_user=find_os_user() if of_gate else None,
+        by=by,
+        deferred=True if deferred else None,
+    )
+    draft = draft_of(
+        payload, asked.run_id or "", step_id=asked.step_id or "", speaker=f"human:{by}"
+    )
+    return journal.append(draft, durable=True)
