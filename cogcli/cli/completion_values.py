@@ -197,14 +197,6 @@ def _complete_episodes(query: CompletionQuery) -> list[tuple[str, str]]:
     return [*named, *((row.id, f"{row.skill} {row.shown_status}") for row in rows)]
 
 
-def _complete_approvals(query: CompletionQuery) -> list[tuple[str, str]]:
-    """Return the requests that wait for an answer."""
-    from cogcli.app.approvals import list_requests
-
-    found = list_requests(query.settings, lambda error: None)
-    return [(each.view.approval_id, each.view.line) for each in found[:NEWEST]]
-
-
 def _complete_steps(query: CompletionQuery) -> list[tuple[str, str]]:
     """Return the steps of the typed episode, or of the newest."""
     from cogcli.app.episodes import find
@@ -243,7 +235,6 @@ _COMPLETERS: Final[dict[str, Callable[[CompletionQuery], list[tuple[str, str]]]]
     "specs": _complete_specs,
     "choices": _complete_binding_choices,
     "episodes": _complete_episodes,
-    "approvals": _complete_approvals,
     "steps": _complete_steps,
     "inputs": _complete_inputs,
     "effects": _complete_effects,

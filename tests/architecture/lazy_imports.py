@@ -22,7 +22,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "cli/command_help.py": 1,
         "cli/commands/gc.py": 1, "cli/commands/graph.py": 1, "cli/commands/help.py": 1, "cli/commands/run.py": 1,
         "cli/commands/serve.py": 5, "cli/commands/state.py": 2, "cli/commands/trace.py": 3, "cli/completion.py": 1,
-        "cli/completion_values.py": 7, "cli/context.py": 5, "cli/inputs.py": 1,
+        "cli/completion_values.py": 6, "cli/context.py": 5, "cli/inputs.py": 1,
         "cli/listing.py": 1, "cli/live_run.py": 2, "cli/main.py": 12, "cli/progress.py": 1, "cli/render_error.py": 4,
         "cli/run_report.py": 1, "cli/run_skill.py": 3, "cli/trace_episode.py": 5,
         "cli/trace_tree.py": 2, "cli/trace_views.py": 1,

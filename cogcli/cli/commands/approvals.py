@@ -24,7 +24,7 @@ from cogcli.report.humanize import fuzzy_time, short_episode
 from cogcli.run.answers import Approver
 from cogcli.run.resume import ResumeRequest
 
-Names = Annotated[list[str], argument("REQUEST|EP", "approvals")]
+Names = Annotated[list[str], argument("REQUEST|EP", "episodes")]
 
 
 class AnswerFlags(Flags):
