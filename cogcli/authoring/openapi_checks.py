@@ -370,6 +370,7 @@ def _learn_secrets(redactor: Redactor, prepared: PreparedRun, specs: CallSpecs) 
     for header in headers.values():
         with suppress(CogcliError):
             secrets.expand(header)
-    if auth := service.auth_ref:
+    refs = [ref for each in service.credentials.values() for ref in each.secrets]
+    for ref in filter(None, (service.auth_ref, *refs)):
         with suppress(CogcliError):
-            secrets.resolve(auth)
+            secrets.resolve(ref)

@@ -56,10 +56,21 @@ def with_mock_server(specs: CallSpecs, address: str) -> CallSpecs:
     settings = {**service.settings, key: f"{address}{path}"}
     if "auth_ref" in settings:
         settings["auth_ref"] = variable_of(settings["auth_ref"])
+    if "auth" in settings:
+        settings["auth"] = {name: _mock_entry(each) for name, each in settings["auth"].items()}
     service = service.replace(settings=settings, network="private", trusted=True)
     binding = binding.replace(trusted=True)
     secrets = {name: f"test-{name}" for name in variables_of(binding, service)}
     return specs._replace(binding=binding, service=service, environ={**specs.environ, **secrets})
+
+
+def _mock_entry(entry: Json) -> Json:
+    """Return an entry of `auth` with variables. A client of OAuth 2 becomes a bearer token: no token
+    server is called for a mock."""
+    if "client_id" in entry:
+        return {"bearer": variable_of(entry["client_secret"])}
+    places = ("bearer", "api_key", "user", "password")
+    return {key: variable_of(each) if key in places else each for key, each in entry.items()}
 
 
 def scenario_target(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final, Literal, Self
 
 from cogcli.base.jsonvalue import NOTHING
-from cogcli.declarations.field import place
+from cogcli.declarations.field import key, place
 from cogcli.declarations.record import Record
 from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.declarations.spec_types import (
@@ -70,6 +70,66 @@ class ServiceVariable(Spec):
     """The environment variable that gives its value."""
     default: Words | None = None
     """Its value where that is not set or empty."""
+
+
+class Credential(Spec):
+    """One way to prove who calls: a bearer token, an API key, a user with a password, or a client of
+    OAuth 2."""
+
+    bearer: SecretPlace | None = None
+    """Where a token is; it is sent as `Authorization: Bearer TOKEN`."""
+    word: Annotated[str, SpecLimits(pattern=r"[A-Za-z0-9._~+-]{1,64}", expected="one word")] = (
+        "Bearer"
+    )
+    """The word before the token of `bearer`."""
+    api_key: SecretPlace | None = None
+    """Where an API key is."""
+    place: Literal["header", "query", "cookie"] = key(default="header", name="in")
+    """Where `api_key` is sent."""
+    name: (
+        Annotated[
+            str,
+            SpecLimits(pattern=r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}", expected="a name of a header"),
+        ]
+        | None
+    ) = None
+    """The name of the header, the query parameter or the cookie of `api_key`."""
+    user: SecretPlace | None = None
+    """Where the name of a user is; with `password` it is sent as `Authorization: Basic`."""
+    password: SecretPlace | None = None
+    """Where the password of the user is."""
+    client_id: SecretPlace | None = None
+    """Where the id of a client of OAuth 2 is, which gets its [tokens](protocols.md#oauth) by the grant
+    `client_credentials`."""
+    client_secret: SecretPlace | None = None
+    """Where the secret of the client is."""
+    token_url: Url | None = None
+    """The address that gives tokens to the client."""
+    scopes: tuple[Words, ...] = ()
+    """The scopes that the client asks for."""
+    audience: Words | None = None
+    """The audience that the client asks for."""
+    client_auth: Literal["basic", "body"] = "basic"
+    """How the client proves who it is: by `Authorization: Basic`, or in the body."""
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """Return where its values are."""
+        found = (self.user, self.client_id, *self.secrets)
+        return tuple(ref for ref in found if ref is not None)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Return where its secrets are: names of users and clients are none."""
+        found = (self.bearer, self.api_key, self.password, self.client_secret)
+        return tuple(ref for ref in found if ref is not None)
+
+    @property
+    def header(self) -> str:
+        """Return the header that it is sent in; empty if it is sent elsewhere."""
+        if self.api_key is None:
+            return "Authorization"
+        return (self.name or "") if self.place == "header" else ""
 
 
 class ServiceMetadata(Spec):
@@ -161,6 +221,12 @@ class Service(Spec):
         """Return where the secret of its calls is; None if it declares none."""
         ref: str | None = self.settings.get("auth_ref")
         return ref
+
+    @property
+    def credentials(self) -> dict[str, Credential]:
+        """Return the credentials of `auth` by the names of their security schemes."""
+        declared = self.settings.get("auth")
+        return {name: Credential.of(each) for name, each in declared.items()} if declared else {}
 
     @property
     def keys(self) -> ProtocolKeys:

@@ -79,16 +79,29 @@ class Secrets:
     def resolve(self, ref: str) -> str:
         """Return the value of an `auth_ref`. Raise ServiceResolutionError `env.missing` or
         `env.extra`."""
+        value = self.read(ref)
+        self.learn(value)
+        return value
+
+    def read(self, ref: str) -> str:
+        """Return the value at a place that may hold no secret, such as the name of a user. Raise the
+        errors of `resolve`."""
         if ref.startswith(_FILE):
-            value = _from_file(ref[len(_FILE) :])
-        elif ref.startswith(_KEYRING):
-            value = _from_keyring(ref[len(_KEYRING) :])
-        else:
-            value = self._variable(ref.removeprefix(_ENV))
+            return _from_file(ref[len(_FILE) :])
+        if ref.startswith(_KEYRING):
+            return _from_keyring(ref[len(_KEYRING) :])
+        return self._variable(ref.removeprefix(_ENV))
+
+    def has(self, ref: str) -> bool:
+        """Whether a place may give a value: a variable that is set, or any file or keyring."""
+        is_elsewhere = ref.startswith((_FILE, _KEYRING))
+        return is_elsewhere or bool(self._environ.get(ref.removeprefix(_ENV)))
+
+    def learn(self, value: str) -> None:
+        """Mask a value from now on, in the log and everywhere else."""
         self._known.add(value)
         resolved_secrets().add(value)
         self._report(value)
-        return value
 
     def expand(self, text: str) -> str:
         """Return a header or environment value with each `${NAME}` replaced once. Raise

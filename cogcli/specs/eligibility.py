@@ -5,7 +5,7 @@ The rules are in docs/reference/binding.md#eligibility and docs/reference/servic
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from cogcli.base.allowed_hosts import ANY, allow_hint, allows_host, is_private_host
@@ -85,7 +85,7 @@ def _address_reasons(call: _Call) -> Iterator[Reason]:
 
 def _variable_reasons(call: _Call) -> Iterator[Reason]:
     service, environ = call.service, call.options.environ
-    unset = [name for name in variables_of(call.binding, service) if not environ.get(name)]
+    unset = unset_variables(call.binding, service, environ)
     if service.variables:
         unset += lacking_variables(service, environ, call.binding)
     if unset:
@@ -124,7 +124,7 @@ def _shipped_fit_reasons(call: _Call) -> Iterator[Reason]:
 def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
     """Yield the environment variables that a call needs, without repeats.
 
-    They are named in headers, MCP environment values and `auth_ref`.
+    They are named in headers, MCP environment values, `auth_ref` and `auth`.
     """
     texts = [
         *service.metadata.headers.values(),
@@ -133,7 +133,24 @@ def variables_of(binding: Binding | None, service: Service) -> Iterator[str]:
     if binding:
         texts += binding.metadata.headers.values()
     names = [name for text in texts for name in PLACEHOLDER.findall(text)]
-    yield from dict.fromkeys([*names, *_find_auth_variable(service)])
+    yield from dict.fromkeys([*names, *_find_auth_variables(service)])
+
+
+def unset_variables(
+    binding: Binding | None, service: Service, environ: Mapping[str, str]
+) -> list[str]:
+    """Return the environment variables that a call lacks.
+
+    One of the credentials of `auth` is enough. Without a complete one, those of the first are missing.
+    """
+    unset = [name for name in variables_of(binding, service) if not environ.get(name)]
+    credentials = [list(_variables_in(each.refs)) for each in service.credentials.values()]
+    if not credentials:
+        return unset
+    is_enough = any(all(map(environ.get, names)) for names in credentials)
+    required = [] if is_enough else credentials[0]
+    optional = {name for names in credentials for name in names}.difference(required)
+    return [name for name in unset if name not in optional]
 
 
 def path_of_variable(service: Service, name: str) -> KeyPath:
@@ -143,30 +160,45 @@ def path_of_variable(service: Service, name: str) -> KeyPath:
         ("metadata", "headers", key): text for key, text in headers.items()
     }
     places |= {("env", key): text for key, text in env.items()}
+    places |= {
+        ("auth", key): " ".join(f"${{{each}}}" for each in _variables_in(credential.refs))
+        for key, credential in service.credentials.items()
+    }
     places |= {("variables", key): f"${{{each.env}}}" for key, each in service.variables.items()}
     return next((path for path, text in places.items() if f"${{{name}}}" in text), ("auth_ref",))
 
 
 def place_of_variable(service: Service, environ: Mapping[str, str]) -> KeyPath | None:
     """Return the path of the value in a service's file that names the first unset variable, or None if all are set."""
-    names = [name for name in variables_of(None, service) if not environ.get(name)]
+    names = unset_variables(None, service, environ)
     if service.variables:
         names += lacking_variables(service, environ)
     return path_of_variable(service, names[0]) if names else None
 
 
 def secrets_of(service: Service) -> Iterator[str]:
-    """Yield the environment variables that a service receives as credentials: in headers and by `auth_ref`."""
+    """Yield the environment variables that a service receives as credentials: in headers, by `auth_ref` and `auth`."""
     for text in service.metadata.headers.values():
         yield from PLACEHOLDER.findall(text)
-    yield from _find_auth_variable(service)
+    if service.auth_ref is not None:
+        yield from _variables_in((service.auth_ref,))
+    for credential in service.credentials.values():
+        yield from _variables_in(credential.secrets)
 
 
-def _find_auth_variable(service: Service) -> Iterator[str]:
-    """Yield the environment variable that `auth_ref` names, if it names one."""
-    auth = service.auth_ref
-    if auth and not auth.startswith(("file:", "keyring:")):
-        yield auth.removeprefix("env:")
+def _find_auth_variables(service: Service) -> Iterator[str]:
+    """Yield the environment variables that `auth_ref` and `auth` name."""
+    if service.auth_ref is not None:
+        yield from _variables_in((service.auth_ref,))
+    for credential in service.credentials.values():
+        yield from _variables_in(credential.refs)
+
+
+def _variables_in(refs: Iterable[str]) -> Iterator[str]:
+    """Yield the environment variables among the places of secrets."""
+    for ref in refs:
+        if not ref.startswith(("file:", "keyring:")):
+            yield ref.removeprefix("env:")
 
 
 def unset_variables_text(names: list[str], environ: Mapping[str, str]) -> str:
@@ -361,7 +393,9 @@ _BREACHES: Final = {
 
 def _uses_secrets(binding: Binding | None, service: Service) -> bool:
     """Return whether a service or its binding's headers use an environment variable or a secret."""
-    return service.auth_ref is not None or any(True for _ in variables_of(binding, service))
+    if service.auth_ref is not None or service.credentials:
+        return True
+    return any(True for _ in variables_of(binding, service))
 
 
 _STUB_CHECKS: Final = (

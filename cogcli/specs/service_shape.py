@@ -142,11 +142,12 @@ def _check_addresses(raw: Json, report: ProblemReport) -> None:
         hint = "keep the document as a file of the project"
         report.error("secret.literal", ("spec_ref",), "`spec_ref` holds a secret", hint=hint)
     has_token = value_at(raw, "auth_ref") is not None
+    has_credentials = has_token or value_at(raw, "auth") is not None
     headers = [name.lower() for name in object_at(raw, "metadata", "headers")]
     if has_token and "authorization" in headers:
         message = "`auth_ref` stands beside an `Authorization` header"
         report.error("service.auth", ("auth_ref",), message, hint="keep one of them", key=True)
-    sends_secret = has_token or any(map(names_secret, headers))
+    sends_secret = has_credentials or any(map(names_secret, headers))
     is_public = value_at(raw, "network") != "private"
     for key in _ADDRESSES:
         url = text_at(raw, key) or ""

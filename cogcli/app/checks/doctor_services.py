@@ -25,7 +25,7 @@ from cogcli.base.problems import Problem
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.eligibility import unset_variables_text, untrusted_reasons, variables_of
+from cogcli.specs.eligibility import unset_variables, unset_variables_text, untrusted_reasons
 from cogcli.specs.layers import BUILT_IN
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service import network_of
@@ -83,7 +83,7 @@ def check_services(settings: Settings, found: RegistryCheck, *, net: bool) -> It
 def _is_configured(service: Service, environ: Mapping[str, str]) -> bool:
     """Whether the user configured a service. A shipped service is configured if its variables are
     set."""
-    unset = [name for name in variables_of(None, service) if not environ.get(name)]
+    unset = unset_variables(None, service, environ)
     return service.layer != BUILT_IN or not (unset or lacking_variables(service, environ))
 
 

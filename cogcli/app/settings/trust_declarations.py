@@ -382,10 +382,17 @@ def _insert_defaults(raw: Json, variables: Json) -> Json:
     return {**raw, **{key: insert_defaults(raw[key]) for key in ADDRESSES if key in raw}}
 
 
+_SECRET_KEYS: Final = (
+    "auth_ref", "bearer", "api_key", "user", "password", "client_id", "client_secret",
+)  # fmt: skip
+"""The keys of a service that name where a secret is."""
+
+
 def _find_variables(raw: Json, variables: Json) -> set[str]:
     """Return the names of the variables and secrets that a service uses."""
     named = {name for text in only_texts(walk_scalars(raw)) for name in PLACEHOLDER.findall(text)}
-    named |= {name.removeprefix("env:") for name in _find_members(raw, "auth_ref")}
+    for key in _SECRET_KEYS:
+        named |= {name.removeprefix("env:") for name in _find_members(raw, key)}
     return named | set(_find_members(variables, "env"))
 
 

@@ -48,12 +48,23 @@ class Body(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """One security scheme. `header` is the header of its credentials; None if the scheme is
-    unsupported.
+    """One security scheme: where its credentials are sent, and in which form.
+
+    `kind`: `key` for a bare value, `basic` for a user with a password, `token` for a word and a token;
+    empty if the scheme is unsupported. `place` and `key` name the header, query parameter or cookie.
     """
 
     name: str
-    header: str | None
+    kind: Literal["key", "basic", "token", ""] = ""
+    place: str = "header"
+    key: str = "Authorization"
+    word: str = "Bearer"
+    """The word before a token."""
+
+    @property
+    def header(self) -> str | None:
+        """Return the header of the credentials; None if they are sent elsewhere."""
+        return self.key if self.kind and self.place == "header" else None
 
 
 class Entry(NamedTuple):
@@ -275,13 +286,35 @@ class OpenApiDocument:
             hint = suggestion(name, schemes.value)
             raise DocumentFault("wire.document", message, hint, pointer=at)
         scheme = schemes.resolved(name)
-        kind = scheme.text("type")
-        is_http = kind == "http" and scheme.text("scheme").lower() in ("bearer", "basic")
-        if is_http or kind in ("oauth2", "openIdConnect"):
-            return Scheme(name, "Authorization")
-        header = scheme.value.get("name")
-        is_header = kind == "apiKey" and scheme.text("in") == "header" and isinstance(header, str)
-        return Scheme(name, header if is_header else None)
+        match scheme.text("type"):
+            case "http":
+                return _http_scheme(name, scheme.text("scheme"))
+            case "oauth2" | "openIdConnect":
+                return Scheme(name, "token")
+            case "apiKey":
+                key, place = scheme.text("name"), scheme.text("in")
+                is_known = key and place in ("header", "query", "cookie")
+                return Scheme(name, "key", place, key) if is_known else Scheme(name)
+        return Scheme(name)
+
+
+def _http_scheme(name: str, word: str) -> Scheme:
+    """Return a scheme of the header Authorization: a word and a token, unless the scheme is known to
+    be of another form."""
+    lower = word.lower()
+    if lower in ("", "bearer"):
+        return Scheme(name, "token" if word else "")
+    if lower == "basic":
+        return Scheme(name, "basic", word="Basic")
+    is_token = word.isascii() and word.replace("-", "").isalnum() and lower not in _COMPUTED
+    return Scheme(name, "token" if is_token else "", word=word)
+
+
+_COMPUTED: Final = frozenset(
+    ("digest", "hoba", "mutual", "negotiate", "oauth", "scram-sha-1", "scram-sha-256", "vapid",
+     "dpop", "gnap", "concealed", "privatetoken")
+)  # fmt: skip
+"""The HTTP schemes whose credentials depend on the request or on a challenge."""
 
 
 def _version_fault(value: Json) -> DocumentFault:

@@ -10,7 +10,7 @@ from typing import Final
 
 from cogcli.base.redact import Redactor
 from cogcli.declarations.binding_spec import Binding
-from cogcli.declarations.service_spec import Service
+from cogcli.declarations.service_spec import Credential, Service
 from cogcli.protocols.exchange import ReceivedRequest
 from cogcli.specs.id_grammar import PLACEHOLDER
 
@@ -51,11 +51,14 @@ def _headers(
     }
     configured = {name.lower(): value for name, value in declared.items()}
     auth = service.auth_ref
+    placed = {each.header.lower(): each for each in service.credentials.values()}
     for name, value in seen.headers.items():
         if name in _OURS or (name == "authorization" and auth):
             continue
         written = configured.get(name)
-        if written is None:
+        if credential := placed.get(name):
+            yield name, f'"{name}: {_written_credential(credential)}"'
+        elif written is None:
             if value:
                 yield name, str(Redactor().mask({name: value})[name])
         elif PLACEHOLDER.search(written):
@@ -64,6 +67,15 @@ def _headers(
             yield name, str(Redactor().mask({name: written})[name])
     if auth:
         yield "authorization", f'"authorization: Bearer ${variable_of(auth)}"'
+
+
+def _written_credential(credential: Credential) -> str:
+    """Return the value of a header with variables of the shell. What is computed has a name of its own."""
+    if credential.api_key:
+        return f"${variable_of(credential.api_key)}"
+    if credential.bearer:
+        return f"{credential.word} ${variable_of(credential.bearer)}"
+    return "Bearer $ACCESS_TOKEN" if credential.client_id else "Basic $USER_AND_PASSWORD"
 
 
 def _double_quote(text: str) -> str:

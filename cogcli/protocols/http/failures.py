@@ -89,9 +89,10 @@ def _credentials_hint(service: Service | None) -> str:
     if service is None:
         return "the service does not accept the credentials"
     ref, names = service.auth_ref, list(dict.fromkeys(variables_of(None, service)))
-    if ref is None and not names:
+    if ref is None and not names and not service.credentials:
         return f"the service wants credentials: write auth_ref in {service.file or 'its file'}"
     given = [f"`auth_ref: {ref}`"] if ref else []
+    given += [f"`auth.{name}`" for name in service.credentials]
     given += [f"variable `{name}`" for name in names if ref not in (name, f"env:{name}")]
     return f"the service does not accept what {' and '.join(given)} in {service.file or 'its file'} gives"
 

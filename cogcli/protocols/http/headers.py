@@ -1,14 +1,14 @@
 """The headers of one HTTP request (docs/reference/protocols.md#headers).
 
 1. Names are compared without regard to case; later sources win: defaults, service, binding, header parameters,
-   `auth_ref`.
+   credentials.
 2. A name is a token that the connection does not set itself; a value is visible ASCII.
 3. `${NAME}` and `auth_ref` are resolved here, at the call, for trusted layers only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from cogcli import __version__
@@ -53,10 +53,11 @@ def merge_headers(
     secrets: Secrets,
     ours: Mapping[str, str],
     parameters: Mapping[str, str],
-    auth_header: str = AUTHORIZATION,
+    auth: Mapping[str, str] | None = None,
+    cookies: Sequence[str] = (),
 ) -> Headers:
-    """Return all headers of a request, each name once. The token of `auth_ref` goes to
-    `auth_header`.
+    """Return all headers of a request, each name once. `auth` are those of the credentials; None for
+    the token of `auth_ref` in Authorization.
 
     Raise RequestMappingError `request.value` or `request.size`, and the errors of
     `declared_headers`."""
@@ -70,7 +71,7 @@ def merge_headers(
             service, secrets, binding.metadata.headers, trusted=binding.trusted
         ),
         "parameter": parameters,
-        "auth_ref": credentials(service, secrets, auth_header),
+        "auth": credentials(service, secrets) if auth is None else auth,
     }
     found: dict[str, tuple[str, str]] = {}
     for source, layer in layers.items():
@@ -78,14 +79,18 @@ def merge_headers(
             sent = value.strip(" \t")
             _require_sendable(request, source, name, sent)
             found[name.lower()] = (name, sent)
+    if cookies:
+        found["cookie"] = ("Cookie", "; ".join(cookies))
     if sum(len(name) + len(value) + 4 for name, value in found.values()) > _MAX_BYTES:
         text = f"the headers of service `{service.id}` have more than {_MAX_BYTES:,} bytes"
         raise RequestMappingError("request.size", text, left=False)
     return tuple(found.values())
 
 
-def credentials(service: Service, secrets: Secrets, header: str = AUTHORIZATION) -> dict[str, str]:
-    """Return the header of `auth_ref`: a bearer token, or the bare value for another header than
+def credentials(
+    service: Service, secrets: Secrets, header: str = AUTHORIZATION, word: str = "Bearer"
+) -> dict[str, str]:
+    """Return the header of `auth_ref`: a word and a token, or the bare value for another header than
     Authorization.
 
     It is empty without `auth_ref`. Raise ServiceResolutionError `service.untrusted`, `env.missing`
@@ -93,10 +98,9 @@ def credentials(service: Service, secrets: Secrets, header: str = AUTHORIZATION)
     ref = service.auth_ref
     if ref is None:
         return {}
-    if not service.trusted:
-        raise _untrusted_error(service)
+    require_trusted(service)
     value = secrets.resolve(ref)
-    return {header: f"Bearer {value}" if header.lower() == AUTHORIZATION.lower() else value}
+    return {header: f"{word} {value}" if header.lower() == AUTHORIZATION.lower() else value}
 
 
 def _require_sendable(request: InvocationRequest, source: str, name: str, value: str) -> None:
@@ -116,8 +120,9 @@ def _require_sendable(request: InvocationRequest, source: str, name: str, value:
 def _origin(request: InvocationRequest, source: str, name: str) -> str:
     """Return a hint with the source of a header's value, as the spec files name it."""
     service, binding = request.service, request.binding
-    if source == "auth_ref":
-        return f"look at what auth_ref `{service.auth_ref}` in {service.file} gives"
+    if source == "auth":
+        ref = f"auth_ref `{service.auth_ref}`" if service.auth_ref else "auth"
+        return f"look at what {ref} in {service.file} gives"
     if source == "parameter":
         return f"look at the value of request key `{name}` or `header.{name}`"
     if not source:
@@ -127,6 +132,12 @@ def _origin(request: InvocationRequest, source: str, name: str) -> str:
         f"`{each}`" for each in PLACEHOLDER.findall(spec.metadata.headers[name])
     )
     return f"look at {f'variable {variables}, named' if variables else 'the header'} in {spec.file}"
+
+
+def require_trusted(service: Service) -> None:
+    """Raise ServiceResolutionError `service.untrusted` for a service that gets no secret."""
+    if not service.trusted:
+        raise _untrusted_error(service)
 
 
 def _untrusted_error(service: Service) -> ServiceResolutionError:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from cogcli.base.errors import RequestMappingError, RuntimeErrorBase
 from cogcli.base.http import Http, HttpRequest, proxy_for, proxy_without_user
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.redact import MASK
 from cogcli.declarations.value_types import Json
+from cogcli.protocols.http.client_tokens import ClientTokens
 from cogcli.protocols.http.headers import Headers
 from cogcli.protocols.http.reply_body import media_type
 from cogcli.protocols.invoker import CallLimits, CallMeta, InvocationRequest, InvokerContext
@@ -19,13 +22,26 @@ if TYPE_CHECKING:
 
 
 class OutgoingRequest(NamedTuple):
-    """One HTTP request. `value` is the body as a JSON value, for the record."""
+    """One HTTP request. `value` is the body as a JSON value, for the record.
+
+    `secret_query` is added to the query on the wire; the record has the names with masked values."""
 
     method: str
     url: str
     headers: Headers
     body: bytes
     value: object
+    secret_query: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def recorded_url(self) -> str:
+        """Return the URL without secrets."""
+        return _with_query(self.url, [(name, MASK) for name, _ in self.secret_query])
+
+    @property
+    def sent_url(self) -> str:
+        """Return the URL as it goes out."""
+        return _with_query(self.url, self.secret_query)
 
     def to_payload(self) -> Json:
         """Return the request in an attempt's record: `{media_type, headers, body}`, with only the
@@ -39,6 +55,11 @@ class OutgoingRequest(NamedTuple):
         )
 
 
+def _with_query(url: str, pairs: Sequence[tuple[str, str]]) -> str:
+    added = "&".join(f"{name}={value}" for name, value in pairs)
+    return f"{url}{'&' if '?' in url else '?'}{added}" if added else url
+
+
 class HttpCaller:
     """The connections of one run, and the clock that times their exchanges."""
 
@@ -47,6 +68,7 @@ class HttpCaller:
         self._secrets = context.secrets
         self._proxies = context.environ if context.use_env_proxy else {}
         self._http = Http(proxies=self._proxies)
+        self.tokens = ClientTokens(context.secrets, self._http, context.clock.now)
 
     def exchange(
         self, request: InvocationRequest, limits: CallLimits, outgoing: OutgoingRequest
@@ -62,7 +84,7 @@ class HttpCaller:
             raise RequestMappingError("request.size", text, left=False)
         meta = CallMeta(
             method=outgoing.method,
-            url=outgoing.url,
+            url=outgoing.recorded_url,
             request_bytes=size,
             started_at=self._clock.now(),
             request=outgoing.to_payload(),
@@ -70,8 +92,9 @@ class HttpCaller:
         )
         started = self._clock.monotonic()
         network, cap = network_of(request.service), request.reply_cap
-        method, url, names, body, _ = outgoing
-        http_request = HttpRequest(method, url, names, body, network, cap)
+        http_request = HttpRequest(
+            outgoing.method, outgoing.sent_url, outgoing.headers, outgoing.body, network, cap
+        )
         try:
             reply = self._http.send(http_request, limits.deadline, limits.cancel)
         except RuntimeErrorBase as error:

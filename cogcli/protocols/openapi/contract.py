@@ -29,6 +29,7 @@ from cogcli.protocols.contract_finding import (
     document_finding,
 )
 from cogcli.protocols.openapi.checks import CHANGING
+from cogcli.protocols.openapi.security import is_met, suggest_auth
 from cogcli.specs.request_locations import RequestLocation, place_of
 from cogcli.specs.unchecked import value_at
 
@@ -154,20 +155,20 @@ def _effect_findings(
 def _security_findings(
     binding: Binding, service: Service, operation: OpenApiOperation
 ) -> Iterator[ContractFinding]:
-    """Yield `wire.security` if no alternative is satisfied. A token supplies a single missing
-    header."""
-    if not operation.security:
+    """Yield `wire.security` if no alternative is satisfied. The token of `auth_ref` supplies a single
+    missing header."""
+    declared = service.credentials
+    if is_met(operation, declared, _given_headers(binding, service)):
         return
     missing = _missing_schemes(binding, service, operation)
-    # A binding can only supply headers; a token supplies one more.
     tokens = 0 if service.auth_ref is None else 1
     reachable = [schemes for schemes in missing if all(scheme.header for scheme in schemes)]
     if any(len(schemes) <= tokens for schemes in reachable):
         return
     wanted = name_schemes(operation)
     message = f"operation `{operation.title}` asks for {wanted}, which nothing gives"
-    hint = "credentials in a query or a cookie, or of another kind, cannot be given"
-    if reachable:
+    hint = suggest_auth(operation, declared) or "credentials of this kind cannot be given"
+    if reachable and not declared:
         hint = _missing_credentials_hint(reachable[0])
     yield ContractFinding("wire.security", "E", ("service",), message, hint)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogcli.declarations.service_spec import SecretPlace, Url
+from cogcli.base.jsonvalue import NOTHING
+from cogcli.declarations.service_spec import Credential, SecretPlace, Url
 from cogcli.declarations.spec import Spec
 from cogcli.declarations.spec_types import Words
+from cogcli.specs.auth_shape import check_auth
 from cogcli.specs.protocol import Grammar
 
 
@@ -20,6 +22,9 @@ class WebApi(Spec):
     """Its OpenAPI [document](#documents); without it `base_url` is required."""
     auth_ref: SecretPlace | None = None
     """Where the [bearer token](#secrets) is."""
+    auth: dict[Words, Credential] = NOTHING
+    """[Credentials](#auth) by the names of the document's security schemes; not next to `auth_ref`, and
+    only with `base_url`."""
 
 
 GRAMMAR: Final = Grammar(
@@ -27,4 +32,5 @@ GRAMMAR: Final = Grammar(
     addresses=("base_url", "spec_ref"),
     sends_files=True,
     documents=("openapi", "swagger"),
+    check_service=check_auth,
 )

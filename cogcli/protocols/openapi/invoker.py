@@ -8,12 +8,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
 
-from cogcli.base.api_documents.openapi import OpenApiOperation, load_openapi
+from cogcli.base.api_documents.openapi import OpenApiOperation, Scheme, load_openapi
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.protocols.http import headers, reply_body
+from cogcli.protocols.http.credentials import PlacedCredentials, place_credentials
 from cogcli.protocols.http.failures import document_failure, error_from_reply
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
 from cogcli.protocols.http.parts import HttpParts, parts_by_document, parts_without_document
@@ -27,6 +29,7 @@ from cogcli.protocols.invoker import (
 from cogcli.protocols.model_usage import usage_of
 from cogcli.protocols.openapi import model_reply
 from cogcli.protocols.openapi.grammar import WebApi
+from cogcli.protocols.openapi.security import find_credentials
 from cogcli.protocols.sent_file import recorded_value
 
 if TYPE_CHECKING:
@@ -41,8 +44,17 @@ class OpenApi:
         self._http = HttpCaller(context)
 
     def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
-        outgoing = self._outgoing(request)
+        outgoing, placed = self._outgoing(request, limits)
         reply, meta = self._http.exchange(request, limits, outgoing)
+        if reply.status == 401 and placed.clients:
+            # The service refused the token and did nothing: a new one is tried once.
+            for client in placed.clients:
+                self._http.tokens.drop(client, placed.headers[headers.AUTHORIZATION])
+            outgoing, placed = self._outgoing(request, limits)
+            reply, meta = self._http.exchange(request, limits, outgoing)
+            meta = meta._replace(
+                notices=["the service refused the access token, which was renewed"]
+            )
         mode = request.response_mode
         value, refused = reply_body.read_json(reply, request.reply_cap)
         meta = meta._replace(
@@ -82,7 +94,10 @@ class OpenApi:
             return reply_body.raw_body(reply._replace(body=self._secrets.mask_bytes(reply.body)))
         return reply_body.json_body(reply, request.reply_cap)
 
-    def _outgoing(self, request: InvocationRequest) -> OutgoingRequest:
+    def _outgoing(
+        self, request: InvocationRequest, limits: CallLimits
+    ) -> tuple[OutgoingRequest, PlacedCredentials]:
+        """Return the request, and the credentials in it."""
         try:
             document = load_openapi(request.service)
             method: str | None = request.binding.metadata.method
@@ -101,27 +116,45 @@ class OpenApi:
         accept = "application/json" if request.response_mode == "json" else "*/*"
         content_type = parts.content_type if parts.has_body else ""
         ours = headers.default_headers(request, accept=accept, content_type=content_type)
-        auth_header = _auth_header(operation, request, parts)
-        merged = headers.merge_headers(request, self._secrets, ours, parts.headers, auth_header)
-        url = url_of(base, parts.path, parts.path_values, parts.query)
-        return OutgoingRequest(
-            parts.method, url, merged, parts.body_bytes(), recorded_value(parts.body)
+        url, body = url_of(base, parts.path, parts.path_values, parts.query), parts.body_bytes()
+        placed = self._credentials(request, operation, parts, limits)
+        merged = headers.merge_headers(
+            request, self._secrets, ours, parts.headers, placed.headers, placed.cookies
         )
+        recorded = recorded_value(parts.body)
+        outgoing = OutgoingRequest(parts.method, url, merged, body, recorded, placed.query)
+        return outgoing, placed
+
+    def _credentials(
+        self,
+        request: InvocationRequest,
+        operation: OpenApiOperation | None,
+        parts: HttpParts,
+        limits: CallLimits,
+    ) -> PlacedCredentials:
+        """Return the credentials of a call, from `auth` or `auth_ref` of the service."""
+        service = request.service
+        written = (*service.metadata.headers, *request.binding.metadata.headers, *parts.headers)
+        given = {name.lower() for name in written}
+        declared = service.credentials
+        if not declared:
+            scheme = _lacking_scheme(operation, given)
+            found = headers.credentials(service, self._secrets, scheme.key, scheme.word)
+            return PlacedCredentials(found)
+        chosen = find_credentials(
+            operation, declared, given, lambda each: all(map(self._secrets.has, each.refs))
+        )
+        return place_credentials(service, chosen, self._secrets, self._http.tokens, limits)
 
 
-def _auth_header(
-    operation: OpenApiOperation | None, request: InvocationRequest, parts: HttpParts
-) -> str:
-    """Return the header for the token: the only one that an alternative of the document's security
-    lacks, else Authorization."""
-    written = [
-        *request.service.metadata.headers,
-        *request.binding.metadata.headers,
-    ]
-    given = {name.lower() for name in (*written, *parts.headers)}
+def _lacking_scheme(operation: OpenApiOperation | None, given: Collection[str]) -> Scheme:
+    """Return the scheme that the token of `auth_ref` is for: the only one that an alternative of the
+    document's security lacks, else a bearer token."""
     for alternative in operation.security if operation else ():
-        names = [scheme.header for scheme in alternative]
-        lacking = [name for name in names if name is not None and name.lower() not in given]
-        if None not in names and len(lacking) == 1:
+        lacking = [each for each in alternative if (each.header or "").lower() not in given]
+        if all(each.header for each in alternative) and len(lacking) == 1:
             return lacking[0]
-    return headers.AUTHORIZATION
+    return _BEARER
+
+
+_BEARER: Final = Scheme("", "token")

@@ -64,12 +64,14 @@ def _check_service(context: CheckContext, binding: Binding, report: ProblemRepor
         report.error(
             "binding.protocol", ("protocol",), message, hint=f"write protocol: {service.kind}"
         )
-    names = {name.lower(): name for name in binding.metadata.headers}
-    if "authorization" in names and service.auth_ref is not None:
-        message = f"an `Authorization` header beside `auth_ref` of service `{service.id}`"
-        report.error(
-            "service.auth", ("metadata", "headers", names["authorization"]), message, key=True
-        )
+    taken = {each.header.lower(): "auth" for each in service.credentials.values() if each.header}
+    if service.auth_ref is not None:
+        taken["authorization"] = "auth_ref"
+    for name in binding.metadata.headers:
+        if key := taken.get(name.lower()):
+            article = "an" if name[:1].lower() in "aeiou" else "a"
+            message = f"{article} `{name}` header beside `{key}` of service `{service.id}`"
+            report.error("service.auth", ("metadata", "headers", name), message, key=True)
 
 
 def _check_service_names(context: CheckContext, binding: Binding, report: ProblemReport) -> None:

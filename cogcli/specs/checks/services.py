@@ -12,6 +12,7 @@ from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.eligibility import (
     path_of_variable,
     secrets_of,
+    unset_variables,
     unset_variables_text,
     variables_of,
 )
@@ -72,13 +73,14 @@ def _check_variables(context: CheckContext, service: Service, report: ProblemRep
         lacking = lacking_variables(service, context.options.environ)
         if fault := address_fault(service):
             report.need("service.url", (), fault, hint="look at their values")
+    unset = {*unset_variables(None, service, context.options.environ), *lacking}
     for name in (*variables_of(None, service), *lacking):
         value = context.options.environ.get(name)
         path = path_of_variable(service, name)
-        if not value:
+        if name in unset:
             message = unset_variables_text([name], context.options.environ)
             report.need("env.missing", path, message, hint=f"export {name}=...")
-        elif service.trusted and len(value) < SHORTEST_SECRET and name in secrets:
+        elif service.trusted and value and len(value) < SHORTEST_SECRET and name in secrets:
             message = f"environment variable `{name}` has fewer than {SHORTEST_SECRET} characters"
             report.warn(
                 "secret.short", path, message, hint="such a value is masked by key name only"
