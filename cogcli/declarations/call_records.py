@@ -65,6 +65,8 @@ class AttemptMade(Record):
     stderr: str | None = None
     stated_by: str | None = None
     """Of a call that may have happened: who says what it answered."""
+    response_headers: dict[str, str] | None = None
+    """The headers of the reply that the binding maps, by their names in lower case."""
     notices: list[str] = []
     """What the service did besides answering."""
     status_code: Count | None = None

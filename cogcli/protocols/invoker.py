@@ -143,6 +143,8 @@ class CallMeta(NamedTuple):
     """The last 64 KiB that a function printed."""
     files: list[Json] | None = None
     """The path, size and hash of each file that a function wrote."""
+    response_headers: dict[str, str] | None = None
+    """The headers of the reply that the binding maps, by their names in lower case."""
     notices: list[str] | None = None
     """Notices about the server: lines that are no messages, and requests that were refused."""
 
@@ -162,6 +164,11 @@ class InvocationResponse(NamedTuple):
 
     body: object
     meta: CallMeta = CallMeta()
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers of the reply that `response_headers.*` paths read."""
+        return self.meta.response_headers or {}
 
 
 class Invoker(Protocol):

@@ -13,6 +13,7 @@ from cogcli.specs.credentials import address_holds_credential, find_written_out
 from cogcli.specs.plausible_syntax import find_plausible
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import Grammar, Protocols
+from cogcli.specs.response_headers import UNREAD, header_of
 from cogcli.specs.shape import RecordShape, is_ignored
 from cogcli.specs.shape_of_spec import shape_of_spec, with_protocols
 from cogcli.specs.step_values import parts_of
@@ -46,7 +47,7 @@ def check_binding(raw: Json, report: ProblemReport, protocols: Protocols) -> Non
     _check_request(value_at(raw, "request"), report)
     _check_files(raw, grammar, report)
     _check_credentials(raw, report)
-    _check_response(object_at(raw, "response"), report)
+    _check_response(object_at(raw, "response"), grammar, report)
     check_headers(raw, report)
     # Keys that the protocol does not use (docs/reference/binding.md#metadata).
     for key in grammar.unused if grammar else ():
@@ -62,15 +63,29 @@ def _check_operation(operation: str, grammar: Grammar, report: ProblemReport) ->
         report.error("binding.operation", ("operation",), message)
 
 
-def _check_response(response: Json, report: ProblemReport) -> None:
-    """Report outputs whose value is not read from the response."""
+def _check_response(response: Json, grammar: Grammar | None, report: ProblemReport) -> None:
+    """Report outputs whose value is not read from the response, and headers that are not read."""
     for name, value in response.items():
         text = text_at(value) or ""
+        if header := header_of(text):
+            _check_header(name, header, grammar, report)
+            continue
         if is_ignored(name) or RESPONSE_PATH.fullmatch(text) or _OF_SERVICE.search(text):
             continue
         message = f"`response.{name}` is a literal, not read from the reply"
         hint = f"write {_suggest_response_path(text)}, to read it"
         report.warn("response.literal", ("response", name), message, hint=hint)
+
+
+def _check_header(name: str, header: str, grammar: Grammar | None, report: ProblemReport) -> None:
+    """Report a header of a reply that cannot be read."""
+    if header in UNREAD:
+        message = f"`response.{name}`: header `{header}` is never read"
+    elif grammar and not grammar.has_headers:
+        message = f"`response.{name}`: replies of this protocol have no headers that are read"
+    else:
+        return
+    report.error("header.name", ("response", name), message, hint="leave it out")
 
 
 _OF_SERVICE: Final = re.compile(r"\$\{service\.[A-Za-z_][A-Za-z0-9_]*\}")

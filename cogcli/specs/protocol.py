@@ -39,6 +39,8 @@ class Grammar(NamedTuple):
     """Reports the faults of a single service file."""
     sends_files: bool = False
     """Whether a request may hold a file."""
+    has_headers: bool = False
+    """Whether a binding may map the headers of a reply."""
     documents: tuple[str, ...] = ()
     """The keys that identify an API document of this protocol."""
 

@@ -82,3 +82,50 @@ def test_live_verification_names_what_answered_and_needs_a_live_service(
         ("real", "live service"),
     ]
     assert len(rows.seen) == 1
+
+
+# -- headers of replies -----------------------------------------------------------------------------------------------
+
+MAPPED = (
+    "{rows: response.rows, total: response_headers.X-Total-Count, link: response_headers.link}"
+)
+OUTPUTS = {"rows": {"type": "array"}, "total": {"type": "integer"}, "link": {"type": "string"}}
+
+
+def test_a_header_of_the_reply_is_an_output_and_only_mapped_ones_are_recorded(project: Any) -> None:
+    sent = {"X-Total-Count": "42", "Set-Cookie": "sid=canary-31c7", "X-Other": "canary-88aa"}
+    with web_api(lambda seen: (200, {"rows": []}, sent)) as api:
+        rows = ApiProject(project, api.url)
+        rows.bind(response=MAPPED)
+        rows.capability(OUTPUTS)
+        assert rows.run().json["outputs"] == {"rows": [], "total": 42}
+        recorded = (project.episode / "events.jsonl").read_text()
+        assert '"response_headers":{"x-total-count":"42"}' in recorded
+        assert "canary" not in recorded
+        project.run("replay", "@last").assert_ok()
+        rows.capability({**OUTPUTS, "link": {"type": "string", "required": True}})
+        error = rows.run(code=1).json["error"]
+        assert (error["code"], "without header `link`" in error["message"]) == (
+            "response.missing",
+            True,
+        )
+
+
+@pytest.mark.parametrize("text", ["many", "4 2", "1e3"])
+def test_a_header_that_is_not_of_the_outputs_type_breaks_the_contract(
+    project: Any, text: str
+) -> None:
+    with web_api(lambda seen: (200, {"rows": []}, {"X-Total-Count": text})) as api:
+        rows = ApiProject(project, api.url)
+        rows.bind(response=MAPPED)
+        rows.capability(OUTPUTS)
+        assert rows.run(code=1).json["error"]["code"] == "response.type"
+
+
+def test_headers_of_a_session_are_never_mapped(project: Any) -> None:
+    rows = ApiProject(project, "https://rows.example")
+    rows.bind(response="{rows: response.rows, link: response_headers.Set-Cookie}")
+    rows.capability(OUTPUTS)
+    problems = project.run("validate", "--json").assert_exit(1).json["problems"]
+    found = [each["message"] for each in problems if each["code"] == "header.name"]
+    assert found == ["binding `rows`: `response.link`: header `set-cookie` is never read"]

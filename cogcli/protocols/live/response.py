@@ -17,12 +17,13 @@ from cogcli.base.problems import did_you_mean, suggestion_hint
 from cogcli.base.refs import MISSING
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.call_records import AttemptMade
-from cogcli.declarations.field_spec import Fields
+from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import RecordedMessage
 from cogcli.protocols.secrets import Secrets
 from cogcli.specs.fields import fit_values
+from cogcli.specs.response_headers import header_of
 from cogcli.state.namespaces import walk
 
 _PATH: Final = lazy_pattern(r"response(?:\.[^.]+)*")
@@ -35,21 +36,31 @@ secret."""
 
 
 def map_response(
-    response: Json, body: object, outputs: Fields, variables: Mapping[str, str] = NOTHING
+    response: Json,
+    body: object,
+    outputs: Fields,
+    variables: Mapping[str, str] = NOTHING,
+    headers: Mapping[str, str] = NOTHING,
 ) -> Json:
     """Return the outputs in a body, checked and with defaults, sharing nothing with `body`.
 
-    Literals may name `variables`, those of the service. Raise ResponseMappingError
+    Literals may name `variables`, those of the service. `headers` are those of the reply that are
+    mapped, by their names in lower case. Raise ResponseMappingError
     `response.missing` if the path of a required output finds no value, `response.type` if a value
     breaks the contract."""
     values = {}
     for name, source in response.items():
         if name not in outputs:
             continue  # a warning of the checks
-        value = _value(source, body, variables)
+        if header := header_of(source):
+            value = _header_value(headers.get(header), outputs[name])
+        else:
+            value = _value(source, body, variables)
         if value is MISSING:
             field = outputs.get(name)
             if field is not None and field.needs_value:
+                if header:
+                    raise _missing_header_error(name, header)
                 raise _missing_output_error(name, source, body)
         else:
             values[name] = value
@@ -72,6 +83,30 @@ def _value(source: object, body: object, variables: Mapping[str, str]) -> object
         return _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), source)
     value = walk(body, tuple(source.split(".")[1:]))
     return value if value is MISSING else deep_copy(value)
+
+
+def _header_value(text: str | None, field: FieldSpec) -> object:
+    """Return the value of a header for an output: a number or a boolean if the output is one and the
+    text is, else the text. MISSING if the reply lacks the header."""
+    if text is None:
+        return MISSING
+    plain = text.strip()
+    if field.type in ("integer", "number") and _NUMBER.fullmatch(plain):
+        return float(plain) if "." in plain else int(plain)
+    if field.type == "boolean" and plain in ("true", "false"):
+        return plain == "true"
+    return text
+
+
+_NUMBER: Final = lazy_pattern(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
+
+
+def _missing_header_error(name: str, header: str) -> ResponseMappingError:
+    """Return the error of an output whose header the reply lacks."""
+    text = f"the service answered, but without header `{header}`"
+    error = ResponseMappingError("response.missing", text, left=True)
+    error.place, error.lacking = ("response", name), header
+    return error
 
 
 def _missing_output_error(name: str, source: str, body: object) -> ResponseMappingError:

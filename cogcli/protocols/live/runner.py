@@ -22,7 +22,13 @@ from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
-from cogcli.protocols.invoker import CallLimits, InvocationRequest, Invoker, InvokerContext
+from cogcli.protocols.invoker import (
+    CallLimits,
+    InvocationRequest,
+    InvocationResponse,
+    Invoker,
+    InvokerContext,
+)
 from cogcli.protocols.live import request as request_mapping
 from cogcli.protocols.live import response as response_mapping
 from cogcli.protocols.live.answer_checks import check_answer
@@ -136,9 +142,10 @@ class LiveRunner:
         try:
             invoker = self._invoker(binding.protocol)
             limits.cancel.release()
-            body, meta = invoker.invoke(request, limits)
+            response = invoker.invoke(request, limits)
+            body, meta = response
             try:
-                output = self._map_body(body, attempt, binding, request)
+                output = self._map_response(response, attempt, binding, request)
             except RuntimeErrorBase as error:
                 error.record = (
                     meta.to_payload()
@@ -155,27 +162,35 @@ class LiveRunner:
             raise
         return Answer(output, meta.usage, meta.to_payload())
 
-    def _map_body(
-        self, body: object, attempt: Attempt, binding: Binding, request: InvocationRequest
+    def _map_response(
+        self,
+        response: InvocationResponse,
+        attempt: Attempt,
+        binding: Binding,
+        request: InvocationRequest,
     ) -> Json:
         """Return the checked outputs in a reply.
 
         Errors quote the reply. If a reply that does not fit holds a secret, the masked reply is
         mapped instead."""
         try:
-            return self._map_checked(body, attempt, binding, request)
+            return self._map_checked(response, attempt, binding, request)
         except RuntimeErrorBase:
-            masked = self._context.secrets.mask_known(body)
-            if masked is body:
+            masked = self._context.secrets.mask_known(response.body)
+            if masked is response.body:
                 raise
-        return self._map_checked(masked, attempt, binding, request)
+        return self._map_checked(response._replace(body=masked), attempt, binding, request)
 
     def _map_checked(
-        self, body: object, attempt: Attempt, binding: Binding, request: InvocationRequest
+        self,
+        response: InvocationResponse,
+        attempt: Attempt,
+        binding: Binding,
+        request: InvocationRequest,
     ) -> Json:
         outputs = self._catalog.capabilities[attempt.capability_id].outputs
         output = response_mapping.map_response(
-            binding.response, body, outputs, request.service.values
+            binding.response, response.body, outputs, request.service.values, response.headers
         )
         if binding.checks:
             check_answer(binding.checks, output, attempt.input)

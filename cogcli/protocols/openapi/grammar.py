@@ -31,6 +31,7 @@ GRAMMAR: Final = Grammar(
     settings=WebApi,
     addresses=("base_url", "spec_ref"),
     sends_files=True,
+    has_headers=True,
     documents=("openapi", "swagger"),
     check_service=check_auth,
 )

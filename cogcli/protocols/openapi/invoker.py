@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from cogcli.base.api_documents.openapi import OpenApiOperation, Scheme, load_openapi
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.declarations.binding_spec import Binding
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.credentials import PlacedCredentials, place_credentials
 from cogcli.protocols.http.failures import document_failure, error_from_reply
@@ -31,6 +32,7 @@ from cogcli.protocols.openapi import model_reply
 from cogcli.protocols.openapi.grammar import WebApi
 from cogcli.protocols.openapi.security import find_credentials
 from cogcli.protocols.sent_file import recorded_value
+from cogcli.specs.response_headers import headers_in
 
 if TYPE_CHECKING:
     from cogcli.base.http import HttpReply
@@ -55,6 +57,7 @@ class OpenApi:
             meta = meta._replace(
                 notices=["the service refused the access token, which was renewed"]
             )
+        meta = meta._replace(response_headers=_mapped_headers(request.binding, reply) or None)
         mode = request.response_mode
         value, refused = reply_body.read_json(reply, request.reply_cap)
         meta = meta._replace(
@@ -145,6 +148,17 @@ class OpenApi:
             operation, declared, given, lambda each: all(map(self._secrets.has, each.refs))
         )
         return place_credentials(service, chosen, self._secrets, self._http.tokens, limits)
+
+
+def _mapped_headers(binding: Binding, reply: HttpReply) -> dict[str, str]:
+    """Return the headers of a reply that the binding maps. One that stands there several times is
+    joined by commas."""
+    found = {}
+    for name in headers_in(binding.response.values()):
+        values = [value for key, value in reply.headers if key.lower() == name]
+        if values:
+            found[name] = ", ".join(values)
+    return found
 
 
 def _lacking_scheme(operation: OpenApiOperation | None, given: Collection[str]) -> Scheme:

@@ -1,0 +1,25 @@
+"""Headers of a reply that a binding maps: `response_headers.NAME` (docs/reference/binding.md#response)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from cogcli.base.lazy_pattern import lazy_pattern
+
+_HEADER: Final = lazy_pattern(r"response_headers\.([A-Za-z0-9!#$%&'*+.^_`|~-]{1,128})")
+UNREAD: Final = frozenset(("set-cookie", "set-cookie2"))
+"""The headers that no binding reads: they hold credentials of a session."""
+
+
+def header_of(source: object) -> str:
+    """Return the name of the header in lower case that a value of `response` reads; empty for any
+    other value."""
+    found = _HEADER.fullmatch(source) if isinstance(source, str) else None
+    return found[1].lower() if found else ""
+
+
+def headers_in(sources: Iterable[object]) -> list[str]:
+    """Return the names of the headers that these values read, without those of `UNREAD`."""
+    names = dict.fromkeys(map(header_of, sources))
+    return [name for name in names if name and name not in UNREAD]
