@@ -40,6 +40,7 @@ from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import Problem, suggestion
 from cogcli.base.redact import Redactor
 from cogcli.base.scratch import scratch_folder
+from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.scenario_spec import BY_DOCUMENT, MockServer, Scenario
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import PROTOCOLS
@@ -75,13 +76,18 @@ def verify_bindings(
     *,
     protocol: str,
     live: bool = False,
+    strict: bool = False,
     jobs: int = 4,
     listener: Callable[[CheckResult], None] | None = None,
 ) -> CheckResults:
     """Verify each scenario, `jobs` at a time, and return the results. `listener` gets each result,
-    in the order of the scenarios."""
+    in the order of the scenarios.
+
+    With `strict` the whole reply has to match its schema, not only what outputs read."""
     with scratch_folder("verify", keep=True) as runs_dir:
-        verifier = _Verifier(settings, source, scenarios, protocol, live=live, runs_dir=runs_dir)
+        verifier = _Verifier(
+            settings, source, scenarios, protocol, live=live, strict=strict, runs_dir=runs_dir
+        )
         return verify_all(scenarios, verifier.check, jobs, listener)
 
 
@@ -98,11 +104,13 @@ class _Verifier:
         protocol: str,
         *,
         live: bool,
+        strict: bool,
         runs_dir: str,
     ) -> None:
         self._settings = settings
         self._protocol = protocol
         self._live = live
+        self._strict = strict
         self._catalog = _catalog(settings, source, scenarios)
         options = SelectionOptions({}, None, settings.environ)
         self._problems = check(self._catalog, options=options, shipped_too=True)
@@ -126,7 +134,7 @@ class _Verifier:
     def _verify(self, scenario: Scenario, base: CheckResult) -> CheckResult:
         specs = self._specs(scenario)
         static = self._static_checks(specs)
-        judge_exchange = judge_of(specs.binding, specs.service)
+        judge_exchange = judge_of(self._judged_binding(specs.binding), specs.service)
         server = self._server(scenario, specs.service)
         base = base._replace(called=_name_called(server, specs.service))
 
@@ -151,6 +159,13 @@ class _Verifier:
             raise outcome.refusal
         checks = [*static, *judge(case.expectation, outcome)]
         return _conclude(base, checks, outcome, specs, exchange_of(outcome))
+
+    def _judged_binding(self, binding: Binding) -> Binding:
+        """Return the binding by which exchanges are judged."""
+        if not self._strict:
+            return binding
+        metadata = binding.metadata.replace(conformance_profile="strict")
+        return binding.replace(metadata=metadata)
 
     def _specs(self, scenario: Scenario) -> CallSpecs:
         """Return the specs of the call. Raise NotRunnable."""

@@ -86,9 +86,7 @@ def test_live_verification_names_what_answered_and_needs_a_live_service(
 
 # -- headers of replies -----------------------------------------------------------------------------------------------
 
-MAPPED = (
-    "{rows: response.rows, total: response_headers.X-Total-Count, link: response_headers.link}"
-)
+MAPPED = "{rows: response.rows, total: response_headers.X-Total-Count, link: response_headers.link}"
 OUTPUTS = {"rows": {"type": "array"}, "total": {"type": "integer"}, "link": {"type": "string"}}
 
 
@@ -129,3 +127,41 @@ def test_headers_of_a_session_are_never_mapped(project: Any) -> None:
     problems = project.run("validate", "--json").assert_exit(1).json["problems"]
     found = [each["message"] for each in problems if each["code"] == "header.name"]
     assert found == ["binding `rows`: `response.link`: header `set-cookie` is never read"]
+
+
+# -- replies that differ from their schema ----------------------------------------------------------------------------
+
+SCHEMA = {
+    "type": "object",
+    "required": ["rows", "owner"],
+    "properties": {
+        "rows": {"type": "array", "items": {"type": "integer"}},
+        "owner": {"type": "object"},
+        "count": {"type": "integer"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "passes", "message"),
+    [
+        ({"rows": [1]}, True, "no output reads what differs: "),
+        ({"rows": [1], "owner": None, "count": "many"}, True, "no output reads what differs: "),
+        ({"rows": ["one"], "owner": {}}, False, "rows.0: "),
+    ],
+)
+def test_a_field_that_no_output_reads_may_differ_unless_verification_is_strict(
+    project: Any, body: Any, passes: bool, message: str
+) -> None:
+    rows = ApiProject(project, "https://rows.example")
+    reply = {"description": "ok", "content": {"application/json": {"schema": SCHEMA}}}
+    rows.document({"/rows": {"get": {"operationId": "listRows", "responses": {"200": reply}}}})
+    rows.service("spec_ref: docs/rows.json\n")
+    rows.bind("", operation="listRows")
+    expected = {"rows": body["rows"]}
+    scenario(project, "rows", expected_output=expected, mock_server={"replies": [{"body": body}]})
+    verify = ("openapi", "verify-bindings", "--all", "--json")
+    (found,) = project.run(*verify).assert_exit(0 if passes else 1).json["scenarios"]
+    (check,) = [each for each in found["checks"] if each["name"] == "reply matches its schema"]
+    assert (check["passed"], message in check["detail"]) == (passes, True)
+    project.run(*verify, "--strict").assert_exit(1)

@@ -46,6 +46,9 @@ class ScenarioFlags(Flags):
     )
     protocol: Protocol
     live: bool = switch("--live", help="call the real services of scenarios without a mock server")
+    strict: bool = switch(
+        "--strict", help="the whole reply has to match its schema, not only what outputs read"
+    )
     jobs: int | None = integer(
         "--jobs", "number of scenarios at the same time", minimum=1, maximum=64, default="4"
     )
@@ -77,7 +80,14 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     head = f"{count_of(len(scenarios), kind)} {dot} {servers} {dot} {jobs} at a time"
     listener = _start_listing(context, head, names)
     verified = openapi_checks.verify_bindings(
-        settings, source, scenarios, protocol=protocol, live=live, jobs=jobs, listener=listener
+        settings,
+        source,
+        scenarios,
+        protocol=protocol,
+        live=live,
+        strict=flags.strict,
+        jobs=jobs,
+        listener=listener,
     )
     without = (
         scenario_sources.bindings_without_scenario(settings, scenarios, protocol)
@@ -135,8 +145,7 @@ def _command_for_one(context: CommandContext, verdict: CheckResult, flags: Scena
     for flag, value in (("--protocol", flags.protocol), ("--scenarios-dir", flags.scenarios_dir)):
         if value:
             words += [flag, value]
-    if flags.live:
-        words.append("--live")
+    words += [name for name, is_on in (("--live", flags.live), ("--strict", flags.strict)) if is_on]
     return f"{' '.join(map(quote, words))}{context.again} --scenario {quote(verdict.file)}"
 
 

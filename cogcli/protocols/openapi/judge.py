@@ -15,15 +15,19 @@ from cogcli.base.api_documents.openapi import (
 )
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.refs import MISSING
 from cogcli.base.schema import keywords
+from cogcli.base.schema.lookup import schema_at
 from cogcli.base.schema.validator import errors
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import ObservedExchange, ReceivedRequest
-from cogcli.protocols.exchange_checks import Check, Judge, schema_check
+from cogcli.protocols.exchange_checks import Check, Judge, find_in_json, schema_check
 from cogcli.protocols.openapi.grammar import WebApi
+from cogcli.specs.binding_shape import RESPONSE_PATH
+from cogcli.state.namespaces import walk
 
 _SHOWN: Final = 3
 _DEFINITIONS: Final = "#/$defs/"
@@ -199,13 +203,29 @@ def judge_of(binding: Binding, service: Service) -> Judge | None:
         return None
     operation = document.operation(binding.operation, binding.metadata.method)
     base = urlsplit(WebApi.of(service.settings).base_url or document.server or "").path
-    return lambda exchange: judge_exchange(exchange, document, operation, base)
+    reads = None if binding.conformance == "strict" else _paths_read(binding)
+    return lambda exchange: judge_exchange(exchange, document, operation, base, reads)
+
+
+Paths = list[tuple[str, ...]]
+
+
+def _paths_read(binding: Binding) -> Paths | None:
+    """Return the paths in the reply that outputs read; None if one reads the whole reply."""
+    texts = (each for each in binding.response.values() if isinstance(each, str))
+    paths = [tuple(text.split(".")[1:]) for text in texts if RESPONSE_PATH.fullmatch(text)]
+    return paths if all(paths) else None
 
 
 def judge_exchange(
-    exchange: ObservedExchange, document: OpenApiDocument, operation: OpenApiOperation, base: str
+    exchange: ObservedExchange,
+    document: OpenApiDocument,
+    operation: OpenApiOperation,
+    base: str,
+    reads: Paths | None = None,
 ) -> list[Check]:
-    """Return the checks of an exchange, in display order."""
+    """Return the checks of an exchange, in display order. Of the reply the values at `reads` have to
+    match their schemas; None for all of it."""
     found = [_request(exchange, document, operation, base.rstrip("/"))]
     if operation.body is not None or exchange.seen.body:
         faults = body_faults(operation, exchange.seen)
@@ -214,7 +234,7 @@ def judge_exchange(
     said = "" if key else f"declared: {', '.join(operation.responses) or 'none'}"
     found.append(Check(f"status {exchange.status} is declared", key is not None, said))
     if key is not None and operation.responses[key] is not None:
-        found.append(_reply(exchange, operation.responses[key]))
+        found.append(_reply(exchange, operation.responses[key], reads))
     return found
 
 
@@ -251,7 +271,7 @@ def _path_values(
     return None if found is None else found[1]
 
 
-def _reply(exchange: ObservedExchange, schema: object) -> Check:
+def _reply(exchange: ObservedExchange, schema: object, reads: Paths | None) -> Check:
     name = "reply matches its schema"
     media_type = _media_type(exchange.media_type)
     if media_type and not _is_json(media_type):
@@ -260,4 +280,16 @@ def _reply(exchange: ObservedExchange, schema: object) -> Check:
         value = loads(exchange.reply)
     except JsonRefused as refused:
         return Check(name, False, str(refused))
-    return schema_check(name, schema, value)
+    whole = schema_check(name, schema, value)
+    if whole.passed or reads is None:
+        return whole
+    for path in reads:
+        found, read = schema_at(schema, path), walk(value, path)
+        if found is None or read is MISSING:
+            continue  # the mapping judges a missing value
+        wrong = errors(found.schema, read)
+        if wrong:
+            place = "/".join(filter(None, (*path, wrong[0][0])))
+            said = f"{place.replace('/', '.')}: {wrong[0][1]}"
+            return Check(name, False, said, find_in_json(value, place))
+    return Check(name, True, f"no output reads what differs: {whole.detail}")
