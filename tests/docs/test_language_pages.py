@@ -187,7 +187,10 @@ LEAST: Final[dict[str, tuple[Any, dict[str, Any]]]] = {
     ),
     "capability": (Capability.of, _CAPABILITY),
     "pack": (Pack.of, _PACK),
-    "service": (Service.of, {"id": "s", "kind": "pythoncall", "module": "m"}),
+    "service": (
+        lambda raw: (Service.of(raw).replace(settings={}), Service.of(raw).credentials),
+        {"id": "s", "kind": "openapi", "base_url": "https://a.b", "auth": {"n": {}}},
+    ),
 }
 """How each kind is made of its mapping, and one that has every block and as little as possible in it."""
 _BINDING: Final = Binding(id="b", capability="a.b", service="s", protocol="openapi", operation="o")
