@@ -7,6 +7,7 @@ from typing import Final
 
 import orjson
 
+from cogcli.base.json_pointer import find_at, parse_reference
 from cogcli.base.jsonvalue import Json, object_of, preview
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Severity
@@ -21,10 +22,9 @@ from cogcli.specs.unchecked import text_at
 _SCALAR_TEXT: Final = frozenset(("integer", "number", "boolean"))
 _NOT_TEXT: Final = frozenset(("object", "array"))
 _EVERY: Final = frozenset(TYPES)
-_OPTIONAL: Final = frozenset(
-    ("anyOf", "default", "examples", "deprecated", "readOnly", "writeOnly")
-)
-"""The keywords of an optional value in documents of frameworks: a schema, or null."""
+_REMARKS: Final = frozenset(("default", "examples", "deprecated", "readOnly", "writeOnly"))
+"""Keywords that assert nothing of a value."""
+_MAX_REFERENCES: Final = 20
 
 
 class Misfit(NamedTuple):
@@ -37,7 +37,8 @@ class Misfit(NamedTuple):
 def find_misfit(wide: object, narrow: object, *, who: str) -> Misfit | None:
     """Return the mismatch if some value of `narrow` does not fit `wide`, the schema of `who`; None
     if all fit."""
-    cover = covers(wide, narrow)
+    # The service may allow null where the value is never null.
+    cover = covers(wide if "null" in types_of(narrow) else _without_null(wide), narrow)
     if cover.verdict == "yes":
         return None
     if not disjoint(wide, narrow):
@@ -77,10 +78,10 @@ def _find_text_misfit(wide: object, narrow: object, who: str) -> Misfit | None:
     return find_misfit(wide, {"const": read}, who=who)
 
 
-def _without_null(narrow: object) -> object:
+def _without_null(schema: object) -> object:
     """Return a schema without null; unchanged if it does not restrict the type."""
-    types = types_of(narrow)
-    return drop_null(narrow) if "null" in types and types != _EVERY else narrow
+    types = types_of(schema)
+    return drop_null(schema) if "null" in types and types not in (_EVERY, {"null"}) else schema
 
 
 def _parse_fixed_text(narrow: object) -> object:
@@ -93,26 +94,53 @@ def _parse_fixed_text(narrow: object) -> object:
 
 
 def drop_null(schema: object) -> object:
-    """Return a schema without null."""
+    """Return a schema without null. References and optional values are opened first."""
+    schema = _open_optional(schema)
     types = sorted(types_of(schema) - {"null"})
+    own: object = types[0] if len(types) == 1 else types
     if not isinstance(schema, dict):
-        return {"type": types}
-    if "type" in schema and "enum" not in schema:
-        return {**schema, "type": types[0] if len(types) == 1 else types}
+        return {"type": own}
+    if "type" in schema and isinstance(schema.get("enum"), list):
+        choices = [value for value in schema["enum"] if value is not None]
+        return {**schema, "type": own, "enum": choices}
+    if "type" in schema:
+        return {**schema, "type": own}
     inner = {key: value for key, value in schema.items() if key != "$defs"}
     definitions = {"$defs": schema["$defs"]} if "$defs" in schema else {}
-    optional = _optional_schema(inner)
-    if optional is not None:
-        return {**optional, **definitions}
-    return {"type": types, "allOf": [inner], "$defs": {}, **definitions}
+    return {"type": own, "allOf": [inner], **definitions}
 
 
-def _optional_schema(schema: Json) -> Json | None:
-    """Return the schema of an optional value, written as one schema or null; None for any other."""
-    others = [each for each in keywords.items(schema, "anyOf") if each != {"type": "null"}]
-    if schema.keys() <= _OPTIONAL and len(others) == 1:
-        return others[0] if isinstance(others[0], dict) else None
-    return None
+def _open_optional(schema: object) -> object:
+    """Return the schema that a reference, or a choice between it and null, consists of."""
+    for _ in range(_MAX_REFERENCES):
+        schema = inline_reference(schema)
+        inner = _only_choice(object_of(schema))
+        if inner is None:
+            break
+        schema = inner
+    return schema
+
+
+def _only_choice(schema: Json) -> Json | None:
+    """Return the schema that is written as the only choice next to null; None for any other."""
+    own = schema.keys() - _REMARKS - {"$defs"}
+    if len(own) != 1 or not own <= {"anyOf", "oneOf", "allOf"}:
+        return None
+    parts = keywords.items(schema, *own)
+    choices = parts if "allOf" in own else [each for each in parts if each != {"type": "null"}]
+    if len(choices) != 1 or not isinstance(choices[0], dict):
+        return None
+    return {**choices[0], "$defs": schema["$defs"]} if "$defs" in schema else choices[0]
+
+
+def inline_reference(schema: object) -> object:
+    """Return the target of a schema that only refers to another one; any other schema unchanged."""
+    for _ in range(_MAX_REFERENCES):
+        if not isinstance(schema, dict) or schema.keys() - _REMARKS != {"$ref", "$defs"}:
+            break
+        target = find_at(schema, parse_reference(schema["$ref"]))
+        schema = {**target, "$defs": schema["$defs"]} if isinstance(target, dict) else target
+    return schema
 
 
 def _possible_misfit(cover: Cover, narrow: object, wide: object, who: str) -> Misfit:

@@ -137,30 +137,35 @@ class _Command:
         """Write the files of the selected operations, and return the result."""
         bound = self._all() if self._asked.all else self._one()
         shared = self._service_files()
+        doubts: list[Problem] = []
         while bound:
             files = [*shared, *(file for each in bound for file in each.files)]
             with keep_trust(self._settings) as written:
-                problems = find_write_problems(self._settings, files, force=self._asked.force)
-                if not problems:
+                found = find_write_problems(self._settings, files, force=self._asked.force)
+                if not found.problems:
                     # The user named the document, and the bindings are made from the content that was read.
                     written(os.path.abspath(self._document.path), self._document.data)
+                    doubts = found.doubts
                     break
-            bound = self._without(bound, problems)
+            bound = self._without(bound, found.problems)
         if not bound:
             reasons = [f"{title}: {reason}" for title, reason in self._skipped]
             message = "no operation can be bound" if self._asked.all else f"operation {reasons[0]}"
             raise UsageError(
                 "usage.value", message, hint="\n".join(reasons[:5]) if self._asked.all else ""
             )
-        return self._summary(bound, files)
+        return self._summary(bound, files, doubts)
 
-    def _summary(self, bound: list[_OperationFiles], files: list[NewFile]) -> NewSpecs:
+    def _summary(
+        self, bound: list[_OperationFiles], files: list[NewFile], doubts: list[Problem]
+    ) -> NewSpecs:
         shown = [
             self._settings.display_path(f"{self._settings.project}/{file.path}")
             for file in files
             if file.told
         ]
         notes = [f"{each.capability}: {note}" for each in bound for note in each.notes]
+        notes += [f"{doubt.message} ({doubt.code})" for doubt in doubts]
         notes += [f"skipped {title}: {reason}" for title, reason in self._skipped]
         url, private = self._address
         notes += [
@@ -174,7 +179,9 @@ class _Command:
         trust = ["cogcli config trust"] if needs_trust else []
         others = len(self._catalog.bindings_of.get(bound[0].capability, ())) > 0
         choose = [f"cogcli bindings explain {bound[0].capability}"] if others else []
-        return NewSpecs(shown, notes, [*trust, *choose, *commands])
+        next = [*trust, *choose, *commands]
+        counts = (len(bound), len(self._skipped)) if self._asked.all else (0, 0)
+        return NewSpecs(shown, notes, next, *counts)
 
     def _service_files(self) -> list[NewFile]:
         """Return the schemas, and the service and document unless the project has them."""

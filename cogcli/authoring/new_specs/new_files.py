@@ -33,6 +33,8 @@ _OF_SURROUNDINGS: Final = frozenset(
 )
 """Codes of problems that no file causes: the environment or the user can solve them."""
 
+_OF_SERVICES: Final = "wire."
+
 
 class NewFile(NamedTuple):
     """A file to write; its path is relative to the project.
@@ -48,11 +50,26 @@ class NewFile(NamedTuple):
 
 
 class NewSpecs(NamedTuple):
-    """The result of a command: the listed files, notes about them, and commands to suggest."""
+    """The result of a command: the listed files, notes about them, and commands to suggest.
+
+    `bound` and `skipped` count operations, if all of a document were to be bound.
+    """
 
     files: list[str]
     notes: list[str]
     next: list[str]
+    bound: int = 0
+    skipped: int = 0
+
+
+class WrittenSpecs(NamedTuple):
+    """The problems of written specs. If there are `problems`, the files were removed again.
+
+    `doubts` are warnings about what cannot be proved of a service, and refuse nothing.
+    """
+
+    problems: list[Problem]
+    doubts: list[Problem]
 
 
 def project_of(settings: Settings) -> str:
@@ -97,22 +114,23 @@ def schema_files(root: str) -> list[NewFile]:
 
 def find_write_problems(
     settings: Settings, files: Sequence[NewFile], *, force: bool
-) -> list[Problem]:
+) -> WrittenSpecs:
     """Write the files into the project of `settings`, and return their problems.
 
-    If there are problems, the files are removed again. Raise UsageError `output.exists` or
-    EnvironmentRefusal `env.disk`.
+    Raise UsageError `output.exists` or EnvironmentRefusal `env.disk`.
     """
     root = project_of(settings)
     specs = (file.path for file in files if file.is_spec and file.path.endswith(".yaml"))
     paths = [os.path.join(root, path) for path in specs]
     with suppress(_Rollback), written_files(settings, root, files, force=force):
         found = check_registry(settings, paths).problems if paths else []
-        problems = [problem for problem in found if _is_problem_of_files(problem, settings)]
+        of_files = [problem for problem in found if _is_problem_of_files(problem, settings)]
+        doubts = [problem for problem in of_files if _is_doubt(problem)]
+        problems = [problem for problem in of_files if not _is_doubt(problem)]
         if problems:
             raise _Rollback
         write_schemas(settings)
-    return problems
+    return WrittenSpecs(problems, doubts)
 
 
 def refused_problem(problem: Problem) -> UsageError:
@@ -127,6 +145,11 @@ def refused_problem(problem: Problem) -> UsageError:
 def _is_problem_of_files(problem: Problem, settings: Settings) -> bool:
     untrusted = problem.code == "safety.scope" and not settings.trust
     return not (problem.code in _OF_SURROUNDINGS or untrusted)
+
+
+def _is_doubt(problem: Problem) -> bool:
+    """Whether a problem is a warning about a service: the document allows more than is expected."""
+    return problem.severity == "W" and problem.code.startswith(_OF_SERVICES)
 
 
 class _Rollback(Exception):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogcli.base.json_pointer import find_at, parse_reference
 from cogcli.base.jsonvalue import inner_values
 from cogcli.base.schema import keywords
 from cogcli.base.schema.candidates import TYPES, types_of
@@ -12,11 +11,10 @@ from cogcli.base.schema.limits import faults
 from cogcli.base.schema.lookup import with_definitions
 from cogcli.base.schema.visitor import rewrite
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.type_fit import drop_null
+from cogcli.protocols.type_fit import drop_null, inline_reference
 from cogcli.specs.unchecked import text_at
 
 _ANNOTATIONS: Final = frozenset(("default", "examples", "deprecated", "readOnly", "writeOnly"))
-_MAX_REFERENCES: Final = 20
 
 
 def may_be_null(schema: object) -> bool:
@@ -27,8 +25,8 @@ def may_be_null(schema: object) -> bool:
 
 def field_of(schema: object, description: str, *, required: bool) -> Json:
     """Return the specification of a field for the values of a schema, without null."""
-    whole = _inline_reference(schema)
-    narrow = _inline_reference(drop_null(whole)) if may_be_null(whole) else whole
+    whole = inline_reference(schema)
+    narrow = drop_null(whole) if may_be_null(whole) else whole
     kind = _kind_of(types_of(narrow))
     field: Json = {"type": kind}
     if required:
@@ -38,7 +36,7 @@ def field_of(schema: object, description: str, *, required: bool) -> Json:
     rest = _constraints(narrow)
     values = rest.pop("enum", None)
     if values and kind != "any":
-        field["enum"] = [value for value in values if value is not None]
+        field["enum"] = values
     elif values:
         rest["enum"] = values
     if kind == "array" and (items := _simple_items(rest)):
@@ -54,16 +52,6 @@ def _kind_of(types: frozenset[str]) -> str:
     if types == {"integer", "number"}:
         return "number"
     return next(iter(types)) if len(types) == 1 and types != {"null"} else "any"
-
-
-def _inline_reference(schema: object) -> object:
-    """Return the target of a schema that only refers to another one; any other schema unchanged."""
-    for _ in range(_MAX_REFERENCES):
-        if not isinstance(schema, dict) or schema.keys() - _ANNOTATIONS != {"$ref", "$defs"}:
-            break
-        target = find_at(schema, parse_reference(schema["$ref"]))
-        schema = {**target, "$defs": schema["$defs"]} if isinstance(target, dict) else target
-    return schema
 
 
 def _constraints(schema: object) -> Json:

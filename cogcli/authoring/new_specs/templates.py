@@ -254,11 +254,11 @@ def _from_template(kind: str, path: str, template: str, id: str) -> NewFile:
 
 
 def _place(settings: Settings, files: list[NewFile], *, force: bool) -> None:
-    problems = find_write_problems(
+    written = find_write_problems(
         settings, [*files, *schema_files(project_of(settings))], force=force
     )
-    if problems:
-        raise refused_problem(problems[0])
+    if written.problems:
+        raise refused_problem(written.problems[0])
 
 
 def _made_files(settings: Settings, paths: list[str], next: list[str]) -> NewSpecs:

@@ -130,11 +130,22 @@ class _Closure:
         return own.get(self._optional_mark) is True
 
 
+def _allow_null(result: Json) -> None:
+    """Add null to a schema that only combines others. OpenAPI 3.0 ignores `nullable` there, but its
+    authors mean it.
+    """
+    combined = {key: result.pop(key) for key in ("allOf", "anyOf", "oneOf") if key in result}
+    if combined:
+        result["anyOf"] = [combined, {"type": "null"}]
+
+
 def _convert_openapi_30(schema: Json, result: Json) -> None:
     """Convert keywords of OpenAPI 3.0 in `result` to 2020-12."""
     one_type = keywords.text(schema, "type")
     if one_type is not None and schema.get("nullable") is True:
         result["type"] = [one_type, "null"]
+    elif schema.get("nullable") is True and "type" not in result:
+        _allow_null(result)
     for bound in ("Minimum", "Maximum"):
         exclusive, inclusive = f"exclusive{bound}", bound.lower()
         if not isinstance(result.get(exclusive), bool):

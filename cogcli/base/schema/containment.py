@@ -22,7 +22,7 @@ from cogcli.base.json_pointer import find_at, parse_reference
 from cogcli.base.jsonvalue import Json, walk_values
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.schema import keywords
-from cogcli.base.schema.candidates import MAX_NODES, candidates, types_of
+from cogcli.base.schema.candidates import MAX_NODES, TYPES, candidates, types_of
 from cogcli.base.schema.engine_choice import RUST, engine
 from cogcli.base.schema.engines import rust_options
 from cogcli.base.schema.equality import reads_same
@@ -53,6 +53,8 @@ UNKNOWN: Final = Cover("unknown")
 
 def covers(wide: object, narrow: object) -> Cover:
     """Return whether every value that fits `narrow` fits `wide`, with a counterexample if known."""
+    if _reads_same(wide, narrow):
+        return YES
     pair = _normalized_pair(wide, narrow)
     if pair is None:
         is_bare = _is_too_large(narrow) and asserts_only_type(wide)
@@ -81,6 +83,32 @@ def disjoint(wide: object, narrow: object) -> bool:
     return engine() == RUST and _is_proved(pair, disjoint=True)
 
 
+def _reads_same(wide: object, narrow: object) -> bool:
+    """Whether both schemas read the same, of any size, or `wide` states the type as well, which
+    every value of `narrow` has.
+    """
+    first, second = normalized(wide), normalized(narrow)
+    if first is None or second is None or first.refused_patterns or second.refused_patterns:
+        return False
+    wider = [first.schema, *_alternatives(first.schema)]
+    if types_of(narrow) <= types_of({"type": _type_of(first.schema)}):
+        wider.append(_without_type(first.schema))
+    # Without its type a schema allows more values, all of which fit if it then reads the same.
+    narrower = [second.schema, _without_type(second.schema)]
+    found = any(reads_same(one, other) for one in wider for other in narrower)
+    return found and not _is_unusable(wide) and not _is_unusable(narrow)
+
+
+def _type_of(schema: Schema) -> object:
+    return schema["type"] if isinstance(schema, dict) and "type" in schema else list(TYPES)
+
+
+def _without_type(schema: Schema) -> Schema:
+    if not isinstance(schema, dict):
+        return schema
+    return {key: value for key, value in schema.items() if key != "type"}
+
+
 def _is_too_large(schema: object) -> bool:
     return len(orjson.dumps(schema)) > _MAX_BYTES
 
@@ -95,9 +123,12 @@ def _normalized_pair(wide: object, narrow: object) -> _Pair | None:
     first, second = normalized(wide), normalized(narrow)
     if first is None or second is None or first.refused_patterns or second.refused_patterns:
         return None
-    # A value fits no unusable schema: that would prove anything.
-    unusable = any(("", UNUSABLE) in errors(schema, None) for schema in (wide, narrow))
-    return None if unusable else (first, second)
+    return None if _is_unusable(wide) or _is_unusable(narrow) else (first, second)
+
+
+def _is_unusable(schema: object) -> bool:
+    """Whether no value fits a schema because no engine can apply it: that would prove anything."""
+    return ("", UNUSABLE) in errors(schema, None)
 
 
 def _work_per_node(pair: _Pair) -> int:
@@ -109,10 +140,8 @@ def _simple_cover(pair: _Pair, wide: object, narrow: object) -> Cover | None:
     """Return the answer in a simple case, None otherwise. `pair` is `wide` and `narrow`,
     normalized.
     """
-    first, second = pair[0].schema, pair[1].schema
+    first = pair[0].schema
     if first is True or first == {}:
-        return YES
-    if any(reads_same(each, second) for each in (first, *_alternatives(first))):
         return YES
     choices = _finite_values(narrow)
     if choices is not None:

@@ -73,5 +73,15 @@ def _pair_keyword_values(key: str, one: Any, other: Any) -> Iterator[_Pair]:
         if len(one) != len(other):
             raise _Different
         yield from zip(one, other, strict=True)
+    elif key == "type":
+        if _type_names(one) != _type_names(other):
+            raise _Different
     elif not equal(one, other):
         raise _Different
+
+
+def _type_names(value: object) -> frozenset[str]:
+    """Return the types of the keyword `type`: a list of them has no order, and one type may be
+    written as a list of one.
+    """
+    return frozenset(value if isinstance(value, list) else [value])

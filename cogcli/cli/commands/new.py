@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cogcli.authoring.new_specs import api_binding, scenario_file, templates
 from cogcli.authoring.new_specs.new_files import NewSpecs
-from cogcli.base.errors import OK
+from cogcli.base.errors import NO, OK
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import INPUT, OUTPUT, argument, command, switch, text, wrong_flag
@@ -109,7 +109,7 @@ def capability(
             "if the document names no address",
         ),
     ),
-    exits=(0, 2, 3),
+    exits=(0, 1, 2, 3),
 )
 def binding(
     context: CommandContext,
@@ -127,6 +127,9 @@ def binding(
     base_url: Annotated[
         str | None, text("--base-url", "URL", "the address of the service", INPUT)
     ] = None,
+    keep_going: Annotated[
+        bool, switch("--keep-going", help="end with 0 if operations were skipped", panel=INPUT)
+    ] = False,
     channel: Channel = "local",
     force: Force = False,
 ) -> int:
@@ -141,7 +144,9 @@ def binding(
     wanted = api_binding.BindingRequest(
         id, from_openapi, operation, all=all, base_url=base_url, channel=channel, force=force
     )
-    return _answer_created(context, api_binding.new_binding(context.settings, wanted))
+    made = api_binding.new_binding(context.settings, wanted)
+    code = _answer_created(context, made)
+    return NO if made.skipped and not keep_going else code
 
 
 @command(
@@ -175,6 +180,9 @@ def _answer_created(context: CommandContext, made: NewSpecs, *, again: str | Non
     for note in made.notes:
         context.warnings.append({"code": "new.note", "message": note})
         context.note(visible(note))
+    if made.bound:
+        context.own |= {"bound": made.bound, "skipped": made.skipped}
+        context.note(f"{made.bound:,} bound, {made.skipped:,} skipped")
     if context.screen.hints:
         for line in next_lines([redirect_command(command, again) for command in made.next]):
             context.screen.notify_line(line)
