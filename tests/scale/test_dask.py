@@ -36,6 +36,8 @@ needs_dask = pytest.mark.skipif(
     bool(missing_module("scale")), reason="the extra `scale` is not installed"
 )
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.fixture
 def counting(project: Any) -> Any:

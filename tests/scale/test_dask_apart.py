@@ -24,6 +24,7 @@ from cogcli.base.extras import missing_module
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.sampled(3),
     pytest.mark.skipif(bool(missing_module("scale")), reason="the extra `scale` is not installed"),
 ]
 
