@@ -1259,6 +1259,91 @@ def bench_pack(rules: int) -> Any:
     )
 
 
+def prove(folder: Path) -> Iterator[Figure]:
+    """Time of proving how two packs of 500 rules compare, of which ten differ, with the start of the solver."""
+    packs = [folder / f"{name}.yaml" for name in ("old", "new")]
+    for number, path in enumerate(packs):
+        path.write_text(json.dumps(proof_pack(500, number)), encoding="utf-8")
+    write_capability(folder, "bench.number.same")
+    command = [str(COGCLI), "policy", "diff", *map(str, packs), "--json"]
+
+    def compare(*flags: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*command, *flags], cwd=folder, capture_output=True, text=True, check=False
+        )
+
+    proof = json.loads(compare("--prove").stdout)["proof"]
+    note = f"{proof['answer']}; without `--prove` "
+    proven, compared = in_turn(
+        lambda: seconds_of(lambda: compare("--prove")),
+        lambda: seconds_of(compare),
+        rounds=7,
+    )
+    note += f"{compared:.1f} s"
+    yield Figure("`policy diff --prove`, two packs of 500 rules", proven, "s", 2, note)
+
+
+def proof_pack(rules: int, edition: int) -> dict[str, Any]:
+    """A pack whose rules all apply to one capability; the two editions differ in every fiftieth rule."""
+    paths = [
+        "args.amount",
+        "order.total",
+        "order.age",
+        *(f"order.x{number}" for number in range(40)),
+    ]
+
+    def rule(number: int) -> dict[str, Any]:
+        value, changed = {"var": [paths[number % len(paths)], 0]}, edition * (number % 50 == 0)
+        kind = {"var": ["order.kind", "none"]}
+        conditions = [
+            {">": [value, 1000 + number + changed]},
+            {"and": [{"in": [kind, [f"k{number}", "b", "c"]]}, {"<=": [value, -number]}]},
+            {"or": [{"==": [{"var": "user.role"}, f"r{number}"]}, {"<": [value, -5000 - changed]}]},
+            {
+                "if": [
+                    {"==": [kind, "vip"]},
+                    {">": [value, 5000]},
+                    {"!": {"<=": [value, 900 + number]}},
+                ]
+            },
+        ]
+        verdict = ("deny", "escalate", "allow_with_gate")[number % 3]
+        return {
+            "rule_id": f"r{number}",
+            "mode": "enforce",
+            "if": conditions[number % 4],
+            "then": {"verdict": verdict},
+            "tests": [
+                {"data": {}, "expect": "error"},
+            ],
+        }
+
+    listed = ["bench.number.same"]
+    return {
+        "contract_meta": {"contract_version": "1.0"},
+        "pack_meta": {"pack_id": "bench", "pack_version": f"1.{edition}.0"},
+        "policy_layer": {
+            "permissions": [{"role": "clerk", "allow": listed}],
+            "rules": [rule(number) for number in range(rules)],
+        },
+        "tooling_layer": {},
+        "decision_layer": {"intents": [{"id": "bench", "capabilities": listed}]},
+        "tone_and_comms": {"agent": {"role": "clerk"}},
+    }
+
+
+def write_capability(project: Path, id: str) -> None:
+    """Write a capability without effects."""
+    lines = [
+        "version: 1.0.0",
+        "description: x",
+        "inputs: {}",
+        "outputs: {}",
+        "properties: {side_effects: false}",
+    ]
+    _write(project / f"capabilities/{id}.yaml", f"id: {id}\n" + "\n".join(lines) + "\n")
+
+
 def large_input() -> Any:
     """The input of a compilation: the refund of the documentation's support desk over a large graph and memory."""
     from cogcli.agent.context.inputs import (
@@ -1535,6 +1620,7 @@ BENCHES: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "index": index,
     "memory": memory,
     "archive": archive,
+    "prove": prove,
     "quality": quality,
     "million": lambda folder: million(folder, 1_000_000),
 }

@@ -23,6 +23,7 @@ EXTRAS: Final = {
     "mcp": ("mcp",),
     "scale": ("distributed",),
     "keyring": ("keyring",),
+    "prove": ("z3",),
 }
 """All extras, with the modules that show whether each is installed."""
 _EXTRA_OF: Final = {module: extra for extra, modules in SHIPPED.items() for module in modules}

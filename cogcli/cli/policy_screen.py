@@ -11,6 +11,7 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.policy.limits import READS
 from cogcli.policy.pack_diff import PolicyChange
+from cogcli.policy.policy_proof import PolicyProof
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
@@ -147,6 +148,27 @@ def decision_line(change: DecisionChange) -> str:
     before = read_record(DisplayedVerdict, change.before)
     after = read_record(DisplayedVerdict, change.after)
     return f"~ {where}  {before.text} -> {after.text}"
+
+
+def proof_lines(proof: PolicyProof) -> Iterator[str]:
+    """Yield the lines of a proof: each difference with a call that shows it, and what is not covered."""
+    for difference in proof.differences:
+        case = difference.case
+        inside = f" inside {case.kind.inside}" if case.kind.inside else ""
+        verdicts = [
+            read_record(DisplayedVerdict, verdict.to_payload()).text
+            for verdict in (difference.before, difference.after)
+        ]
+        yield (
+            f"{difference.relation}  {case.kind.capability.id} for {case.kind.intent}{inside}"
+            f"  {' -> '.join(verdicts)}"
+        )
+        payload = case.to_payload()
+        for name in ("safety_mode", "host", "data"):
+            if name in payload:
+                yield f"    {name}: {dumps(payload[name])}"
+    for part in proof.open_parts:
+        yield f"?  {part.what}  {part.why}"
 
 
 def _value_text(value: object) -> str:

@@ -23,6 +23,13 @@ class Without(importlib.machinery.PathFinder):
 
 sys.meta_path[:] = [Without if each is importlib.machinery.PathFinder else each for each in sys.meta_path]
 """
+BARE = """\
+contract_meta: {contract_version: "1.0"}
+pack_meta: {pack_id: bare, pack_version: 1.0.0}
+policy_layer: {}
+tooling_layer: {}
+decision_layer: {}
+"""
 
 
 @pytest.fixture
@@ -58,6 +65,11 @@ def test_each_extra_is_named_where_it_is_needed(project: Any, without: Any) -> N
     assert (told["code"], told["hint"]) == ("env.extra", "pip install 'cogcli[mcp]'")
     told = without("mcp", "serve", "mcp").assert_exit(3)
     assert "pip install 'cogcli[mcp]'" in told.err
+
+    project.write("bare.yaml", BARE)
+    command = ("policy", "diff", "bare.yaml", "bare.yaml", "--prove", "--json")
+    told = without("z3", *command).assert_exit(3).json["error"]
+    assert (told["code"], told["hint"]) == ("env.extra", "pip install 'cogcli[prove]'")
 
 
 def test_the_rest_works_without_any(demo: Any, tmp_path: Any) -> None:

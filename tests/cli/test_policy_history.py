@@ -321,3 +321,30 @@ def test_what_the_log_holds_masked_cannot_be_told(
     assert {each.why for each in decide_again(older, log.catalog, policy, policy)} == {
         "the log does not hold its arguments"
     }
+
+
+def test_what_a_changed_pack_permits_is_proven(desk: Project) -> None:
+    pytest.importorskip("z3")
+    _new(desk, ("{var: order.age_days}, 30]", "{var: order.age_days}, 40]"))
+    shown = desk.run("policy", "diff", PACK, NEW, "--prove").assert_exit(1)
+    assert (
+        "wider  payments.refund for support.refund  deny (refund_window) -> allow_with" in shown.out
+    )
+    assert '"age_days":31' in shown.out
+    assert "wider, for 4 kinds of calls" in shown.err
+    proof = desk.run("policy", "diff", PACK, NEW, "--prove", "--json").assert_exit(1).json["proof"]
+    assert (proof["answer"], proof["calls"], proof["unknown"]) == ("wider", 4, [])
+    (found,) = proof["differences"]
+    desk.write("call.json", json.dumps(found["data"]))
+    asked = ("policy", "eval", PACK, "--capability", found["capability"], "--data", "call.json")
+    desk.run(*asked).assert_exit(4)
+    desk.run("policy", "eval", NEW, *asked[3:]).assert_exit(5)
+    desk.run("policy", "diff", PACK, FILE, "--prove").assert_ok()
+
+
+def test_what_a_proof_does_not_cover_is_named_and_fails(desk: Project) -> None:
+    pytest.importorskip("z3")
+    _new(desk, ("phrases: [lawyer]", "phrases: [court]"))
+    shown = desk.run("policy", "diff", PACK, NEW, "--prove").assert_exit(1)
+    assert "?  guardrail must_escalate.legal  texts are not compared" in shown.out
+    assert "unknown, for 4 kinds of calls" in shown.err

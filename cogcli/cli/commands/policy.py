@@ -12,6 +12,7 @@ from typing import Annotated
 from cogcli.app.episodes import find as find_episode
 from cogcli.app.packs import check_policy, evaluate_call, find_pack, read_pack
 from cogcli.app.policy_history import EpisodeComparison, compare_episode, explain_episode
+from cogcli.app.policy_prover import prove_packs
 from cogcli.base.errors import NO, OK, PENDING, VETOED, EnvironmentRefusal, UsageError
 from cogcli.base.problems import suggestion
 from cogcli.base.terminal_text import visible
@@ -20,12 +21,18 @@ from cogcli.cli.envelope import dumps
 from cogcli.cli.inputs import read_json_flag
 from cogcli.cli.options import NewestEpisode, argument, command, integer, switch, text
 from cogcli.cli.pack_reports import report_coverage, report_problems, report_tests
-from cogcli.cli.policy_screen import change_lines, decision_line, explanation_lines
+from cogcli.cli.policy_screen import (
+    change_lines,
+    decision_line,
+    explanation_lines,
+    proof_lines,
+)
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.value_types import Json
 from cogcli.episode.store import Store
 from cogcli.policy.pack_check import run_tests
 from cogcli.policy.pack_diff import diff_packs
+from cogcli.policy.policy_proof import EQUAL
 from cogcli.policy.rule_coverage import cover_rules
 from cogcli.report.humanize import count_of
 
@@ -178,8 +185,8 @@ def _calls_of_step(calls: list[Json], step: str) -> list[Json]:
             "recorded decisions that change",
         ),
         (
-            "cogcli policy diff support-desk@4.0.0 new.yaml --over .cogcli/episodes --json",
-            "all episodes, for scripts",
+            "cogcli policy diff support-desk@4.0.0 new.yaml --prove",
+            "does it permit more or less, for all calls?",
         ),
     ),
     exits=(0, 1, 2, 3),
@@ -195,8 +202,11 @@ def diff(
         list[str],
         text("--over", "EP...", "judge the calls of these episodes again", completes="episodes"),
     ],
+    prove: Annotated[
+        bool, switch("--prove", help="prove for all calls whether NEW permits more or less")
+    ],
 ) -> int:
-    """Compare the policies of two packs, and their decisions about recorded calls.
+    """Compare the policies of two packs, and their decisions about recorded calls or all calls.
 
     Return exit code 1 if a decision changes or cannot be computed.
     """
@@ -212,9 +222,20 @@ def diff(
     context.answer("".join(f"{visible(line)}\n" for line in change_lines(changes)))
     if not changes:
         context.note("the policies are the same")
+    code = _prove(context, old, new) if prove else OK
     if not over:
-        return OK
-    return _judge_again(context, [*over, *more], before, after)
+        return code
+    return _judge_again(context, [*over, *more], before, after) or code
+
+
+def _prove(context: CommandContext, old: str, new: str) -> int:
+    """Display what is proven about two packs, and return the exit code."""
+    proof = prove_packs(*(find_pack(context.settings, name) for name in (old, new)))
+    context.own["proof"] = proof.to_payload()
+    context.answer("".join(f"{visible(line)}\n" for line in proof_lines(proof)))
+    kinds = count_of(proof.calls, "kind", "kinds")
+    context.note(f"{proof.answer}, for {kinds} of calls")
+    return OK if proof.answer == EQUAL else NO
 
 
 def _judge_again(context: CommandContext, names: list[str], before: Pack, after: Pack) -> int:
