@@ -17,7 +17,7 @@ _NAME: Final = lazy_pattern(r"#[A-Za-z0-9_-]+")
 _GATE: Final = lazy_pattern(r"(?:pre|post)\d+")
 _PROBE: Final = lazy_pattern(r"probe\d+")
 _PROBES: Final = "@probe"
-_SEPARATOR: Final = lazy_pattern(r"[/#@]")
+_ROOT: Final = lazy_pattern(r"[^/#@]*")
 
 
 class StepPath(str):
@@ -34,8 +34,8 @@ class StepPath(str):
     @property
     def is_step(self) -> bool:
         """Whether the path names a step of its run, not a part of a step."""
-        own = self.name
-        return "@" not in own and "#" not in own
+        start = self.rfind("/") + 1
+        return self.find("#", start) < 0 and self.find("@", start) < 0
 
     @property
     def is_gate(self) -> bool:
@@ -83,7 +83,8 @@ class StepPath(str):
     @property
     def root_step(self) -> str:
         """Return the id of the root run's step: `outer` of `outer#1/inner`."""
-        return _SEPARATOR.split(self, maxsplit=1)[0]
+        found = _ROOT.match(self)
+        return found[0] if found else ""
 
     @property
     def parent(self) -> str:

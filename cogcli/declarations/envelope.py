@@ -124,7 +124,10 @@ ABSENT: Final[Json] = {
     **dict.fromkeys(("id", "timestamp", "episode_id", "phase"), ""), "evidence_ids": ()
 }  # fmt: skip
 """What an event has instead of a key that is not there, where that is not None."""
-_ABSENT: Final = tuple(map(ABSENT.get, Event._fields))
+_FIELDS: Final = Event._fields
+_ABSENT: Final = tuple(map(ABSENT.get, _FIELDS))
+_new_event: Final = tuple.__new__
+"""The constructor below that of a named tuple, which counts the members each time."""
 _EVIDENCE: Final = Event._fields.index("evidence_ids")
 
 
@@ -132,9 +135,9 @@ def from_json(line: Json) -> Event:
     """Return the event of a line's object. Nothing is checked: a member of a wrong type stays
     unchanged.
     """
-    members = list(map(line.get, Event._fields, _ABSENT))
+    members = list(map(line.get, _FIELDS, _ABSENT))
     members[_EVIDENCE] = members[_EVIDENCE] or ()
-    return Event._make(members)
+    return _new_event(Event, members)
 
 
 _KEYED_BY_SPEC_IDS: Final = ("pins", "selection")

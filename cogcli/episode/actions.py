@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import orjson
 
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import StepFinished
+from cogcli.declarations.field import fields_of
 from cogcli.declarations.shared_events import SharedAct
 from cogcli.declarations.value_types import Json
 from cogcli.episode.document_bytes import measured_ms
 from cogcli.episode.layout import EXCERPT
+
+_DECLARED: Final = frozenset(field.name for field in fields_of(StepFinished))
+"""The members of our closing events, none of which begins with `x-`."""
 
 
 def action_from(event: Event, act: SharedAct, position: int) -> Json | None:
@@ -18,7 +25,6 @@ def action_from(event: Event, act: SharedAct, position: int) -> Json | None:
     """
     if act.action_id is None and act.tool is None:
         return None
-    duration = _first_duration(event, act)
     members = {
         "id": f"action_{position}" if act.action_id is None else act.action_id,
         "kind": act.kind,
@@ -29,18 +35,21 @@ def action_from(event: Event, act: SharedAct, position: int) -> Json | None:
         "step_id": event.step_id or act.step_id,
         "provenance": act.provenance or event.agent_id,
         "result_artifacts": act.result_artifacts,
-        "duration_ms": duration,
+        "duration_ms": _first_duration(event, act),
         "timestamp": event.timestamp,
     }
     action = {name: value for name, value in members.items() if value is not None}
-    action.update({key: value for key, value in act.json.items() if key[:2] == "x-"})
+    if not _DECLARED.issuperset(act.json):
+        action.update({key: value for key, value in act.json.items() if key[:2] == "x-"})
     return action
 
 
 def _first_duration(event: Event, act: SharedAct) -> int | float | None:
     """Return the duration from the event's metrics, or else from its payload."""
-    measured = (measured_ms(event), act.latency_ms, act.duration_ms)
-    return next((each for each in measured if each is not None), None)
+    measured = measured_ms(event)
+    if measured is None:
+        measured = act.duration_ms if act.latency_ms is None else act.latency_ms
+    return measured
 
 
 def _excerpt(act: SharedAct, excerpt: str, whole: str) -> str | None:

@@ -76,17 +76,16 @@ class Beliefs:
 
     def note_writes(self, event: Event, writes: list[Json]) -> None:
         """Record which step made each write of a closing event. The writes must be applied already."""
-        source = _BeliefSource(
-            event.step_id or event.payload["step_id"], event.timestamp, self._order, False
-        )
+        step = event.step_id or event.payload["step_id"]
         for write in writes:
             target, strategy = write["target"], write["strategy"]
             if target.startswith(("vars.", "working.artifacts")):
                 self._order += 1
-                self._writers[target] = source._replace(
-                    order=self._order, replaces=replaces_present(strategy)
+                self._writers[target] = _BeliefSource(
+                    step, event.timestamp, self._order, replaces_present(strategy)
                 )
             elif target in _SLOT_OF and type(write["value"]) is list:
+                source = _BeliefSource(step, event.timestamp, self._order, False)
                 added = [source] * len(write["value"])
                 slot = _SLOT_OF[target]
                 self._entries[slot] = (

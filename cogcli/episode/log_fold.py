@@ -123,24 +123,19 @@ class Counters:
 
     def _finish(self, event: Event, act: SharedAct, is_root: bool) -> None:
         step_id = event.step_id or ""
-        path = StepPath(step_id)
-        use = Use(path.without_items, event.id)
         latency = act.latency_ms if type(act.latency_ms) is int else None
-        if is_root and not path.in_call:
+        if is_root and not StepPath(step_id).in_call:
             self._count_root_step(step_id, act.uses, latency)
         if act.tool is not None and latency is not None and self._is_slow(latency):
-            self.slow.add(use)
+            self.slow.add(_use_from(event))
         if event.event_type == "step.vetoed":
             self.vetoes += 1
             self.first_veto = self.first_veto or event.timestamp
         binding = _replaced_binding(act)
         if binding is not None:
             self.fallbacks.add(Use(binding, event.id))
-        self._end_retries(step_id, act, use)
-
-    def _end_retries(self, step_id: str, act: SharedAct, use: Use) -> None:
-        retries = self._open_retries.pop(step_id, 0)
-        if retries:
+        if self._open_retries and (retries := self._open_retries.pop(step_id, 0)):
+            use = _use_from(event)
             self.retried.add(use)
             if retries != 1 or act.step_status != "done":
                 self.needed_more.add(use.about)
@@ -156,9 +151,15 @@ class Counters:
             self.latencies[step] = latency
 
 
+def _use_from(event: Event) -> Use:
+    """Return the occurrence of a step, named without its items."""
+    return Use(StepPath(event.step_id or "").without_items, event.id)
+
+
 def _replaced_binding(act: SharedAct) -> str | None:
     """Return the binding that was tried first, if another binding answered instead."""
-    if not act.attempts:
+    made = act.json.get("attempts")
+    if type(made) is not list or len(made) < 2 or len(act.attempts) < 2:
         return None
     first, last = act.attempts[0], act.attempts[-1]
     answered = last.status == "success" and first.binding_id != last.binding_id

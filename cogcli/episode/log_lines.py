@@ -117,6 +117,21 @@ class Lines:
             rest = b""
         self.tail = rest
 
+    def holding(self, *marks: bytes) -> Iterator[NumberedLine]:
+        """Yield the lines that end with a newline and hold one of these texts. Other lines are only counted."""
+        number, rest = 0, b""
+        for chunk in self._chunks:
+            data = rest + chunk
+            end = data.rfind(b"\n") + 1
+            whole, rest = data[:end], data[end:]
+            if any(mark in whole for mark in marks):
+                for place, line in enumerate(whole.split(b"\n"), number + 1):
+                    if any(mark in line for mark in marks):
+                        yield place, line
+            number += whole.count(b"\n")
+            if len(rest) > LONGEST_LINE:
+                return
+
     def objects(self, *, sound: bool = False) -> Iterator[LineObject]:
         """Yield each committed line with its number and its object, up to the first without one; with `sound`,
         also up to the first that does not fit its checksum.

@@ -77,8 +77,10 @@ class EventLog:
         for batch in lines.batches(sound=True):
             if batch[0][0] == 1:
                 rules = rules_of(batch[0][2].get("payload"))
+            blobs_of_batch = reader if len(batch) == 1 else None  # no other line names a blob
             yield from [
-                (number, event_of(value, line, reader, rules)) for number, line, value in batch
+                (number, event_of(value, line, blobs_of_batch, rules))
+                for number, line, value in batch
             ]
         self.torn = lines.torn
         if lines.refused and not lines.torn:
@@ -162,7 +164,7 @@ def event_of(
         event = event._replace(**wrong)
         if not wrong:
             _sound.add(types)
-    if blobs.MARK in line and reader is not None and type(event.payload) is dict:
+    if reader is not None and blobs.MARK in line and type(event.payload) is dict:
         old = rules <= FIRST
         payload = event.payload
         payload = blobs.resolve(payload, reader.get) if old else reader.expand_payload(payload)

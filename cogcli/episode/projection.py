@@ -19,6 +19,7 @@ from cogcli.base.canonical import digest
 from cogcli.base.errors import CogcliError
 from cogcli.base.jsonvalue import object_of
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.event_type import EventType
 from cogcli.declarations.events import StateProjected, row_of
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.shared_events import SharedAct, SharedEnd, SharedStart
@@ -109,18 +110,20 @@ class Projection:
                 self.decision.apply(event)
             except _UNFIT as error:
                 self._on_repair(f"{event.event_type} changes no decision: {error!r:.80}")
-        if self.is_root(event):
-            self._apply_to_root(event)
+        is_root = self.is_root(event)
+        if is_root:
+            self._apply_to_root(event, row)
         if event.phase == "act":
-            self._apply_act(event, act or read_record(SharedAct, event.payload))
+            self._apply_act(event, act or read_record(SharedAct, event.payload), is_root)
         self.last = event
 
-    def _apply_act(self, event: Event, act: SharedAct) -> None:
+    def _apply_act(self, event: Event, act: SharedAct, is_root: bool) -> None:
         """Apply an act event of the root run or of a nested one."""
-        if self.is_root(event):
+        if is_root:
             self.plan.apply_act(act)
             self._take_root_act(event, act)
-        self._take_files(act)
+        if act.result_artifacts:
+            self._take_files(act.result_artifacts)
         action = action_from(event, act, len(self.actions) + 1)
         if action is not None:
             self.actions.append(action)
@@ -150,17 +153,19 @@ class Projection:
             run_id, trace_id = event.run_id or "", event.trace_id or ""
             self.state = ExecutionState(run_id, trace_id, "", updated_at=event.timestamp)
 
-    def _apply_to_root(self, event: Event) -> None:
+    def _apply_to_root(self, event: Event, row: EventType) -> None:
         if event.phase == "start" and not self.start.json:
             self._start(event)
             return
         try:
             apply(self.state, event)
-            if row_of(event.event_type).closes and event.payload.get("writes"):
+            if row.closes and event.payload.get("writes"):
                 self._beliefs.note_writes(event, event.payload["writes"])
         except _UNFIT as error:
             self._on_repair(f"{event.event_type} changes no state: {error!r:.80}")
         self._resumed = self._resumed or event.event_type == "run.resumed"
+        if event.phase == "act":
+            return
         if event.phase == "plan":
             self.plan.apply(event)
         elif event.phase == "terminate":
@@ -170,14 +175,15 @@ class Projection:
 
     def _take_root_act(self, event: Event, act: SharedAct) -> None:
         """Add the names of artifacts, and the first step that failed."""
-        names = [each for each in act.result_artifacts or () if type(each) is str]
-        self.artifacts.update(zip(names, names, strict=True))
+        for name in act.result_artifacts or ():
+            if type(name) is str:
+                self.artifacts[name] = name
         if self._failed_step is None and act.step_status in ("failed", "vetoed"):
             self._failed_step = event.step_id or act.step_id
 
-    def _take_files(self, act: SharedAct) -> None:
+    def _take_files(self, artifacts: list[object]) -> None:
         """Add the files that a step of the root or of a nested run wrote. The last version of each is kept."""
-        for file in act.result_artifacts or ():
+        for file in artifacts:
             if type(file) is dict and type(path := file.get("path")) is str:
                 self.artifacts[path] = file
 

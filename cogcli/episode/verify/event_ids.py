@@ -36,13 +36,20 @@ class EventIds:
 
     def add(self, event_id: str) -> None:
         """Add an id. Raise OSError if there is no room for it."""
-        if event_id <= self._last or len(event_id) != _WIDTH or not event_id.isascii():
+        if len(event_id) != _WIDTH or not event_id.isascii() or not self.add_next(event_id):
             self._others.add(event_id)
-            return
+
+    def add_next(self, event_id: str) -> bool:
+        """Add an id of our form that is above all increasing ones, as nearly every new id is. Return whether it is
+        one. Raise OSError if there is no room for it.
+        """
+        if event_id <= self._last or (self._others and event_id in self._others):
+            return False
         self._last = event_id
         self._recent[event_id] = None
         if len(self._recent) > _RECENT:
             self._store()
+        return True
 
     def _store(self) -> None:
         if self._fd < 0:

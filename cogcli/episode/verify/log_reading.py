@@ -88,10 +88,11 @@ class EventReading:
     def read(self, batch: list[LineObject], found: NumberedFindings) -> list[Event]:
         """Return the events of lines. Add the findings about their blobs to `found`."""
         events = []
+        if batch[0][0] == 1:
+            self._rules = rules_of(batch[0][2].get("payload"))
+        reader = self._reader if len(batch) == 1 else None  # no other line names a blob
         for number, raw, value in batch:
-            if number == 1:
-                self._rules = rules_of(value.get("payload"))
-            event = event_of(value, raw, self._reader, self._rules)
+            event = event_of(value, raw, reader, self._rules)
             if self._named or event.phase == "start":
                 found += [(number, each) for each in self._find_missing(number, event)]
             events.append(event)
@@ -319,7 +320,8 @@ def _find_evidence(folder: Folder) -> tuple[list[int], bool]:
     """Return the numbers of the last two lines that are projection evidence, and whether any line may be a waypoint."""
     found: list[int] = []
     has_waypoints = False
-    for number, raw in Lines(folder.chunks(EVENTS)):
+    lines = Lines(folder.chunks(EVENTS))
+    for number, raw in lines.holding(_MARK, _WAYPOINT_MARK):
         if _MARK in raw:
             with suppress(JsonRefused):
                 if row_of(parse_line(raw).get("event_type")).projected:

@@ -6,7 +6,6 @@ of the root run is in a plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from cogcli.base.step_path import StepPath
@@ -17,9 +16,10 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.shared_events import SharedAct, SharedPlan, SharedPlanStep
 from cogcli.episode.layout import EVENTS, Finding, error_finding
-from cogcli.episode.verify.lines import Faults
 
 _AFTER_END: Final = ("runtime", "insight", "memory")
+Faults = list[tuple[str, str]]
+"""The code and the message of each fault of an event."""
 _KEPT: Final = 500
 """Steps of a nested run that are known after its end."""
 
@@ -54,116 +54,132 @@ class OrderingCheck:
         self._planned: set[str] | None = None
         self._unknown_types: set[str] = set()
 
-    def check(self, number: int, event: Event, act: SharedAct | None) -> Iterator[Finding]:
-        """Yield the findings about one event, after the events before it. `act` is the payload of an act."""
-        for code, message in (*self._order(event), *self._step(event, act), *self._payload(event)):
-            yield error_finding(code, EVENTS, number, message)
+    def check(self, number: int, event: Event, act: SharedAct | None) -> list[Finding]:
+        """Return the findings about one event, after the events before it. `act` is the payload of an act."""
+        faults = self._order(event) + self._step(event, act) + self._payload(event)
+        found = [error_finding(code, EVENTS, number, message) for code, message in faults]
         kind = event.event_type
         if kind is not None and kind not in EVENT_TYPES and kind not in self._unknown_types:
             self._unknown_types.add(kind)
             message = f"event type `{kind:.60}` is not known here"
-            yield Finding("event.unknown", "info", EVENTS, number, message)
+            found.append(Finding("event.unknown", "info", EVENTS, number, message))
+        return found
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
     def _order(self, event: Event) -> Faults:
-        run = self._runs.get(event.run_id)
-        if event.phase == "start":
-            yield from self._start(event, run)
-            return
+        phase, run = event.phase, self._runs.get(event.run_id)
+        if phase == "start":
+            return self._start(event, run)
+        faults: Faults = []
         if run is None:
-            yield "run.unstarted", f"run {event.run_id!r:.40} has not started"
+            faults.append(("run.unstarted", f"run {event.run_id!r:.40} has not started"))
             if not self._runs:
                 self._root = event.run_id
             run = self._runs[event.run_id] = _Run()
-        if event.phase == "terminate":
+        if phase == "terminate":
             if not run.alive:
-                yield "run.twice-ended", "the run has terminated before"
+                faults.append(("run.twice-ended", "the run has terminated before"))
             run.alive = False
             if event.run_id != self._root and len(run.ended) > _KEPT:
                 run.forget()
-        else:
-            yield from self._after_end(event, run)
-        if event.phase == "plan":
-            yield from self._plan(event)
+            return faults
+        if not (run.alive and self._runs[self._root].alive):
+            faults += self._after_end(event, run)
+        if phase == "plan":
+            faults += self._plan(event)
+        return faults
 
     def _after_end(self, event: Event, run: _Run) -> Faults:
-        """Return an event that must not follow the end of its run, or of the root run."""
+        """Return the fault of an event that must not follow the end of its run, or of the root run."""
         may_follow = event.phase in _AFTER_END
         if not run.alive and not (event.run_id == self._root and may_follow):
-            yield "run.after-end", f"{event.event_type} after the run has terminated"
-        elif not self._runs[self._root].alive and not may_follow:
-            yield "run.after-end", f"{event.event_type} after the root run has terminated"
+            return [("run.after-end", f"{event.event_type} after the run has terminated")]
+        if not self._runs[self._root].alive and not may_follow:
+            return [("run.after-end", f"{event.event_type} after the root run has terminated")]
+        return []
 
     def _start(self, event: Event, run: _Run | None) -> Faults:
         parent = read_record(_ParentRun, event.payload).parent_run_id
         if run is not None:
-            yield "run.twice-started", "the run has started before"
-            return
+            return [("run.twice-started", "the run has started before")]
+        faults: Faults = []
         if not self._runs:
             self._root = event.run_id
             if parent is not None:
-                yield "run.parent", "the first run of a log has no parent"
+                faults.append(("run.parent", "the first run of a log has no parent"))
         elif type(parent) is not str or parent not in self._runs:
-            yield "run.parent", f"parent run {parent!r:.40} has not started"
+            faults.append(("run.parent", f"parent run {parent!r:.40} has not started"))
         elif not self._runs[parent].alive:
-            yield "run.after-end", "a nested run starts after its parent has terminated"
+            faults.append(("run.after-end", "a nested run starts after its parent has terminated"))
         self._runs[event.run_id] = _Run()
+        return faults
 
     def _plan(self, event: Event) -> Faults:
         if event.run_id != self._root:
-            yield "plan.nested", "a nested run writes no plan"
-            return
+            return [("plan.nested", "a nested run writes no plan")]
         records = read_record(SharedPlan, event.payload).step_records
         if records is not None:
             ids = {read_record(SharedPlanStep, record).id for record in records}
             self._planned = (ids - {""}) | (self._planned or set())
+        return []
 
     # -- steps --------------------------------------------------------------------------------------------------------
 
     def _step(self, event: Event, act: SharedAct | None) -> Faults:
         kind = event.event_type
-        if act is None or kind is None:
-            return
-        step = act.step_id
-        if step is None:
-            return
+        if act is None or kind is None or (step := act.step_id) is None:
+            return []
+        faults: Faults = []
         if event.step_id != step:
-            yield "step.other", f"step_id is {event.step_id!r:.40}, the payload's is `{step:.40}`"
+            message = f"step_id is {event.step_id!r:.40}, the payload's is `{step:.40}`"
+            faults.append(("step.other", message))
         if event.run_id == self._root and self._is_unplanned(step):
-            yield "step.unplanned", f"step `{step:.60}` is in no plan"
+            faults.append(("step.unplanned", f"step `{step:.60}` is in no plan"))
         run, row = self._runs[event.run_id], row_of(kind)
         if run.is_forgotten:
-            return
+            return faults
         if row.starts:
             run.open.add(step)
             run.ended.discard(step)
         elif row.closes:
-            yield from self._finish(run, step, act)
+            faults += self._finish(run, step, act)
         elif row.needs_start and step not in run.open:
-            yield "step.no-intent", f"{kind} of step `{step:.60}`, which was not started"
+            message = f"{kind} of step `{step:.60}`, which was not started"
+            faults.append(("step.no-intent", message))
+        return faults
 
     def _is_unplanned(self, step: str) -> bool:
         return self._planned is not None and StepPath(step).root_step not in self._planned
 
     def _finish(self, run: _Run, step: str, act: SharedAct) -> Faults:
-        has_result = act.action_id is not None or act.tool is not None
+        faults: Faults = []
         if step in run.ended:
-            yield "step.twice-ended", f"step `{step:.60}` has ended before"
-        elif step not in run.open and "reused_from" not in act.json and has_result:
-            yield "step.no-intent", f"step `{step:.60}` has a result, but no intent before it"
+            faults.append(("step.twice-ended", f"step `{step:.60}` has ended before"))
+        elif step not in run.open and _has_result(act):
+            message = f"step `{step:.60}` has a result, but no intent before it"
+            faults.append(("step.no-intent", message))
         run.open.discard(step)
         run.ended.add(step)
+        return faults
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 
     def _payload(self, event: Event) -> Faults:
         kind = event.event_type
         if kind not in EVENT_TYPES:
-            return
+            return []
+        faults: Faults = []
         phase = EVENT_TYPES[kind].phase
         if phase and phase != event.phase:
-            yield "event.phase", f"{kind} in phase `{event.phase:.40}`"
+            faults.append(("event.phase", f"{kind} in phase `{event.phase:.40}`"))
         problem = problem_of(kind, event.payload)
         if problem is not None:
-            yield "event.payload", f"{kind}: {problem}"
+            faults.append(("event.payload", f"{kind}: {problem}"))
+        return faults
+
+
+def _has_result(act: SharedAct) -> bool:
+    """Return whether a step has a result of its own, not one of an earlier episode."""
+    has_result = act.action_id is not None or act.tool is not None
+    return has_result and "reused_from" not in act.json

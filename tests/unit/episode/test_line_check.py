@@ -17,7 +17,7 @@ from cogcli.episode.verify.lines import LineCheck
 
 
 class OneByOne(LineCheck):
-    def _is_sound(self, raw: bytes, line: Any, found: Any) -> bool:
+    def _is_sound(self, raw: bytes, line: Any) -> bool:
         return False
 
 

@@ -100,6 +100,18 @@ def test_a_line_without_end_is_not_read_into_memory() -> None:
     assert log.stopped is not None
 
 
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_lines_that_hold_a_text_have_the_numbers_that_a_reader_gives_them(size: int) -> None:
+    data = b"one\n\ntwo marks\nthree\nfour marks\nfive marks"
+    chunks = [data[start : start + size] for start in range(0, len(data), size)]
+    expected = [(number, line) for number, line in Lines([data]) if b"marks" in line]
+    assert (
+        list(Lines(chunks).holding(b"none", b"marks"))
+        == expected
+        == [(3, b"two marks"), (5, b"four marks")]
+    )
+
+
 def test_a_line_that_names_a_blob_is_a_batch_of_its_own() -> None:
     """The values of many blobs may not fit into memory."""
     value = {"$blob": "sha256:" + "0" * 64, "bytes": 1, "media_type": "application/json"}
