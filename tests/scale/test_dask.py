@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import random
@@ -26,6 +27,7 @@ from cogcli.app.settings import Settings
 from cogcli.base.extras import missing_module
 from cogcli.declarations.options import RunOptions
 from cogcli.run.prepare import PreparedRun, RunRequest, prepare_for_inputs
+from cogcli.scale.cluster.connection import read_result
 from cogcli.scale.cluster.facts import Versions, compare_facts, compare_versions, find_facts
 from cogcli.scale.cluster.meeting import MeetingFile, sees_locked_file
 
@@ -153,6 +155,33 @@ def test_files_are_shared_if_each_side_sees_the_lock_of_the_other(tmp_path: Path
     assert not sees_locked_file(folder, "a1"), "a file system without locks"
     (tmp_path / "meet-c3").symlink_to(tmp_path / "meet-a1")
     assert not sees_locked_file(folder, "c3")
+
+
+@needs_dask
+@pytest.mark.slow
+def test_a_result_that_is_given_up_takes_no_other_with_it(project: Any) -> None:
+    """Dask fetches results together. Giving up one at any moment once left the others without an answer forever."""
+    from distributed import Client
+
+    async def give_up_one_of_two(client: Client, moment: int) -> bytes:
+        futures = [
+            client.submit(bytes, number, key=f"{moment}-{number}", pure=False) for number in (1, 2)
+        ]
+        for future in futures:
+            await read_result(future)
+        first, second = (asyncio.create_task(read_result(future)) for future in futures)
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        first.cancel()
+        return await asyncio.wait_for(second, 20)
+
+    async def give_up_at_each_moment(address: str) -> None:
+        async with Client(address, asynchronous=True, set_as_default=False) as client:
+            for moment in range(12):
+                assert await give_up_one_of_two(client, moment) == bytes(2)
+
+    with dask_cluster(project, workers=1) as cluster:
+        asyncio.run(give_up_at_each_moment(cluster.address))
 
 
 @needs_dask

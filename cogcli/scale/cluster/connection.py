@@ -4,7 +4,7 @@ commands and takes messages.
 1. Dask's own detection of a lost scheduler may take forever, so the scheduler is asked for its workers all the time.
 2. Each task is pinned to one worker: `workers=[address], allow_other_workers=False, pure=False, retries=0`.
 3. A worker that gives no sign of life counts as gone, and is compared again when it gives one.
-4. A future is released once its answer was read.
+4. A future is released once its answer was read. What is given up is released, too, never cancelled (`read_result`).
 5. Libraries are imported when a connection is made: other batches need neither Dask nor `asyncio`.
 """
 
@@ -32,7 +32,7 @@ from cogcli.scale.cluster.facts import UserIdentity
 if TYPE_CHECKING:
     import asyncio
 
-    from distributed import Client
+    from distributed import Client, Future
 
 Work = Callable[..., Coroutine[object, object, None]]
 """A task on a worker, called with its address and the key of the task."""
@@ -313,10 +313,21 @@ class SchedulerConnection:
             function, *arguments, key=key, workers=[address], allow_other_workers=False, pure=False, retries=0,
         )  # fmt: skip
         try:
-            data: bytes = await future
+            return await read_result(future)
         finally:
             future.release()
-        return data
+
+
+async def read_result(future: Future) -> bytes:
+    """Return the result of a task. Raise an error of Dask.
+
+    Dask fetches the results of several tasks by one call. A task that is given up must not cancel that call: the other
+    results, and under Dask 2026.8 all later ones, would never arrive.
+    """
+    import asyncio
+
+    data: bytes = await asyncio.shield(future)
+    return data
 
 
 def _shield_children() -> None:
