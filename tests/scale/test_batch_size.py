@@ -1,6 +1,6 @@
 """The memory of a batch does not grow with its lines: a million results behind a slow first line, and a million runs.
 
-`COGCLI_LONG_TESTS=1` takes a million lines, else twenty thousand.
+`COGCLI_LONG_TESTS=1` takes a million lines, which takes an hour or more; `COGCLI_BATCH_LINES=100000` fewer of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from cogcli.episode.archive.reader import Archive
 from cogcli.episode.memory_folder import HAS_FILES_IN_MEMORY
 
 LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))
-MANY = 1_000_000 if LONG else 20_000
+LINES_IF_LONG = int(os.environ.get("COGCLI_BATCH_LINES", 1_000_000))
+MANY = LINES_IF_LONG if LONG else 20_000
 MOST_KB = 15 * 1024
 COGCLI = str(Path(sys.executable).parent / "cogcli")
 
@@ -129,12 +130,13 @@ def peak_kb(place: Path, lines: int) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("hours_in_a_long_run")
 def test_memory_is_flat(tmp_path: Path) -> None:
     grown = peak_kb(tmp_path / "many", MANY) - peak_kb(tmp_path / "few", 1_000)
     assert grown <= MOST_KB, f"{grown} KB more for {MANY} lines"
 
 
-EACH = 1_000_000 if LONG else 240
+EACH = LINES_IF_LONG if LONG else 240
 FEW = 1_000 if LONG else 60
 KILLS = 3 if LONG else 1
 ECHO = "def count(text: str) -> dict[str, object]:\n    return {'text': text.upper()}\n"
@@ -180,6 +182,7 @@ def prepare(project: Any, lines: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("hours_in_a_long_run")
 @pytest.mark.skipif(not HAS_FILES_IN_MEMORY, reason="memory is read from /proc")
 def test_a_large_batch_survives_kills_in_little_memory(
     project: Any, tmp_path_factory: pytest.TempPathFactory, warm_cache: Path
