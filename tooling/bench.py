@@ -1598,7 +1598,7 @@ from cogcli.run.launch import launch
 from cogcli.run.prepare import RunRequest, prepare_again, prepare_for_inputs
 
 settings = Settings({"runs_dir": sys.argv[2]}, os.environ)
-catalog = open_registry(settings).reach("bench.two", pack="")
+catalog = open_registry(settings).reach("bench.two")
 request = RunRequest("bench.two", {}, RunOptions())
 prepared = prepare_for_inputs(catalog, request, os.environ)
 environment = environment_of(settings)
