@@ -41,11 +41,13 @@ class Member(NamedTuple):
     repeats_faults: bool = False
     """Whether `retry_count` repeats after a fault of the server, too. It is False in the chains of
     older logs, whose runs did not."""
+    pages: int = 1
+    """The most pages that one attempt reads; each has the time limit of a call."""
 
     @property
     def limit(self) -> float:
         """Return the seconds after which a call is cancelled, including all waiting."""
-        return self.timeout_seconds + self.start_seconds
+        return self.timeout_seconds * self.pages + self.start_seconds
 
     def to_payload(self) -> Json:
         """Return the member as `run.started` records it."""
@@ -56,6 +58,8 @@ class Member(NamedTuple):
             del payload["fallback_on"]
         if not self.repeats_faults:
             del payload["repeats_faults"]
+        if self.pages == 1:
+            del payload["pages"]
         return payload
 
 
@@ -226,6 +230,28 @@ class ServiceNotice(NamedTuple):
     step_id: str = ""
     reason: str = ""
     """Why a server stopped before the end of the run."""
+
+
+class PageNotice(NamedTuple):
+    """A notice that one page of a call was read. `items` are those of the page, `total` all so far."""
+
+    run_id: str
+    step_id: str
+    attempt: int
+    page: int
+    items: int
+    total: int
+    url: str
+    status: int | None
+    response_bytes: int | None
+    duration_ms: int | None
+
+    def to_payload(self) -> Json:
+        """Return the members of the event `call.page`."""
+        members = self._asdict()
+        members["status_code"] = members.pop("status")
+        del members["run_id"]
+        return {name: value for name, value in members.items() if value not in ("", None)}
 
 
 class Answer(NamedTuple):

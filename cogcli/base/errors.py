@@ -328,7 +328,7 @@ FAILURES: tuple[FailureRow, ...] = (
     FailureRow(
         "response mapping",
         ResponseMappingError,
-        "response.missing response.type response.not-json response.size",
+        "response.missing response.type response.not-json response.size response.pages",
         NO,
         falls_back=True,
     ),

@@ -11,6 +11,7 @@ from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.declarations.spec_types import (
     CapabilityRef,
     Conformance,
+    FieldName,
     Headers,
     PlainId,
     ProtocolName,
@@ -37,6 +38,53 @@ class BindingCheck(Spec):
     """How it is compared."""
     value: Any
     """With what: a value as in [requests](#request)."""
+
+
+ReplyPath = Annotated[
+    str,
+    SpecLimits(
+        pattern=r"response(?:\.[^.\s]+){0,16}|response_headers\.[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}",
+        expected="response.PATH or response_headers.NAME",
+    ),
+]
+
+
+class Paging(Spec):
+    """How the pages of a reply are read, so that one call collects all of its items."""
+
+    items: FieldName
+    """The output whose list is collected; the other outputs are those of the last page."""
+    link: ReplyPath | None = None
+    """Where a reply has the link to the next page, such as `response_headers.Link`."""
+    cursor: ReplyPath | None = None
+    """Where a reply has the cursor of the next page."""
+    by: Literal["number", "offset"] | None = None
+    """Pages that are counted: by their number, or by the number of items before them."""
+    send: Words | None = None
+    """The key of the request that takes cursor, number or offset."""
+    first: Annotated[int, SpecLimits(minimum=0, maximum=1_000_000)] | None = None
+    """The number of the first page, or its offset.
+    Default: `1`, of an offset `0`"""
+    more: ReplyPath | None = None
+    """Of `by`: where a reply has `true` if there are more pages.
+    Default: a page that is not full is the last"""
+    size: Annotated[int, SpecLimits(minimum=1, maximum=100_000)] | None = None
+    """Of `by`: the items of a full page.
+    Default: a page without items is the last"""
+    max_pages: Annotated[int, SpecLimits(minimum=1, maximum=1000)] = 100
+    """The most pages of a call; if more are left, it is `response.pages`."""
+    max_items: Annotated[int, SpecLimits(minimum=1, maximum=1_000_000)] = 10_000
+    """The most items after which a page is asked for; if pages are left then, it is `response.pages`."""
+
+    @property
+    def start(self) -> int:
+        """Return the number of the first page, or its offset."""
+        return self.first if self.first is not None else int(self.by == "number")
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Return where a reply says whether there is another page, and which."""
+        return tuple(each for each in (self.link, self.cursor, self.more) if each is not None)
 
 
 class BindingMetadata(Spec):
@@ -98,6 +146,8 @@ class Binding(Spec):
     """Output to [where it is in the reply](#response); null: nothing."""
     checks: tuple[BindingCheck, ...] = ()
     """[What the outputs have to hold](#checks)."""
+    page: Paging | None = None
+    """[All pages](#page) of the reply in one call; openapi, and only of a capability without effects."""
     metadata: BindingMetadata = BindingMetadata()
     """[Settings of the call](#metadata)."""
     channel: str = place(default="local")

@@ -67,6 +67,8 @@ class AttemptMade(Record):
     """Of a call that may have happened: who says what it answered."""
     response_headers: dict[str, str] | None = None
     """The headers of the reply that the binding maps, by their names in lower case."""
+    pages: Count | None = None
+    """The pages that it read; its other members are those of the last."""
     notices: list[str] = []
     """What the service did besides answering."""
     status_code: Count | None = None

@@ -301,6 +301,32 @@ class CallRetried(Payload):
     """Where the service has closed the key that the call had before."""
 
 
+class CallPage(Payload):
+    """One page of a call that collects all pages. Its rows are in the output of the step."""
+
+    event = EventType(
+        "call.page",
+        "act",
+        one_process_only=True,
+        by_timing=True,
+        usual=True,
+        detail=True,
+        words=("page", "items", "total"),
+        attributes=("page", "items", "total"),
+    )
+    step_id: str
+    attempt: Count
+    page: Count
+    items: Count
+    """The items of the page."""
+    total: Count
+    """The items of all pages so far."""
+    url: str | None = None
+    status_code: Count | None = None
+    response_bytes: Count | None = None
+    duration_ms: Count | None = None
+
+
 # -- the process of a run ----------------------------------------------------------------------------
 
 _RUNTIME_WORDS: Final = ("reason", "signal")
@@ -502,6 +528,7 @@ PAYLOADS: Final[tuple[type[Payload], ...]] = (
     StepDegraded,
     StepVetoed,
     CallRetried,
+    CallPage,
     *governance_events.PAYLOADS,
     RunPaused,
     RunResumed,

@@ -36,6 +36,7 @@ class PinnedBinding(_OpenRecord):
     retry_backoff_factor: float = 0
     fallback_on: str = ""
     repeats_faults: bool = False
+    pages: Count = 1
 
 
 class PinnedChain(_OpenRecord):

@@ -84,6 +84,8 @@ class InvocationRequest(NamedTuple):
     step_id: str
     attempt: int
     traceparent: str = ""
+    link: str = ""
+    """The link to the next page, which a reply of the service named; empty for the request itself."""
 
     @property
     def request_cap(self) -> int:
@@ -145,6 +147,8 @@ class CallMeta(NamedTuple):
     """The path, size and hash of each file that a function wrote."""
     response_headers: dict[str, str] | None = None
     """The headers of the reply that the binding maps, by their names in lower case."""
+    pages: int | None = None
+    """The pages that the attempt read; None if the binding reads no pages."""
     notices: list[str] | None = None
     """Notices about the server: lines that are no messages, and requests that were refused."""
 

@@ -31,7 +31,7 @@ ANYTHING: Final = object()
 class RuleCall(NamedTuple):
     """One call of one capability.
 
-    Members of `binding`, `service`, `capability` and `step` are added to the default ones."""
+    Members of `service`, `capability` and `step` are added to the default ones."""
 
     url: str | None = None
     """The address of the service; None for the address of the server."""
@@ -40,6 +40,8 @@ class RuleCall(NamedTuple):
     request: Mapping[str, object] = {"a": "input.a"}
     response: Mapping[str, object] = {"r": "response"}
     metadata: Mapping[str, object] = {}
+    page: Mapping[str, object] | None = None
+    """The `page` of the binding."""
     service: Mapping[str, object] = {}
     service_metadata: Mapping[str, object] = {}
     network: str = "private"

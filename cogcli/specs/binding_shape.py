@@ -48,6 +48,7 @@ def check_binding(raw: Json, report: ProblemReport, protocols: Protocols) -> Non
     _check_files(raw, grammar, report)
     _check_credentials(raw, report)
     _check_response(object_at(raw, "response"), grammar, report)
+    _check_page(raw, grammar, report)
     check_headers(raw, report)
     # Keys that the protocol does not use (docs/reference/binding.md#metadata).
     for key in grammar.unused if grammar else ():
@@ -86,6 +87,40 @@ def _check_header(name: str, header: str, grammar: Grammar | None, report: Probl
     else:
         return
     report.error("header.name", ("response", name), message, hint="leave it out")
+
+
+def _check_page(raw: Json, grammar: Grammar | None, report: ProblemReport) -> None:
+    """Report keys of `page` that contradict each other or the rest of the binding."""
+    page = object_at(raw, "page")
+    if not page:
+        return
+    given = {key for key, value in page.items() if value is not None}
+    ways = [key for key in ("link", "cursor", "by") if key in given]
+    items = text_at(page, "items") or ""
+    if grammar and not grammar.has_headers:
+        fault, hint = f"{raw['protocol']} has no pages", "remove `page`"
+    elif len(ways) != 1:
+        fault, hint = (
+            " and ".join(ways) or "no way to the next page",
+            "write one of link, cursor and by",
+        )
+    elif ways != ["link"] and "send" not in given:
+        fault, hint = f"`{ways[0]}` without `send`", "name the key of the request that takes it"
+    elif unused := sorted(given & _UNUSED_IN_PAGES[ways[0]]):
+        fault, hint = f"`{unused[0]}` has no meaning beside `{ways[0]}`", "remove it"
+    elif not RESPONSE_PATH.fullmatch(text_at(raw, "response", items) or ""):
+        fault, hint = f"`{items}` is not read from the reply", f"map response.{items} to a list"
+    else:
+        return
+    report.error("binding.page", ("page",), f"`page`: {fault}", hint=hint, key=True)
+
+
+_UNUSED_IN_PAGES: Final = {
+    "link": {"send", "first", "more", "size"},
+    "cursor": {"first", "more", "size"},
+    "by": set(),
+}
+"""By the key that leads to the next page: the keys that say nothing then."""
 
 
 _OF_SERVICE: Final = re.compile(r"\$\{service\.[A-Za-z_][A-Za-z0-9_]*\}")

@@ -171,7 +171,9 @@ _PACK: Final = {
     "evaluation_layer": {"targets": [{"metric": "recovery_rate", "min": 1}]},
     "tone_and_comms": {"agent": {}},
 }
+_BOUND: Final = {"id": "b", "capability": "a.b", "service": "s", "protocol": "openapi"}
 LEAST: Final[dict[str, tuple[Any, dict[str, Any]]]] = {
+    "binding": (Binding.of, {**_BOUND, "operation": "o", "page": {"items": "rows"}}),
     "spec-files": (FieldSpec.of, {"type": "any"}),
     "skill": (
         Skill.of,

@@ -42,6 +42,7 @@ def web_api(answer: Callable[[Seen], Reply]) -> Iterator[WebApi]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body go out together
 
         def answer(self) -> None:
             parts = urlsplit(self.path)

@@ -353,6 +353,8 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("response.not-json", "depth", _COMMON, _reply_with(_JSON, b"[" * 200 + b"]" * 200)),
     FailureRule("response.not-json", "encoding", _COMMON, _reply_with(_JSON, b'"\xff"')),
     FailureRule("response.not-json", "function", _function("odd", "thread")),
+    FailureRule("response.pages", "", _call(page={"items": "r", "link": "response.next"}),
+                _reply_with(_JSON, b'{"ok": [1], "next": "https://elsewhere.example/rows"}')),
     FailureRule("response.size", "frame", _tool("huge")),
     FailureRule("response.size", "", _call(metadata={"max_response_bytes": 20})),
     # protocol routing

@@ -43,6 +43,7 @@ def catalog_of_call(call: RuleCall, root: str, *, second: str, gate: str) -> Cat
         request=call.request,
         response=call.response,
         metadata={**call.metadata, **fallback},
+        page=call.page,
     )
     bindings, services = [first], [_service(call, root)]
     capabilities = [_capability(call, gated=bool(gate))]

@@ -4,13 +4,13 @@ Values are percent-encoded whole, and no value leads out of the base path."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 import orjson
 
-from cogcli.base.errors import RequestMappingError
+from cogcli.base.errors import RequestMappingError, ResponseMappingError
 from cogcli.base.jsonvalue import NotJson, kind_of, to_plain_json
 from cogcli.base.lazy_pattern import lazy_pattern
 
@@ -35,6 +35,47 @@ def url_of(
     pairs = [f"{quote(name, safe='')}={value}" for name, value in query]
     query_text = "&".join(filter(None, (quote(parts.query, safe=f"{_KEPT}?"), *pairs)))
     return f"{parts.scheme}://{parts.netloc}{whole}{f'?{query_text}' if query_text else ''}"
+
+
+def linked_url(base: str, url: str, link: str, secret_names: Collection[str]) -> str:
+    """Return the URL of a link in a reply to a request of `url`. The parameters `secret_names` are
+    left out: they are added on the wire.
+
+    Raise ResponseMappingError `response.pages` for a link to another origin or out of the path of
+    `base`: what a reply says never decides where credentials go."""
+    try:
+        whole = urlsplit(urljoin(url, link))
+        allowed = urlsplit(base)
+        is_same = _origin(whole) == _origin(allowed) and "@" not in whole.netloc
+    except ValueError:
+        is_same = False
+    inside = allowed.path.rstrip("/")
+    is_below = is_same and (whole.path.startswith(f"{inside}/") or whole.path == inside)
+    # A server may take an encoded slash, or a backslash, for a slash.
+    segments = _SLASHES.split(unquote(whole.path)) if is_below else []
+    if not is_below or not link.isprintable() or any(each in _DOTS for each in segments):
+        text = f"the link to the next page leads out of {allowed.scheme}://{allowed.netloc}{inside}"
+        raise ResponseMappingError("response.pages", text, left=True)
+    pairs = (
+        pair
+        for pair in whole.query.split("&")
+        if pair and unquote(pair.partition("=")[0]) not in secret_names
+    )
+    query = quote("&".join(pairs), safe=f"{_KEPT}?")
+    path = quote(whole.path, safe=_KEPT)
+    return f"{allowed.scheme}://{allowed.netloc}{path}{f'?{query}' if query else ''}"
+
+
+_SLASHES: Final = lazy_pattern(r"[/\\]")
+
+
+def _origin(parts: SplitResult) -> tuple[str, str, int | None]:
+    """Return scheme, host and port. Raise ValueError for a port that is none."""
+    scheme = parts.scheme.lower()
+    return scheme, parts.hostname or "", parts.port or _PORTS.get(scheme)
+
+
+_PORTS: Final = {"http": 80, "https": 443}
 
 
 def path_value(value: object, name: str) -> str:

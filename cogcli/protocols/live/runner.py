@@ -13,10 +13,12 @@ from cogcli.base.calls import (
     Attempt,
     BindingChain,
     Member,
+    PageNotice,
     PassedOver,
     ServiceNotice,
 )
 from cogcli.base.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
+from cogcli.base.jsonvalue import object_of
 from cogcli.base.terminal_text import visible_block
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
@@ -33,6 +35,7 @@ from cogcli.protocols.live import request as request_mapping
 from cogcli.protocols.live import response as response_mapping
 from cogcli.protocols.live.answer_checks import check_answer
 from cogcli.protocols.live.breaker import Circuits, Passage
+from cogcli.protocols.live.paging import PageCollector
 from cogcli.protocols.live.request import TemplateContext
 from cogcli.protocols.sent_file import read_file
 from cogcli.specs.catalog import Catalog
@@ -65,8 +68,10 @@ class LiveRunner:
     ) -> None:
         self._catalog = catalog
         self._circuits = circuits or Circuits()
-        self.service_changes: deque[ServiceNotice] = deque()
-        """Starts and stops of services that no log has taken yet."""
+        self.service_changes: deque[ServiceNotice | PageNotice] = deque()
+        """Starts and stops of services, and pages, that no log has taken yet."""
+        self._collectors: dict[tuple[str, str, str], PageCollector] = {}
+        """The pages of attempts that failed: the next attempt continues with them."""
         self._context = context._replace(note_service=self.service_changes.append)
         self._choose = choose
         self._selected = selected or {}
@@ -142,7 +147,7 @@ class LiveRunner:
         try:
             invoker = self._invoker(binding.protocol)
             limits.cancel.release()
-            response = invoker.invoke(request, limits)
+            response = self._invoke(invoker, request, limits)
             body, meta = response
             try:
                 output = self._map_response(response, attempt, binding, request)
@@ -161,6 +166,29 @@ class LiveRunner:
             error.reply = response_mapping.reply_line(error.record, self._context.secrets)
             raise
         return Answer(output, meta.usage, meta.to_payload())
+
+    def _invoke(
+        self, invoker: Invoker, request: InvocationRequest, limits: CallLimits
+    ) -> InvocationResponse:
+        """Make one request, or those of all pages."""
+        paging = request.binding.page
+        if paging is None:
+            return invoker.invoke(request, limits)
+        key = request.run_id, request.step_id, request.binding.id
+        payload = object_of(request.payload)
+        collector = self._collectors.pop(key, None)
+        if collector is None or collector.payload != payload:
+            collector = PageCollector(paging, request.binding.response[paging.items], payload)
+
+        def invoke(page: InvocationRequest) -> InvocationResponse:
+            return invoker.invoke(page, limits._replace(deadline=limits.within(limits.seconds)))
+
+        try:
+            return collector.collect(request, invoke, self.service_changes.append)
+        except RuntimeErrorBase:
+            if not limits.cancel.is_set:
+                self._collectors[key] = collector
+            raise
 
     def _map_response(
         self,
@@ -278,6 +306,7 @@ def _member(binding: Binding, services: Mapping[str, Service]) -> Member:
         0.0 if metadata.timeout_seconds else start_seconds(service),
         metadata.fallback_on,
         repeats_faults=metadata.retry_count > 0,
+        pages=1 if binding.page is None else binding.page.max_pages,
     )
 
 

@@ -79,6 +79,7 @@ def openapi_findings(
     places: dict[str, RequestLocation] = {}
     blamed: set[str] = set()  # a value with a wrong place is not reported as missing as well
     yield from _location_findings(binding, operation, places, blamed)
+    yield from _page_findings(binding, operation, blamed)
     yield from _parameter_findings(operation, places, taken, blamed)
     yield from _body_findings(operation, places, taken, blamed)
     reply = _reply_schemas(binding, operation)
@@ -115,6 +116,20 @@ def _location_findings(
             yield ContractFinding(
                 "wire.parameter", "E", path, message, "keep one of them", key=True
             )
+
+
+def _page_findings(
+    binding: Binding, operation: OpenApiOperation, blamed: set[str]
+) -> Iterator[ContractFinding]:
+    """Yield the finding about a key of `page.send` without a location. The value of one that has a
+    location is given with each page, so that it is not missing."""
+    key = binding.page.send if binding.page is not None else None
+    if key is None:
+        return
+    try:
+        blamed.add(place_of(key, operation).name)
+    except DocumentFault as fault:
+        yield ContractFinding(fault.code, "E", ("page", "send"), fault.message, fault.hint)
 
 
 def _find_operation(

@@ -20,7 +20,7 @@ from cogcli.protocols.http.credentials import PlacedCredentials, place_credentia
 from cogcli.protocols.http.failures import document_failure, error_from_reply
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
 from cogcli.protocols.http.parts import HttpParts, parts_by_document, parts_without_document
-from cogcli.protocols.http.url import url_of
+from cogcli.protocols.http.url import linked_url, url_of
 from cogcli.protocols.invoker import (
     CallLimits,
     InvocationRequest,
@@ -121,6 +121,8 @@ class OpenApi:
         ours = headers.default_headers(request, accept=accept, content_type=content_type)
         url, body = url_of(base, parts.path, parts.path_values, parts.query), parts.body_bytes()
         placed = self._credentials(request, operation, parts, limits)
+        if request.link:
+            url = linked_url(base, url, request.link, [name for name, _ in placed.query])
         merged = headers.merge_headers(
             request, self._secrets, ours, parts.headers, placed.headers, placed.cookies
         )
@@ -154,7 +156,8 @@ def _mapped_headers(binding: Binding, reply: HttpReply) -> dict[str, str]:
     """Return the headers of a reply that the binding maps. One that stands there several times is
     joined by commas."""
     found = {}
-    for name in headers_in(binding.response.values()):
+    sources = binding.page.sources if binding.page is not None else ()
+    for name in headers_in((*binding.response.values(), *sources)):
         values = [value for key, value in reply.headers if key.lower() == name]
         if values:
             found[name] = ", ".join(values)

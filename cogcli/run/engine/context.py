@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import orjson
 
-from cogcli.base.calls import STEP_SECONDS, ServiceNotice
+from cogcli.base.calls import STEP_SECONDS, PageNotice, ServiceNotice
 from cogcli.base.errors import CogcliError, EffectInDoubtError, RuntimeErrorBase, StepTimeoutError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.base.system import Clock, IdSource
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Draft, Event, draft_of, from_json
-from cogcli.declarations.events import ServiceStarted, ServiceStopped, row_of
+from cogcli.declarations.events import CallPage, ServiceStarted, ServiceStopped, row_of
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.skill_spec import Skill
 from cogcli.policy.approvals import Approvals, RequestedAction
@@ -99,14 +99,14 @@ class Engine:
         earlier_calls: EarlierCalls | None = None,
         policy: CallPolicy | None = None,
         contradictions: Contradictions = NO_CONTRADICTIONS,
-        service_changes: deque[ServiceNotice] | None = None,
+        service_changes: deque[ServiceNotice | PageNotice] | None = None,
         snapshots: SnapshotWriter | None = None,
         lines: LineSink | None = None,
         limits: LimitAccount | None = None,
     ) -> None:
         self.sink = sink
         self._service_changes = service_changes if service_changes is not None else deque()
-        """Starts and stops of services that are not in the log yet. Invokers append to it from any thread."""
+        """Starts and stops of services, and pages, that are not in the log yet. Calls append to it from any thread."""
         self.runner = runner
         self.clock = clock
         self.ids = ids
@@ -197,9 +197,15 @@ class Engine:
             each.run.emit(each.draft, durable=each.durable)
 
     def append_service_changes(self, run_id: str) -> None:
-        """Append the pending starts and stops of services. A change without a call is assigned to the run `run_id`."""
+        """Append the pending starts and stops of services, and the pages that calls have read. A change without a
+        call is assigned to the run `run_id`.
+        """
         while self._service_changes:
             change = self._service_changes.popleft()
+            if isinstance(change, PageNotice):
+                read = CallPage(**change.to_payload())
+                self._append(draft_of(read, change.run_id, step_id=change.step_id))
+                continue
             service, protocol = change.service_id, change.protocol
             if change.step_id:
                 started = ServiceStarted(service=service, protocol=protocol)

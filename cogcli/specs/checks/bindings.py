@@ -40,6 +40,7 @@ def check_bindings(context: CheckContext) -> None:
             if not explain_shipped_misfit(context.catalog, binding):  # a misfit is never called
                 _check_files(binding, capability, report)
                 _check_required_outputs(binding, capability, report)
+                _check_page(binding, capability, report)
         _check_service(context, binding, report)
         _check_service_names(context, binding, report)
         if not context.catalog.partial:
@@ -51,6 +52,20 @@ def check_bindings(context: CheckContext) -> None:
             protocol.checks().binding(
                 context, binding, context.catalog.services.get(binding.service)
             )
+
+
+def _check_page(binding: Binding, capability: Capability, report: ProblemReport) -> None:
+    """Report pages of a capability that may have effects, and an output that holds no list."""
+    if binding.page is None:
+        return
+    if capability.effect != "none":
+        message = f"pages of capability `{capability.id}`, which may have effects"
+        hint = f"declare properties.side_effects: false in {capability.file}, or remove `page`"
+        report.error("binding.page", ("page",), message, hint=hint, key=True)
+    field = capability.outputs.get(binding.page.items)
+    if field is not None and field.type not in ("array", "any"):
+        message = f"output `{binding.page.items}` is {field.type}, pages are collected into a list"
+        report.error("binding.page", ("page", "items"), message)
 
 
 def _check_service(context: CheckContext, binding: Binding, report: ProblemReport) -> None:

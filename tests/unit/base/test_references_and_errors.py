@@ -16,8 +16,8 @@ RETRIED = {
     "call.server-error",
 }
 FALLING_BACK = {
-    "response.missing", "response.type", "response.not-json", "response.size", "call.transport", "call.circuit-open",
-    "call.timeout", "call.overloaded", "call.server-error",
+    "response.missing", "response.type", "response.not-json", "response.size", "response.pages",
+    "call.transport", "call.circuit-open", "call.timeout", "call.overloaded", "call.server-error",
 }  # fmt: skip
 EXITS = {
     "skill.not-found": 2, "input.unknown": 2, "frame.field": 2, "capability.not-found": 3, "skill.depth": 3,

@@ -1,0 +1,185 @@
+"""All pages of one call, collected into one reply (docs/reference/binding.md#page).
+
+1. A page is one request with its own deadline; the attempt ends with the last page.
+2. A reply decides whether there is another page, and names it: by a cursor, or by a link that keeps origin and base
+   path. It decides nothing else.
+3. A page that is named twice, and a bound that is reached while pages are left, is `response.pages`: a part of the
+   rows never passes for all of them.
+4. An attempt that repeats a failed one continues with the page that failed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from cogcli.base.calls import PageNotice
+from cogcli.base.errors import ResponseMappingError
+from cogcli.base.jsonvalue import kind_of, preview
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.refs import MISSING
+from cogcli.declarations.binding_spec import Paging
+from cogcli.declarations.value_types import Json
+from cogcli.protocols.invoker import InvocationRequest, InvocationResponse
+from cogcli.specs.response_headers import header_of
+from cogcli.state.namespaces import walk
+
+Invoke = Callable[[InvocationRequest], InvocationResponse]
+_LINK: Final = re.compile(r"<([^<>]{0,8000})>([^<]{0,1000})")
+_REL_NEXT: Final = re.compile(r";\s*rel\s*=\s*(?:\"(?:[^\"]*\s)?next(?:\s[^\"]*)?\"|next\b)", re.I)
+
+
+class PageRequest(NamedTuple):
+    """What a page needs beyond the request of the call: a link, or a value for `send`."""
+
+    link: str = ""
+    value: object = MISSING
+
+    @property
+    def name(self) -> str:
+        """Return what tells it from the other pages."""
+        return self.link or f"{kind_of(self.value)} {self.value}"
+
+
+class PageCollector:
+    """The pages of one call so far, and the request of the next one."""
+
+    def __init__(self, paging: Paging, source: str, payload: Json) -> None:
+        """`source` is the path of the collected list in a reply."""
+        self.payload = payload
+        self._paging = paging
+        self._path = tuple(source.split(".")[1:])
+        self._rows: list[object] = []
+        self._pages = 0
+        self._next: PageRequest | None = _first_page(paging)
+        self._named: set[str] = set()
+
+    def collect(
+        self, request: InvocationRequest, invoke: Invoke, note: Callable[[PageNotice], None]
+    ) -> InvocationResponse:
+        """Return the last reply with the rows of all pages. `note` gets each page.
+
+        Raise ResponseMappingError `response.pages` or `response.type`, and the errors of `invoke`."""
+        while True:
+            response = invoke(self._request_of(request))
+            rows = self._rows_in(response.body)
+            self._rows += rows
+            self._pages += 1
+            note(self._notice(request, response, len(rows)))
+            following = self._following(response, len(rows))
+            if following is None:
+                body = _with_value(response.body, self._path, self._rows)
+                return response._replace(body=body, meta=response.meta._replace(pages=self._pages))
+            self._require_room(following)
+            self._next = following
+
+    def _request_of(self, request: InvocationRequest) -> InvocationRequest:
+        """Return the request of the next page."""
+        page = self._next
+        if page is None or (not page.link and page.value is MISSING):
+            return request
+        if page.link:
+            return request._replace(link=page.link)
+        return request._replace(payload={**self.payload, self._paging.send or "": page.value})
+
+    def _rows_in(self, body: object) -> list[object]:
+        rows = walk(body, self._path)
+        if not isinstance(rows, list):
+            found = "nothing" if rows is MISSING else preview(rows)
+            text = f"page {self._pages + 1}: `{'.'.join(('response', *self._path))}` is {found}, expected a list"
+            raise ResponseMappingError("response.type", text, left=True)
+        return rows
+
+    def _following(self, response: InvocationResponse, count: int) -> PageRequest | None:
+        """Return the request of the page after this one; None after the last."""
+        paging = self._paging
+        if paging.link is not None:
+            link = _link_in(paging.link, _read(paging.link, response))
+            return PageRequest(link) if link else None
+        if paging.cursor is not None:
+            cursor = _read(paging.cursor, response)
+            if cursor in (MISSING, None, "", False):
+                return None
+            if isinstance(cursor, list | dict):
+                raise _pages_error(f"`{paging.cursor}` is {preview(cursor)}, expected a cursor")
+            return PageRequest(value=cursor)
+        if paging.more is not None and _read(paging.more, response) is not True:
+            return None
+        if paging.more is None and count < (paging.size or 1):
+            return None
+        step = 1 if paging.by == "number" else count
+        before = self._next.value if self._next is not None else paging.start
+        return PageRequest(value=(before if isinstance(before, int) else paging.start) + step)
+
+    def _require_room(self, following: PageRequest) -> None:
+        """Raise ResponseMappingError `response.pages` if the next page may not be asked for."""
+        paging = self._paging
+        if following.name in self._named:
+            raise _pages_error(f"page {self._pages} names a page again that was read before")
+        self._named.add(following.name)
+        for bound, count, noun in (
+            (paging.max_pages, self._pages, "pages"),
+            (paging.max_items, len(self._rows), "items"),
+        ):
+            if count >= bound:
+                hint = f"raise `page.max_{noun}` of the binding, or ask for less"
+                raise _pages_error(f"{count:,} {noun} were read, and more are left", hint)
+
+    def _notice(
+        self, request: InvocationRequest, response: InvocationResponse, count: int
+    ) -> PageNotice:
+        meta = response.meta
+        return PageNotice(
+            request.run_id,
+            request.step_id,
+            request.attempt,
+            self._pages,
+            count,
+            len(self._rows),
+            meta.url,
+            meta.status,
+            meta.response_bytes,
+            meta.duration_ms,
+        )
+
+
+def _first_page(paging: Paging) -> PageRequest | None:
+    return PageRequest(value=paging.start) if paging.by is not None else None
+
+
+def _read(source: str, response: InvocationResponse) -> object:
+    """Return the value of a path in a reply, or of one of its headers; MISSING without one."""
+    if header := header_of(source):
+        return response.headers.get(header, MISSING)
+    return walk(response.body, tuple(source.split(".")[1:]))
+
+
+def _link_in(source: str, value: object) -> str:
+    """Return the link to the next page; empty without one. A header holds several links by their
+    relation (RFC 8288)."""
+    if value in (MISSING, None, "", False):
+        return ""
+    if not isinstance(value, str):
+        raise _pages_error(f"`{source}` is {preview(value)}, expected a link")
+    if not header_of(source) or not value.lstrip().startswith("<"):
+        return value.strip()
+    found = (match[1] for match in _LINK.finditer(value) if _REL_NEXT.search(match[2]))
+    return next(found, "")
+
+
+def _pages_error(text: str, hint: str = "") -> ResponseMappingError:
+    return ResponseMappingError("response.pages", text, hint=hint, left=True)
+
+
+def _with_value(body: object, path: tuple[str, ...], value: object) -> object:
+    """Return a body with another value at a path that exists."""
+    if not path:
+        return value
+    head, rest = path[0], path[1:]
+    if isinstance(body, Mapping):
+        return {**body, head: _with_value(body[head], rest, value)}
+    if isinstance(body, list):
+        at = int(head)
+        return [*body[:at], _with_value(body[at], rest, value), *body[at + 1 :]]
+    return body
