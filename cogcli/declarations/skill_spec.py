@@ -137,14 +137,17 @@ def result_name(target: str) -> str:
     return target.removeprefix(NESTED).replace(".", "_")
 
 
+MergeStrategy = Annotated[str, SpecLimits(choices=STRATEGIES)]
+
+
 class StepConfig(Spec):
     """How a step runs."""
 
     depends_on: Dependencies | None = None
     """Ids of steps that must have ended; `[]`: none, so that it starts at once.
     Default: the step before in the file"""
-    merge_strategy: Annotated[str, SpecLimits(choices=STRATEGIES)] | None = None
-    """How it [writes](#merges).
+    merge_strategy: MergeStrategy | dict[Words, MergeStrategy] | None = None
+    """How it [writes](#merges): a strategy for all targets, or target to strategy.
     Default: `overwrite`, or that of the hints"""
     timeout_seconds: Seconds | None = None
     """Limit of one invocation with all its attempts.
@@ -175,6 +178,11 @@ class StepConfig(Spec):
     def expression(self) -> str | None:
         """Return the expression of the condition; None if it is absent or a constant."""
         return _text_or_none(self.condition)
+
+    def strategy_of(self, target: str) -> str | None:
+        """Return the declared strategy of a write; None if it follows from elsewhere."""
+        declared = self.merge_strategy
+        return declared.get(target) if isinstance(declared, dict) else declared
 
 
 class Step(Spec):

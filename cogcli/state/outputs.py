@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cogcli.base.errors import OutputMappingError, ReferenceResolutionError
@@ -35,15 +35,20 @@ class OutputRule(NamedTuple):
 
 
 def compile_output(
-    mapping: dict[str, str], strategy: str, declared: Iterable[str]
+    mapping: dict[str, str], strategies: str | Mapping[str, str | None], declared: Iterable[str]
 ) -> tuple[OutputRule, ...]:
-    """Compile an output mapping that passed the static checks. The rules keep the order of the mapping."""
+    """Compile an output mapping that passed the static checks. The rules keep the order of the mapping.
+
+    `strategies` is the strategy of all targets, or those by target; `overwrite` is the default.
+    """
     known = {*declared}
     rules = []
     for left, right in mapping.items():
         target = parse_target(right)
         if target is None:
             raise OutputMappingError("output.path", f"`{right}`: not a target")
+        found = strategies if isinstance(strategies, str) else strategies.get(right)
+        strategy = found or "overwrite"
         segments = tuple(left.split("."))
         reference = None if left in known or segments[0] in known else parse(left)
         always = target.namespace in ("vars", "outputs") and not STRATEGIES[strategy].needs

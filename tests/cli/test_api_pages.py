@@ -272,3 +272,69 @@ def test_the_mock_of_a_document_gives_one_page(project: Any) -> None:
     text = json.dumps({**value, "expected_output": {"rows": [1]}})
     project.write("tooling/openapi_scenarios/rows.json", text.encode())
     project.run("openapi", "verify-bindings", "--all").assert_ok()
+
+
+# -- pages by a loop of the skill -------------------------------------------------------------------------------------
+
+LOOP = """\
+- id: begin
+  uses: demo.row.read
+  input: {}
+  output: {next: vars.next, rows: outputs.rows}
+- id: rest
+  uses: demo.row.read
+  input: {cursor: vars.next}
+  config:
+    condition: "vars.next != ''"
+    while: {condition: "vars.next != ''", max_iterations: 100}
+    merge_strategy: STRATEGY
+  output: {rows: outputs.rows, next: vars.next}
+"""
+
+
+def looped(project: Any, url: str, strategy: str) -> ApiProject:
+    rows = ApiProject(project, url)
+    rows.bind(
+        request="{cursor: input.cursor}", response="{rows: response.rows, next: response.meta.next}"
+    )
+    rows.capability(
+        {"rows": {"type": "array", "required": True}, "next": {"type": "string"}},
+        inputs={"cursor": {"type": "string"}},
+    )
+    steps = LOOP.replace("STRATEGY", strategy)
+    project.skill("demo.reads", steps, outputs="{rows: {type: array}}")
+    return rows
+
+
+def test_a_strategy_for_each_target_lets_a_loop_append_rows_and_overwrite_its_cursor(
+    project: Any,
+) -> None:
+    with web_api(by_cursor) as api:
+        rows = looped(project, api.url, "{outputs.rows: append, vars.next: replace}")
+        assert rows.run().json["outputs"]["rows"] == ALL
+    project.run("replay", "@last").assert_ok()
+    closings = [each["payload"] for each in events(project) if each["phase"] == "act"]
+    written = [
+        write["value"]
+        for each in closings
+        for write in each.get("writes", ())
+        if write["target"] == "outputs.rows" and write["strategy"] == "append"
+    ]
+    assert max(map(len, written)) <= len(ALL) - SIZE, "a round writes its own rows"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "code", "message"),
+    [
+        ("{outputs.row: append}", "step.output-unknown", "did you mean `outputs.rows`"),
+        ("{outputs.rows: prepend}", "value.choice", "prepend"),
+    ],
+)
+def test_strategies_of_targets_are_checked(
+    project: Any, strategy: str, code: str, message: str
+) -> None:
+    looped(project, "https://rows.example", strategy)
+    problems = project.run("validate", "--json").assert_exit(1).json["problems"]
+    assert any(
+        each["code"] == code and message in f"{each['message']} {each['hint']}" for each in problems
+    )

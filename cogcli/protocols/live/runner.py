@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cogcli.base.calls import (
     NOT_BEGUN,
@@ -35,12 +35,14 @@ from cogcli.protocols.live import request as request_mapping
 from cogcli.protocols.live import response as response_mapping
 from cogcli.protocols.live.answer_checks import check_answer
 from cogcli.protocols.live.breaker import Circuits, Passage
-from cogcli.protocols.live.paging import PageCollector
 from cogcli.protocols.live.request import TemplateContext
 from cogcli.protocols.sent_file import read_file
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import lower_trust
 from cogcli.specs.selection import Selection
+
+if TYPE_CHECKING:
+    from cogcli.protocols.live.paging import PageCollector
 
 DEFAULT_TIMEOUT: Final = 30.0
 START_TIMEOUT: Final = 60.0
@@ -174,6 +176,8 @@ class LiveRunner:
         paging = request.binding.page
         if paging is None:
             return invoker.invoke(request, limits)
+        from cogcli.protocols.live.paging import PageCollector  # few bindings have pages
+
         key = request.run_id, request.step_id, request.binding.id
         payload = object_of(request.payload)
         collector = self._collectors.pop(key, None)

@@ -260,13 +260,20 @@ def _compile_rules(
     """Return the rules of the declared output mapping, or else those of the cognitive hints of the called
     capabilities.
     """
-    declared = step.config.merge_strategy
+    strategy_of = step.config.strategy_of
     if step.output is not None:
-        return outputs.compile_output(step.output, declared or "overwrite", produces)
+        strategies = {target: strategy_of(target) for target in step.output.values()}
+        return outputs.compile_output(step.output, strategies, produces)
     hinting = {target.capability.id: target.capability for target in called if target.capability}
     return tuple(
         outputs.OutputRule(
-            wire.output, (wire.output,), None, target, declared or wire.strategy, wire.as_list, id
+            wire.output,
+            (wire.output,),
+            None,
+            target,
+            strategy_of(wire.target) or wire.strategy,
+            wire.as_list,
+            id,
         )
         for id, capability in hinting.items()
         for wire in hinted_writes(capability, as_list=step.config.foreach is not None)

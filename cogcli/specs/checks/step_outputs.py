@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cogcli.base.problems import KeyPath, suggest_path
+from collections.abc import Collection
+
+from cogcli.base.problems import KeyPath, suggest_path, suggestion
 from cogcli.base.refs import Target, parse_target
 from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.specs.capability import hinted_writes
@@ -27,7 +29,7 @@ def check_output(step: StepFacts) -> None:
     if step.step.output is None:
         _note_hinted_writes(step)
         return
-    strategy = step.step.config.merge_strategy or "overwrite"
+    strategy_of = step.step.config.strategy_of
     good: list[tuple[str, Target]] = []
     for left, right in step.step.output.items():
         path = ("output", left)
@@ -39,12 +41,31 @@ def check_output(step: StepFacts) -> None:
         elif target:
             good.append((left, target))
             maybe = _may_skip(step, left) or not produced.required
+            strategy = strategy_of(right) or "overwrite"
             _note_write(step, PlannedWrite(target, path, strategy, produced, maybe, shape=shape))
-    if strategy == "overwrite":
-        for left, other in find_overlapping_targets(good):
+    overwritten = {left for left, _ in good if not _is_combined(step, step.step.output[left])}
+    for left, other in find_overlapping_targets(good):
+        if left in overwritten or other in overwritten:
             message = f"`{step.step.output[left]}` is also written by `{other}`"
             hint = "write merge_strategy: replace, or write elsewhere"
             step.report.error("target.duplicate", ("output", left), message, hint=hint)
+    _check_strategies(step, step.step.output.values())
+
+
+def _is_combined(step: StepFacts, target: str) -> bool:
+    """Return whether a target may be written twice by one mapping."""
+    return step.step.config.strategy_of(target) not in (None, "overwrite")
+
+
+def _check_strategies(step: StepFacts, targets: Collection[str]) -> None:
+    """Report each strategy of a target that the step does not write."""
+    declared = step.step.config.merge_strategy
+    for target in declared if isinstance(declared, dict) else ():
+        if target not in targets:
+            message = f"`merge_strategy` names `{target}`, which the step does not write"
+            hint = suggestion(target, targets) or f"it writes {', '.join(targets) or 'nothing'}"
+            path = ("config", "merge_strategy", target)
+            step.report.error("step.output-unknown", path, message, hint=hint, key=True)
 
 
 def _find_produced_field(step: StepFacts, left: str, path: KeyPath) -> tuple[FieldSpec, InnerShape]:
@@ -99,6 +120,7 @@ def _suggest_output(outputs: Fields, left: str) -> str:
 def _note_hinted_writes(step: StepFacts) -> None:
     """Record the writes of a step without an `output` mapping."""
     config = step.step.config
+    targets = []
     for called in step.interface.called:
         if called.capability is None:
             continue
@@ -106,13 +128,15 @@ def _note_hinted_writes(step: StepFacts) -> None:
             target = parse_target(write.target)
             field = step.interface.outputs.get(write.output)
             if target and field and find_target_fault(write.target) is None:
-                strategy = config.merge_strategy or write.strategy
+                targets.append(write.target)
+                strategy = config.strategy_of(write.target) or write.strategy
                 maybe = _may_skip(step, write.output) or not field.required
                 shape = InnerShape() if write.as_list else step.interface.shape(write.output)
                 planned = PlannedWrite(
                     target, ("uses",), strategy, field, maybe, write.as_list, shape
                 )
                 _note_write(step, planned)
+    _check_strategies(step, targets)
 
 
 def _note_write(step: StepFacts, write: PlannedWrite) -> None:
