@@ -10,20 +10,18 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
-from cogcli.base.terminal_text import visible, visible_block
+from cogcli.cli.approval_screen import request_lines
 from cogcli.cli.context import CommandContext
-from cogcli.cli.envelope import dumps
-from cogcli.cli.prompt import ask, can_ask, terminal_safe
+from cogcli.cli.prompt import ask, can_ask
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.reading import read_record
 from cogcli.episode.log_reader import iterate_events
+from cogcli.report.approval_view import ApprovalView, view_request
 from cogcli.run.log_index import LogIndex
 from cogcli.run.results import RunResult
 from cogcli.run.resume import ResumeRequest
-
-_EXCERPT: Final = 160
 
 
 def ask_approval(
@@ -45,9 +43,10 @@ def ask_approval(
         question = read_record(ApprovalRequested, requests[0].payload)
         if question.approver_roles:
             break  # only a command line can assert a role
+        skill = result.finished.state.skill_id
         try:
             with interruptible():
-                answer = _prompt_decision(context, question)
+                answer = _prompt_decision(context, requests[0], skill)
         except KeyboardInterrupt:
             context.screen.notify("\n")
             return result, True
@@ -74,39 +73,38 @@ def interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, previous if previous is not None else signal.SIG_DFL)
 
 
-def _prompt_decision(context: CommandContext, question: ApprovalRequested) -> str:
+def _prompt_decision(context: CommandContext, question: Event, skill: str) -> str:
     """Prompt for `y`, `n` or `d`, and return it. Any other answer repeats the prompt; the end of
     input is `d`.
     """
-    show_request(context, question, whole=False)
+    show_request(context, question, whole=False, skill=skill)
     while True:
         answer = ask(context, "Approve?  [y] once  [n] reject  [v] view all  [d] decide later ")
         if answer == "v":
-            show_request(context, question, whole=True)
+            show_request(context, question, whole=True, skill=skill)
         elif answer is None or answer in ("y", "n", "d"):
             return answer or "d"
 
 
-def show_request(context: CommandContext, question: ApprovalRequested, *, whole: bool) -> None:
-    """Write a recorded request for approval, with secrets masked."""
-    screen = context.screen
-    dot = f" {screen.err.glyphs.dot} "
-    parts = (question.capability, question.step_id, question.binding)
-    screen.notify_line([(dot.join(part for part in parts if part), "bold")])
-    for name, text in _request_rows(question, whole=whole):
-        for number, line in enumerate(text.split("\n")):
-            head = "" if number else name
-            screen.notify_line([(f"  {head:<9}  ", "dim"), (terminal_safe(context, line), "")])
+def show_request(context: CommandContext, question: Event, *, whole: bool, skill: str = "") -> None:
+    """Write a recorded request for approval to stderr, with secrets masked."""
+    view = _view(context, question, skill)
+    for line in request_lines(context, view, whole=whole):
+        context.screen.notify_line(line)
 
 
-def _request_rows(question: ApprovalRequested, *, whole: bool) -> list[tuple[str, str]]:
-    """Return the displayed details of a request, by name; with `whole` all of its input."""
-    sent = visible_block(dumps(question.input or {}, indent=whole))
-    rows = [("will send", sent if whole or len(sent) <= _EXCERPT else f"{sent[:_EXCERPT]}…")]
-    if question.gate:
-        rows.append(("gate", visible(question.gate)))
-    rows.append(("because", visible(question.reason or "")))
-    if whole:
-        rows.append(("expires", visible(question.expires_at or "")))
-        rows.append(("request", visible(question.approval_id)))
-    return rows
+def report_requests(context: CommandContext, result: RunResult, *, shown: bool) -> None:
+    """Add the open requests of a run to the envelope, and with `shown` write them to stderr, unless `-q`."""
+    skill = result.finished.state.skill_id
+    views = [_view(context, each, skill) for each in result.requests]
+    context.own["approvals"] = [each.to_payload() for each in views]
+    if not shown or context.screen.quiet:
+        return
+    for view in views:
+        for line in request_lines(context, view):
+            context.screen.notify_line(line)
+
+
+def _view(context: CommandContext, question: Event, skill: str) -> ApprovalView:
+    now = context.settings.clock.now()
+    return view_request(question, skill=skill, now=now, again=context.again)

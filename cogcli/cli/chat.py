@@ -310,7 +310,7 @@ class Chat:
             self._write_line("nothing waits for an approval")
             return None
         request = read_record(ApprovalRequested, requests[0].payload)
-        show_request(self._context, request, whole=False)
+        show_request(self._context, requests[0], whole=False)
         self._write_line("/approve or /reject", "dim")
         return request
 

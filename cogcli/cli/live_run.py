@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from cogcli.base.errors import CogcliError, EnvironmentRefusal
@@ -146,8 +147,6 @@ def answer_pause(
     """
     if result.status != "pending":
         return result, listener
-    from cogcli.cli.approve import ask_approval
-
     latest = listener
 
     def resume_with(request: ResumeRequest) -> RunResult:
@@ -157,8 +156,17 @@ def answer_pause(
         after, latest = resume_run(context, Path(result.directory), durable)
         return after
 
-    answered, latest.decided_later = ask_approval(context, result, context.user, resume_with)
+    answered, latest.decided_later = _approve_module().ask_approval(
+        context, result, context.user, resume_with
+    )
     return answered, latest
+
+
+def _approve_module() -> ModuleType:
+    """Return the module about approvals, which only a run that waits imports."""
+    from cogcli.cli import approve
+
+    return approve
 
 
 def resume_run(
@@ -223,6 +231,8 @@ def report_result(
     rerun = rerun_flags(context, result)
     decision = read_summary(result.directory)
     _fill_envelope(context, result, rerun, decision)
+    if result.requests:
+        _approve_module().report_requests(context, result, shown=not listener.decided_later)
     _warn_of_incomplete_result(context, result)
     if answer and not context.json and result.status in ("ok", "partial"):
         _write_outputs(context, result.outputs, is_agent=decision is not None)

@@ -11,13 +11,16 @@ from shlex import quote
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.base.terminal_text import truncate_bytes, visible, visible_block
+from cogcli.cli.approval_screen import request_lines
 from cogcli.cli.context import CommandContext
 from cogcli.cli.drawing import draw_lines
 from cogcli.cli.envelope import dumps
 from cogcli.cli.run_flags import TraceFlags
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.episode.history import History
 from cogcli.episode.run_history import StepHistory
+from cogcli.report.approval_view import view_request
 from cogcli.report.humanize import fuzzy_time, short_episode
 from cogcli.report.styled_text import StyledLine, named_rows
 from cogcli.report.tree import footer, header, run_error, tree
@@ -193,13 +196,29 @@ def show_tree(context: CommandContext, shown: TracedEpisode) -> None:
 
 def _value_lines(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
     """Return the input, attempts and output of each step if `--io` is set."""
-    lines: list[StyledLine] = []
+    lines: list[StyledLine] = _request_lines(context, shown) if shown.flags.io else []
     if shown.flags.io:
         for run in shown.fold.runs.values():
             for step in run.steps.values():
                 if not shown.only or StepPath(step.id).within(shown.only):
                     lines += [[("", "")], [(visible(step.id), "bold")]]
                     lines += _step_value_lines(step, shown.flags.max_bytes)
+    return lines
+
+
+def _request_lines(context: CommandContext, shown: TracedEpisode) -> list[StyledLine]:
+    """Return the open requests for approval of the shown steps, in full."""
+    now, skill = context.settings.clock.now(), shown.fold.root.skill if shown.fold.root else ""
+    waiting = {ask.approval_id for ask in shown.unfinished.asks}
+    lines: list[StyledLine] = []
+    for event in shown.log:
+        if event.event_type != ApprovalRequested.event.name:
+            continue
+        view = view_request(event, skill=skill or "", now=now, again=context.again)
+        if view.approval_id in waiting and (
+            not shown.only or StepPath(view.step).within(shown.only)
+        ):
+            lines += [[("", "")], *request_lines(context, view, whole=shown.flags.full)]
     return lines
 
 

@@ -106,10 +106,14 @@ class ApprovalView(NamedTuple):
         by = f" --by $USER:{quote(self.roles[0])}" if self.roles else ""
         return f"cogcli approvals {verb} {quote(self.approval_id)}{by}{self.again}"
 
-    def rows(self, *, whole: bool = False) -> list[tuple[str, str]]:
-        """Return the names and texts to show, in order. Control characters in data are visible."""
+    def rows(self, *, whole: bool = False, answers: bool = True) -> list[tuple[str, str]]:
+        """Return the names and texts to show, in order. Control characters in data are visible.
+
+        With `answers` the commands that answer are among them.
+        """
         rows = [("action", " · ".join(filter(None, (self.action, self.step, self.binding))))]
-        rows += [(each.name, each.shown(whole=whole)) for each in self.arguments]
+        # With a prefix, so that no argument looks like one of the rows below.
+        rows += [(f"input.{each.name}", each.shown(whole=whole)) for each in self.arguments]
         until = f"{self.expires_at}, expired" if self.expired else self.expires_at
         rows += [
             ("rule", self.rule),
@@ -119,9 +123,9 @@ class ApprovalView(NamedTuple):
             ("expires", until),
             ("request", self.approval_id),
             ("run", " · ".join(filter(None, (self.episode_id, self.skill)))),
-            ("approve", self.approve),
-            ("reject", self.reject),
         ]
+        if answers:
+            rows += [("approve", self.approve), ("reject", self.reject)]
         return [(visible_block(name), visible_block(text)) for name, text in rows if text]
 
     def _who(self) -> str:
@@ -172,6 +176,11 @@ def view_request(
     request = read_record(ApprovalRequested, asked.payload)
     name = episode_id or asked.episode_id
     return _view(request, asked.timestamp, name, skill, now, again)
+
+
+def view_payload(request: Approval, asked_at: str) -> ApprovalView:
+    """Return the view of the payload of a request, on a screen that shows its episode and has no clock."""
+    return _view(request, asked_at, "", "", "", "")
 
 
 def _view(

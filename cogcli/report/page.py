@@ -20,6 +20,7 @@ from cogcli.episode.history import History
 from cogcli.episode.layout import Finding
 from cogcli.episode.manifest import NamedFile
 from cogcli.episode.run_history import RunHistory
+from cogcli.report.approval_view import view_payload
 from cogcli.report.event_lines import EventLines
 from cogcli.report.humanize import duration, short_trace, size
 from cogcli.report.lineage import DeclaredPlaces, Lineage, rows, targets
@@ -255,21 +256,20 @@ def _approvals(log: PageLog) -> list[PageApproval]:
 
 def _approval(asked: AnsweredAsk) -> PageApproval:
     request, word = asked.request, asked.answer or "waits"
-    pairs = {
-        "asked": _format_time(asked.asked_at),
-        "because": request.reason,
-        "gate": request.gate,
-        "roles": ", ".join(request.approver_roles or ()),
-        "valid until": _format_time(request.expires_at or ""),
-        "answered": _format_time(asked.answered_at),
-        **_reply_pairs(asked.reply),
-    }
+    # The page has no clock: whether the request has expired is seen by its time.
+    view = view_payload(request, asked.asked_at)
+    pairs: list[tuple[str, str | None]] = [
+        *view.rows(answers=asked.reply is None),
+        ("asked", _format_time(asked.asked_at)),
+        ("answered", _format_time(asked.answered_at)),
+        *_reply_pairs(asked.reply).items(),
+    ]
     return PageApproval(
         what=request.capability or request.gate or "approval",
         step=request.step_id or "",
         tone=style_of(_ANSWERS.get(word, "asks")),
         word=word,
-        facts=[(name, text) for name, text in pairs.items() if text],
+        facts=[(name, text) for name, text in pairs if text],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +50,8 @@ class RunResult(NamedTuple):
     """The name of the first signal, empty without one."""
     in_doubt: tuple[str, ...] = ()
     """The step paths of undecided calls in doubt; empty unless the run waits."""
+    requests: tuple[Event, ...] = ()
+    """The open requests for approval, the oldest first; empty unless the run waits."""
     approve: str = ""
     """The flags of `resume` that answer the first open request; empty unless the run waits for one."""
     rerun: RerunPoint | None = None
@@ -159,12 +161,14 @@ def finish_run(
         result = result._replace(error=error | found)
     if outcome.status == "pending":
         in_doubt = tuple(event.step_id or "" for event in log.open_doubts)
-        return result._replace(in_doubt=in_doubt, approve=_approve_flags(log.open_requests))
+        requests = tuple(log.open_requests)
+        flags = _approve_flags(requests)
+        return result._replace(in_doubt=in_doubt, requests=requests, approve=flags)
     failed = (outcome.error.step_id if outcome.error else None) or ""
     return result._replace(rerun=rerun_point(finished.steps, failed, log))
 
 
-def _approve_flags(requests: list[Event]) -> str:
+def _approve_flags(requests: Sequence[Event]) -> str:
     """Return the flags of `resume` that approve the first request. Empty if there is none."""
     if not requests:
         return ""

@@ -163,3 +163,52 @@ def test_evidence_is_judged_again_when_the_run_continues(desk: Project) -> None:
     assert _refunds(log) == 0
     desk.run("replay", "@last").assert_ok()
     desk.run("verify", "@last").assert_ok()
+
+
+def test_every_screen_shows_who_gets_what_first_and_cuts_long_texts_only(project: Project) -> None:
+    project.services(
+        "def send(**mail: object) -> dict[str, object]:\n    return {'text': 'sent'}\n"
+    )
+    texts = "subject: {type: string}, body: {type: string}, token: {type: string}"
+    fields = f"{{{texts}, lines: {{type: array}}, to: {{type: array}}}}"
+    project.capability(
+        "demo.mail.send", "send", inputs=fields, extra="safety: {requires_confirmation: true}\n",
+        request="{subject: input.subject, body: input.body, token: input.token, lines: input.lines, to: input.to}",
+    )  # fmt: skip
+    recipients = [f"person-{number:03}@example.org" for number in range(60)]
+    mail = {
+        "subject": "Invoice", "body": "word " * 500, "token": "tk-493f7a51cc08",
+        "lines": [{"amount": 12.5, "note": "a\nb"}], "to": recipients,
+    }  # fmt: skip
+    steps = "\n".join(f"    {name}: inputs.{name}" for name in mail)
+    project.skill(
+        "demo.invoice", f"- id: send\n  uses: demo.mail.send\n  input:\n{steps}", inputs=fields
+    )
+    asked = project.run("run", "demo.invoice", "--input", json.dumps(mail), "--json").assert_exit(5)
+    (view,) = asked.json["approvals"]
+    first = [each["name"] for each in view["arguments"] if each["decides"]]
+    assert first == ["token", "lines.0.amount", "to"]
+    assert [each["name"] for each in view["arguments"]][:3] == first
+    assert view["input"]["to"] == recipients
+    report = project.run("report", "@last", "-o", "-").assert_ok().out
+    screens = {
+        "run": asked.err,
+        "trace": project.run("trace", "@last", "--step", "send", "--io").assert_ok().out,
+        "ls": project.run("ls", "--outcome", "pending", env={"COGCLI_FORCE_TTY": "80"})
+        .assert_ok()
+        .out,
+        "report": report[report.index("Approvals</h2>") :],
+    }
+    for name, text in screens.items():
+        joined = "".join(text.split())
+        assert all(each in joined for each in recipients), name
+        assert "tk-493f7a51cc08" not in text, name
+        assert "[masked]" in text, name
+        assert "12.5" in text, name
+        assert "…(2500characters)" in joined, name
+        assert view["commands"]["reject"].replace(" ", "") in joined, name
+        assert text.index("input.to") < text.index("input.subject"), name
+    whole = project.run("approvals", "show", "@last").assert_ok().out
+    assert "word " * 400 in whole
+    listed = project.run("ls", "--outcome", "pending", "--json").json["episodes"][0]
+    assert listed["approvals"][0]["approval_id"] == view["approval_id"]

@@ -162,7 +162,7 @@ def test_a_person_approves_each_action_once(project: Any) -> None:
     assert terminal.process.exitstatus == 0, screen
     assert outcome(project) == "ok"
     assert "ok in" in screen
-    assert '\n               "text": "0"\n' in screen, "v shows all, a line for each member"
+    assert "  input.text  0" in screen, "v shows all, a line for each argument"
     project.run("verify", "@last").assert_ok()
     project.run("replay", "@last").assert_ok()
 

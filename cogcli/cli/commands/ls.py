@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
+from cogcli.app.approvals import requests_of
 from cogcli.app.episodes import (
     OUTCOMES,
     archive_faults,
@@ -13,13 +14,15 @@ from cogcli.app.episodes import (
     row_to_payload,
 )
 from cogcli.app.wings import WingFunction
-from cogcli.base.errors import OK, UsageError
+from cogcli.base.errors import OK, CogcliError, UsageError
 from cogcli.base.terminal_text import visible
+from cogcli.cli.approval_screen import request_lines
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, Wanted, note_none, show
 from cogcli.cli.options import ListFlags, choice, command, integer, switch, text
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.refusals import altered_error, renamed_folder_error
+from cogcli.report.approval_view import ApprovalView
 from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace
 from cogcli.report.styled_text import style_of
 
@@ -70,6 +73,11 @@ def ls(
     now = context.settings.clock.now()
     rows = [row_to_payload(row, context.settings.display_path, now) for row in found]
     context.own["episodes"] = rows
+    waiting = _waiting_requests(context, found) if outcome == "pending" else []
+    for row in rows if outcome == "pending" else ():
+        mine = [each for each in waiting if each.episode_id == row["episode_id"]]
+        row["approvals"] = [each.to_payload() for each in mine]
+        row["waits_for"] = "; ".join(each.line for each in mine)
     if not rows:
         given = {
             "skill": skill,
@@ -83,9 +91,24 @@ def ls(
     if context.json:
         return OK
     agents = any(row.pack for row in found)
-    columns = (*_columns(context), *(_AGENT_COLUMNS if agents else ()))
+    waits = (Column("waits_for"),) if waiting else ()
+    columns = (*_columns(context), *(_AGENT_COLUMNS if agents else ()), *waits)
     show(context, columns, rows, flags, whole=all or "limit" in context.call.given, for_all="--all")
+    if context.screen.out.width is not None and (flags.format or "text") == "text":
+        for view in waiting:
+            context.screen.answer_lines([[("", "")], *request_lines(context, view)])
     return OK
+
+
+def _waiting_requests(context: CommandContext, rows: list[EpisodeRow]) -> list[ApprovalView]:
+    """Return the open requests of these episodes. A log that cannot be read is a warning."""
+    found: list[ApprovalView] = []
+    for row in rows:
+        try:
+            found += [each.view for each in requests_of(context.settings, row, context.again)]
+        except CogcliError as error:
+            context.warn(error)
+    return found
 
 
 _BATCH_OF_WORD: Final = WingFunction("cogcli.scale.batch_folder", "find_batch")
