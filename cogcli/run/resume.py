@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cogcli.base.calls import Answer, Attempt, BindingChain, chain_from_payload
-from cogcli.base.errors import EnvironmentRefusal, RunTimeoutError
+from cogcli.base.errors import CogcliError, EnvironmentRefusal, RunTimeoutError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event, draft_of
-from cogcli.declarations.events import RunResumed, RunStarted, RunTerminated
+from cogcli.declarations.events import RunPaused, RunResumed, RunStarted, RunTerminated
 from cogcli.declarations.options import options_from_log
 from cogcli.declarations.run_start import start_of
 from cogcli.episode.journal import Journal, has_standing_permissions
+from cogcli.episode.seal import persist_pending
 from cogcli.episode.store import Store
 from cogcli.policy.approvals import Approvals
-from cogcli.protocols.live.runner import LiveRunner
 from cogcli.run.answers import Approver, append_answer, match_answers, require_approvers
 from cogcli.run.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
 from cogcli.run.engine.context import Engine
@@ -59,13 +59,14 @@ from cogcli.run.results import (
     pause_in_doubt,
     seal_run,
 )
-from cogcli.run.resume_adapters import ResumeSink, send_unmasked
+from cogcli.run.resume_adapters import ClosedRunner, ResumeSink, send_unmasked
 from cogcli.run.waypoints import has_foldable_loops, live_files
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.checks.packs import check_agent
 from cogcli.specs.selection import SelectionOptions
 from cogcli.specs.service_variables import with_recorded_variables
+from cogcli.specs.spec_snapshot import without_secret_requirements
 from cogcli.specs.stricter import merge_stricter
 from cogcli.state.reducer import rebuild
 
@@ -91,6 +92,11 @@ class ResumeRequest(NamedTuple):
     """Seconds that the run may take from now on. None: the rest of the limit that was set before."""
     allow_hosts: tuple[str, ...] = ()
     """The public hosts that an untrusted project may call from now on. Earlier ones no longer count."""
+
+    @property
+    def only_rejects(self) -> bool:
+        """Whether the request rejects and gives no permission: that needs no specs, services and secrets."""
+        return bool(self.reject) and not (self.approve or self.in_doubt or self.abort)
 
 
 def resume(
@@ -129,12 +135,20 @@ def resume(
         end = log.ended.runs.get(log.root)
         if end is not None:
             return export_trace(_seal_ended_run(journal, end, log.ended.signal), environment.export)
+        refusals: list[CogcliError] = []
         if not request.abort:
-            require_consent(log, journal)
+            try:
+                require_consent(log, journal)
+            except CogcliError as error:
+                if not request.only_rejects or journal.vouched.differs:
+                    raise
+                refusals.append(error)
         if has_standing_permissions(log.started.payload):
             journal.announce_each()
         fold = from_waypoint.fold if from_waypoint else None
-        resumption = _Resumption(environment, directory, request, journal, log, log.started, fold)
+        resumption = _Resumption(
+            environment, directory, request, journal, log, log.started, fold, refusals
+        )
         return export_trace(resumption.run(redactor, listener, control), environment.export)
     finally:
         journal.close()
@@ -164,6 +178,13 @@ class _Resumption(NamedTuple):
     started: Event
     fold: WaypointFold | None
     """The fold of the log, if it was read from its waypoint on."""
+    refusals: list[CogcliError]
+    """Why nothing new may start. Only a rejection continues then: with the specs in the log, until new work is due."""
+
+    @property
+    def _is_closed(self) -> bool:
+        """Whether no new work may start."""
+        return self.request.abort or bool(self.refusals)
 
     def run(
         self, redactor: Redactor, listener: Callable[[Event], None], control: Control
@@ -175,7 +196,7 @@ class _Resumption(NamedTuple):
             self.journal,
             self.log,
         )
-        if not request.abort:
+        if not (request.abort or request.only_rejects):
             self._require_time()
         catalog, selection, selected, changed = self._load_specs()
         answers = match_answers(log, request.approve, request.reject)
@@ -204,9 +225,16 @@ class _Resumption(NamedTuple):
                 doubts = OpenDoubts(log, journal, resolutions, repeats)
                 if agent is not None and agent.secrets is not None:
                     agent.secrets.connect(redactor.add)
-                engine = self._build_engine(catalog, live, doubts, listener, control, agent)
+                recorded = selected if self._is_closed else {}
+                engine = self._build_engine(
+                    catalog, ClosedRunner(live, recorded), doubts, listener, control, agent
+                )
                 return self._run_engine(engine, control, agent)
-            except EnvironmentRefusal as error:
+            except CogcliError as error:
+                if error in self.refusals:
+                    self._pause()
+                if not isinstance(error, EnvironmentRefusal):
+                    raise
                 is_full = error.code == "env.disk" and not request.abort
                 waiting = find_run_in_doubt(journal) if is_full else None
                 if waiting is None:
@@ -220,8 +248,19 @@ class _Resumption(NamedTuple):
             yield
             return
         with agent.hold():
-            agent.open_model(self.journal.history())  # before an approved effect takes place
+            try:
+                agent.open_model(self.journal.history())  # before an approved effect takes place
+            except CogcliError as error:
+                if not self.request.only_rejects:
+                    raise
+                self.refusals.append(error)
             yield
+
+    def _pause(self) -> None:
+        """Leave the run waiting: its answer is recorded, and what follows it may not start now."""
+        payload = RunPaused(reason="answered: `resume` continues the run")
+        self.journal.append(draft_of(payload, self.log.root or ""), durable=True)
+        persist_pending(self.journal)
 
     def _environment_with_typed_files(self) -> RunEnvironment:
         """Return the environment with permission for the files that were typed when the run started.
@@ -263,11 +302,11 @@ class _Resumption(NamedTuple):
         return finish_run(finished, self.journal, control)
 
     def _build_engine(
-        self, catalog: Catalog, live: LiveRunner, doubts: OpenDoubts, listener: Callable[[Event], None],
+        self, catalog: Catalog, live: ClosedRunner, doubts: OpenDoubts, listener: Callable[[Event], None],
         control: Control, agent: AgentRun | None,
     ) -> Engine:  # fmt: skip
         environment, request, log = self.environment, self.request, self.log
-        sink = ResumeSink(self.journal, log, control, abort=request.abort)
+        sink = ResumeSink(self.journal, log, control, abort=request.abort, refusals=self.refusals)
         policy = agent.policy if agent else rebuild_policy(catalog, self.started)
         ledger = open_ledger(environment, policy)
         if ledger is not None:
@@ -276,6 +315,8 @@ class _Resumption(NamedTuple):
         before = log.last.seq or 0 if log.last else 0
 
         def answer(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
+            if self.refusals:
+                raise self.refusals[0]
             found = doubts.answer(attempt)
             if found is None and limit is not None and limit.is_gone:
                 error = limit.timeout_error()
@@ -299,9 +340,9 @@ class _Resumption(NamedTuple):
             listener=lambda event: listener(event) if (event.seq or 0) > before else None,
             approvals=Approvals(log.approvals),
             doubts=None if request.abort else doubts,
-            snapshots=None if request.abort else self._live_files(catalog, agent),
+            snapshots=None if self._is_closed else self._live_files(catalog, agent),
             requested_actions=log.requested_actions if request.allow_changed_specs else None,
-            service_changes=live.service_changes,
+            service_changes=live.live.service_changes,
         )
         if engine.policy is None and agent is None and not request.abort:
             sink.leave_log = partial(engine.leave_log, self.journal, self.journal)
@@ -325,9 +366,41 @@ class _Resumption(NamedTuple):
         """Return the catalog to continue with, the selection of bindings, the recorded binding chains, and the
         changed pins.
 
-        Specs are read once. If some have changed and that is allowed, the recorded chains are not used, and each
-        capability is as strict as the stricter declaration. Raise EnvironmentRefusal `resume.changed-specs` or
-        ProblemsFound.
+        To close a run the specs in its log are enough, and to reject as well if the present ones are refused.
+        Raise EnvironmentRefusal `resume.changed-specs` or ProblemsFound.
+        """
+        if self._is_closed:
+            pinned = self._load_pinned_specs()
+            if pinned is not None:
+                return pinned
+        try:
+            return self._load_present_specs()
+        except CogcliError as error:
+            pinned = self._load_pinned_specs() if self.request.only_rejects else None
+            if pinned is None:
+                raise
+            self.refusals.append(error)
+            return pinned
+
+    def _load_pinned_specs(
+        self,
+    ) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]] | None:
+        """Return the same as `_load_specs`, from the log alone. None for a log without its specs."""
+        if not start_of(self.started).pins.specs_blob:
+            return None
+        pinned = read_pinned_catalog(self.started, self.directory)
+        catalog = without_secret_requirements(pinned)
+        options = options_from_log(self.started.payload)
+        selection = SelectionOptions.of(options, self.environment.environ)
+        return catalog, selection, recorded_chains(self.started), []
+
+    def _load_present_specs(
+        self,
+    ) -> tuple[Catalog, SelectionOptions, dict[str, BindingChain], list[str]]:
+        """Return the same as `_load_specs`, from the present specs, which are read once.
+
+        If some have changed and that is allowed, the recorded chains are not used, and each capability is as strict
+        as the stricter declaration.
         """
         catalog, changed = self._read_catalog()
         options = options_from_log(self.started.payload)

@@ -11,17 +11,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NoReturn
 
-from cogcli.base.calls import Answer, Attempt
+from cogcli.base.calls import Answer, Attempt, BindingChain
 from cogcli.base.canonical import compact
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import MASK
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Draft, Event
 from cogcli.declarations.events import row_of
 from cogcli.episode.journal import Journal
+from cogcli.protocols.live.runner import LiveRunner
 from cogcli.run.closed_scopes import ScopeKey
 from cogcli.run.engine.tasks import Cancelled
 from cogcli.run.log_dispatcher import LogDispatcher, error_of_ending
@@ -46,17 +48,43 @@ def send_unmasked(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer
     return send(attempt)
 
 
+class ClosedRunner(NamedTuple):
+    """A capability runner with the recorded chains of bindings. A capability without one is selected anew."""
+
+    live: LiveRunner
+    recorded: Mapping[str, BindingChain]
+    """Empty unless nothing new may start: then no binding has to be eligible now."""
+
+    def chain(self, capability_id: str) -> BindingChain:
+        return self.recorded.get(capability_id) or self.live.chain(capability_id)
+
+    def attempt(self, attempt: Attempt) -> Answer:
+        return self.live.attempt(attempt)
+
+    def close(self, grace: float) -> None:
+        self.live.close(grace)
+
+
 class ResumeSink:
     """Returns the recorded event of a draft, at most once each. If there is none, appends the draft.
 
-    With `abort`, a draft that starts new work ends the run instead.
+    With `abort`, a draft that starts new work ends the run instead. With `refusals` it raises the first of them.
     """
 
-    def __init__(self, journal: Journal, log: LogIndex, control: Control, *, abort: bool) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        log: LogIndex,
+        control: Control,
+        *,
+        abort: bool,
+        refusals: Sequence[CogcliError] = (),
+    ) -> None:
         self._journal = journal
         self._log = log
         self._control = control
         self._abort = abort
+        self._refusals = refusals
         self.dispatcher = LogDispatcher(log, self._end_unanswered, live=not abort)
         self.leave_log: Callable[[], None] | None = None
         """Called once, when the run has passed the log. None if the run always follows the log."""
@@ -78,6 +106,8 @@ class ResumeSink:
         if self._abort and row_of(draft.event_type).begins:
             self._cancel(ABORT)
             raise Cancelled
+        if self._refusals and row_of(draft.event_type).begins:
+            raise self._refusals[0]
         end = self._find_closing_event(draft)
         if end is not None:
             return self._event_after_end(draft, end)
