@@ -585,3 +585,28 @@ def _async_backend(network: str | None) -> Any:
             raise SafetyScopeError("safety.scope", "local sockets are not called", left=False)
 
     return JudgingBackend()
+
+
+class FormPart(NamedTuple):
+    """One part of a multipart form. With a `filename` it is a file; an empty type is not sent."""
+
+    name: str
+    data: bytes
+    media_type: str = ""
+    filename: str | None = None
+
+
+def form_bytes(fields: Mapping[str, list[str]]) -> bytes:
+    """Return the body of a form in `application/x-www-form-urlencoded`."""
+    return httpx.Request("POST", _NOWHERE, data=fields).read()
+
+
+def multipart_bytes(parts: Iterable[FormPart], boundary: str) -> bytes:
+    """Return the body of a form in `multipart/form-data`."""
+    kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+    files = [(part.name, (part.filename, part.data, part.media_type or None)) for part in parts]
+    return httpx.Request("POST", _NOWHERE, headers=kind, files=files).read()
+
+
+_NOWHERE: Final = "http://localhost"
+"""Requests that are only encoded need an address."""

@@ -296,7 +296,7 @@ def test_all_operations_of_an_api_are_bound_and_run(shop: Project, shop_url: str
         )
     ]
     told = made.err.splitlines()
-    assert "skipped upload: its body cannot be sent: it is multipart/form-data, not JSON" in told
+    assert "skipped upload: its body cannot be sent: `file` is a file" in told
     assert "skipped photo: its reply is image/png, neither JSON nor text" in told
     assert "skipped old: it is deprecated" in told
     assert "7 bound, 3 skipped" in told

@@ -35,14 +35,14 @@ def new_binding(project: Project, capability: str, operation: str) -> Result:
 def test_a_body_with_required_members_that_cannot_be_sent_is_not_bound(begun: Project) -> None:
     refused = new_binding(begun, "messages.message.create", "CreateMessage")
     refused.assert_exit(2)
-    assert "its body cannot be sent: it is application/x-www-form-urlencoded" in refused.err
+    assert "its body cannot be sent: it is application/xml" in refused.err
     assert not list(begun.root.glob("bindings/**/*.yaml"))
 
 
 def test_a_body_without_required_members_is_left_out_and_reported(begun: Project) -> None:
     made = new_binding(begun, "messages.account.ping", "Ping")
     made.assert_ok()
-    assert "the body is left out: it is application/x-www-form-urlencoded" in made.err
+    assert "the body is left out: it is application/xml" in made.err
 
 
 def test_a_binding_by_hand_without_its_body_is_not_verified(begun: Project) -> None:

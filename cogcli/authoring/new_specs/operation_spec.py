@@ -120,6 +120,9 @@ class _OperationSpecBuilder:
             self._input("body", "body", body.schema, required=body.required)
             return
         for name, schema in inside.properties.items():
+            if name in body.files:
+                self.notes.append(f"`body.{name}` is left out: it is a file")
+                continue
             self._property(name, schema, required=name in inside.required)
 
     def _property(self, name: str, schema: object, *, required: bool) -> None:

@@ -108,6 +108,10 @@ class DocumentPaths(Record):
 _Words = TypeVar("_Words", bound=Record)
 
 
+def _has_json(holder: BodyWords) -> bool:
+    return any("json" in name for name in holder.content)
+
+
 class _Reader:
     def __init__(self, document: Json) -> None:
         self._document = document
@@ -124,7 +128,8 @@ class _Reader:
             name = f"{parameter.json.get('in')}.{parameter.json.get('name')}"
             self._add(name, parameter, parameter.schema)
         body = self._read(BodyWords, own.requestBody)
-        self._members("body", self._json(body), description_of(body.description))
+        media = self._json(body) if _has_json(body) else self._first(body)
+        self._members("body", media, description_of(body.description))
         for status, raw in own.responses.items():
             reply = self._read(BodyWords, raw)
             self._replies[status.upper() if status != "default" else status] = [*reply.content]
@@ -147,6 +152,9 @@ class _Reader:
         with suppress(DocumentFault):
             return read_record(cls, resolve(self._document, value, ())[0])
         return read_record(cls, {})
+
+    def _first(self, holder: BodyWords) -> MediaWords:
+        return self._read(MediaWords, next(iter(holder.content.values()), None))
 
     def _json(self, holder: BodyWords) -> MediaWords:
         content = holder.content

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, Literal, cast
 
 from cogcli.base.api_documents.loader import DescribedService, load_described
 from cogcli.base.api_documents.parts import DocumentPart, document_fault
 from cogcli.base.json_pointer import DocumentFault, pointer_text
-from cogcli.base.jsonvalue import Json, preview
+from cogcli.base.jsonvalue import NOTHING, Json, preview
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import list_known, suggestion
 from cogcli.base.schema.bundle import SchemaBundler
 from cogcli.base.schema.keywords import Schema
-from cogcli.base.schema.lookup import members
+from cogcli.base.schema.lookup import members, same_value_parts, with_definitions
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 """The methods that can be called."""
@@ -22,6 +22,10 @@ _ALL_METHODS: Final = ("get", "put", "post", "delete", "options", "head", "patch
 _VERSIONS: Final = ("3.0.", "3.1.", "3.2.")
 ParameterPlace = Literal["path", "query", "header", "cookie"]
 _STYLES: Final = {"path": "simple", "query": "form", "header": "simple", "cookie": "form"}
+_FORMS: Final[dict[str, BodyKind]] = {
+    "application/x-www-form-urlencoded": "form",
+    "multipart/form-data": "multipart",
+}
 _IGNORED_HEADERS: Final = frozenset(("accept", "content-type", "authorization"))
 """Header parameters of these names are ignored (OpenAPI 3.0, parameter object)."""
 
@@ -38,13 +42,30 @@ class Parameter(NamedTuple):
     refused: str = ""
 
 
+BodyKind = Literal["json", "form", "multipart", "text"]
+
+
+class PartEncoding(NamedTuple):
+    """How a document wants one member of a form to be sent."""
+
+    content_type: str = ""
+    style: str = "form"
+    explode: bool = True
+
+
 class Body(NamedTuple):
-    """The body of a request. `refused`: why it cannot be sent, empty if it can."""
+    """The body of a request. `refused`: why it cannot be sent, empty if it can.
+
+    `encodings` and `files` are about the members of a form: `files` names those that are files.
+    """
 
     required: bool
     schema: Schema
     media_type: str = "application/json"
     refused: str = ""
+    kind: BodyKind = "json"
+    encodings: Mapping[str, PartEncoding] = NOTHING
+    files: frozenset[str] = frozenset()
 
 
 class Scheme(NamedTuple):
@@ -240,13 +261,33 @@ class OpenApiDocument:
         raw = operation.resolved("requestBody")
         required, content = raw.is_true("required"), raw.mapping("content")
         media_type = _find_json_type(content.value)
-        if not media_type:
+        if media_type:
+            schema = self._schema(content.resolved(media_type), is_request=True)
+            return Body(required, schema, "application/json" if "*" in media_type else media_type)
+        # Many documents require members but not the body: a call without it is wrong as well.
+        required = required or self._requires_members(content)
+        kind, media_type = _find_other_type(content.value)
+        if kind is None:
             found = " or ".join(content.value) or "of no type"
-            # Many documents require members but not the body: a call without it is wrong as well.
-            required = required or self._requires_members(content)
-            return Body(required, True, "", f"it is {found}, not JSON")
-        schema = self._schema(content.resolved(media_type), is_request=True)
-        return Body(required, schema, "application/json" if "*" in media_type else media_type)
+            return Body(required, True, "", f"it is {found}, neither JSON nor a form nor text")
+        if kind == "text":
+            return Body(required, {"type": "string"}, media_type, kind=kind)
+        return self._form(content.resolved(media_type), media_type, kind, required=required)
+
+    def _form(
+        self, holder: DocumentPart, media_type: str, kind: BodyKind, *, required: bool
+    ) -> Body:
+        """Return a body that is a form. Required files cannot be sent."""
+        schema = self._schema(holder, is_request=True)
+        inside = members(schema)
+        files = frozenset(name for name, each in inside.properties.items() if is_file(each))
+        needed = sorted(files & inside.required)
+        refused = f"`{needed[0]}` is a file" if needed else ""
+        encodings = {
+            name: _part_encoding(holder.mapping("encoding").required(name))
+            for name in holder.mapping("encoding").value
+        }
+        return Body(required, schema, media_type, refused, kind, encodings, files)
 
     def _requires_members(self, content: DocumentPart) -> bool:
         """Whether the schema of any media type has required members."""
@@ -333,6 +374,33 @@ def _find_json_type(content: Json) -> str:
     suffixed = [name for name in types if name.endswith("+json")]
     preferred = ("application/json", *suffixed, "application/*", "*/*")
     return next((types[name] for name in preferred if name in types), "")
+
+
+def _find_other_type(content: Json) -> tuple[BodyKind | None, str]:
+    """Return the kind and the media type of a body that is not JSON; None if none can be sent."""
+    types = {name.partition(";")[0].strip().lower(): name for name in content}
+    for media_type, kind in _FORMS.items():
+        if media_type in types:
+            return kind, media_type
+    plain = next((name for name in types if name.startswith("text/")), "")
+    text = "text/plain" if "*" in plain else plain
+    return ("text", text) if text else (None, "")
+
+
+def _part_encoding(holder: DocumentPart) -> PartEncoding:
+    style = holder.text("style") or "form"
+    content_type = holder.text("contentType")
+    # A list of types leaves the choice to the client, as no type does.
+    one_type = "" if "," in content_type or "*" in content_type else content_type
+    return PartEncoding(one_type, style, holder.value.get("explode", style == "form") is True)
+
+
+def is_file(schema: object) -> bool:
+    """Whether a schema describes the bytes of a file, or a list of files."""
+    parts = list(same_value_parts(schema))
+    items = [with_definitions(schema, part.get("items")) for part in parts]
+    inner = [part for each in items for part in same_value_parts(each)]
+    return any(part.get("format") == "binary" for part in (*parts, *inner))
 
 
 def _single_server(root: DocumentPart) -> str | None:

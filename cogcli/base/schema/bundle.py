@@ -87,6 +87,8 @@ class _Closure:
         result |= {key: value for key, value in schema.items() if key in _COPIED}
         inner = {key: value for key, value in schema.items() if key not in DEFINITIONS}
         result |= convert_subschemas(inner, lambda path, each: self.part(each, (*place, *path)))
+        if "contentMediaType" in schema and "contentEncoding" not in schema:
+            result.setdefault("format", "binary")  # OpenAPI 3.1 describes a file so
         if "example" in schema and "examples" not in result:
             result["examples"] = [schema["example"]]
         if self._is_openapi_30:

@@ -39,7 +39,7 @@ def members(schema: object) -> Members:
     properties: Json = {}
     required: set[str] = set()
     closed, plain = False, True
-    for part in _same_value_parts(schema):
+    for part in same_value_parts(schema):
         for name, each in keywords.mapping(part, "properties").items():
             properties.setdefault(name, with_definitions(schema, each))
         required.update(keywords.names(part, "required"))
@@ -69,7 +69,7 @@ def _has_reference(value: object) -> bool:
     return any(isinstance(part, dict) and "$ref" in part for part in walk_values(value))
 
 
-def _same_value_parts(schema: object) -> Iterator[Json]:
+def same_value_parts(schema: object) -> Iterator[Json]:
     """Yield a schema and every schema that applies to the same value by `$ref` and `allOf`."""
     pending, seen = [schema], set[int]()
     while pending:
@@ -136,7 +136,7 @@ class _PathSearch:
         self._steps_left -= 1
         if not depth or self._steps_left < 0:
             return _UNRESTRICTED
-        parts = list(_same_value_parts(schema))
+        parts = list(same_value_parts(schema))
         steps = [_step_into(schema, part, segment) for part in parts]
         choices = [keywords.items(part, key) for part in parts for key in CHOICES if key in part]
         steps += [self._step_into_choices(schema, each, segment, depth) for each in choices]

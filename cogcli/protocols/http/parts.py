@@ -10,10 +10,10 @@ from cogcli.base.errors import RequestMappingError
 from cogcli.base.jsonvalue import kind_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
+from cogcli.protocols.http.body import EncodedBody, encode_body
 from cogcli.protocols.http.url import (
     encode,
     items_of,
-    json_bytes,
     names_in,
     path_of,
     path_value,
@@ -24,7 +24,7 @@ from cogcli.protocols.sent_file import sent_value
 from cogcli.specs.request_locations import locate_keys
 
 _IN_QUERY: Final = ("GET", "HEAD", "DELETE")
-JSON: Final = "application/json"
+JSON: Final = Body(required=False, schema=True)
 
 
 class HttpParts(NamedTuple):
@@ -37,11 +37,13 @@ class HttpParts(NamedTuple):
     headers: dict[str, str]
     body: object = None
     has_body: bool = False
-    content_type: str = JSON
+    declared: Body = JSON
 
-    def body_bytes(self) -> bytes:
-        """Return the encoded body."""
-        return json_bytes(sent_value(self.body), "the body") if self.has_body else b""
+    def encoded_body(self) -> EncodedBody:
+        """Return the encoded body, empty if no body is sent."""
+        if not self.has_body:
+            return EncodedBody(b"", "")
+        return encode_body(self.declared, sent_value(self.body))
 
 
 def parts_without_document(operation: str, method: str | None, payload: Json) -> HttpParts:
@@ -101,8 +103,7 @@ def parts_by_document(operation: OpenApiOperation, payload: Json) -> HttpParts:
 def _add_body(parts: HttpParts, title: str, declared: Body, value: object) -> HttpParts:
     if declared.refused:
         raise unsendable_value_error(f"the body of `{title}` cannot be sent: {declared.refused}")
-    media_type = declared.media_type or JSON
-    return parts._replace(body=value, has_body=True, content_type=media_type)
+    return parts._replace(body=value, has_body=True, declared=declared)
 
 
 def _require_given(operation: OpenApiOperation, given: set[tuple[str, str]]) -> None:

@@ -265,6 +265,9 @@ def _body_findings(
         yield from _part_findings(whole[0], parts)
         taken[whole[0]] = OperationInput("body", body.required, body.schema)
     else:
+        for name in sorted(body.files & parts.keys()):
+            message = f"`body.{name}` of {title} is a file, which cannot be sent"
+            yield _refused_body_finding(message, [parts[name]])
         yield from object_findings(
             body.schema, parts, taken, title, "wire.body", prefix="body.", blamed=blamed
         )

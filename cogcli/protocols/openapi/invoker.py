@@ -117,9 +117,9 @@ class OpenApi:
         except DocumentFault as fault:
             raise document_failure(request.service, fault) from fault
         accept = "application/json" if request.response_mode == "json" else "*/*"
-        content_type = parts.content_type if parts.has_body else ""
-        ours = headers.default_headers(request, accept=accept, content_type=content_type)
-        url, body = url_of(base, parts.path, parts.path_values, parts.query), parts.body_bytes()
+        body = parts.encoded_body()
+        ours = headers.default_headers(request, accept=accept, content_type=body.content_type)
+        url = url_of(base, parts.path, parts.path_values, parts.query)
         placed = self._credentials(request, operation, parts, limits)
         if request.link:
             url = linked_url(base, url, request.link, [name for name, _ in placed.query])
@@ -127,7 +127,7 @@ class OpenApi:
             request, self._secrets, ours, parts.headers, placed.headers, placed.cookies
         )
         recorded = recorded_value(parts.body)
-        outgoing = OutgoingRequest(parts.method, url, merged, body, recorded, placed.query)
+        outgoing = OutgoingRequest(parts.method, url, merged, body.data, recorded, placed.query)
         return outgoing, placed
 
     def _credentials(

@@ -4,20 +4,24 @@ and reply (docs/reference/protocols.md#scenarios)."""
 from __future__ import annotations
 
 import re
+from email.parser import BytesParser
+from email.policy import HTTP
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from cogcli.base.api_documents.openapi import (
+    Body,
     OpenApiDocument,
     OpenApiOperation,
     Parameter,
+    PartEncoding,
     load_openapi,
 )
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING
 from cogcli.base.schema import keywords
-from cogcli.base.schema.lookup import schema_at
+from cogcli.base.schema.lookup import members, schema_at
 from cogcli.base.schema.validator import errors
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.declarations.binding_spec import Binding
@@ -92,21 +96,81 @@ def _one_parameter_faults(parameter: Parameter, texts: list[str] | None) -> list
 
 
 def body_faults(operation: OpenApiOperation, seen: ReceivedRequest) -> list[RequestFault]:
-    """Return the faults of the body: missing, no JSON, or breaches of its schema."""
+    """Return the faults of the body: missing, of another form, or breaches of its schema."""
     if operation.body is None:
         return [RequestFault("/body", "none is expected")] if seen.body else []
     if not seen.body:
         return [RequestFault("/body", "required, not sent")] if operation.body.required else []
+    declared = operation.body
     media_type = _media_type(seen.header("content-type"))
-    if not _is_json(media_type):
-        return [
-            RequestFault("/header/content-type", f"found `{media_type}`, expected application/json")
-        ]
+    expected = declared.media_type or "application/json"
+    if declared.kind == "json" and _is_json(media_type):
+        return _json_body_faults(declared, seen.body)
+    if declared.kind == "json" or media_type != _media_type(expected):
+        message = f"found `{media_type}`, expected {expected}"
+        return [RequestFault("/header/content-type", message)]
+    if declared.kind == "text":
+        return []
+    value = form_value(declared, seen)
+    if value is None:
+        return [RequestFault("/body", "no form can be read")]
+    return breaches("/body", declared.schema, value)
+
+
+def _json_body_faults(declared: Body, body: bytes) -> list[RequestFault]:
     try:
-        value = loads(seen.body)
+        value = loads(body)
     except JsonRefused as refused:
         return [RequestFault("/body", str(refused))]
-    return breaches("/body", operation.body.schema, value)
+    return breaches("/body", declared.schema, value)
+
+
+def form_value(declared: Body, seen: ReceivedRequest) -> Json | None:
+    """Return the members of a form by their types in the document; None if it cannot be read."""
+    texts = _multipart_texts(seen) if declared.kind == "multipart" else _form_texts(seen)
+    if texts is None:
+        return None
+    properties = members(declared.schema).properties
+    found: Json = {}
+    for name, given in texts.items():
+        head, _, _ = name.partition("[")
+        if declared.encodings.get(head, PartEncoding()).style == "deepObject":
+            continue  # its members are in several fields
+        schema = properties.get(name, True)
+        explode = declared.encodings.get(name, PartEncoding()).explode
+        found[name] = _form_member(schema, given, explode=explode)
+    return found
+
+
+def _form_member(schema: object, given: list[str], *, explode: bool) -> object:
+    """Return one member of a form: JSON if the document describes an object there."""
+    if _schema_types(schema) == {"object"}:
+        try:
+            return loads(given[-1].encode())
+        except JsonRefused:
+            return given[-1]
+    return _value_from_texts(schema, given, explode)
+
+
+def _form_texts(seen: ReceivedRequest) -> dict[str, list[str]] | None:
+    try:
+        return parse_qs(seen.body.decode(), keep_blank_values=True)
+    except ValueError:
+        return None
+
+
+def _multipart_texts(seen: ReceivedRequest) -> dict[str, list[str]] | None:
+    head = f"Content-Type: {seen.header('content-type')}\r\n\r\n".encode()
+    message = BytesParser(policy=HTTP).parsebytes(head + seen.body)
+    if not message.is_multipart():
+        return None
+    found: dict[str, list[str]] = {}
+    for part in message.iter_parts():
+        name = part.get_param("name", header="content-disposition")
+        data = part.get_payload(decode=True)
+        text = data.decode(errors="replace") if isinstance(data, bytes) else ""
+        found.setdefault(str(name), []).append(text)
+    return found
 
 
 def _media_type(header: str) -> str:
