@@ -157,12 +157,13 @@ class Redactor:
         for value in values:
             kind = type(value)
             if kind is str:
-                if value[:1] in _OPENING and self._text_needs_mask(value, True):
+                if value and value[0] in _OPENING and self._text_needs_mask(value, True):
                     return True
             elif kind is dict:
-                if not value.keys() <= self._plain and self._key_needs_mask(value, True):
-                    return True
-                if value and self._has_secret_key(value.values()):
+                if self._plain.issuperset(value):
+                    if self._has_secret_key(value.values()):
+                        return True
+                elif self._key_needs_mask(value, True) or self._has_secret_key(value.values()):
                     return True
             elif (kind is list or kind is tuple) and value and self._has_secret_key(value):
                 return True

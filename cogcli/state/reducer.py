@@ -35,9 +35,13 @@ class Write(NamedTuple):
     strategy: str
     value: Any
 
-    def to_written(self) -> Written:
+    def to_payload(self) -> Json:
         """Return the write as a closing event records it."""
-        return Written(target=self.target.text, strategy=self.strategy, value=self.value)
+        return {"target": self.target.text, "strategy": self.strategy, "value": self.value}
+
+    def to_written(self) -> Written:
+        """Return the record of the write."""
+        return Written.of(self.to_payload())
 
 
 class ReusedResult(NamedTuple):
@@ -52,7 +56,7 @@ class ReusedResult(NamedTuple):
 
     def to_payload(self) -> dict[str, Any]:
         """Return the result as JSON, as the first event of the new run records it."""
-        writes = [write.to_written().json for write in self.writes]
+        writes = [write.to_payload() for write in self.writes]
         return {"output": self.output, "writes": writes, "reused_from": self.origin}
 
 

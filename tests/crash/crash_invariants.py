@@ -138,7 +138,8 @@ def _intent_before_effect(scene: Scene) -> Iterator[str]:
 def _result_after_effect(scene: Scene) -> Iterator[str]:
     for event in scene.of("step.completed", "step.answered"):
         payload = event["payload"]
-        called = payload.get("capability") in CALLS or (
+        is_loop = payload.get("attempts") == []
+        called = (payload.get("capability") in CALLS and not is_loop) or (
             "output" in payload and "uses" not in payload
         )
         if called and key_of(event) not in scene.ledger:

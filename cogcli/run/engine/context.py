@@ -41,7 +41,7 @@ from cogcli.state.reducer import ReusedResult, apply
 if TYPE_CHECKING:
     from cogcli.declarations.event_line import EventLine, PlacedLine
     from cogcli.run.engine.plain_call import PlainCall
-    from cogcli.run.engine.plan import PlannedStep
+    from cogcli.run.engine.plan import PlainKey, PlannedStep
     from cogcli.run.engine.write_order import WriteOrder
 
     SpawnStep = Callable[["Run", PlannedStep, WriteOrder, Any], Spawn]
@@ -337,11 +337,11 @@ class Run:
         self.effect_left = False
         """Whether a call that must not be repeated may have happened in this run or below it."""
         allows_plain_steps = not plan.writes_after and engine.options.step_timeout is None
-        self.plain_calls: dict[tuple[str, str] | None, PlainCall | Literal[False] | None] | None = (
+        self.plain_calls: dict[PlainKey, PlainCall | Literal[False] | None] | None = (
             {} if allows_plain_steps else None
         )
-        """What `run.engine.plain_step` keeps between the steps of this run, by `PlannedStep.plain_key`. None if all
-        take the general path."""
+        """What `run.engine.plain_invocation` keeps between the calls of this run. None if all take the general
+        path."""
 
     @property
     def is_lenient(self) -> bool:

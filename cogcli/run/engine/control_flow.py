@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from cogcli.base.calls import Answer
 from cogcli.base.errors import (
     PENDING,
     VETOED,
@@ -29,9 +30,11 @@ from cogcli.declarations.skill_spec import Foreach, Scatter, While
 from cogcli.run.engine.doubt import SkippedByPerson
 from cogcli.run.engine.invocation import call_target, invoke
 from cogcli.run.engine.outcome import LEFT_OUT, Degraded
+from cogcli.run.engine.plain_part import PlainPart, find_quick_call
 from cogcli.run.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
-from cogcli.run.engine.tasks import Cancel, Cancelled, Effects, Next, Spawn, Task
+from cogcli.run.engine.step_times import ClockReading
+from cogcli.run.engine.tasks import Cancel, Cancelled, Effects, Next, Outstanding, Spawn, Task
 from cogcli.state.execution import fork
 from cogcli.state.expressions import holds, value_of
 from cogcli.state.inputs import Scope, resolve_input
@@ -86,13 +89,16 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
         )
     record.begin(items=len(items))
 
-    def spawn_job(index: int) -> Spawn:
+    def scope_of(index: int) -> Scope:
         loop = {foreach.as_name: items[index]}
         if foreach.index_name:
             loop[foreach.index_name] = index
-        inner = record.part(planned, index)
+        return Scope(run.state, loop)
+
+    def spawn_job(index: int, started: ClockReading | None = None) -> Spawn:
+        inner = record.part(planned, index, started)
         taken = run.engine.taken_over.get(inner.path)
-        steps = _reuse(inner, taken) if taken else invoke(planned, inner, Scope(run.state, loop))
+        steps = _reuse(inner, taken) if taken else invoke(planned, inner, scope_of(index))
         return _spawn_part(planned, record, inner, steps, label=index, item=True)
 
     done = {
@@ -100,7 +106,16 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
         for index in (range(len(items)) if run.engine.dispatcher is not None else ())
         if (output := _folded_output(planned, record, index)) is not None
     }
-    results = yield from _run_together(len(items), spawn_job, foreach.max_parallel, done)
+    if foreach.max_parallel > 1:
+        results = yield from _run_together(len(items), spawn_job, foreach.max_parallel, done)
+    else:
+        results = []
+        for index in range(len(items)):
+            output = done.get(index)
+            if output is None:
+                scope = scope_of(index)
+                output = yield from _run_alone(planned, record, index, scope, spawn_job)
+            results.append(output)
     return {name: [result.get(name) for result in results] for name in planned.produces}
 
 
@@ -172,14 +187,56 @@ def _run_together(
     return results
 
 
+def _run_alone(
+    planned: PlannedStep, record: StepRecord, number: int, scope: Scope,
+    spawn_job: Callable[[int, ClockReading | None], Spawn],
+) -> Effects:  # fmt: skip
+    """Run an item or a round while no other part of the loop runs, and return its output.
+
+    If it is not plain, it runs as the task from `spawn_job`.
+    """
+    call = find_quick_call(planned, record)
+    if call is None:
+        return (yield from _await_child(spawn_job(number, None)))
+    part = PlainPart(planned, record, call, number, scope)
+    if not part.begin():
+        return (yield from _await_child(spawn_job(number, part.started)))
+    try:
+        answer: Answer | Outstanding = yield part.live_call()
+    except Cancelled as cancelled:
+        inner = part.record()
+        inner.close_cancelled(cancelled)
+        record.add_part(inner)
+        raise
+    except RuntimeErrorBase as error:
+        inner = part.record()
+        steps = part.call_again(part.note_failure(error), inner)
+    else:
+        if not isinstance(answer, Outstanding):
+            return part.end(answer)
+        inner = part.record()
+        steps = part.wait_for(answer.effect, inner)
+    return (yield from _await_child(_spawn_part(planned, record, inner, steps, at_once=True)))
+
+
+def _await_child(spawn: Spawn) -> Effects:
+    """Run the only child task, and return its result or raise its error."""
+    yield spawn
+    task: Task = yield Next()
+    if task.error is not None:
+        raise task.error
+    return task.result
+
+
 def _spawn_part(
     planned: PlannedStep, record: StepRecord, inner: StepRecord, steps: Effects, *, label: Any = None,
-    item: bool = False,
+    item: bool = False, at_once: bool = False,
 ) -> Spawn:  # fmt: skip
     """Return the effect that starts a child task for one invocation, with the step's time limit."""
     run = record.run
     limit = run.step_limit(planned, inner.path)
-    return run.spawn(_run_part(record, inner, steps, item=item), label=label, limit=limit)
+    steps = _run_part(record, inner, steps, item=item)
+    return run.spawn(steps, label=label, limit=limit, at_once=at_once)
 
 
 def _run_part(
@@ -243,19 +300,21 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
     scratch = fork(run.state)
     record.begin()
     writes: list[Write] = []
+    inner = record
+
+    def spawn_round(number: int, started: ClockReading | None) -> Spawn:
+        nonlocal inner
+        inner = record.part(planned, number, started)
+        inner.round = number
+        return _spawn_part(planned, record, inner, invoke(planned, inner, Scope(scratch)))
+
     again, rounds = True, 0
     while again and rounds < loop.max_iterations:
-        inner = record.part(planned, rounds)
-        inner.round = rounds
         folded = _folded_output(planned, record, rounds, is_round=True)
-        if folded is not None:
-            output = folded
+        if folded is None:
+            output = yield from _run_alone(planned, record, rounds, Scope(scratch), spawn_round)
         else:
-            yield _spawn_part(planned, record, inner, invoke(planned, inner, Scope(scratch)))
-            task: Task = yield Next()
-            if task.error is not None:
-                raise task.error
-            output = task.result
+            output = folded
         for write in writes_of(planned.rules_for(inner.called_id), output, scratch):
             write_value(scratch, write.target, write.strategy, deep_copy(write.value))
             writes.append(write)

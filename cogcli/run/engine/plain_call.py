@@ -1,4 +1,4 @@
-"""The constants that a run's plain steps with the same capability share (`run.engine.plain_step`)."""
+"""The constants that a run's plain steps with the same capability share (`run.engine.plain_invocation`)."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ class PlainCall(NamedTuple):
     attempts_json: bytes
     """The `attempts` of a step whose answer says nothing about its attempt."""
     usage: dict[str, int]
+    """What a call counts whose service reports no usage."""
+    tool: str
     speed: CallSpeed
     repeats: bool
     """Whether its bindings may be called more than once."""

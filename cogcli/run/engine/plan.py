@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
-from typing import Any
+from typing import Any, Literal
 
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import names_secret
@@ -21,8 +21,6 @@ from cogcli.declarations.skill_spec import Skill, Step
 from cogcli.specs.capability import hinted_writes
 from cogcli.state import expressions, inputs, outputs
 
-_BEFORE_A_CALL = frozenset(("condition", "otherwise"))
-"""The expressions that decide whether a step calls its target, and not which one or how often."""
 ITERATIONS, EXHAUSTED = "$iterations", "$exhausted"
 """The left sides of an output mapping that a `while` step has in addition to its outputs."""
 
@@ -35,6 +33,15 @@ class StepTarget(NamedTuple):
     skill_id: str
     inputs: Fields
     outputs: Fields
+
+
+class PlainKey(NamedTuple):
+    """What calls have in common whose events differ only in what `run.engine.plain_invocation` fills in."""
+
+    uses: str
+    kind: str
+    part: Literal["", "item", "round"] = ""
+    """Of what of a loop it is a call."""
 
 
 class PlannedStep(NamedTuple):
@@ -58,9 +65,11 @@ class PlannedStep(NamedTuple):
     rules: tuple[outputs.OutputRule, ...]
     written: tuple[str, ...]
     """The targets of the rules, each once."""
-    plain_key: tuple[str, str] | None = None
-    """The target and the kind of step, if all it does, if its condition holds, is one call without effect, of whose
-    output it writes parts: no loop, choice of a target, gate or limit, and no copy of a value of the state."""
+    plain_key: PlainKey | None = None
+    """Set if all that the step does, if its condition holds, is one call without effect, of whose output it writes
+    parts: no loop, choice of a target, gate or limit, and no copy of a value of the state."""
+    part_key: PlainKey | None = None
+    """Set for a loop if all that each item or round does is one call without effect."""
 
     @property
     def capability(self) -> Capability | None:
@@ -177,12 +186,7 @@ def _build_planned_step(
     found = _compile_expressions(step, loop)
     rules = _compile_rules(step, called, produces)
     kind = config.kind or (first.step_kind if first else "act")
-    is_plain = (
-        found.keys() <= _BEFORE_A_CALL
-        and not (targets or config.timeout_seconds is not None)
-        and not _are_unusual(rules)
-        and _is_harmless(first)
-    )
+    key = _find_plain_key(step, target, kind)
     return PlannedStep(
         position=index,
         step=step,
@@ -195,8 +199,24 @@ def _build_planned_step(
         expressions=found,
         rules=rules,
         written=tuple(dict.fromkeys(rule.target.text for rule in rules)),
-        plain_key=(target.uses, kind) if is_plain and target else None,
+        plain_key=None if key is None or key.part or _are_unusual(rules) else key,
+        part_key=key if key and key.part else None,
     )
+
+
+def _find_plain_key(step: Step, target: StepTarget | None, kind: str) -> PlainKey | None:
+    """Return what the calls of a step have in common, if all that it or its loop does is one call without effect."""
+    config = step.config
+    is_chosen = config.router is not None or config.scatter is not None
+    if target is None or is_chosen or config.timeout_seconds is not None:
+        return None
+    if not _is_harmless(target.capability):
+        return None
+    if config.foreach is not None:
+        return PlainKey(target.uses, kind, "item")
+    if config.while_ is not None:
+        return PlainKey(target.uses, kind, "round")
+    return PlainKey(target.uses, kind)
 
 
 def _are_unusual(rules: tuple[outputs.OutputRule, ...]) -> bool:

@@ -39,7 +39,7 @@ class EventSink(Protocol):
 
 
 class LineSink(Protocol):
-    """A log that accepts the events of plain steps with their constants already encoded (`run.engine.plain_step`)."""
+    """A log that accepts events of plain calls with their constants already encoded (`run.engine.plain_invocation`)."""
 
     @property
     def secrets_version(self) -> object:

@@ -127,10 +127,14 @@ class StepRecord:
         """The `speaker` of this step's events: its binding id, else `system`."""
         return self.member.binding_id if self.member else "system"
 
-    def part(self, planned: PlannedStep, name: int | str) -> StepRecord:
-        """Return a new record of an item or round by number, or of a target by name, that starts now."""
+    def part(
+        self, planned: PlannedStep, name: int | str, started: ClockReading | None = None
+    ) -> StepRecord:
+        """Return a new record of an item or round by number, or of a target by name. `started` is the time of its
+        start, by default now.
+        """
         path = StepPath(self.path).item(name)
-        return StepRecord(self.run, path, self.uses, planned.capability, planned.kind)
+        return StepRecord(self.run, path, self.uses, planned.capability, planned.kind, started)
 
     def restore(self, closing: Event) -> None:
         """Take what the closing event of this item or round says, since the log has no other event of it here."""
@@ -150,6 +154,12 @@ class StepRecord:
         self.durable |= inner.durable
         if inner.action_id:
             self._part_tools.add(inner.tool)
+
+    def add_call(self, reads: dict[str, None], usage: dict[str, int], tool: str) -> None:
+        """Add the reads, usage and tool of an item or a round that has no record of its own."""
+        self.add_usage(usage)
+        self.reads |= reads
+        self._part_tools.add(tool)
 
     @property
     def tool(self) -> str:
@@ -438,6 +448,8 @@ def action_of(intent: str) -> str:
 
 def excerpt(text: bytes) -> str:
     """Return the JSON of a value, truncated to 200 characters."""
+    if len(text) <= _EXCERPT:
+        return text.decode()
     return text[: _EXCERPT * 4].decode(errors="ignore")[:_EXCERPT]
 
 

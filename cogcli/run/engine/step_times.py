@@ -28,5 +28,11 @@ class StepTimes(NamedTuple):
     @classmethod
     def until_now(cls, started: ClockReading, clock: Clock) -> StepTimes:
         """Return the times of a step that ends now."""
-        took = round((clock.monotonic() - started.seconds) * 1000)
-        return cls(started.timestamp, clock.now(), took if took > 0 else 0)
+        took = milliseconds_since(started.seconds, clock)
+        return cls(started.timestamp, clock.now(), took)
+
+
+def milliseconds_since(seconds: float, clock: Clock) -> int:
+    """Return the whole milliseconds since a reading of the monotonic clock."""
+    took = round((clock.monotonic() - seconds) * 1000)
+    return took if took > 0 else 0

@@ -606,6 +606,8 @@ class Loop:
             self._take_snapshot()
         if self._memory is not None or self._signals:
             return True
+        if self._waiting or (self._slot_waiters and self._free):
+            return True
         return bool(self._timed) and min(self._timed.values()) < until
 
     def _take_over_quick_call(self) -> None:

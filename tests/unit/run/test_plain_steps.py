@@ -26,6 +26,7 @@ from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import LimitsPolicy, Requester, RunPolicy
 from cogcli.run.engine.ports import CallPolicy
 from cogcli.run.engine.run import execute
+from cogcli.run.engine.tasks import CallSpeed
 from cogcli.state.execution import snapshot
 
 A = capability("c.a", "x y:integer note:string", "y out:object list:array")
@@ -51,6 +52,18 @@ class Lines:
         placed = self._journal.append_line(*given)
         self.written += placed is not None
         return placed
+
+
+class SteadySpeed(CallSpeed):
+    """The speed of calls that are all quick, or all slow, however busy the machine is."""
+
+    def __init__(self, quick: bool) -> None:
+        super().__init__()
+        for _ in range(4 if quick else 0):
+            super().note(0.0)
+
+    def note(self, seconds: float) -> None:
+        return
 
 
 class Done(NamedTuple):
@@ -109,8 +122,7 @@ def run_once(
         policy=policy(),
         max_workers=1,
     )
-    for _ in range(4 if quick else 0):
-        engine.find_call_speed("c.a").note(0.0)
+    engine._call_speeds["c.a"] = SteadySpeed(quick)
     heard: list[Event] = []
     engine.observe(heard.append)
     given = {"x": 1, "text": "plain", "token": "t" * 12}
@@ -163,6 +175,21 @@ def chain(count: int, given: dict[str, Any], **more: Any) -> list[dict[str, Any]
     output = more.pop("output", {"y": "vars.y"})
     name = more.pop("id", "s")
     return [step(f"{name}{n}", "c.a", given, output=output, **more) for n in range(count)]
+
+
+def loop_over(items: list[Any], max_parallel: int = 1, **more: Any) -> list[dict[str, Any]]:
+    foreach = {"items": items, "as": "it", "max_parallel": max_parallel}
+    given = {"x": "it", "note": "inputs.text"}
+    return [
+        step("s", "c.a", given, output={"y": "vars.ys"}, foreach=foreach, **more),
+        step("last", "c.a", {"x": "vars.ys"}),
+    ]
+
+
+def rounds(condition: str, most: int, **more: Any) -> list[dict[str, Any]]:
+    loop = {"condition": condition, "max_iterations": most}
+    output = {"y": "vars.y", "$iterations": "vars.n"}
+    return [step("s", "c.a", {"x": "inputs.x"}, output=output, **more, **{"while": loop})]
 
 
 ANSWER = gives(y=1, out={"a": [1, 2.5, None, "é%s"]}, list=[{"b": True}])
@@ -281,6 +308,35 @@ CASES: dict[str, tuple[list[dict[str, Any]], Script | list[Script], dict[str, An
     "a failure after a condition": (
         chain(3, {"x": 1}, condition="inputs.x == 1"), [ANSWER, ANSWER, GONE], {}, 3,
     ),
+    "a loop": (loop_over([1, 2, 3, 4]), ANSWER, {}, 6),
+    "a loop with values of all kinds": (
+        [step("s", "c.a", {"x": {"deep": ["it.a", "n", "inputs.text"]}, "note": "%é"}, output={"x": "vars.x"},
+              foreach={"items": [{"a": 1}, {"a": [None]}, {"a": 2.5}, {"a": "é"}], "as": "it", "index_as": "n"})],
+        echo, {}, 6,
+    ),
+    "a loop of some at a time": (loop_over([1, 2, 3, 4], max_parallel=2), ANSWER, {}, 0),
+    "a loop over nothing": (loop_over([]), ANSWER, {}, 0),
+    "a loop whose item fails": (loop_over([1, 2, 3, 4]), [ANSWER, ANSWER, GONE], {}, 3),
+    "a loop whose item is called again": (
+        loop_over([1, 2, 3, 4], retry=RETRY), [ANSWER, ANSWER, GONE, GONE, ANSWER], {"retries": 1}, 5,
+    ),
+    "a loop whose item lacks something": (
+        [step("s", "c.a", {"x": "it.a"}, foreach={"items": [{"a": 1}, {"a": 2}, {}], "as": "it"})], ANSWER, {}, 2,
+    ),
+    "a loop with a secret": (
+        loop_over(["a", "b", f"it is {SECRET}", "d"]), ANSWER, {"secrets": (SECRET,)}, 4,
+    ),
+    "a loop with an answer that has usage": (
+        loop_over([1, 2, 3]), lambda given: Answer({"y": 1}, {"input_tokens": 3}), {}, 2,
+    ),
+    "a loop under a pack": (loop_over([1, 2, 3, 4]), ANSWER, under_pack(), 6),
+    "a loop beyond a budget": (loop_over([1, 2, 3, 4]), ANSWER, under_pack(per_workflow=3), 4),
+    "rounds": (rounds("inputs.x == 1", 4), ANSWER, {}, 6),
+    "rounds until a value": (rounds("vars.y < 3", 9), [gives(y=n) for n in range(5)], {}, 6),
+    "a round that fails": (rounds("inputs.x == 1", 4), [ANSWER, ANSWER, GONE], {}, 3),
+    "a round that is called again": (
+        rounds("inputs.x == 1", 4, retry=RETRY), [ANSWER, ANSWER, GONE, ANSWER], {}, 5,
+    ),
     "a pack": (chain(4, {"x": "inputs.x", "y": 3}), ANSWER, under_pack(), 6),
     "a pack and a condition": (
         chain(3, {"x": 1}, condition="inputs.x == 1"), ANSWER, under_pack({"==": [{"var": "args.x"}, 7]}), 4,
@@ -320,6 +376,11 @@ CASES: dict[str, tuple[list[dict[str, Any]], Script | list[Script], dict[str, An
 }  # fmt: skip
 
 
+def has_loop(steps: list[dict[str, Any]]) -> bool:
+    """Whether these steps begin with a loop. Its parts are plain if they are quick."""
+    return not {"foreach", "while"}.isdisjoint(steps[0]["config"])
+
+
 @pytest.mark.parametrize("quick", [False, True], ids=["as a task", "quick"])
 @pytest.mark.parametrize("case", CASES)
 def test_a_plain_step_writes_what_the_general_path_writes(
@@ -332,4 +393,5 @@ def test_a_plain_step_writes_what_the_general_path_writes(
     assert plain.state == general.state
     assert plain.steps == general.steps
     assert plain.heard == general.heard
-    assert (plain.plain, general.plain) == (expected, 0)
+    assert general.plain == 0
+    assert plain.plain == (expected if quick or not has_loop(steps) else 0)

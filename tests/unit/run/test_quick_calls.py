@@ -158,6 +158,15 @@ def test_results_that_have_come_are_passed_on_before_a_call_begins() -> None:
     assert sorted(Loop(2).run(Spawn(root()))) == ["child", "child", "quick"]
 
 
+def test_calls_of_other_tasks_begin_before_a_quick_call() -> None:
+    def root() -> Effects:
+        yield Spawn(waiting_for(call_of(lambda: None)))
+        outstanding = yield quick(lambda: None)
+        return type(outstanding.effect)
+
+    assert Loop(2).run(Spawn(root())) is WorkerCall
+
+
 def test_a_call_does_not_begin_after_a_signal() -> None:
     loop, begun = Loop(2), []
 
@@ -186,6 +195,25 @@ def test_a_call_does_not_begin_when_a_limit_is_near() -> None:
 
 A = capability("c.a", "x", "y")
 STEPS = [step(f"s{n}", "c.a", {"x": n}, output={"y": f"vars.y{n}"}) for n in range(300)]
+ITEMS = [
+    step(
+        "s",
+        "c.a",
+        {"x": "it"},
+        output={"y": "vars.ys"},
+        foreach={"items": [*range(300)], "as": "it"},
+    )
+]
+ROUNDS = [
+    step(
+        "s",
+        "c.a",
+        {"x": 1},
+        output={"y": "vars.y"},
+        **{"while": {"condition": "true", "max_iterations": 300}},
+    )
+]
+EACH = pytest.mark.parametrize("steps", [STEPS, ITEMS, ROUNDS], ids=["steps", "items", "rounds"])
 
 
 def new_journal(folder: Path) -> Journal:
@@ -231,12 +259,15 @@ def run_many(
     return finished, len(runner.attempts)
 
 
-def test_a_signal_between_quick_steps_ends_the_run(tmp_path: Path) -> None:
+@EACH
+def test_a_signal_between_quick_calls_ends_the_run(
+    tmp_path: Path, steps: list[dict[str, Any]]
+) -> None:
     def called(engine: Engine, count: int) -> None:
         if count == 50:
             engine.loop.interrupt("SIGINT")
 
-    finished, calls = run_many(tmp_path, called)
+    finished, calls = run_many(tmp_path, called, steps=steps)
     assert (finished.outcome.status, calls) == ("aborted", 50)
 
 
@@ -251,17 +282,27 @@ def test_the_time_limit_of_a_run_ends_quick_steps(tmp_path: Path) -> None:
     assert calls <= 50
 
 
-def test_a_run_goes_on_after_a_quick_call_that_became_slow(tmp_path: Path) -> None:
+@EACH
+def test_a_run_goes_on_after_a_quick_call_that_became_slow(
+    tmp_path: Path, steps: list[dict[str, Any]]
+) -> None:
     def called(engine: Engine, count: int) -> None:
         if count in (20, 60, 61):
             time.sleep(0.15)
 
-    finished, calls = run_many(tmp_path, called)
+    finished, calls = run_many(tmp_path, called, steps=steps)
     assert (finished.outcome.status, calls) == ("ok", 300)
-    assert finished.state.vars == {f"y{n}": n for n in range(300)}
+    if steps is STEPS:
+        assert finished.state.vars == {f"y{n}": n for n in range(300)}
+    else:
+        assert finished.state.vars == ({"ys": [*range(300)]} if steps is ITEMS else {"y": 1})
+    assert finished.state.trace.metrics.tool_calls == 300
 
 
-def test_a_signal_reaches_a_run_whose_quick_call_hangs(tmp_path: Path) -> None:
+@EACH
+def test_a_signal_reaches_a_run_whose_quick_call_hangs(
+    tmp_path: Path, steps: list[dict[str, Any]]
+) -> None:
     release = threading.Event()
 
     def called(engine: Engine, count: int) -> None:
@@ -270,10 +311,11 @@ def test_a_signal_reaches_a_run_whose_quick_call_hangs(tmp_path: Path) -> None:
             threading.Timer(0.1, engine.loop.interrupt, ["SIGINT"]).start()
             release.wait(SLOW)
 
-    finished, calls = run_many(tmp_path, called)
+    finished, calls = run_many(tmp_path, called, steps=steps)
     release.set()
     assert (finished.outcome.status, calls) == ("aborted", 60)
-    assert finished.state.step_results["s59"].status == "skipped"
+    last = finished.state.step_results["s59" if steps is STEPS else "s"]
+    assert last.status == "skipped"
 
 
 def test_a_failure_of_a_quick_step_skips_what_depends_on_it(tmp_path: Path) -> None:

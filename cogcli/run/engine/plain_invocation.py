@@ -1,0 +1,388 @@
+"""One call without effect on the fast path: its intent, the call, and its closing event
+(docs/adr/0028-plain-steps.md).
+
+1. The first call of a capability in a run takes the general path (`run.engine.invocation`). Later ones take this path
+   if nothing but the call can happen: `PlannedStep.plain_key` or `part_key`, a policy that allows the call at once or
+   none, and no log that the run still follows (`Engine.leave_log`).
+2. Their two events share constants, which are encoded once, from events of the general path.
+3. An invocation that proves unusual before an event of it is recorded restarts on the general path. After the decision
+   of a policy, an event that the journal refuses is appended as on the general path.
+4. An invocation whose call fails continues on the general path, which tries again or ends it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import orjson
+
+from cogcli.base.calls import NOT_BEGUN, Answer, Attempt, Cancellation, Member
+from cogcli.base.errors import InternalError, RuntimeErrorBase
+from cogcli.declarations.envelope import Draft
+from cogcli.declarations.event_line import EventLine, hole
+from cogcli.declarations.value_types import Json
+from cogcli.run.engine.call import (
+    LiveCall,
+    attempt_from_answer,
+    decision_member,
+    intent_members,
+)
+from cogcli.run.engine.context import Run
+from cogcli.run.engine.plain_call import FIRST, PlainCall
+from cogcli.run.engine.plan import PlainKey, PlannedStep
+from cogcli.run.engine.policy import find_plain_verdict, record_if_due
+from cogcli.run.engine.ports import LineSink
+from cogcli.run.engine.step_recorder import StepRecord, action_of, excerpt
+from cogcli.run.engine.step_times import ClockReading, StepTimes, milliseconds_since
+from cogcli.specs.fields import fit_values
+from cogcli.state.inputs import Scope
+
+_INTENT_MEMBERS: Final = (
+    "step_id",
+    "step_id",
+    "idempotency_key",
+    "decision",
+    "input",
+    "reads",
+    "round",
+)
+_END_MEMBERS: Final = (
+    "step_id", "caused_by",
+    "step_id", "action_id", "input_excerpt", "attempts", "output", "writes", "reads", "latency_ms",
+    "started_at", "completed_at", "duration_ms",
+)  # fmt: skip
+"""The members that differ from call to call, in their order in the line: of the envelope, the payload, the metrics."""
+
+
+def find_plain_call(run: Run, planned: PlannedStep, key: PlainKey | None) -> PlainCall | None:
+    """Return the shared constants if a call of the step may be plain, or None if it takes the general path.
+
+    `key` is the step's `plain_key`, or its `part_key` for an item or a round.
+    """
+    calls = run.plain_calls
+    if calls is None or key is None:
+        return None
+    call = calls.get(key)
+    if type(call) is PlainCall and call.secrets is call.lines.secrets_version:
+        return call
+    lines = run.engine.lines
+    if lines is None:
+        return None
+    if key not in calls:
+        calls[key] = FIRST  # most runs call a capability once
+    elif call is not None:
+        calls[key] = call = _build_call(run, planned, key, lines)
+        return call
+    return None
+
+
+def _build_call(run: Run, planned: PlannedStep, key: PlainKey, lines: LineSink) -> PlainCall | None:
+    """Return the constants of these calls, taken from events of the general path. Return None if bindings are passed
+    over.
+    """
+    target, secrets = planned.target, lines.secrets_version
+    if target is None or target.capability is None:
+        return None
+    try:
+        chain = run.engine.runner.chain(target.capability.id)
+    except RuntimeErrorBase:
+        return None
+    if chain.passed_over:
+        return None
+    member = chain.members[0]
+    record = StepRecord(
+        run, hole("step_id"), target.uses, target.capability, planned.kind, ClockReading("", 0.0)
+    )
+    record.input, record.chain, record.member = {}, chain, member
+    record.round = 0 if key.part == "round" else None
+    intent = record.intent_draft(**intent_members(record, target.capability, member))
+    record.note_begun(hole("caused_by"))
+    record.attempts.append(attempt_from_answer(member, Answer({})))
+    record.count_call(None)
+    times = StepTimes("", "", 0)
+    end = record.closing_draft("done", output={}, times=times)
+    end = end._replace(metrics={name: hole(name) for name in times._fields})
+    constant = set[str]()
+    if run.engine.policy is None:
+        constant.add("decision")
+    if key.part:
+        constant.add("writes")
+    if key.part != "round":
+        constant.add("round")
+    intent_line = _line_with_holes(lines, intent, _INTENT_MEMBERS, constant)
+    end_line = _line_with_holes(lines, end, _END_MEMBERS, constant)
+    if intent_line is None or end_line is None:
+        return None
+    return PlainCall(
+        lines=lines,
+        secrets=secrets,
+        target=target,
+        capability=target.capability,
+        capability_id=target.capability.id,
+        effect=target.capability.effect,
+        chain=chain,
+        member=member,
+        limit=member.limit,
+        intent=intent_line,
+        end=end_line,
+        attempts_json=_attempts_json(member, Answer({})),
+        usage=record.usage,
+        tool=record.tool,
+        speed=run.engine.find_call_speed(target.capability.id),
+        repeats=len(chain.members) > 1 or member.retry_count > 0,
+    )
+
+
+def _line_with_holes(
+    lines: LineSink, draft: Draft, members: tuple[str, ...], constant: set[str]
+) -> EventLine | None:
+    """Return the line of a draft with holes for these members, except for the constant ones. Raise InternalError if
+    their order differs.
+    """
+    expected = tuple(name for name in members if name not in constant)
+    payload = {
+        name: hole(name) if name in expected else value for name, value in draft.payload.items()
+    }
+    line = lines.line_of(draft._replace(payload=payload))
+    if line is not None and line.members != expected:
+        raise InternalError("internal", f"{draft.event_type} has other members: {line.members}")
+    return line
+
+
+def _attempts_json(member: Member, answer: Answer) -> bytes:
+    return orjson.dumps([attempt_from_answer(member, answer).json])
+
+
+class PlainInvocation:
+    """The state of one call on the fast path, from its start to its closing event."""
+
+    __slots__ = (
+        "_attempt",
+        "_idempotency_key",
+        "_input",
+        "_input_json",
+        "_intent",
+        "_intent_refused",
+        "_path",
+        "_path_json",
+        "_planned",
+        "_reads",
+        "_reads_json",
+        "_run",
+        "_scope",
+        "_started_at",
+        "_started_seconds",
+        "call",
+    )
+
+    def __init__(
+        self, run: Run, planned: PlannedStep, call: PlainCall, path: str, scope: Scope
+    ) -> None:
+        self._run = run
+        self._planned = planned
+        self.call = call
+        self._path = path
+        self._scope = scope
+        self._idempotency_key = f"{run.state.run_id}:{path}"
+        self._reads: dict[str, None] = {}
+        self._path_json: bytes
+        self._input: Json
+        self._input_json: bytes
+        self._reads_json: bytes
+        self._intent = ""
+        self._intent_refused = False
+        self._attempt: Attempt
+        clock = run.engine.clock
+        self._started_at = clock.now()
+        self._started_seconds = clock.monotonic()
+
+    @property
+    def started(self) -> ClockReading:
+        """The time when it started."""
+        return ClockReading(self._started_at, self._started_seconds)
+
+    def _begin_call(self, names: tuple[str, ...], number: tuple[bytes, ...] = ()) -> bool:
+        """Append the intent. Return False, without an event, if the call must take the general path.
+
+        `names` are names of the skill that the two events contain beside those of the input. `number` is that of a
+        round.
+        """
+        run, call = self._run, self.call
+        try:
+            values = self._planned.input(self._scope, self._reads)
+        except RuntimeErrorBase:
+            return False
+        if None in values.values():  # it may be left out
+            return False
+        self._input, violations = fit_values(call.target.inputs, values)
+        if violations:
+            return False
+        self._input_json = orjson.dumps(self._input)
+        self._path_json = orjson.dumps(self._path)
+        self._reads_json = orjson.dumps([*self._reads])
+        names = (self._path, *self._reads, *names)
+        if run.engine.policy is None:
+            return self._append_intent((), number, (self._input,), names)
+        return self._begin_if_permitted(number, names)
+
+    def _begin_if_permitted(self, number: tuple[bytes, ...], names: tuple[str, ...]) -> bool:
+        """Append the decision of the policy and the intent. Return False, without an event, if the call must take the
+        general path.
+        """
+        run, capability = self._run, self.call.capability
+        try:
+            verdict = find_plain_verdict(run, self._path, capability, self._input)
+        except RuntimeErrorBase:
+            return False
+        if verdict is None:
+            return False
+        decision = decision_member(record_if_due(run, self._path, capability, self._input, verdict))
+        member = (orjson.dumps(decision),)
+        if not self._append_intent(member, number, (self._input, decision), names):
+            record = self.record()
+            record.decision = decision
+            record.begin(**intent_members(record, capability, self.call.member))
+            self._intent = record.intent or ""
+            self._intent_refused = True
+        return True
+
+    def _append_intent(
+        self, decision: tuple[bytes, ...], number: tuple[bytes, ...], values: tuple[object, ...],
+        names: tuple[str, ...],
+    ) -> bool:  # fmt: skip
+        """Append the intent as a line, and return whether the journal accepted it."""
+        run, call = self._run, self.call
+        members = (
+            self._path_json,
+            self._path_json,
+            orjson.dumps(self._idempotency_key),
+            *decision,
+            self._input_json,
+            self._reads_json,
+            *number,
+        )
+        placed = run.engine.append_line(
+            call.lines, run.state.run_id, call.intent, members, values, names
+        )
+        if placed is None:
+            return False
+        self._note_begun()
+        self._intent, run.state.updated_at, _ = placed
+        return True
+
+    def add_reads(self, reads: dict[str, None]) -> None:
+        """Add references that the closing event lists after those of the input."""
+        if reads:
+            self._reads |= reads
+            self._reads_json = orjson.dumps([*self._reads])
+
+    def _note_begun(self) -> None:
+        """Apply the intent to the state."""
+        raise NotImplementedError
+
+    def live_call(self) -> LiveCall:
+        """Return the call which the recorded intent announces."""
+        run, call = self._run, self.call
+        number, deadline = 1, time.monotonic() + call.limit
+        attempt = self._attempt = Attempt(
+            call.capability_id,
+            call.member,
+            orjson.loads(self._input_json),
+            call.effect,
+            self._idempotency_key,
+            run.state.run_id,
+            self._path,
+            number,
+            deadline,
+            Cancellation(NOT_BEGUN),
+            run.state.trace_id,
+            self._intent,
+        )
+        return LiveCall(run.engine, attempt, call.speed)
+
+    def note_failure(self, error: RuntimeErrorBase) -> RuntimeErrorBase:
+        """Return the error with which the general path continues after the call failed."""
+        if self._attempt.cancel.unsent_reason:
+            error.left = False
+        return error
+
+    def new_record(self) -> StepRecord:
+        """Return the record with which this invocation starts on the general path."""
+        raise NotImplementedError
+
+    def record(self, answer: Answer | None = None) -> StepRecord:
+        """Return the record that this invocation would have on the general path, before or after its intent, or after
+        `answer`.
+        """
+        call = self.call
+        record = self.new_record()
+        record.reads |= self._reads
+        record.set_target(call.target.uses, call.capability, self._input)
+        record.chain, record.member = call.chain, call.member
+        if self._intent:
+            record.note_begun(self._intent)
+        if answer is not None:
+            self._note_answer(record, answer)
+        return record
+
+    def _note_answer(self, record: StepRecord, answer: Answer) -> None:
+        record.attempts.append(attempt_from_answer(self.call.member, answer))
+        record.count_call(answer.usage)
+
+    def learn(self, answer: Answer) -> None:
+        """Add the facts in the output for the next call that the policy judges."""
+        engine = self._run.engine
+        if engine.policy is not None:
+            engine.policy.learn(self.call.capability_id, answer.output, engine.now)
+
+    def measure(self) -> StepTimes:
+        """Return the times of the invocation, which ends now."""
+        clock = self._run.engine.clock
+        took = milliseconds_since(self._started_seconds, clock)
+        return StepTimes(self._started_at, clock.now(), took)
+
+    def _is_unusual(self, answer: Answer) -> bool:
+        """Return whether the closing event needs members that its encoded line does not have, or repeats values that
+        the journal refused in the intent.
+        """
+        if self._intent_refused or self._run.engine.deferred or answer.usage:
+            return True
+        return answer.record is not None and "files" in answer.record
+
+    def _append_end(self, answer: Answer, times: StepTimes, writes: list[Json] | None) -> bool:
+        """Append the closing event as a line, and return whether the journal accepted it. `writes` are those of a
+        step. An item or a round has none.
+        """
+        call = self.call
+        if self._is_unusual(answer) or call.lines.secrets_version is not call.secrets:
+            return False
+        text = excerpt(self._input_json)
+        intent_json = orjson.dumps(self._intent)
+        duration_json = b"%d" % times.duration_ms
+        try:
+            members = (
+                self._path_json,
+                intent_json,
+                self._path_json,
+                orjson.dumps(action_of(self._intent)),
+                orjson.dumps(text),
+                _attempts_json(call.member, answer) if answer.record else call.attempts_json,
+                orjson.dumps(answer.output),
+                *(() if writes is None else (orjson.dumps(writes),)),
+                self._reads_json,
+                duration_json,
+                orjson.dumps(times.started_at),
+                orjson.dumps(times.completed_at),
+                duration_json,
+            )
+        except TypeError:  # not JSON, which the general path reports
+            return False
+        # The intent was judged, and a plain step writes only parts of its output. A truncated excerpt may end within
+        # a value that was not masked whole.
+        judged: tuple[object, ...] = (answer.output,)
+        if answer.record or len(text) < len(self._input_json):
+            judged = (text, answer.record, answer.output)
+        run = self._run
+        placed = run.engine.append_line(call.lines, run.state.run_id, call.end, members, judged)
+        return placed is not None
