@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 
-from cogcli.base.calls import Cancellation, ServiceNotice
+from cogcli.base.calls import Cancellation, PageNotice, ServiceNotice
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
@@ -66,8 +66,9 @@ class InvokerContext(NamedTuple):
     """Opens the registry of the run, for functions that list its skills."""
     allow_hosts: tuple[str, ...] = ()
     """The public hosts that services may reach without trust."""
-    note_service: Callable[[ServiceNotice], None] | None = None
-    """Receives each start and stop of a service, from any thread; None if no log records them."""
+    note: Callable[[ServiceNotice | PageNotice], None] | None = None
+    """Receives each start and stop of a service and each page, from any thread; None if no log
+    records them."""
 
 
 class InvocationRequest(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cogcli.base.calls import (
     NOT_BEGUN,
@@ -18,7 +18,6 @@ from cogcli.base.calls import (
     ServiceNotice,
 )
 from cogcli.base.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
-from cogcli.base.jsonvalue import object_of
 from cogcli.base.terminal_text import visible_block
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
@@ -40,9 +39,6 @@ from cogcli.protocols.sent_file import read_file
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import lower_trust
 from cogcli.specs.selection import Selection
-
-if TYPE_CHECKING:
-    from cogcli.protocols.live.paging import PageCollector
 
 DEFAULT_TIMEOUT: Final = 30.0
 START_TIMEOUT: Final = 60.0
@@ -72,9 +68,7 @@ class LiveRunner:
         self._circuits = circuits or Circuits()
         self.service_changes: deque[ServiceNotice | PageNotice] = deque()
         """Starts and stops of services, and pages, that no log has taken yet."""
-        self._collectors: dict[tuple[str, str, str], PageCollector] = {}
-        """The pages of attempts that failed: the next attempt continues with them."""
-        self._context = context._replace(note_service=self.service_changes.append)
+        self._context = context._replace(note=self.service_changes.append)
         self._choose = choose
         self._selected = selected or {}
         self._chains: dict[str, BindingChain] = {}
@@ -149,7 +143,7 @@ class LiveRunner:
         try:
             invoker = self._invoker(binding.protocol)
             limits.cancel.release()
-            response = self._invoke(invoker, request, limits)
+            response = invoker.invoke(request, limits)
             body, meta = response
             try:
                 output = self._map_response(response, attempt, binding, request)
@@ -168,31 +162,6 @@ class LiveRunner:
             error.reply = response_mapping.reply_line(error.record, self._context.secrets)
             raise
         return Answer(output, meta.usage, meta.to_payload())
-
-    def _invoke(
-        self, invoker: Invoker, request: InvocationRequest, limits: CallLimits
-    ) -> InvocationResponse:
-        """Make one request, or those of all pages."""
-        paging = request.binding.page
-        if paging is None:
-            return invoker.invoke(request, limits)
-        from cogcli.protocols.live.paging import PageCollector  # few bindings have pages
-
-        key = request.run_id, request.step_id, request.binding.id
-        payload = object_of(request.payload)
-        collector = self._collectors.pop(key, None)
-        if collector is None or collector.payload != payload:
-            collector = PageCollector(paging, request.binding.response[paging.items], payload)
-
-        def invoke(page: InvocationRequest) -> InvocationResponse:
-            return invoker.invoke(page, limits._replace(deadline=limits.within(limits.seconds)))
-
-        try:
-            return collector.collect(request, invoke, self.service_changes.append)
-        except RuntimeErrorBase:
-            if not limits.cancel.is_set:
-                self._collectors[key] = collector
-            raise
 
     def _map_response(
         self,

@@ -198,8 +198,8 @@ class Mcp:
         self._note(ServiceNotice(link.service_id, "mcp", request.run_id, request.step_id))
 
     def _note(self, change: ServiceNotice) -> None:
-        if self._context.note_service is not None:
-            self._context.note_service(change)
+        if self._context.note is not None:
+            self._context.note(change)
 
     def _require_agreed(self, service: Service, tool: Json) -> None:
         agreed = read_locked(service.root, service.id)

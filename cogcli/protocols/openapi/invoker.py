@@ -30,6 +30,7 @@ from cogcli.protocols.invoker import (
 from cogcli.protocols.model_usage import usage_of
 from cogcli.protocols.openapi import model_reply
 from cogcli.protocols.openapi.grammar import WebApi
+from cogcli.protocols.openapi.paging import Pages
 from cogcli.protocols.openapi.security import find_credentials
 from cogcli.protocols.sent_file import recorded_value
 from cogcli.specs.response_headers import headers_in
@@ -44,8 +45,13 @@ class OpenApi:
     def __init__(self, context: InvokerContext) -> None:
         self._secrets = context.secrets
         self._http = HttpCaller(context)
+        self._pages = Pages(context)
 
     def invoke(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
+        return self._pages.invoke(request, limits, self._exchange)
+
+    def _exchange(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
+        """Make one request, and return its reply."""
         outgoing, placed = self._outgoing(request, limits)
         reply, meta = self._http.exchange(request, limits, outgoing)
         if reply.status == 401 and placed.clients:

@@ -15,13 +15,18 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from cogcli.base.calls import PageNotice
-from cogcli.base.errors import ResponseMappingError
-from cogcli.base.jsonvalue import kind_of, preview
+from cogcli.base.errors import ResponseMappingError, RuntimeErrorBase
+from cogcli.base.jsonvalue import kind_of, object_of, preview
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING
 from cogcli.declarations.binding_spec import Paging
 from cogcli.declarations.value_types import Json
-from cogcli.protocols.invoker import InvocationRequest, InvocationResponse
+from cogcli.protocols.invoker import (
+    CallLimits,
+    InvocationRequest,
+    InvocationResponse,
+    InvokerContext,
+)
 from cogcli.specs.response_headers import header_of
 from cogcli.state.namespaces import walk
 
@@ -142,6 +147,43 @@ class PageCollector:
             meta.response_bytes,
             meta.duration_ms,
         )
+
+
+class Pages:
+    """The pages of the calls of one run."""
+
+    def __init__(self, context: InvokerContext) -> None:
+        self._note = context.note or (lambda notice: None)
+        self._kept: dict[tuple[str, str, str], PageCollector] = {}
+        """The pages of attempts that failed: the next attempt continues with them."""
+
+    def invoke(
+        self,
+        request: InvocationRequest,
+        limits: CallLimits,
+        exchange: Callable[[InvocationRequest, CallLimits], InvocationResponse],
+    ) -> InvocationResponse:
+        """Make the request of a call, or those of all its pages, each by `exchange` and within the
+        time limit of a call."""
+        paging = request.binding.page
+        if paging is None:
+            return exchange(request, limits)
+        key = request.run_id, request.step_id, request.binding.id
+        payload = object_of(request.payload)
+        collector = self._kept.pop(key, None)
+        if collector is None or collector.payload != payload:
+            collector = PageCollector(paging, request.binding.response[paging.items], payload)
+
+        def invoke(page: InvocationRequest) -> InvocationResponse:
+            return exchange(page, limits._replace(deadline=limits.within(limits.seconds)))
+
+        try:
+            return collector.collect(request, invoke, self._note)
+        except RuntimeErrorBase:
+            # An attempt that was given up may still run: the next one begins anew.
+            if not limits.cancel.is_set:
+                self._kept[key] = collector
+            raise
 
 
 def _first_page(paging: Paging) -> PageRequest | None:
