@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
-from cogcli.app import episodes, resume
+from cogcli.app import approvals, episodes, resume
 from cogcli.app.inventory.kinds import list_specs, spec_details, whole_view
+from cogcli.app.live_run import LiveRun, await_run
 from cogcli.app.registry import untrusted_warning
 from cogcli.app.run_skill import environment_of, options_of, with_pack
 from cogcli.app.settings import Settings
@@ -26,6 +28,7 @@ from cogcli.app.state_document import (
     read_stored_state,
 )
 from cogcli.app.verify_episodes import verify_episode
+from cogcli.app.wings import INVOKE_AGENT
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
 from cogcli.base.jsonvalue import NotJson, preview, to_plain_json
 from cogcli.base.named_tuple import NamedTuple
@@ -42,7 +45,7 @@ from cogcli.run.given_inputs import GivenRun, prepare_given
 from cogcli.run.input_origins import TYPED
 from cogcli.run.launch import launch
 from cogcli.run.log_index import LogIndex
-from cogcli.run.prepare import RunRequest
+from cogcli.run.prepare import PreparedRun, RunRequest
 from cogcli.run.results import Control, RunResult
 from cogcli.run.resume import ResumeRequest
 
@@ -52,6 +55,7 @@ __all__ = [
     "Episode",
     "EpisodeRow",
     "Event",
+    "LiveRun",
     "OpenApproval",
     "Options",
     "Project",
@@ -87,6 +91,8 @@ class OpenApproval(NamedTuple):
     gate: str | None
     roles: tuple[str, ...]
     expires_at: str | None
+    episode: str = ""
+    """The id of the episode that waits."""
 
 
 class Episode:
@@ -115,7 +121,8 @@ class Episode:
     @property
     def waits_for(self) -> list[OpenApproval]:
         """Return the approvals that the run waits for; an empty list if it waits for none."""
-        return [_approval_from_event(event) for event in LogIndex(self.events()).open_requests]
+        open_requests = LogIndex(self.events()).open_requests
+        return [_approval_from_event(event, self.id) for event in open_requests]
 
     def findings(self, *, key: str | None = None, head: str | None = None) -> list[Json]:
         """Return the findings of `cogcli verify`: objects with `severity`, `code`, `file`, `line`
@@ -246,17 +253,103 @@ class Project:
             launch(environment, prepared, listener=on_event, control=control), warnings
         )
 
+    async def arun(
+        self, skill_id: str, inputs: Mapping[str, object] | None = None, *,
+        on_event: Listener | None = None, **options: Unpack[Options],
+    ) -> SkillRun:  # fmt: skip
+        """Run a skill as `run` does, in a thread. Cancelling the task stops the run as Ctrl-C does, and waits for its
+        end. `on_event` is called in that thread."""
+        control = Control()
+        run = partial(self.run, skill_id, inputs, on_event=on_event, control=control, **options)
+        return await await_run(run, control)
+
+    def start(
+        self,
+        skill_id: str,
+        inputs: Mapping[str, object] | None = None,
+        **options: Unpack[Options],
+    ) -> LiveRun[SkillRun]:
+        """Begin a run in a thread, and return it at once. `async for` yields its events, `await` returns its SkillRun
+        or raises what `run` raises. Needs a running event loop."""
+        control = Control()
+        return LiveRun(
+            lambda listener: self.run(
+                skill_id, inputs, on_event=listener, control=control, **options
+            ),
+            control,
+        )
+
+    @_add_hint_as_note()
+    def invoke(
+        self,
+        request: str | Mapping[str, object],
+        *,
+        memory: bool = True,
+        model: str = "",
+        mode: str = "adapt",
+        on_event: Listener | None = None,
+        control: Control | None = None,
+        **options: Unpack[Options],
+    ) -> SkillRun:
+        """Run an agent for one request, as `cogcli agent invoke` does; blocks meanwhile.
+
+        `request` is the text of the message, or the object of a request file. Without `memory` nothing that is stored
+        of the user is read or written. `model` is `ADAPTER[:NAME]`, `mode` is `fast`, `deep` or `adapt`. What follows
+        an answer, such as the user's profile, is done before this returns. Raise CogcliError if the run cannot
+        start."""
+        raw = _to_plain_input(
+            "request", {"message": request} if isinstance(request, str) else request
+        )
+        settings, given_options = self._given_options(options)
+        listener = on_event or _ignore
+        warnings: list[Json] = []
+
+        def watch(prepared: PreparedRun, _: Control) -> AbstractContextManager[Listener]:
+            warnings.extend(problem.to_payload() for problem in prepared.warnings)
+            return nullcontext(listener)
+
+        result = INVOKE_AGENT(
+            settings,
+            raw,
+            options_of(settings, given_options),
+            watch,
+            control or Control(),
+            memory=memory,
+            model=model,
+            mode=mode,
+        )
+        return _run_from_result(result, warnings)
+
+    async def ainvoke(
+        self, request: str | Mapping[str, object], *, memory: bool = True, model: str = "",
+        mode: str = "adapt", on_event: Listener | None = None, **options: Unpack[Options],
+    ) -> SkillRun:  # fmt: skip
+        """Run an agent as `invoke` does, in a thread. Cancelling the task stops the run as Ctrl-C does."""
+        control = Control()
+        run = partial(
+            self.invoke, request, memory=memory, model=model, mode=mode, on_event=on_event,
+            control=control, **options,
+        )  # fmt: skip
+        return await await_run(run, control)
+
+    def _given_options(self, options: Options) -> tuple[Settings, Json]:
+        """Return the settings of a run and its options as JSON. Raise UsageError for invalid options."""
+        _require_valid_options(options)
+        settings = self._settings(
+            **{name: value for name, value in options.items() if OPTIONS[name].setting}
+        )
+        return settings, {
+            **options,
+            "frame": _to_plain_input("frame", options.get("frame", {})),
+        }
+
     def _given_run(
         self, skill_id: str, inputs: Json, options: Options
     ) -> tuple[Settings, GivenRun]:
         """Return the settings and the request of a run. Raise UsageError for invalid inputs or
         options.
         """
-        _require_valid_options(options)
-        settings = self._settings(
-            **{name: value for name, value in options.items() if OPTIONS[name].setting}
-        )
-        given = {**options, "frame": _to_plain_input("frame", options.get("frame", {}))}
+        settings, given = self._given_options(options)
         request = RunRequest(
             skill_id=skill_id,
             inputs=inputs,
@@ -299,6 +392,28 @@ class Project:
             settings, directory, request, listener=on_event or _ignore, control=inner
         )
         return _run_from_result(result, warnings)
+
+    async def aresume(
+        self, episode: str | Episode, *, approve: Sequence[str] = (), reject: Sequence[str] = (),
+        by: str = "", reason: str = "", abort: bool = False, timeout: float | None = None,
+        head: str = "", on_event: Listener | None = None,
+    ) -> SkillRun:  # fmt: skip
+        """Continue a run as `resume` does, in a thread. Cancelling the task stops the run as Ctrl-C does."""
+        control = Control()
+        run = partial(
+            self.resume, episode, approve=approve, reject=reject, by=by, reason=reason, abort=abort,
+            timeout=timeout, head=head, on_event=on_event, control=control,
+        )  # fmt: skip
+        return await await_run(run, control)
+
+    @_add_hint_as_note()
+    def approvals(self) -> list[OpenApproval]:
+        """Return the approvals that the runs of the project wait for, those of the newest first.
+
+        Raise CogcliError `episode.unreadable` if the log of a waiting run cannot be read."""
+        waiting = approvals.list_requests(self._settings(), _raise)
+        directories = dict.fromkeys(request.directory for request in waiting)
+        return [asked for directory in directories for asked in Episode(directory).waits_for]
 
     # -- episodes -----------------------------------------------------------------------------------------------------
 
@@ -371,7 +486,7 @@ def _run_from_result(result: RunResult, warnings: Sequence[Json]) -> SkillRun:
     )
 
 
-def _approval_from_event(event: Event) -> OpenApproval:
+def _approval_from_event(event: Event, episode_id: str) -> OpenApproval:
     request = read_record(ApprovalRequested, event.payload)
     return OpenApproval(
         request.approval_id,
@@ -382,8 +497,13 @@ def _approval_from_event(event: Event) -> OpenApproval:
         request.gate,
         tuple(request.approver_roles or ()),
         request.expires_at,
+        episode_id,
     )
 
 
 def _ignore(event: Event) -> None:
     pass
+
+
+def _raise(error: CogcliError) -> None:
+    raise error

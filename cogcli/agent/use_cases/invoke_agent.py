@@ -18,20 +18,26 @@ from cogcli.agent.use_cases.compile_context import (
     NOTHING_STORED,
     GivenRequest,
     fetch,
+    parse_request,
     require_expected,
 )
+from cogcli.agent.use_cases.jobs import work_after_answer
 from cogcli.agent.use_cases.model import asks_model, model_access, require_prices, require_trust
 from cogcli.agent.use_cases.pack_problems import problems_of_run
+from cogcli.agent.use_cases.request_options import merge_options, with_options
 from cogcli.agent.use_cases.runs import stores_of
 from cogcli.agent.use_cases.sessions import open_session
 from cogcli.agent.use_cases.user_memory import profile_of
-from cogcli.app.registry import open_registry
+from cogcli.app.registry import is_untrusted, open_registry
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
+from cogcli.base.errors import CogcliError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound
+from cogcli.declarations.options import RunOptions
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.value_types import Json
+from cogcli.run.given_inputs import raise_together
 from cogcli.run.launch import Watch, launch
 from cogcli.run.policy import pack_of
 from cogcli.run.policy_request import PolicyRequest
@@ -63,15 +69,36 @@ class GivenInvocation(NamedTuple):
     """Takes the response while it grows."""
 
 
-def invoke(settings: Settings, given: GivenInvocation, watch: Watch) -> RunResult:
+def invoke(
+    settings: Settings, given: GivenInvocation, watch: Watch, control: Control | None = None
+) -> RunResult:
     """Run an agent to its end, within `watch`. A run with a conversation holds its lock. Raise ProblemsFound,
     EnvironmentRefusal or UsageError before anything is started."""
     environment = environment_of(settings)
     with ExitStack() as opened:
         prepared = prepare_agent(settings, given, opened)
-        control = Control()
+        control = control or Control()
         listener = opened.enter_context(watch(prepared, control))
         return launch(environment, prepared, listener=listener, control=control)
+
+
+def invoke_request(
+    settings: Settings, raw: Json, options: RunOptions, watch: Watch, control: Control, *,
+    memory: bool, model: str, mode: str,
+) -> RunResult:  # fmt: skip
+    """Run an agent for the JSON of a request, with the options of the caller, then do the work that follows an answer.
+
+    Raise the errors of `parse_request` and of `invoke`.
+    """
+    given = with_options(parse_request(raw), options)
+    problems: list[CogcliError] = []
+    merged = merge_options(settings, given, options, problems)
+    raise_together(problems)
+    request = RunRequest("", {}, merged)
+    result = invoke(settings, GivenInvocation(given, request, memory, model, mode), watch, control)
+    if memory and not is_untrusted(settings, "pack", request.pack_ref):
+        work_after_answer(settings, model)
+    return result
 
 
 def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack) -> PreparedRun:

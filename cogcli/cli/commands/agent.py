@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Annotated
 
-from cogcli.agent.use_cases.compile_context import GivenRequest, parse_request
+from cogcli.agent.use_cases.compile_context import parse_request
 from cogcli.agent.use_cases.invoke_agent import GivenInvocation, dry_run, invoke
 from cogcli.agent.use_cases.jobs import work_after_answer
-from cogcli.app.packs import resolve_pack
+from cogcli.agent.use_cases.request_options import merge_options, with_options
 from cogcli.app.registry import is_untrusted
 from cogcli.app.run_skill import options_of
 from cogcli.base.errors import OK, VETOED, CogcliError, UsageError
@@ -27,10 +27,7 @@ from cogcli.cli.live_run import (
 from cogcli.cli.options import argument, command
 from cogcli.cli.run_flags import AgentFlags
 from cogcli.cli.run_skill import warn_of_distrust
-from cogcli.declarations.options import RunOptions
-from cogcli.declarations.pack_spec import MODES
 from cogcli.declarations.value_types import Json
-from cogcli.policy.budgets import flatten
 from cogcli.run.given_inputs import json_value, raise_together
 from cogcli.run.input_origins import TYPED
 from cogcli.run.prepare import PreparedRun, RunRequest
@@ -101,15 +98,16 @@ def read_given(context: CommandContext, raw: Json, flags: AgentFlags) -> GivenIn
     given = parse_request(raw)
     options = options_of(context.settings, read_options(flags, problems))
     request = given.request
-    given = given._replace(
-        request=request._replace(
-            intent=options.intent or request.intent,
-            user=request.user._replace(user_id=options.user or request.user.user_id),
-            params={**request.params, **_parse_params(flags.param, problems)},
-            session_id=flags.session or request.session_id,
-        )
+    given = with_options(
+        given._replace(
+            request=request._replace(
+                params={**request.params, **_parse_params(flags.param, problems)},
+                session_id=flags.session or request.session_id,
+            )
+        ),
+        options,
     )
-    options = _merge_options(context, given, options, problems)
+    options = merge_options(context.settings, given, options, problems)
     raise_together(problems)
     origins = dict.fromkeys(_parse_params(flags.param, []), TYPED)
     run = RunRequest("", {}, options, origins)
@@ -126,53 +124,3 @@ def _parse_params(texts: list[str], problems: list[CogcliError]) -> Json:
         typed = name.endswith(":")
         found[name.rstrip(":")] = json_value(value, "--param") if typed else value
     return found
-
-
-def _merge_options(
-    context: CommandContext, given: GivenRequest, options: RunOptions, problems: list[CogcliError]
-) -> RunOptions:
-    """Return the options of the flags and of the request together.
-
-    A flag wins over the request, but can only tighten the safety mode and the budget; `--pack`
-    replaces the first pack of the request, and what further packs add stays. An empty pack stands
-    for the built-in one. The intent is left to the request.
-    """
-    budget = _budget_limits(given.budget, problems)
-    for key, value in options.budget.items():
-        budget[key] = min(value, budget.get(key, value))
-    primary = options.pack or next(iter(given.pack_refs), "")
-    added = [*given.pack_refs[1:], *options.with_packs]
-    return options.replace(
-        safety_mode=_stricter_mode(options.safety_mode, given.safety_mode, problems),
-        pack=resolve_pack(context.settings, primary) if primary else "",
-        with_packs=[resolve_pack(context.settings, name) for name in added],
-        intent="",
-        user=given.request.user.user_id,
-        budget=budget,
-        trace_id=options.trace_id or given.trace_id or None,
-        tags={**given.tags, **options.tags},
-    )
-
-
-def _budget_limits(budget: Json, problems: list[CogcliError]) -> dict[str, int]:
-    """Return the limits of a budget by path. A limit that is not a number is added to `problems`."""
-    found = {}
-    for key, value in flatten(budget):
-        if type(value) is int and value >= 0:
-            found[key] = value
-        else:
-            problems.append(
-                UsageError("input.type", f"`budget.{key}` of the request: expected a number")
-            )
-    return found
-
-
-def _stricter_mode(flag: str, wanted: str, problems: list[CogcliError]) -> str:
-    """Return the stricter of two safety modes; empty if neither is set."""
-    if wanted and wanted not in MODES:
-        problems.append(
-            UsageError("usage.value", "`safety_mode` of the request", hint=", ".join(MODES))
-        )
-        return flag
-    named = [mode for mode in (flag, wanted) if mode]
-    return min(named, key=MODES.index) if named else ""
