@@ -49,7 +49,8 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "state/expressions.py": 2,
     },
     "a protocol is loaded when a service speaks it: MCP, HTTP and workers each cost more than a run": {
-        "base/allowed_hosts.py": 1, "protocols/__init__.py": 3, "protocols/mcp/connect.py": 3,
+        "base/allowed_hosts.py": 1, "protocols/__init__.py": 3, "protocols/live/runner.py": 1,
+        "protocols/mcp/connect.py": 3,
         "protocols/pythoncall/invoker.py": 2, "protocols/pythoncall/worker_main.py": 1,
         "protocols/service_contract.py": 6,
     },
@@ -74,5 +75,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/protocol.py": 1, "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 165
+MOST: Final = 166
 """All of them together; it falls, but for those of `sdk.py`, which is made of them."""
