@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.envelope import Event
@@ -13,6 +12,8 @@ from cogcli.declarations.record import Record
 
 _ABORT = "ABORT"
 """The recorded `signal` after `resume --abort`. Lines do not show it."""
+_OF_EVENT: Final = {"episode": "episode_id", "run": "run_id", "trace": "trace_id"}
+"""Words for members of the event itself."""
 
 
 class _ShownError(Record):
@@ -56,53 +57,51 @@ class EventLines:
         place = (event.run_id, event.step_id)
         if payload.uses is not None:
             self._uses[place] = payload.uses
-        pairs = dict(_event_pairs(event, payload, self._uses.get(place)))
-        text = " ".join(
-            f"{name}={_quote(value)}"
-            for name, value in pairs.items()
-            if value not in (None, "", [])
-        )
         stamp = f"{event.timestamp[:23]}Z" if len(event.timestamp) > 24 else event.timestamp
-        return visible(f"{stamp} {event.event_type or event.phase} {text}".rstrip())
+        words = [f"{stamp} {event.event_type or event.phase}"]
+        for name, value in _find_pairs(event, payload, self._uses.get(place)).items():
+            if value not in (None, "", []):
+                words.append(f"{name}={_quote(value)}")
+        return visible(" ".join(words).rstrip())
 
 
-def _event_pairs(
-    event: Event, payload: _ShownPayload, uses: str | None
-) -> Iterator[tuple[str, object]]:
-    yield "step", event.step_id or payload.step_id
+def _find_pairs(event: Event, payload: _ShownPayload, uses: str | None) -> dict[str, object]:
+    """Return what the line of an event displays, in order. The line leaves out empty values."""
+    pairs: dict[str, object] = {"step": event.step_id or payload.step_id}
     ms = payload.latency_ms
     if ms is None:
         ms = (event.metrics or {}).get("duration_ms")
     if event.event_type:
-        yield from _declared_pairs(event, payload, uses, ms)
+        for word in row_of(event.event_type).words:
+            pairs[word] = _find_value(word, event, payload, uses, ms)
     else:
-        yield from _foreign_pairs(payload, ms)
+        status = payload.step_status or payload.status or payload.outcome or None
+        pairs |= {"status": status, "tool": payload.tool, "ms": ms, "message": payload.message}
     error = payload.error
-    yield "error", error.code if isinstance(error, _ShownError) else None
-    message = error.message if isinstance(error, _ShownError) else error
-    if message is not None:
-        yield "message", message
+    if isinstance(error, _ShownError):
+        pairs["error"] = error.code
+        error = error.message
+    if error is not None:
+        pairs["message"] = error
+    return pairs
 
 
-def _declared_pairs(
-    event: Event, payload: _ShownPayload, uses: str | None, ms: object
-) -> Iterator[tuple[str, object]]:
-    """Yield the pairs of a declared event type."""
-    skill = payload.skill
-    named = {"uses": uses, "ms": ms, "skill": skill.id, "version": skill.version,
-             "episode": event.episode_id, "run": event.run_id, "trace": event.trace_id}  # fmt: skip
-    for word in row_of(event.event_type).words:
-        value = named[word] if word in named else payload.json.get(word)
-        if value != _ABORT:
-            yield word, value
-
-
-def _foreign_pairs(payload: _ShownPayload, ms: object) -> Iterator[tuple[str, object]]:
-    """Yield the pairs of an event of another tool."""
-    yield "status", payload.step_status or payload.status or payload.outcome or None
-    yield "tool", payload.tool
-    yield "ms", ms
-    yield "message", payload.message
+def _find_value(
+    word: str, event: Event, payload: _ShownPayload, uses: str | None, ms: object
+) -> object:
+    """Return the value of a word of a declared event type."""
+    if word == "uses":
+        return uses
+    if word == "ms":
+        return ms
+    if word in _OF_EVENT:
+        return getattr(event, _OF_EVENT[word])
+    if word == "skill":
+        return payload.skill.id
+    if word == "version":
+        return payload.skill.version
+    value = payload.json.get(word)
+    return None if value == _ABORT else value
 
 
 def _quote(value: object) -> str:
