@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -54,6 +54,20 @@ def find(settings: Settings, name: str | None) -> Path:
     if name is not None and (os.path.isdir(name) or SUFFIX in name):
         settings.inside(name)
     return store_of(settings).resolve("@last" if name is None else name)
+
+
+def find_all(settings: Settings, names: Sequence[str]) -> dict[Path, bool]:
+    """Return the directories of the named episodes, each once; for a directory of episodes, of all of them, oldest
+    first. Each with whether it was named itself.
+
+    Raise the errors of `find`."""
+    found: dict[Path, bool] = {}
+    for name in names:
+        place = Path(os.path.realpath(name))
+        inside = [place / id for id in Store(place).ids()[::-1]] if os.path.isdir(name) else []
+        named = [] if inside else [find(settings, name)]
+        found |= dict.fromkeys(inside, False) | dict.fromkeys(named, True)
+    return found
 
 
 def archive_faults(settings: Settings) -> list[EnvironmentRefusal]:

@@ -86,16 +86,24 @@ def read_governed(directory: Path) -> GovernedLog | None:
     if log.started is None or request is None or not request.pack:
         return None
     catalog = read_pinned_catalog(log.started, directory)
-    others = []
+    pack, others = _find_packs(catalog, request)
+    return GovernedLog(events, log.started, catalog, pack, others)
+
+
+def _find_packs(catalog: Catalog, request: PolicyRequest) -> tuple[Pack, tuple[Pack, ...]]:
+    """Return the composed pack of a run, and the packs that add to it.
+
+    Raise EnvironmentRefusal `episode.unreadable` if the catalog lacks one."""
+    found = []
     for reference in (request.pack, *request.with_packs):
         pack = catalog.packs.get(reference.partition("#")[0])
         if pack is None:
             raise EnvironmentRefusal(
                 "episode.unreadable", f"the specs of this run have no `{reference}`"
             )
-        others.append(pack)
-    primary = others.pop(0)
-    return GovernedLog(events, log.started, catalog, compose(primary, others), tuple(others))
+        found.append(pack)
+    primary, *others = found
+    return compose(primary, others), tuple(others)
 
 
 def explain_episode(directory: Path) -> list[Json]:
@@ -280,14 +288,38 @@ def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison 
     if log is None or log.pack.pack_id != old.pack_id:
         return None
     old, new = compose(old, log.others), compose(new, log.others)
-    before = _decide_again_under(log, old)
+    before, after = _decide_again_under(log, old), _decide_again_under(log, new)
+    return _compare_decisions(directory.name, before, after, exact=log.pack.hash == old.hash)
+
+
+def compare_with_present(episode_id: str, log: GovernedLog, present: Catalog) -> EpisodeComparison:
+    """Return the recorded decisions of a run that the present specs and packs make differently.
+
+    Raise EnvironmentRefusal `episode.unreadable` if the present specs lack a pack of the run."""
+    recorded = policy_under(log.catalog, log.pack, log.started)
+    before = list(decide_again(log.events, log.catalog, recorded, recorded))
+    request = PolicyRequest.recorded(start_of(log.started)) or PolicyRequest()
+    pack, _ = _find_packs(present, request)
+    recorded = policy_under(log.catalog, log.pack, log.started)
+    policy = policy_under(present, pack, log.started)
+    after = list(decide_again(log.events, present, recorded, policy))
+    return _compare_decisions(episode_id, before, after, exact=True)
+
+
+def _compare_decisions(
+    episode_id: str,
+    before: Sequence[ReplayedDecision],
+    after: Sequence[ReplayedDecision],
+    *,
+    exact: bool,
+) -> EpisodeComparison:
+    """Return the decisions that differ. With `exact`, the recorded decisions are those before."""
     changed, undecided = [], []
-    exact = log.pack.hash == old.hash
-    for mine, theirs in zip(before, _decide_again_under(log, new), strict=True):
+    for mine, theirs in zip(before, after, strict=True):
         was = _select_compared_members(mine.event.payload) if exact else _comparable_verdict(mine)
         will = _comparable_verdict(theirs)
         why = theirs.why or ("" if exact else mine.why)
-        change = DecisionChange(directory.name, mine.event, was, will, why)
+        change = DecisionChange(episode_id, mine.event, was, will, why)
         if was is None or will is None:
             undecided.append(change)
         elif _has_different_effect(was, will):

@@ -184,6 +184,18 @@ def reach_recorded(
     return registry.reach(start.skill.id, also=also, packs=(pack, *others) if pack else ())
 
 
+def reach_present(
+    registry: Registry, started: Event, pinned: Callable[[], Catalog], *, also: Iterable[str] = ()
+) -> tuple[Catalog, list[str]]:
+    """Return the present closure of a recorded run with the variables that it recorded, and the pins that differ.
+
+    Raise the same errors as `Registry.reach`.
+    """
+    catalog = reach_recorded(registry, started, pinned, also=also)
+    catalog = with_recorded_variables(catalog, start_of(started).pins.variables)
+    return catalog, find_differing_specs(started, catalog.pins)
+
+
 def find_changed_specs(
     open_registry: Callable[[], Registry], started: Event, pinned: Catalog
 ) -> dict[str, str]:

@@ -43,8 +43,7 @@ from cogcli.run.log_index import LogIndex, index_events, located_error
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.run.prepare import AgentRun, RunEnvironment
 from cogcli.run.replay import (
-    find_differing_specs,
-    reach_recorded,
+    reach_present,
     read_pinned_catalog,
     request_from,
 )
@@ -426,11 +425,9 @@ class _Resumption(NamedTuple):
         read_pinned = partial(read_pinned_catalog, started, self.directory)
         pinned = read_pinned().capabilities if allowed else {}
         gates = {gate.capability for capability in pinned.values() for gate in capability.gates}
-        catalog = reach_recorded(
+        catalog, changed = reach_present(
             self.environment.open_registry(), started, read_pinned, also=sorted(gates)
         )
-        catalog = with_recorded_variables(catalog, start_of(started).pins.variables)
-        changed = find_differing_specs(started, catalog.pins)
         if changed and not allowed:
             names = ", ".join(f"`{name}`" for name in changed)
             raise EnvironmentRefusal(

@@ -4,12 +4,11 @@ their decisions (docs/reference/pack.md#explain).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated
 
 from cogcli.app.episodes import find as find_episode
+from cogcli.app.episodes import find_all
 from cogcli.app.packs import check_policy, evaluate_call, find_pack, read_pack
 from cogcli.app.policy_history import EpisodeComparison, compare_episode, explain_episode
 from cogcli.app.policy_prover import prove_packs
@@ -29,7 +28,6 @@ from cogcli.cli.policy_screen import (
 )
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.value_types import Json
-from cogcli.episode.store import Store
 from cogcli.policy.pack_check import run_tests
 from cogcli.policy.pack_diff import diff_packs
 from cogcli.policy.policy_proof import EQUAL
@@ -271,13 +269,7 @@ def _compare_episodes(
     Yield None for an episode under no version of the pack, and for an episode of a directory that
     cannot be read. The latter adds a warning.
     """
-    found: dict[Path, bool] = {}
-    for name in names:
-        place = Path(os.path.realpath(name))
-        inside = [place / id for id in Store(place).ids()[::-1]] if os.path.isdir(name) else []
-        named = [] if inside else [find_episode(context.settings, name)]
-        found |= dict.fromkeys(inside, False) | dict.fromkeys(named, True)
-    for directory, is_named in found.items():
+    for directory, is_named in find_all(context.settings, names).items():
         try:
             yield compare_episode(directory, before, after)
         except EnvironmentRefusal as error:

@@ -51,7 +51,7 @@ FORMATS = ("text", "concise", "github", "jsonl")
     examples=(
         ("cogcli validate --fix", "correct what has one right answer"),
         ("cogcli validate --strict --format github --report junit:junit.xml", "in CI"),
-        ("cogcli validate --ready", "may everything run here?"),
+        ("cogcli validate --against .cogcli/episodes", "may runs that wait continue?"),
     ),
     exits=(0, 1, 2, 3, 130),
 )
@@ -82,15 +82,25 @@ def validate(
         bool, switch("--fix", help="correct your own files where only one answer is right")
     ] = False,
     watch: Annotated[bool, switch("--watch", help="check again whenever a file changes")] = False,
+    against: Annotated[
+        list[str],
+        text(
+            "--against",
+            "EP",
+            "also judge what the specs mean for these recorded runs: episodes or their directory (repeatable)",
+            completes="episodes",
+        ),
+    ],
     stdin_filename: Annotated[
         str | None, text("--stdin-filename", "FILE", "the file name of the text that `-` reads")
     ] = None,
 ) -> int:
     """Check all specs, or those at the given paths."""
     wanted = parse_reports(report)
-    if watch and (context.json or report or "-" in words):
+    if watch and (context.json or report or against or "-" in words):
         raise wrong_flag(
-            "`--watch` checks again and again, for a person", "leave --json, --report and `-` out"
+            "`--watch` checks again and again, for a person",
+            "leave --json, --report, --against and `-` out",
         )
     paths, contents = _paths_and_contents(context, words, stdin_filename)
     if fix and contents:
@@ -107,7 +117,14 @@ def validate(
     wanted.write(context, run.report, code, maximum=100)
     if refusal is not None:
         raise refusal
-    return code
+    return (_judge_runs(context, against) or code) if against else code
+
+
+def _judge_runs(context: CommandContext, names: Sequence[str]) -> int:
+    """Display what the specs mean for recorded runs, and return the exit code."""
+    from cogcli.cli.run_forecasts import judge_runs  # loads what runs; other checks need none of it
+
+    return judge_runs(context, names)
 
 
 class _Validation:
