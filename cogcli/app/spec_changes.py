@@ -211,7 +211,8 @@ class _WaitingRun(NamedTuple):
         """Return the step from which a rerun repeats all these steps: the first of them, or the last one before that
         will do. Empty if there is none.
         """
-        for first in (repeated[0], *(planned.step.id for planned in reversed(plan.steps))):
+        latest: list[str] = [planned.step.id for planned in reversed(plan.steps)]
+        for first in (repeated[0], *latest):
             why = plan_reuse(self.log, plan, {first: "asked for"}).why
             if all(why[step] != "reused" for step in repeated):
                 return first
