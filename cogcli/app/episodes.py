@@ -11,6 +11,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import read_key
 from cogcli.app.wings import EPISODE_OF_LINE, is_line_word
 from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.system import rfc3339
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.value_types import Json
 from cogcli.episode.archive.access import open_archives
@@ -112,8 +113,6 @@ def parse_age(settings: Settings, flag: str, age: str | None) -> str | None:
     Raise UsageError, with the name of the flag, for an invalid age."""
     if age is None:
         return None
-
-    from cogcli.base.system import rfc3339
 
     number, unit = age[:-1], age[-1:]
     if not number.isascii() or not number.isdigit() or unit not in _UNITS or len(number) > 6:

@@ -39,7 +39,7 @@ def judge_runs(context: CommandContext, names: Sequence[str]) -> int:
         checked=len(judged),
         total=0,
         empty="no run waits there, and no pack decided",
-        hint="name episodes that wait, or ran under a pack: cogcli ls --status pending",
+        hint="name episodes that wait, or ran under a pack: cogcli ls --outcome pending",
     )
     if refusal is not None:
         raise refusal
