@@ -64,7 +64,6 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.checks.packs import check_agent
 from cogcli.specs.selection import SelectionOptions
-from cogcli.specs.service_variables import with_recorded_variables
 from cogcli.specs.spec_snapshot import without_secret_requirements
 from cogcli.specs.stricter import merge_stricter
 from cogcli.state.reducer import rebuild
