@@ -328,6 +328,14 @@ def million(folder: Path, size: int) -> Iterator[Figure]:
         yield Figure(*figure)
 
 
+def documents(folder: Path) -> Iterator[Figure]:
+    """One operation of a large document."""
+    from document_bench import measure
+
+    for figure in measure(folder):
+        yield Figure(*figure)
+
+
 def steps_with_secrets(folder: Path, without: float) -> Iterator[Figure]:
     """Cost per step of runs that know ten secrets, one of them a key of 26 lines, and of searching a long text."""
     from cogcli.base.redact import Redactor
@@ -1622,6 +1630,7 @@ BENCHES: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "archive": archive,
     "prove": prove,
     "quality": quality,
+    "documents": documents,
     "million": lambda folder: million(folder, 1_000_000),
 }
 

@@ -113,7 +113,8 @@ def _refresh_document(
     project's."""
     try:
         path = place_of(service)
-        before = read_document(path) if path is not None and os.path.lexists(path) else None
+        is_there = path is not None and os.path.lexists(path)
+        before = read_document(path, service.root) if path is not None and is_there else None
         old = None if before is None else kind.parse(before)
     except DocumentFault as fault:
         text = f"service `{service.id}`: {fault.message}"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from cogcli.base.jsonvalue import MAX_INTEGER, Json
+from cogcli.base.jsonvalue import MAX_INTEGER, Json, nearest_float
 from cogcli.base.text_places import excerpt
 
 Refuse = Callable[[str, str, str, str, int], Exception]
@@ -34,10 +34,19 @@ class JsonParser:
     `refuse` creates the error from a code, a message, a hint, the text and a place in it.
     """
 
-    __slots__ = ("_at", "_left", "_max_depth", "_max_nodes", "_refuse", "_text")
+    __slots__ = ("_at", "_left", "_max_depth", "_max_nodes", "_refuse", "_text", "_wide_integers")
 
-    def __init__(self, text: str, max_depth: int, max_nodes: int, refuse: Refuse) -> None:
+    def __init__(
+        self,
+        text: str,
+        max_depth: int,
+        max_nodes: int,
+        refuse: Refuse,
+        *,
+        wide_integers: bool = False,
+    ) -> None:
         self._text = text
+        self._wide_integers = wide_integers
         self._at = 0
         self._refuse = refuse
         self._max_depth = max_depth
@@ -169,6 +178,8 @@ class JsonParser:
             # Length first: int() of thousands of digits is slow, or refused by Python itself.
             value: int | float = int(literal) if len(literal) <= 17 else MAX_INTEGER + 1
             beyond = "2^53-1" if abs(value) > MAX_INTEGER else ""
+            if beyond and self._wide_integers:
+                value, beyond = nearest_float(literal), ""
         else:
             value = float(literal)
             beyond = "every float" if abs(value) == float("inf") else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -17,6 +18,7 @@ NOTHING: Final[dict[Any, Any]] = {}
 MAX_DEPTH: Final = 100
 MAX_INTEGER: Final = 2**53 - 1
 _LONGEST_PLACE: Final = 80
+_LARGEST: Final = sys.float_info.max
 _Item = TypeVar("_Item")
 SCALARS: Final = (str, int, float, bool, type(None))
 
@@ -173,6 +175,11 @@ def _require_valid_text(value: str, place: str) -> str:
         except UnicodeEncodeError:
             raise NotJson(place, "text with a lone surrogate") from None
     return value
+
+
+def nearest_float(number: str | int | float) -> float:
+    """Return the finite float that is nearest to a number."""
+    return min(max(float(number), -_LARGEST), _LARGEST)
 
 
 def kind_of(value: object) -> str:

@@ -22,7 +22,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from cogcli.base.jsonvalue import MAX_DEPTH, MAX_INTEGER
+from cogcli.base.jsonvalue import MAX_DEPTH, MAX_INTEGER, nearest_float
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.text_places import line_column
 
 MAX_BYTES: Final = 8 * 1024 * 1024
@@ -31,6 +32,7 @@ MAX_NODES: Final = 50_000
 _BOM = b"\xef\xbb\xbf"
 _BLANK = " \t\n\r"
 _KEY_END = re.compile(rb'"[ \t\n\r]*+:')
+_ESCAPED_END = re.compile(rb'(\\++)"[ \t\n\r]*+:')
 
 
 class JsonRefused(Exception):
@@ -56,8 +58,11 @@ def loads(
     max_bytes: int = MAX_BYTES,
     max_depth: int = MAX_DEPTH,
     max_nodes: int = MAX_NODES,
+    wide_integers: bool = False,
 ) -> Any:
     """Return the value of one JSON text as plain dicts, lists and scalars; `3.0` stays a float.
+
+    With `wide_integers` an integer beyond 2^53-1 is the nearest float instead of a fault.
 
     Raise `JsonRefused` for everything outside the rules above, and nothing else.
     """
@@ -78,12 +83,16 @@ def loads(
         except ValueError:
             pass
         else:
-            if _is_plain(value, raw, max_depth):
+            found = _judge(value, raw, max_depth)
+            if found.plain and found.wide and wide_integers:
+                return _with_floats(value)
+            if found.plain and not found.wide:
                 return value
     # Rarely needed, and its patterns take time to compile.
     from cogcli.base.json_parser import JsonParser
 
-    return JsonParser(_decode(raw), max_depth, max_nodes, _refusal).document()
+    parser = JsonParser(_decode(raw), max_depth, max_nodes, _refusal, wide_integers=wide_integers)
+    return parser.document()
 
 
 def _encode(data: bytes | str) -> bytes:
@@ -99,12 +108,40 @@ def _encode(data: bytes | str) -> bytes:
         ) from error
 
 
-def _is_plain(value: object, raw: bytes, max_depth: int) -> bool:
-    """Whether orjson's value is certainly exact.
+class _JsonJudgment(NamedTuple):
+    """Whether a value is certainly read as written, but for the integers beyond 2^53-1 that it may
+    hold.
+    """
+
+    plain: bool
+    wide: bool
+
+
+def _with_floats(value: Any) -> Any:
+    """Return a value with floats instead of integers beyond 2^53-1."""
+    if isinstance(value, dict):
+        return {key: _with_floats(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_with_floats(item) for item in value]
+    is_number = type(value) is int or type(value) is float
+    if is_number and not -MAX_INTEGER <= value <= MAX_INTEGER:
+        return nearest_float(value)
+    return value
+
+
+def _count_key_ends(raw: bytes) -> int:
+    """Return the number of quotes before a colon, without those that a backslash escapes."""
+    ends = sum(1 for _ in _KEY_END.finditer(raw))
+    return ends - sum(len(match[1]) % 2 for match in _ESCAPED_END.finditer(raw))
+
+
+def _judge(value: object, raw: bytes, max_depth: int) -> _JsonJudgment:
+    """Return whether orjson's value is certainly exact.
 
     Every key of the text ends in a quote and a colon. If there are as many distinct keys as such
-    endings, no key was repeated. A string with such an ending only causes a second parse.
+    endings, no key was repeated. A string that begins with a colon only causes a second parse.
     """
+    wide = False
     keys = depth = 0
     level: list[Any] = [value]
     while level:
@@ -117,15 +154,15 @@ def _is_plain(value: object, raw: bytes, max_depth: int) -> bool:
             elif kind is list:
                 inner += item
             elif (kind is int or kind is float) and not -MAX_INTEGER <= item <= MAX_INTEGER:
-                return False
+                wide = True
         # Scalars below the deepest container make one level more than there are containers.
         depth += 1
         if depth > max_depth and any(
             item.__class__ is dict or item.__class__ is list for item in level
         ):
-            return False
+            return _JsonJudgment(False, wide)
         level = inner
-    return keys == len(_KEY_END.findall(raw))
+    return _JsonJudgment(keys == _count_key_ends(raw), wide)
 
 
 def _decode(raw: bytes) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import orjson
 
 from cogcli.base.api_documents.changes import ContractChange
-from cogcli.base.api_documents.loader import MAX_BYTES, identity_of, load, parse_document
+from cogcli.base.api_documents.loader import identity_of, load, parse_document
+from cogcli.base.api_documents.references import MAX_BYTES
 from cogcli.base.calls import Cancellation
 from cogcli.base.errors import RuntimeErrorBase, ServerFaultError
 from cogcli.base.json_pointer import DocumentFault

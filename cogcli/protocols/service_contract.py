@@ -202,7 +202,10 @@ def _document_bytes(service: Service) -> bytes | None:
         identity = loader.identity_of(service)
     except DocumentFault as fault:
         return f"{fault.message}\0{fault.hint}".encode()
-    return _bytes(identity.path, loader.MAX_BYTES) if identity else None
+    try:
+        return loader.document_bytes(identity) if identity else None
+    except FileRefused as refused:
+        return refused.message.encode()
 
 
 def _module_bytes(module: str, root: str) -> bytes | None:

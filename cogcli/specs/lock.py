@@ -77,7 +77,7 @@ def lock_identity(root: str) -> Identity | None:
         found = os.stat(path)
     except OSError:
         return None
-    return Identity(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return Identity(path, root, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 @lru_cache(maxsize=8)

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
 from cogcli.app.settings.model_adapters import MODELS
 from cogcli.app.settings.trust_digests import BYTECODE, DecidingFiles
+from cogcli.base.api_documents.references import find_document_files
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -245,8 +246,11 @@ def _add_document(found: DecidingFiles, root: str, path: str) -> None:
     """Add a document if it exists in its root. A document outside its root is never read."""
     found.folders.add(path)
     inside = os.path.realpath(root).rstrip(os.sep) + os.sep
-    if os.path.isfile(path) and os.path.realpath(path).startswith(inside):
-        found.add_file(path)
+    if not os.path.isfile(path) or not os.path.realpath(path).startswith(inside):
+        return
+    found.add_file(path)
+    for other in find_document_files(path, root):
+        found.add_file(other)
 
 
 def _add_package(found: DecidingFiles, package: str) -> None:

@@ -41,8 +41,10 @@ from cogcli.authoring.new_specs.operation_spec import NotBindable, operation_spe
 from cogcli.authoring.new_specs.operation_words import operation_words
 from cogcli.base.api_documents.loader import document_digest
 from cogcli.base.api_documents.openapi import Entry, OpenApiOperation
+from cogcli.base.api_documents.references import MAX_BYTES
 from cogcli.base.canonical import digest
 from cogcli.base.errors import UsageError
+from cogcli.base.files import read_regular
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, list_known, suggestion
@@ -96,7 +98,7 @@ def new_binding(settings: Settings, asked: BindingRequest) -> NewSpecs:
     project_of(settings)
     _require_id(asked)
     settings.inside(asked.file)
-    return _Command(settings, asked, read_api(asked.file)).make()
+    return _Command(settings, asked, read_api(asked.file, project_of(settings))).make()
 
 
 def _require_id(asked: BindingRequest) -> None:
@@ -145,6 +147,8 @@ class _Command:
                 if not found.problems:
                     # The user named the document, and the bindings are made from the content that was read.
                     written(os.path.abspath(self._document.path), self._document.data)
+                    for other in self._document.others:
+                        written(other, read_regular(other, limit=MAX_BYTES))
                     doubts = found.doubts
                     break
             bound = self._without(bound, found.problems)

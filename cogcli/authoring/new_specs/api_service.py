@@ -11,11 +11,14 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
+import orjson
+
 from cogcli.authoring.new_specs.new_files import NewFile, spec_file
 from cogcli.authoring.new_specs.operation_words import description_of, one_line
 from cogcli.base.addresses import literal_refusal
-from cogcli.base.api_documents.loader import MAX_BYTES, parse_document, with_position
+from cogcli.base.api_documents.loader import parse_files, with_position
 from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation
+from cogcli.base.api_documents.references import MAX_BYTES
 from cogcli.base.errors import USAGE, UsageError
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.json_pointer import DocumentFault
@@ -76,18 +79,22 @@ class ApiHead(SecuredPart):
 
 
 class ApiDocument(NamedTuple):
-    """A document: its path as given, its bytes, its value, and its parsed content."""
+    """A document: its path as given, its bytes, its value, and its parsed content.
+
+    `others` are the further files that it consists of.
+    """
 
     path: str
     data: bytes
     value: Json
     api: OpenApiDocument
     head: ApiHead
+    others: list[str]
 
 
-def read_api(path: str) -> ApiDocument:
-    """Return the document in a file. Raise UsageError `input.file` or ProblemsFound
-    `wire.document`."""
+def read_api(path: str, project: str) -> ApiDocument:
+    """Return the document in a file, with the files in the project, or else next to it, that it
+    refers to. Raise UsageError `input.file` or ProblemsFound `wire.document`."""
     if path.lower().startswith(("http://", "https://")):
         hint = "fetch it first: curl -o openapi.json URL"
         raise UsageError("input.file", f"`--from-openapi`: `{path[:200]}` is not a file", hint=hint)
@@ -96,9 +103,14 @@ def read_api(path: str) -> ApiDocument:
     except FileRefused as refused:
         raise UsageError("input.file", f"`--from-openapi`: `{path}` {refused.message}") from refused
     try:
-        value = parse_document(data, os.path.basename(path))
+        folder = os.path.dirname(os.path.realpath(path))
+        root = os.path.realpath(project)
+        is_inside = folder == root or folder.startswith(root.rstrip(os.sep) + os.sep)
+        value, others = parse_files(data, path, root if is_inside else folder)
         api = OpenApiDocument(value)
-        return ApiDocument(path, data, value, api, read_record(ApiHead, value))
+        if others and not is_inside:
+            data = orjson.dumps(value)  # the copy in the project is one file
+        return ApiDocument(path, data, value, api, read_record(ApiHead, value), others)
     except DocumentFault as fault:
         raise refused_document(fault, path) from fault
 

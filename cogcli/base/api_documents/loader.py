@@ -1,9 +1,9 @@
 """Reads API documents: the files that `spec_ref` names (docs/reference/service.md#documents).
 
-1. A document is a regular file inside the layer of its service, JSON or YAML, at most 4 MiB, and is
-read strictly.
+1. A document is a regular file inside the layer of its service, JSON or YAML, at most
+64 MiB, and is read strictly, but for numbers: an integer beyond 2^53 is the nearest float.
 
-2. Each `$ref` resolves inside the document. Nothing is ever fetched.
+2. Each `$ref` resolves inside the document, or in files next to it. Nothing is ever fetched.
 
 3. A process reads a file again only after the file has changed.
 """
@@ -11,32 +11,34 @@ read strictly.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final, Protocol, TypeVar
 
+from cogcli.base.api_documents.references import (
+    MAX_BYTES,
+    check_references,
+    find_document_files,
+    merge_files,
+)
 from cogcli.base.canonical import digest
 from cogcli.base.files import FileRefused, read_regular
 from cogcli.base.json_pointer import (
-    NOWHERE,
     DocumentFault,
-    Pointer,
-    find_at,
-    parse_reference,
-    pointer_text,
 )
-from cogcli.base.jsonvalue import Json, kind_of
+from cogcli.base.jsonvalue import Json, kind_of, paused_collection
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.problems import did_you_mean, suggest_path
+from cogcli.base.problems import did_you_mean
 from cogcli.base.strict_json import JsonRefused, loads
 from cogcli.base.yaml import reader
 from cogcli.base.yaml.limits import DOCUMENT
 from cogcli.base.yaml.positions import Places
 
-MAX_BYTES: Final = 4 * 1024 * 1024
 MAX_DEPTH: Final = 100
-MAX_NODES: Final = 500_000
+MAX_NODES: Final = 5_000_000
+_LARGE: Final = 4 * 1024 * 1024
+"""In larger documents no place is searched for a fault."""
 
 
 class DescribedService(Protocol):
@@ -59,7 +61,7 @@ def with_position(fault: DocumentFault, path: str) -> DocumentFault:
     if fault.pointer is not None and not fault.line:
         with suppress(FileRefused, UnicodeDecodeError):
             text = read_regular(
-                path, limit=MAX_BYTES
+                path, limit=_LARGE
             ).decode()  # JSON is read as YAML, which includes it
             span = Places(text.removeprefix("\ufeff")).at_pointer(fault.pointer)
             place = span.line, span.column
@@ -68,14 +70,22 @@ def with_position(fault: DocumentFault, path: str) -> DocumentFault:
     )
 
 
+_FileState = tuple[str, int, int, int]
+"""A path with its inode, size and change time."""
+
+
 class Identity(NamedTuple):
-    """One state of a file, identified by path, inode, size and change time."""
+    """One state of a document, identified by path, inode, size and change time, and the same of the
+    files that it refers to. These are below `root`.
+    """
 
     path: str
+    root: str
     device: int
     inode: int
     size: int
     changed: int
+    others: tuple[_FileState, ...] = ()
 
 
 def identity_of(service: DescribedService) -> Identity | None:
@@ -93,7 +103,24 @@ def identity_of(service: DescribedService) -> Identity | None:
     except OSError as error:
         text = f"document {filename} cannot be read: {error.strerror}"
         raise DocumentFault("wire.document", text) from error
-    return Identity(path, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    root = os.path.realpath(service.root)
+    own = Identity(path, root, found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return own._replace(others=tuple(map(_state_of, _other_files(own))))
+
+
+def _state_of(path: str) -> _FileState:
+    """Return the state of a file; zeros if it is missing."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return path, 0, 0, 0
+    return path, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@lru_cache(maxsize=32)
+def _other_files(identity: Identity) -> list[str]:
+    """Return the files that a document refers to."""
+    return find_document_files(identity.path, identity.root)
 
 
 def _document_name(service: DescribedService) -> str | None:
@@ -143,9 +170,23 @@ def document_digest(service: DescribedService) -> str | None:
 def _digest(identity: Identity) -> str | None:
     """Return the digest of a file's bytes; None if it cannot be read."""
     try:
-        return digest(read_regular(identity.path, limit=MAX_BYTES))
+        data = read_regular(identity.path, limit=MAX_BYTES)
+        return digest(data + b"".join(map(_bytes_of, _other_files(identity._replace(others=())))))
     except FileRefused:
         return None
+
+
+def _bytes_of(path: str) -> bytes:
+    try:
+        return read_regular(path, limit=MAX_BYTES)
+    except FileRefused:
+        return b""
+
+
+def document_bytes(identity: Identity) -> bytes:
+    """Return the bytes of a document and of the files that it refers to. Raise FileRefused."""
+    data = read_regular(identity.path, limit=MAX_BYTES)
+    return data + b"".join(map(_bytes_of, (path for path, *_ in identity.others)))
 
 
 def place_of(service: DescribedService) -> str | None:
@@ -192,34 +233,68 @@ def _is_inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 
-def read_document(path: str) -> Json:
-    """Return the mapping in a document after checking each `$ref`. Raise DocumentFault
-    `wire.document`."""
+def read_document(path: str, root: str) -> Json:
+    """Return the mapping in a document and the files below `root` that it refers to, after checking
+    each `$ref`. Raise DocumentFault `wire.document`."""
     name = os.path.basename(path)
     try:
         data = read_regular(path, limit=MAX_BYTES)
     except FileRefused as refused:
         raise DocumentFault("wire.document", f"document {name} {refused.message}") from refused
-    return parse_document(data, name)
+    return parse_files(data, path, root)[0]
+
+
+def parse_files(data: bytes, path: str, root: str) -> tuple[Json, list[str]]:
+    """Return the mapping in the bytes of a document, together with the files below `root` that it
+    refers to, and the paths of these. Raise DocumentFault `wire.document`."""
+    others = find_document_files(path, root)
+    states = tuple(map(_state_of, others))
+    return _parse_files(data, path, os.path.realpath(root), states)
+
+
+@lru_cache(maxsize=1)
+def _parse_files(
+    data: bytes, path: str, root: str, others: tuple[_FileState, ...]
+) -> tuple[Json, list[str]]:
+    """Return the document in `data`. The last one is kept: a command that binds an operation also
+    checks the binding.
+    """
+    with paused_collection():
+        value = _parse(data, os.path.basename(path))
+        files = merge_files(value, path, root, _parse, {file for file, *_ in others})
+        check_references(value)
+    return value, files
 
 
 def parse_document(data: bytes, name: str) -> Json:
     """Return the mapping in the bytes of a document after checking each `$ref`.
 
     The ending of `name` selects JSON or YAML. Raise DocumentFault `wire.document`."""
+    value = _parse(data, name)
+    check_references(value)
+    return value
+
+
+def _parse(data: bytes, name: str) -> Json:
+    """Return the mapping in the bytes of one file. Raise DocumentFault `wire.document`."""
     is_yaml = name.endswith((".yaml", ".yml"))
     is_json = name.endswith(".json") or (not is_yaml and data.lstrip()[:1] == b"{")
     value = _parse_json(data, name) if is_json else _parse_yaml(data, name)
     if not isinstance(value, dict):
         text = f"document {name}: found {kind_of(value)}, expected a mapping"
         raise DocumentFault("wire.document", text)
-    check_references(value)
     return value
 
 
 def _parse_json(data: bytes, name: str) -> object:
     try:
-        return loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
+        return loads(
+            data,
+            max_bytes=MAX_BYTES,
+            max_depth=MAX_DEPTH,
+            max_nodes=MAX_NODES,
+            wide_integers=True,
+        )
     except JsonRefused as refused:
         text, place = f"document {name}: {refused.message}", (refused.line, refused.column)
         raise DocumentFault("wire.document", text, refused.hint, place=place) from refused
@@ -234,55 +309,6 @@ def _parse_yaml(data: bytes, name: str) -> Json:
     return parsed.value
 
 
-DATA_KEYS: Final = frozenset(("example", "examples", "default", "const", "enum"))
-"""Keys whose values are data without references, except where free names are keys."""
-NAMING_KEYS: Final = frozenset(
-    (
-        "properties", "patternProperties", "dependentSchemas", "$defs", "definitions", "schemas", "parameters",
-        "responses", "headers", "requestBodies", "securitySchemes", "links", "callbacks", "pathItems", "paths",
-        "content", "encoding", "variables", "contentDescriptors", "errors", "tags", "additionalOperations",
-    )
-)  # fmt: skip
-"""Keys whose values are mappings with free names as keys."""
-
-
-def check_references(document: Json) -> None:
-    """Raise DocumentFault `wire.document` for the first `$ref` that leads outside or does not
-    resolve.
-    """
-    for place, target in _references(document, ()):
-        where = f"`{pointer_text(place)}`"
-        if not target.startswith("#/"):
-            hint = "bundle the document into one file"
-            text = f"{where}: `$ref` to `{target}`, expected `#/...`"
-            raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
-        if find_at(document, parse_reference(target)) is NOWHERE:
-            text = f"{where}: `$ref` to `{target}`, which is not there"
-            *above, name = parse_reference(target)
-            siblings = find_at(document, tuple(above))
-            before = f"{pointer_text(tuple(above))}/"
-            near = suggest_path(name, siblings, before=before) if isinstance(siblings, dict) else ""
-            hint = near or f"add `{name}` under `{pointer_text(tuple(above))}`"
-            raise DocumentFault("wire.document", text, hint, pointer=(*place, "$ref"))
-
-
-def _references(
-    value: object, place: Pointer, *, is_naming: bool = False
-) -> Iterator[tuple[Pointer, str]]:
-    """Yield every reference with its place. `is_naming`: the keys of `value` are arbitrary names."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _references(item, (*place, str(index)))
-    elif isinstance(value, dict):
-        for key, member in value.items():
-            if is_naming:
-                yield from _references(member, (*place, key))
-            elif key == "$ref" and isinstance(member, str):
-                yield place, member
-            elif key not in DATA_KEYS and not key.startswith("x-"):
-                yield from _references(member, (*place, key), is_naming=key in NAMING_KEYS)
-
-
 @lru_cache(maxsize=32)
 def load(identity: Identity) -> Json | DocumentFault:
     """Return the document in a file, or its fault.
@@ -290,7 +316,7 @@ def load(identity: Identity) -> Json | DocumentFault:
     The result is cached: a process reads each state of a file once.
     """
     try:
-        return read_document(identity.path)
+        return read_document(identity.path, identity.root)
     except DocumentFault as fault:
         return with_position(fault, identity.path)
 

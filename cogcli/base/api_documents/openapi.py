@@ -364,6 +364,8 @@ def _version_fault(value: Json) -> DocumentFault:
     found = f"swagger {value[key]}" if key == "swagger" else preview(value.get(key))
     message = f"`openapi` is {found}, expected 3.0, 3.1 or 3.2"
     hint = "export the document as OpenAPI 3.1"
+    if key == "swagger":
+        hint = "convert it: npx swagger2openapi swagger.json -o openapi.json"
     return DocumentFault("wire.document", message, hint, pointer=(key,))
 
 

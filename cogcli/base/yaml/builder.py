@@ -12,7 +12,7 @@ import re
 from typing import Final, NoReturn
 
 from cogcli.base.json_pointer import pointer_of
-from cogcli.base.jsonvalue import Json
+from cogcli.base.jsonvalue import Json, nearest_float
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.problems import Problem
 from cogcli.base.text_places import excerpt
@@ -215,6 +215,8 @@ class ValueBuilder:
                 self._report_ambiguous(event, text, step)
             return text
         value = _exact_number(match)
+        if value is None and self._limits.wide_integers and match[1] is match[2] is None:
+            return nearest_float(text)
         if value is None:
             kind = (
                 "an integer beyond 2^53-1" if match[1] is match[2] is None else "beyond every float"

@@ -21,6 +21,8 @@ class Limits(NamedTuple):
     nodes: int = MAX_NODES
     settings: Mapping[str, str] = NOTHING
     """The settings that raise a limit, by its member here."""
+    wide_integers: bool = False
+    """Whether an integer beyond 2^53 is the nearest float, and no problem."""
 
     def hint(self, cure: str, member: str) -> str:
         """Return the hint for a file beyond a limit: how to mend it, and the setting if there is one."""
@@ -29,5 +31,5 @@ class Limits(NamedTuple):
 
 
 SPEC: Final = Limits()
-DOCUMENT: Final = Limits(4 * 1024 * 1024, 100, 500_000)
+DOCUMENT: Final = Limits(64 * 1024 * 1024, 100, 5_000_000, wide_integers=True)
 """The limits of API documents (docs/reference/spec-files.md#yaml)."""

@@ -7,6 +7,7 @@ so that both parsers refuse the same files, and none reads a file differently th
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
@@ -71,7 +72,8 @@ class _Lines:
 
     def further_lines(self, node: _Node) -> Iterator[tuple[int, str]]:
         """Yield each whole line of a node after its first, with the offset of its start."""
-        for start in self._starts[self.text.count("\n", 0, node.start) + 1 :]:
+        for line in range(bisect_right(self._starts, node.start), len(self._starts)):
+            start = self._starts[line]
             if start >= node.end:
                 return
             end = self.text.find("\n", start)
@@ -190,7 +192,7 @@ def _block_faults(node: _Node, text: str) -> Iterator[StyleBreach]:
 
 def _faults_between(nodes: list[_Node], text: str) -> Iterator[StyleBreach]:
     """Yield breaches in the text between the scalars: indicators, blanks, comments."""
-    brackets = sorted(node for node in nodes if node.style in _BRACKETS)
+    brackets = _OpenBrackets(sorted(node for node in nodes if node.style in _BRACKETS))
     scalars = [node for node in nodes if node.style not in _BRACKETS]
     reached = 0
     for start, end in [*((node.start, node.end) for node in scalars), (len(text), len(text))]:
@@ -199,17 +201,35 @@ def _faults_between(nodes: list[_Node], text: str) -> Iterator[StyleBreach]:
         reached = max(reached, end)
 
 
+class _OpenBrackets:
+    """The brackets around places that are asked for in ascending order."""
+
+    def __init__(self, brackets: list[_Node]) -> None:
+        self._coming = iter([*brackets, None])
+        self._next = next(self._coming)
+        self._open: list[_Node] = []
+
+    def style_at(self, at: int) -> str:
+        """Return the innermost bracket around a place; empty if there is none."""
+        while self._next is not None and self._next.start < at:
+            self._open.append(self._next)
+            self._next = next(self._coming)
+        while self._open and self._open[-1].end <= at:
+            self._open.pop()
+        return self._open[-1].style or "" if self._open else ""
+
+
 _MARKS: Final = lazy_pattern(r"(?P<comment>#[^\n]*)|[\t?:]")
 
 
-def _marker_faults(match: re.Match[str], brackets: list[_Node]) -> Iterator[StyleBreach]:
+def _marker_faults(match: re.Match[str], brackets: _OpenBrackets) -> Iterator[StyleBreach]:
     """Yield the breach of a comment or an indicator, if it has one."""
     at, text = match.start(), match.string
     if match["comment"]:
         if at and not text[at - 1].isspace():
             yield StyleBreach(at, _BLANK, "write one, or quote the text")
         return
-    inside = next((node.style for node in reversed(brackets) if node.start < at < node.end), "")
+    inside = brackets.style_at(at)
     fault = _indicator_fault(text[at], text[at + 1 : at + 2], inside)
     if fault is not None:
         yield StyleBreach(at, *fault)

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 import orjson
 
 from cogcli.base.api_documents.changes import find_openapi_changes
-from cogcli.base.api_documents.loader import DATA_KEYS, NAMING_KEYS
 from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, load_openapi
 from cogcli.base.api_documents.parts import resolve
+from cogcli.base.api_documents.references import DATA_KEYS, NAMING_KEYS
 from cogcli.base.errors import RejectedError, ServiceResolutionError
 from cogcli.base.json_pointer import DocumentFault, find_at
 from cogcli.base.schema.sample import NoSample, sample

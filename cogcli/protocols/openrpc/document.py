@@ -16,9 +16,9 @@ from typing import Final
 import orjson
 
 from cogcli.base.api_documents.changes import find_openrpc_changes
-from cogcli.base.api_documents.loader import MAX_BYTES
 from cogcli.base.api_documents.openrpc import OpenRpcDocument, RpcMethod, load_openrpc
 from cogcli.base.api_documents.parts import resolve
+from cogcli.base.api_documents.references import MAX_BYTES
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.schema.sample import NoSample, sample
 from cogcli.base.strict_json import JsonRefused, loads

@@ -176,6 +176,17 @@ def test_an_integer_beyond_two_to_the_53_is_refused(number: object) -> None:
     assert len(refused.message) < 80
 
 
+@pytest.mark.parametrize("number", [2**53, -(2**63), 2**64, 10**30, "9" * 5000])
+def test_a_wide_integer_is_the_nearest_float_where_asked_for(number: object) -> None:
+    wide = loads(f'{{"x": {number}}}', wide_integers=True)["x"]
+    assert isinstance(wide, float)
+    assert math.isfinite(wide)
+    key_like = loads(f'{{"x": {number}, "y": "\\"a\\": 1"}}', wide_integers=True)
+    assert key_like == {"x": wide, "y": '"a": 1'}
+    begins_with_colon = loads(f'{{"x": {number}, "y": ": 1"}}', wide_integers=True)
+    assert begins_with_colon == {"x": wide, "y": ": 1"}
+
+
 @pytest.mark.parametrize(
     "text", ["01", "-01", "+1", ".5", "1.", "1.e1", "1e", "1e+", "-", "0x1F", "1_000", "--1"]
 )
@@ -192,6 +203,9 @@ def test_a_number_that_is_no_json_number_is_a_syntax_error(text: str) -> None:
         '{"a":1,"\\u0061":2}',
         '[{"b":{"a":1,"a":1}}]',
         '{"a":{},"a":":"}',
+        '{"a":"\\":","a":1}',
+        '{"a":"\\\\","a":1}',
+        '{"\\\\":":","a":1,"a":"\\\\"}',
     ],
 )
 def test_a_repeated_key_is_refused(text: str) -> None:

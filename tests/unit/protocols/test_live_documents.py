@@ -77,7 +77,7 @@ def test_a_page_for_everything_is_no_document() -> None:
         (b"[]", "200 OK", "call.server-error", "expected a mapping"),
         (b'{"a": 1, "a": 2}', "200 OK", "call.server-error", "svc"),
         (b'{"a": {"$ref": "https://evil.example/x"}}', "200 OK", "call.server-error", "evil"),
-        (b" " * (4 * 1024 * 1024 + 1), "200 OK", "response.size", "more than"),
+        (b" " * (64 * 1024 * 1024 + 1), "200 OK", "response.size", "more than"),
     ],
 )
 def test_what_is_no_document_is_told(body: bytes, status: str, code: str, said: str) -> None:
