@@ -68,6 +68,7 @@ from cogcli.run.rerun import (
     Reuse,
     find_failed_loops,
     find_first_step,
+    keep_equal_items,
     plan_reuse,
     read_source_request,
 )
@@ -212,14 +213,14 @@ def prepare_rerun(
         catalog, GivenRun(given, asked.problems, asked.inputs), settings.environ
     )
     plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
+    changed = _find_steps_to_repeat(plan, request, prepared, asked.inputs)
     if asked.failed_items:
-        reuse = plan_reuse(log, plan, find_failed_loops(log, plan), items=True)
+        loops = find_failed_loops(log, plan)
+        reuse = plan_reuse(log, plan, {**changed, **loops}, loops=loops)
+        if changed:
+            reuse = keep_equal_items(reuse, log, plan, prepared.inputs)
     else:
-        roots = {
-            **_find_steps_to_repeat(plan, request, prepared, asked.inputs),
-            **find_first_step(plan, asked.from_step),
-        }
-        reuse = plan_reuse(log, plan, roots)
+        reuse = plan_reuse(log, plan, {**changed, **find_first_step(plan, asked.from_step)})
     _warn_of_unvouched_results(settings, directory, log, reuse, warn)
     return prepared, reuse
 

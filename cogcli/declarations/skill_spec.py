@@ -71,6 +71,13 @@ class Foreach(Spec):
     """So many at a time."""
     max_items: Annotated[int, SpecLimits(minimum=1, maximum=HIGHEST.max_items)] = 10_000
     """More is `foreach.limit`; at most the setting [`limits.max_items`](spec-files.md#ceilings)."""
+    on_error: Literal["stop", "collect"] = "stop"
+    """`collect`: an item that fails is null, the others go on, and the run is [partial](execution.md#collect)."""
+
+    @property
+    def collects(self) -> bool:
+        """Whether items that fail do not fail the step."""
+        return self.on_error == "collect"
 
     @property
     def expression(self) -> str | None:

@@ -6,20 +6,25 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from pathlib import Path
 
-from cogcli.base.errors import UsageError
+from cogcli.base.canonical import canonical
+from cogcli.base.errors import ExpressionError, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import options_from_log
 from cogcli.declarations.run_start import start_of
 from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import Warn
 from cogcli.run.effects import find_effects
-from cogcli.run.engine.plan import StepPlan
+from cogcli.run.engine.plan import PlannedStep, StepPlan
 from cogcli.run.log_index import LogIndex, read_log_index
 from cogcli.run.prepare import RunRequest
 from cogcli.run.rerun_effects import RerunEffects, path_prefixes, select_effects
-from cogcli.state.reducer import ReusedResult
+from cogcli.run.rerun_point import has_collected_errors
+from cogcli.state.expressions import value_of
+from cogcli.state.inputs import Scope
+from cogcli.state.reducer import ReusedResult, initial_state
 
 
 class Reuse(NamedTuple):
@@ -85,7 +90,11 @@ def find_failed_loops(log: LogIndex, plan: StepPlan) -> dict[str, str]:
     Raise UsageError `usage.flag` if there is none.
     """
     loops = [planned.step.id for planned in plan.steps if planned.step.config.foreach is not None]
-    found = {step: "items are left" for step in loops if step not in log.results}
+    found = {
+        step: "items are left"
+        for step in loops
+        if step not in log.results or has_collected_errors(log.results[step])
+    }
     if not found:
         raise UsageError(
             "usage.flag",
@@ -96,24 +105,67 @@ def find_failed_loops(log: LogIndex, plan: StepPlan) -> dict[str, str]:
 
 
 def plan_reuse(
-    log: LogIndex, plan: StepPlan, roots: Mapping[str, str], *, items: bool = False
+    log: LogIndex, plan: StepPlan, roots: Mapping[str, str], *, loops: Container[str] = ()
 ) -> Reuse:
     """Return a Reuse of all steps that are done in the log, except those in `roots` and downstream of them.
 
-    `roots` maps a step id to the reason why it runs. With `items`, the completed items of a loop in `roots` are
-    reused too.
+    `roots` maps a step id to the reason why it runs. The completed items of `loops` are reused too.
     """
     why = _explain_steps(log, plan, roots)
     whole = {step for step, reason in why.items() if reason == "reused"}
-    loops = _find_unchanged_loops(plan, roots, whole) if items else ()
+    kept = _find_unchanged_loops(plan, loops, whole)
     taken = {
         path: result
         for path, result in log.results.items()
-        if path in whole or _is_item_of(StepPath(path), loops)
+        if path in whole or _is_item_of(StepPath(path), kept)
     }
-    called = [step for step in why if step not in whole]
+    return _reuse_of(log, why, taken)
+
+
+def _reuse_of(log: LogIndex, why: dict[str, str], taken: Mapping[str, ReusedResult]) -> Reuse:
+    called = [step for step, reason in why.items() if reason != "reused"]
     effects = select_effects(find_effects(log), called, taken)
     return Reuse(log.started.episode_id if log.started else "", taken, why, effects)
+
+
+def keep_equal_items(
+    reuse: Reuse, log: LogIndex, plan: StepPlan, inputs: Mapping[str, object]
+) -> Reuse:
+    """Return the reuse without the results of items that are others with these inputs of the new run.
+
+    Only a loop whose items come from the inputs can have other items: the steps before it are reused.
+    """
+    started = log.started
+    if started is None:
+        return reuse
+    renewed = started._replace(payload={**started.payload, "inputs": dict(inputs)})
+    dropped: set[str] = set()
+    for planned in plan.steps:
+        paths = [path for path in reuse.steps if _is_item_of(StepPath(path), (planned.step.id,))]
+        if not paths:
+            continue
+        before, after = _items_of(planned, plan, started), _items_of(planned, plan, renewed)
+        dropped |= {path for path in paths if _item_at(before, path) != _item_at(after, path)}
+    taken = {path: result for path, result in reuse.steps.items() if path not in dropped}
+    return _reuse_of(log, reuse.why, taken)
+
+
+def _items_of(planned: PlannedStep, plan: StepPlan, started: Event) -> list[object]:
+    """Return the items of a loop with the inputs of a first event. Empty if they come from another step."""
+    try:
+        found = value_of(
+            planned.expressions["foreach"], Scope(initial_state(started)), plan.skill.inputs, {}
+        )
+    except ExpressionError:
+        return []
+    return found if isinstance(found, list) else []
+
+
+def _item_at(items: list[object], path: str) -> bytes | None:
+    """Return the item of a path as canonical JSON, in which `1` and `true` differ. None if there is none."""
+    number = path.rpartition("#")[2]
+    is_there = number.isdecimal() and int(number) < len(items)
+    return canonical(items[int(number)]) if is_there else None
 
 
 def _explain_steps(log: LogIndex, plan: StepPlan, roots: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,9 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StepStarted
 from cogcli.declarations.run_start import start_of
 from cogcli.run.effects import find_effects
+from cogcli.run.engine.plan import ERRORS
 from cogcli.run.log_index import LogIndex
+from cogcli.state.reducer import ReusedResult
 
 
 class RerunPoint(NamedTuple):
@@ -39,7 +41,11 @@ def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPo
     Return None if no step remains to be run, or if `rerun` would refuse: for the run of an agent, and for a log
     with masked inputs.
     """
-    left = [step for step, status in steps.items() if status != "done"]
+    left = [
+        step
+        for step, status in steps.items()
+        if status != "done" or has_collected_errors(log.results.get(step))
+    ]
     if not left or not _allows_rerun(log):
         return None
     first = StepPath(failed).root_step
@@ -53,6 +59,11 @@ def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPo
     if len(left) == len(steps):
         return RerunPoint("", asks, items)
     return RerunPoint(first if first in left else left[0], asks, items)
+
+
+def has_collected_errors(result: ReusedResult | None) -> bool:
+    """Return whether this is the result of a loop that collected errors of its items."""
+    return result is not None and bool(result.output.get(ERRORS))
 
 
 def _allows_rerun(log: LogIndex) -> bool:

@@ -20,7 +20,8 @@ def has_foldable_loops(catalog: Catalog) -> bool:
     """Return whether the skills of a run have loops, and only such whose rounds a waypoint may leave out."""
     configs = [step.config for skill in catalog.skills.values() for step in skill.steps]
     loops = [each for each in configs if each.foreach is not None or each.while_ is not None]
-    return bool(loops) and all(each.router is None for each in loops)
+    collects = any(each.foreach is not None and each.foreach.collects for each in loops)
+    return bool(loops) and not collects and all(each.router is None for each in loops)
 
 
 def live_files(

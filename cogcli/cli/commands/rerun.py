@@ -68,10 +68,10 @@ def rerun(
     settings = context.settings
     directory = episodes.find(settings, episode)
     given = read_inputs(context, flags)
-    if failed_items and (first or given.doubtful):
-        what = "`--failed-items` cannot be given together with `--from` or `-p`"
+    if failed_items and first:
+        what = "`--failed-items` cannot be given together with `--from`"
         raise UsageError(
-            "usage.flag", what, hint="the items of the earlier run are repeated as they were"
+            "usage.flag", what, hint="it names the steps itself: loops with open items"
         )
     wanted = RerunRequest(
         first, failed_items, _overrides(flags), given.inputs, given.problems, given.origins

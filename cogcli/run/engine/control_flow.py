@@ -1,7 +1,8 @@
 """Control flow of one step (docs/reference/execution.md#control-flow): once, per item, per round, or on several targets
 at once.
 
-1. foreach: one invocation per item, in item order or `max_parallel` at a time. The first failing item fails the step.
+1. foreach: one invocation per item, in item order or `max_parallel` at a time. The first failing item fails the step;
+   with `on_error: collect` it is null, and its error is collected.
 2. while: the first round always runs. The next round and the condition see a round's writes at once, other steps when
    the step is done. At the round limit the step is done, not failed.
 3. scatter: all targets get the same input. The merge is collect, concat_lists or the first success, which ends the step
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from cogcli.base.calls import Answer
 from cogcli.base.errors import (
@@ -21,7 +22,9 @@ from cogcli.base.errors import (
     VETOED,
     EffectInDoubtError,
     ExpressionError,
+    InternalError,
     RuntimeErrorBase,
+    RunTimeoutError,
 )
 from cogcli.base.jsonvalue import deep_copy, kind_of
 from cogcli.base.named_tuple import NamedTuple
@@ -29,9 +32,9 @@ from cogcli.base.step_path import StepPath
 from cogcli.declarations.skill_spec import Foreach, Scatter, While
 from cogcli.run.engine.doubt import SkippedByPerson
 from cogcli.run.engine.invocation import call_target, invoke
-from cogcli.run.engine.outcome import LEFT_OUT, Degraded
+from cogcli.run.engine.outcome import LEFT_OUT, Degraded, status_of
 from cogcli.run.engine.plain_part import PlainPart, find_quick_call
-from cogcli.run.engine.plan import EXHAUSTED, ITERATIONS, PlannedStep
+from cogcli.run.engine.plan import ERRORS, EXHAUSTED, ITERATIONS, PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.step_times import ClockReading
 from cogcli.run.engine.tasks import Cancel, Cancelled, Effects, Next, Outstanding, Spawn, Task
@@ -106,6 +109,11 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
         for index in (range(len(items)) if run.engine.dispatcher is not None else ())
         if (output := _folded_output(planned, record, index)) is not None
     }
+    if foreach.collects:
+        failed: dict[int, RuntimeErrorBase] = {}
+        count, most = len(items), foreach.max_parallel
+        results = yield from _run_together(count, spawn_job, most, done, failed)
+        return {**_join_items(planned, results), ERRORS: _list_errors(failed)}
     if foreach.max_parallel > 1:
         results = yield from _run_together(len(items), spawn_job, foreach.max_parallel, done)
     else:
@@ -116,7 +124,21 @@ def _run_items(planned: PlannedStep, record: StepRecord, foreach: Foreach) -> Ef
                 scope = scope_of(index)
                 output = yield from _run_alone(planned, record, index, scope, spawn_job)
             results.append(output)
-    return {name: [result.get(name) for result in results] for name in planned.produces}
+    return _join_items(planned, results)
+
+
+def _join_items(planned: PlannedStep, results: list[dict[str, Any] | None]) -> dict[str, Any]:
+    """Return a list for each declared output, with the value of each item, or null."""
+    fields = [name for name in planned.produces if name != ERRORS]
+    return {name: [(result or {}).get(name) for result in results] for name in fields}
+
+
+def _list_errors(failed: Mapping[int, RuntimeErrorBase]) -> list[dict[str, Any]]:
+    """Return `$errors`: index, code and message of each failed item, in order."""
+    return [
+        {"index": index, "code": failed[index].code, "message": failed[index].message}
+        for index in sorted(failed)
+    ]
 
 
 def _reuse(inner: StepRecord, taken: ReusedResult) -> Effects:
@@ -157,12 +179,14 @@ def _run_jobs(
 
 
 def _run_together(
-    count: int, spawn_job: Callable[[int], Spawn], max_parallel: int, done: Mapping[int, Any] = NONE_DONE
+    count: int, spawn_job: Callable[[int], Spawn], max_parallel: int, done: Mapping[int, Any] = NONE_DONE,
+    collected: dict[int, RuntimeErrorBase] | None = None,
 ) -> Effects:  # fmt: skip
     """Run jobs, at most `max_parallel` at a time, and return their results in order. Those in `done` are not run.
 
     The first error cancels the other jobs and is raised. A job that was cancelled, or that waits for a person, does not
-    cancel the others, but no new job starts. If one of the others fails, its error is raised instead.
+    cancel the others, but no new job starts. If one of the others fails, its error is raised instead. With
+    `collected` a failure, but no veto, is added there instead, and its result is None.
     """
     results: list[Any] = [done.get(index) for index in range(count)]
     open_jobs = [index for index in range(count) if index not in done]
@@ -176,6 +200,9 @@ def _run_together(
         if isinstance(task.error, Cancelled) or getattr(task.error, "exit_code", None) == PENDING:
             cancellations.append(task.error)
             return _NO_MORE
+        if collected is not None and _is_failure(task.error):
+            collected[task.label] = task.error
+            return _MORE
         failures.append(task.error)
         return _CANCEL if len(failures) == 1 else _NO_MORE
 
@@ -226,6 +253,15 @@ def _await_child(spawn: Spawn) -> Effects:
     if task.error is not None:
         raise task.error
     return task.result
+
+
+def _is_failure(error: BaseException) -> TypeGuard[RuntimeErrorBase]:
+    """Return whether an item failed by itself: not by a veto, a bug or the time limit of the run."""
+    if isinstance(error, RunTimeoutError | InternalError) or not isinstance(
+        error, RuntimeErrorBase
+    ):
+        return False
+    return status_of(error) == "failed"
 
 
 def _spawn_part(

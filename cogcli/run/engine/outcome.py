@@ -30,7 +30,8 @@ class Degraded(Exception):
 
 
 class Ending(NamedTuple):
-    """The end of a step: done, failed, skipped, vetoed or pending. `error` is set for failed, vetoed and pending."""
+    """The end of a step: done, failed, skipped, vetoed or pending. `error` is set for failed, vetoed and pending, and
+    for a loop that is done with collected errors."""
 
     status: str
     reason: str | None = None
@@ -84,11 +85,19 @@ def decide_outcome(
     if any(ending.reason == "cancelled" for ending in endings.values()):
         # The log of this resumed run has a step that a signal cancelled.
         return RunOutcome("aborted", None, final)
+    collected = next((ending.error for ending in endings.values() if _has_collected(ending)), None)
+    if collected is not None:
+        return RunOutcome("partial", collected, final, missing)
     if problem is not None and lenient and problem.code == "outputs.type":
         return RunOutcome("ok", None, final, contradictions=(problem.message,))
     if problem is not None:
         return RunOutcome("error", problem, final, missing)
     return RunOutcome("ok", None, final)
+
+
+def _has_collected(ending: Ending) -> bool:
+    """Return whether a completed step collected errors of its items."""
+    return ending.status == "done" and ending.error is not None
 
 
 def final_outputs(

@@ -21,6 +21,8 @@ from cogcli.declarations.skill_spec import Skill, Step
 from cogcli.specs.capability import hinted_writes
 from cogcli.state import expressions, inputs, outputs
 
+ERRORS = "$errors"
+"""The left side that a `foreach` step with `on_error: collect` has in addition to its outputs."""
 ITERATIONS, EXHAUSTED = "$iterations", "$exhausted"
 """The left sides of an output mapping that a `while` step has in addition to its outputs."""
 
@@ -248,7 +250,8 @@ def _find_produced_fields(
         for name, spec in target.outputs.items():
             fields.setdefault(name, spec)
     if config.foreach:
-        return {name: FieldSpec(type="array") for name in fields}
+        lists = {name: FieldSpec(type="array") for name in fields}
+        return {**lists, ERRORS: FieldSpec(type="array")} if config.foreach.collects else lists
     if config.while_:
         return {
             **fields,

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from cogcli.base.errors import InternalError, ResponseMappingError, RuntimeErrorBase
+from cogcli.base.errors import (
+    InternalError,
+    ResponseMappingError,
+    RuntimeErrorBase,
+    error_from_payload,
+)
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.control_flow import StepProduct, run_controlled
 from cogcli.run.engine.ending import end_early, ending_from_event
@@ -12,7 +17,7 @@ from cogcli.run.engine.invocation import call_repeatedly
 from cogcli.run.engine.outcome import Degraded, Ending
 from cogcli.run.engine.plain_call import PlainCall
 from cogcli.run.engine.plain_step import BegunStep, FailedCall, StepStart, run_plain_step
-from cogcli.run.engine.plan import PlannedStep
+from cogcli.run.engine.plan import ERRORS, PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.step_times import ClockReading
 from cogcli.run.engine.tasks import Cancelled, Effects, Park, Spawn
@@ -95,11 +100,30 @@ def _run_any_step(
     blackboard.remember(planned.position, writes)
     if not done.skipped:
         return ending_from_event(
-            record.finish("done", output=done.output, writes=writes), Ending("done")
+            record.finish("done", output=done.output, writes=writes),
+            Ending("done", error=_collected_error(planned, record, done.output)),
         )
     word = "degraded" if done.skipped == "degraded" else "skipped"
     event = record.finish(word, reason=done.skipped, detail=done.detail, writes=writes)
     return ending_from_event(event, Ending("skipped", done.skipped))
+
+
+def _collected_error(
+    planned: PlannedStep, record: StepRecord, output: dict[str, Any]
+) -> RuntimeErrorBase | None:
+    """Return the error of a completed loop that collected the errors of its items. None without any."""
+    foreach = planned.step.config.foreach
+    errors = output.get(ERRORS) if foreach is not None and foreach.collects else None
+    if not errors:
+        return None
+    first = errors[0]
+    error = error_from_payload(first)
+    error.step_id = f"{record.path}#{first['index']}"
+    error.skill_id, error.run_id = record.run.state.skill_id, record.run_id
+    count = len(errors)
+    items = "1 item" if count == 1 else f"{count} items"
+    error.message = f"{items} failed; item {first['index']}: {first['message']}"
+    return error
 
 
 def _call_again(planned: PlannedStep, failed: FailedCall) -> Effects:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cogcli.base.expressions import Mention
 
 
+_COLLECTED: Final = {"$errors": FieldSpec(type="array", required=True)}
 _ROUNDS: Final = {
     "$iterations": FieldSpec(type="integer", required=True),
     "$exhausted": FieldSpec(type="boolean", required=True),
@@ -215,6 +216,10 @@ def _find_outputs(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
         outputs = _join_outputs(specs, every=False)
     else:
         outputs = _join_outputs(specs, every=True)
+    if config.foreach and config.foreach.collects:
+        # An item that failed is null, so nothing is known of the items.
+        lists = dict.fromkeys(outputs, FieldSpec(type="array", required=True))
+        return {**lists, **_COLLECTED}
     if config.foreach:
         return {
             name: FieldSpec(type="array", required=True, items=field)
