@@ -38,6 +38,7 @@ class EventLine(NamedTuple):
     size: int
     """The most bytes of a line, without what fills the holes of the members."""
     event_type: str | None
+    phase: str
 
 
 PlacedLine = tuple[str, str, bytes]
@@ -61,7 +62,11 @@ def line_of(event: Event) -> EventLine:
         raise InternalError("internal", f"the envelope of an event has another order: {names}")
     members = names[len(_FIRST) : -1]
     return EventLine(
-        _HOLE.sub(_place_of, text), members, len(text) + _ENVELOPE_SIZE, event.event_type
+        _HOLE.sub(_place_of, text),
+        members,
+        len(text) + _ENVELOPE_SIZE,
+        event.event_type,
+        event.phase,
     )
 
 

@@ -286,7 +286,7 @@ class Journal:
             *members,
             self._head.encode(),
         )
-        is_announced = self._announces_each or not self._sequence % _CHECKPOINT_EVERY
+        is_announced = self._announces_each or self._is_vouched_phase(line.phase)
         self._commit(add_sum(text), timestamp, is_announced=is_announced)
         return identifier, timestamp, text
 
@@ -309,11 +309,15 @@ class Journal:
         """
         self._announces_each = True
 
+    def _is_vouched_phase(self, phase: str) -> bool:
+        """Return whether a checkpoint announces the next event because of its phase or number."""
+        return phase in _VOUCHED_FIRST or not self._sequence % _CHECKPOINT_EVERY
+
     def _is_vouched_first(self, draft: Draft) -> bool:
         """Return whether a checkpoint announces an event: one that may carry a permission, and one of every fixed
         number.
         """
-        if draft.phase in _VOUCHED_FIRST or not self._sequence % _CHECKPOINT_EVERY:
+        if self._is_vouched_phase(draft.phase):
             return True
         return draft.step_id is not None and StepPath(draft.step_id).in_call
 

@@ -32,6 +32,8 @@ class PlainCall(NamedTuple):
     """Seconds after which the call is given up."""
     intent: EventLine
     end: EventLine
+    decided: EventLine | None
+    """The decision of the policy. None without a policy."""
     attempts_json: bytes
     """The `attempts` of a step whose answer says nothing about its attempt."""
     usage: dict[str, int]

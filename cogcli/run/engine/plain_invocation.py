@@ -19,9 +19,11 @@ import orjson
 
 from cogcli.base.calls import NOT_BEGUN, Answer, Attempt, Cancellation, Member
 from cogcli.base.errors import InternalError, RuntimeErrorBase
-from cogcli.declarations.envelope import Draft
+from cogcli.declarations.envelope import Draft, draft_of
 from cogcli.declarations.event_line import EventLine, hole
+from cogcli.declarations.governance_events import PolicyDecided
 from cogcli.declarations.value_types import Json
+from cogcli.policy.verdict import Verdict
 from cogcli.run.engine.call import (
     LiveCall,
     attempt_from_answer,
@@ -31,7 +33,13 @@ from cogcli.run.engine.call import (
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.plain_call import FIRST, PlainCall
 from cogcli.run.engine.plan import PlainKey, PlannedStep
-from cogcli.run.engine.policy import find_plain_verdict, record_if_due
+from cogcli.run.engine.policy import (
+    decision_payload,
+    find_plain_verdict,
+    is_recorded,
+    record_verdict,
+    recorded_decision,
+)
 from cogcli.run.engine.ports import LineSink
 from cogcli.run.engine.step_recorder import StepRecord, action_of, excerpt
 from cogcli.run.engine.step_times import ClockReading, StepTimes, milliseconds_since
@@ -112,7 +120,9 @@ def _build_call(run: Run, planned: PlannedStep, key: PlainKey, lines: LineSink) 
         constant.add("round")
     intent_line = _line_with_holes(lines, intent, _INTENT_MEMBERS, constant)
     end_line = _line_with_holes(lines, end, _END_MEMBERS, constant)
-    if intent_line is None or end_line is None:
+    decided_line = _decision_line(run, lines)
+    is_decided = run.engine.policy is not None
+    if intent_line is None or end_line is None or (is_decided and decided_line is None):
         return None
     return PlainCall(
         lines=lines,
@@ -126,6 +136,7 @@ def _build_call(run: Run, planned: PlannedStep, key: PlainKey, lines: LineSink) 
         limit=member.limit,
         intent=intent_line,
         end=end_line,
+        decided=decided_line,
         attempts_json=_attempts_json(member, Answer({})),
         usage=record.usage,
         tool=record.tool,
@@ -148,6 +159,14 @@ def _line_with_holes(
     if line is not None and line.members != expected:
         raise InternalError("internal", f"{draft.event_type} has other members: {line.members}")
     return line
+
+
+def _decision_line(run: Run, lines: LineSink) -> EventLine | None:
+    """Return the line of a policy's decision, whose payload differs as a whole. None without a policy."""
+    if run.engine.policy is None:
+        return None
+    draft = draft_of(PolicyDecided(decision="allow"), run.state.run_id, step_id=hole("step_id"))
+    return lines.line_of(draft._replace(payload=hole("payload")))  # type: ignore[arg-type]
 
 
 def _attempts_json(member: Member, answer: Answer) -> bytes:
@@ -237,7 +256,7 @@ class PlainInvocation:
             return False
         if verdict is None:
             return False
-        decision = decision_member(record_if_due(run, self._path, capability, self._input, verdict))
+        decision = decision_member(self._record_decision(verdict))
         member = (orjson.dumps(decision),)
         if not self._append_intent(member, number, (self._input, decision), names):
             record = self.record()
@@ -246,6 +265,23 @@ class PlainInvocation:
             self._intent = record.intent or ""
             self._intent_refused = True
         return True
+
+    def _record_decision(self, verdict: Verdict) -> dict[str, str] | None:
+        """Append the decision of the policy if it is recorded, and return the `decision` member of the intent."""
+        run, call = self._run, self.call
+        policy, line = run.engine.policy, call.decided
+        if policy is None or line is None or not is_recorded(policy, verdict):
+            return None
+        capability, values = call.capability, self._input
+        payload = decision_payload(run, self._path, capability, values, verdict).json
+        members = (self._path_json, orjson.dumps(payload))
+        placed = run.engine.append_line(
+            call.lines, run.state.run_id, line, members, (payload,), (self._path,)
+        )
+        if placed is None:
+            return record_verdict(run, self._path, capability, values, verdict)
+        event, run.state.updated_at, _ = placed
+        return recorded_decision(run, verdict, event)
 
     def _append_intent(
         self, decision: tuple[bytes, ...], number: tuple[bytes, ...], values: tuple[object, ...],

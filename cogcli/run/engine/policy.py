@@ -84,21 +84,31 @@ def find_plain_verdict(
     return None if policy.budgets.charge(ONE_CALL) else verdict
 
 
-def record_if_due(
-    run: Run,
-    path: str,
-    capability: Capability,
-    values: dict[str, Any],
-    verdict: Verdict,
-    answer: str | None = None,
-) -> dict[str, str] | None:
-    """Append a decision about a call if the policy records it, and return the `decision` member of `step.started`.
-    Return None otherwise. `answer` is as of `_record_verdict`.
-    """
+def is_recorded(policy: CallPolicy, verdict: Verdict) -> bool:
+    """Return whether the policy records this decision about a call."""
+    return policy.records_allow or verdict.decision != "allow"
+
+
+def decision_payload(
+    run: Run, path: str, capability: Capability, values: dict[str, Any], verdict: Verdict
+) -> PolicyDecided:
+    """Return the payload of the event that records a decision about a call."""
     policy = run.engine.policy
-    if policy is None or not (policy.records_allow or verdict.decision != "allow"):
-        return None
-    return _record_verdict(run, path, capability, values, verdict, answer)
+    return PolicyDecided(
+        **verdict.to_payload(),
+        capability=capability.id,
+        step_id=path,
+        input_hash=digest_of(BY_NAME.mask(values)),
+        **(policy.decision_evidence(values) if policy else {}),
+        inside=list(run.enclosing_tools) or None,
+    )
+
+
+def recorded_decision(run: Run, verdict: Verdict, event: str) -> dict[str, str]:
+    """Return the `decision` member of `step.started` for the decision that this event records."""
+    policy = run.engine.policy
+    name = policy.name if policy else ""
+    return {"verdict": verdict.verdict, "policy": name, "event": event}
 
 
 def _decide(
@@ -119,14 +129,18 @@ def _decide(
     limits = _reservations(record, claims)
     record.limits = limits
     verdict = limits.decide(judged, lifted, answer) if limits else lifted.lift(judged)
-    record.decision = record_if_due(record.run, record.path, capability, values, verdict, answer)
+    record.decision = None
+    if is_recorded(policy, verdict):
+        record.decision = record_verdict(
+            record.run, record.path, capability, values, verdict, answer
+        )
     while limits is not None and record.decision is not None:
         cause = record.decision["event"]
         again = limits.decide_again(judged, lifted, verdict, cause)
         if again is None:
             break
         verdict = again
-        record.decision = _record_verdict(
+        record.decision = record_verdict(
             record.run, record.path, capability, values, verdict, cause
         )
     return verdict
@@ -204,7 +218,7 @@ def reserve_repeat(
         return
     denied = limits.repeat(number, decision["event"])
     if denied is not None:
-        _record_verdict(record.run, record.path, capability, values, denied, decision["event"])
+        record_verdict(record.run, record.path, capability, values, denied, decision["event"])
         raise _refusal_from_verdict(capability, denied)
 
 
@@ -226,7 +240,7 @@ def _is_gate_or_probe(record: StepRecord) -> bool:
     return path.in_call and (path.is_gate or path.in_probe)
 
 
-def _record_verdict(
+def record_verdict(
     run: Run,
     path: str,
     capability: Capability,
@@ -237,18 +251,9 @@ def _record_verdict(
     """Append the decision and return the `decision` member of `step.started`. `answer` is the event id of what it
     follows from: a person's answer, or an earlier decision.
     """
-    policy = run.engine.policy
-    payload = PolicyDecided(
-        **verdict.to_payload(),
-        capability=capability.id,
-        step_id=path,
-        input_hash=digest_of(BY_NAME.mask(values)),
-        **(policy.decision_evidence(values) if policy else {}),
-        inside=list(run.enclosing_tools) or None,
-    )
+    payload = decision_payload(run, path, capability, values, verdict)
     draft = draft_of(payload, run.state.run_id, step_id=path, caused_by=answer)
-    event = run.emit(draft)
-    return {"verdict": verdict.verdict, "policy": policy.name if policy else "", "event": event.id}
+    return recorded_decision(run, verdict, run.emit(draft).id)
 
 
 def _require_answer(

@@ -20,6 +20,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.event_line import EventLine, PlacedLine
 from cogcli.declarations.pack_spec import Pack
 from cogcli.episode.journal import Journal
+from cogcli.episode.layout import CHECKPOINT
 from cogcli.episode.store import Store
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import Policy
@@ -68,6 +69,7 @@ class SteadySpeed(CallSpeed):
 
 class Done(NamedTuple):
     log: bytes
+    checkpoint: bytes
     state: dict[str, Any]
     steps: dict[str, str]
     heard: list[Event]
@@ -98,6 +100,7 @@ def run_once(
         ids=FakeIds(0),
         redactor=redactor,
         durability=durability,
+        owner=b"k" * 32,
     )
     lines = Lines(journal)
 
@@ -129,7 +132,8 @@ def run_once(
     finished = execute(engine, engine.plan_of(main.id), request(given), RUN_ID)
     journal.close()
     log = (journal.directory / "events.jsonl").read_bytes()
-    return Done(log, snapshot(finished.state), finished.steps, heard, lines.written)
+    checkpoint = (journal.directory / CHECKPOINT).read_bytes()
+    return Done(log, checkpoint, snapshot(finished.state), finished.steps, heard, lines.written)
 
 
 def under_pack(
@@ -283,10 +287,10 @@ CASES: dict[str, tuple[list[dict[str, Any]], Script | list[Script], dict[str, An
     ),
     "a retry that does not help": (chain(3, {"x": 1}, retry=RETRY), [ANSWER, ANSWER, REFUSED], {}, 3),
     "a retry under a pack": (
-        chain(3, {"x": 1}, retry=RETRY), [ANSWER, ANSWER, GONE, gives(y=2)], under_pack(), 3,
+        chain(3, {"x": 1}, retry=RETRY), [ANSWER, ANSWER, GONE, gives(y=2)], under_pack(), 5,
     ),
     "a retry beyond a budget": (
-        chain(3, {"x": 1}, retry=RETRY), [ANSWER, ANSWER, GONE, ANSWER], under_pack(per_workflow=3), 3,
+        chain(3, {"x": 1}, retry=RETRY), [ANSWER, ANSWER, GONE, ANSWER], under_pack(per_workflow=3), 5,
     ),
     "each event is synced": (chain(3, {"x": 1}), ANSWER, {"durability": "power"}, 0),
     "an effect": ([step(f"s{n}", "c.effect", {"x": 1}) for n in range(3)], ANSWER, {}, 0),
@@ -329,46 +333,46 @@ CASES: dict[str, tuple[list[dict[str, Any]], Script | list[Script], dict[str, An
     "a loop with an answer that has usage": (
         loop_over([1, 2, 3]), lambda given: Answer({"y": 1}, {"input_tokens": 3}), {}, 2,
     ),
-    "a loop under a pack": (loop_over([1, 2, 3, 4]), ANSWER, under_pack(), 6),
-    "a loop beyond a budget": (loop_over([1, 2, 3, 4]), ANSWER, under_pack(per_workflow=3), 4),
+    "a loop under a pack": (loop_over([1, 2, 3, 4]), ANSWER, under_pack(), 9),
+    "a loop beyond a budget": (loop_over([1, 2, 3, 4]), ANSWER, under_pack(per_workflow=3), 6),
     "rounds": (rounds("inputs.x == 1", 4), ANSWER, {}, 6),
     "rounds until a value": (rounds("vars.y < 3", 9), [gives(y=n) for n in range(5)], {}, 6),
     "a round that fails": (rounds("inputs.x == 1", 4), [ANSWER, ANSWER, GONE], {}, 3),
     "a round that is called again": (
         rounds("inputs.x == 1", 4, retry=RETRY), [ANSWER, ANSWER, GONE, ANSWER], {}, 5,
     ),
-    "a pack": (chain(4, {"x": "inputs.x", "y": 3}), ANSWER, under_pack(), 6),
+    "a pack": (chain(4, {"x": "inputs.x", "y": 3}), ANSWER, under_pack(), 9),
     "a pack and a condition": (
-        chain(3, {"x": 1}, condition="inputs.x == 1"), ANSWER, under_pack({"==": [{"var": "args.x"}, 7]}), 4,
+        chain(3, {"x": 1}, condition="inputs.x == 1"), ANSWER, under_pack({"==": [{"var": "args.x"}, 7]}), 6,
     ),
     "a rule that a learned fact fulfills": (
-        chain(4, {"x": 1}), [gives(y=1), gives(y=1), gives(y=2)], under_pack({"==": [{"var": ["order.y", 0]}, 2]}), 4,
+        chain(4, {"x": 1}), [gives(y=1), gives(y=1), gives(y=2)], under_pack({"==": [{"var": ["order.y", 0]}, 2]}), 6,
     ),
     "a rule that only observes": (
-        chain(3, {"x": 1}), ANSWER, under_pack({"==": [{"var": "order.y"}, 1]}, mode="shadow"), 4,
+        chain(3, {"x": 1}), ANSWER, under_pack({"==": [{"var": "order.y"}, 1]}, mode="shadow"), 6,
     ),
     "a rule that requires an approval": (
         chain(3, {"x": 1}), [gives(y=1), gives(y=2)],
-        under_pack({"==": [{"var": ["order.y", 0]}, 2]}, verdict="escalate"), 2,
+        under_pack({"==": [{"var": ["order.y", 0]}, 2]}, verdict="escalate"), 3,
     ),
     "a rule that masks the output": (
         chain(3, {"x": 1}), ANSWER,
         under_pack({"==": [{"var": "args.x"}, 1]}, verdict="allow", obligations=("mask:y",)), 0,
     ),
-    "an exceeded budget": (chain(4, {"x": 1}), ANSWER, under_pack(per_workflow=3), 4),
+    "an exceeded budget": (chain(4, {"x": 1}), ANSWER, under_pack(per_workflow=3), 6),
     "a limit without a pack": (
         chain(4, {"x": 1}), ANSWER,
         {"policy": lambda: LimitsPolicy(Budgets({"tool_calls.per_workflow": 3}))}, 4,
     ),
-    "a failure under a pack": (chain(3, {"x": 1}), [ANSWER, ANSWER, GONE], under_pack(), 3),
+    "a failure under a pack": (chain(3, {"x": 1}), [ANSWER, ANSWER, GONE], under_pack(), 5),
     "a known secret in a call under a pack": (
         chain(3, {"note": f"it is {SECRET}"}), ANSWER, {"secrets": (SECRET,), **under_pack()}, 0,
     ),
     "a known secret in the name of a pack": (
-        chain(3, {"x": 1}), ANSWER, {"secrets": ("plain@1.0.0",), **under_pack()}, 0,
+        chain(3, {"x": 1}), ANSWER, {"secrets": ("plain@1.0.0",), **under_pack()}, 2,
     ),
     "a secret that becomes known under a pack": (
-        chain(4, {"x": 1}), gives(y=SECRET), {"learn": 2, **under_pack()}, 3,
+        chain(4, {"x": 1}), gives(y=SECRET), {"learn": 2, **under_pack()}, 4,
     ),
     "a known secret in what a condition reads": (
         chain(3, {"x": 1}, condition="inputs.text != 1"), ANSWER, {"secrets": ("inputs.text",)}, 0,
@@ -390,6 +394,7 @@ def test_a_plain_step_writes_what_the_general_path_writes(
     plain = run_once(tmp_path / "plain", steps, script, plain=True, quick=quick, **more)
     general = run_once(tmp_path / "general", steps, script, plain=False, **more)
     assert plain.log == general.log
+    assert plain.checkpoint == general.checkpoint
     assert plain.state == general.state
     assert plain.steps == general.steps
     assert plain.heard == general.heard
