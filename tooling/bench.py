@@ -336,6 +336,14 @@ def documents(folder: Path) -> Iterator[Figure]:
         yield Figure(*figure)
 
 
+def pages(folder: Path) -> Iterator[Figure]:
+    """5,000 rows of an API in 100 pages: time, memory and disk by the ways to read them."""
+    from page_bench import measure
+
+    for figure in measure(folder, str(COGCLI), measured, os.environ):
+        yield Figure(*figure)
+
+
 def steps_with_secrets(folder: Path, without: float) -> Iterator[Figure]:
     """Cost per step of runs that know ten secrets, one of them a key of 26 lines, and of searching a long text."""
     from cogcli.base.redact import Redactor
@@ -1631,6 +1639,7 @@ BENCHES: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "prove": prove,
     "quality": quality,
     "documents": documents,
+    "pages": pages,
     "million": lambda folder: million(folder, 1_000_000),
 }
 
