@@ -327,3 +327,65 @@ def test_scenarios_use_a_token_of_their_own_and_no_token_server(project: Any) ->
         ' "expected_output": {"rows": []}}',
     )
     project.run("openapi", "verify-bindings", "--all", env={"ROWS_SECRET": ""}).assert_ok()
+
+
+# -- files made from a document ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scheme", "entry"),
+    [
+        ("inQuery", "{api_key: WEB_ROW_API_KEY, in: query, name: api_key}"),
+        ("inCookie", "{api_key: WEB_ROW_API_KEY, in: cookie, name: sid}"),
+        ("worded", "{bearer: WEB_ROW_TOKEN, word: Token}"),
+    ],
+)
+def test_new_binding_writes_the_credentials_that_a_document_asks_for(
+    project: Any, api: WebApi, scheme: str, entry: str
+) -> None:
+    rows = ApiProject(project, api.url)
+    schema = {"type": "object", "properties": {"rows": {"type": "array"}}, "required": ["rows"]}
+    reply = {"description": "ok", "content": {"application/json": {"schema": schema}}}
+    operation = {"operationId": "listRows", "responses": {"200": reply}}
+    rows.document({"/rows": {"get": operation}}, SCHEMES, security=[{scheme: []}, {"oauth": []}])
+    made = ("new", "binding", "web.row.list", "--from-openapi", "docs/rows.json")
+    project.run(*made, "--base-url", f"{api.url}/v1").assert_ok()
+    service = (project.root / "services/local/web-row.yaml").read_text()
+    assert "elsewhere.example" not in service, "a document names no token server"
+    from ruamel.yaml import YAML
+
+    written = YAML(typ="safe").load(service)["auth"][scheme]
+    assert written == YAML(typ="safe").load(entry)
+
+
+DETAIL = {
+    "type": "object",
+    "required": ["id", "owner"],
+    "properties": {
+        "id": {"type": "integer"},
+        "title": {"type": "string"},
+        "owner": {"type": "object", "required": ["login"], "properties": {"login": {}}},
+    },
+}
+
+
+def test_new_binding_declares_only_the_outputs_that_are_named(project: Any) -> None:
+    reply = {"description": "ok", "content": {"application/json": {"schema": DETAIL}}}
+    operation = {"operationId": "getRow", "responses": {"200": reply}}
+    made = ("new", "binding", "row.item.get", "--from-openapi", "docs/rows.json")
+    with web_api(lambda seen: (200, {"id": 7, "owner": None}, {})) as api:
+        rows = ApiProject(project, api.url)
+        rows.document({"/row": {"get": operation}})
+        address = ("--base-url", f"{api.url}/v1")
+        wrong = project.run(*made, *address, "--outputs", "id,titel").assert_exit(2)
+        assert "it has no output `titel`; did you mean `title`?" in wrong.err
+        project.run(*made, *address, "--outputs", "id,title").assert_ok()
+        project.skill(
+            "demo.gets",
+            "- {id: get, uses: row.item.get, output: {id: outputs.id}}",
+            outputs="{id: {type: integer}}",
+        )
+        assert project.run("run", "demo.gets", "--json").assert_ok().json["outputs"] == {"id": 7}
+    project.run(
+        "new", "binding", "r", "--from-openapi", "x", "--all", "--outputs", "a"
+    ).assert_exit(2)

@@ -77,6 +77,8 @@ class BindingRequest(NamedTuple):
     base_url: str | None = None
     channel: str = "local"
     force: bool = False
+    outputs: tuple[str, ...] = ()
+    """The outputs that are declared; empty for all."""
 
 
 class _OperationFiles(NamedTuple):
@@ -281,6 +283,7 @@ class _Command:
         words += (
             ["--base-url", asked.base_url] if asked.base_url and "--base-url" not in more else []
         )
+        words += ["--outputs", ",".join(asked.outputs)] if asked.outputs else []
         return shlex.join([*words, *(["--force"] if asked.force else [])])
 
     def _all(self) -> list[_OperationFiles]:
@@ -359,6 +362,8 @@ class _Command:
         self._require_room(operation)
         words = operation_words(self._document.value, entry)
         spec = operation_spec(operation, words)
+        if self._asked.outputs:
+            spec = spec.with_outputs(self._asked.outputs)
         known = self._catalog.capability(id)
         files: list[NewFile] = []
         own = f"capabilities/{id}.yaml"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,7 +18,7 @@ from cogcli.authoring.new_specs.new_files import NewFile, spec_file
 from cogcli.authoring.new_specs.operation_words import description_of, one_line
 from cogcli.base.addresses import literal_refusal
 from cogcli.base.api_documents.loader import parse_files, with_position
-from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation
+from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, Scheme
 from cogcli.base.api_documents.references import MAX_BYTES
 from cogcli.base.errors import USAGE, UsageError
 from cogcli.base.files import FileRefused, read_regular
@@ -34,21 +35,12 @@ KIND: Final = "openapi"
 DOCUMENTS: Final = "documents"
 _EXAMPLE: Final = "http://127.0.0.1:8000"
 """An address that a local server often has."""
-_BEARER: Final = ("oauth2", "openIdConnect")
-
-
-class SecurityScheme(Record):
-    """A security scheme. Its member `in`, a keyword of Python, is read from `json`."""
-
-    type: str
-    scheme: str
-    name: str
 
 
 class ApiComponents(Record):
     """The shared parts of a document."""
 
-    securitySchemes: dict[str, SecurityScheme]
+    securitySchemes: Json
 
 
 class SecuredPart(Record):
@@ -123,7 +115,8 @@ def refused_document(fault: DocumentFault, path: str) -> ProblemsFound:
 
 
 class Credentials(NamedTuple):
-    """The credentials that an API expects: a bearer token, and headers with variables.
+    """The credentials that an API expects: a bearer token and headers with variables, or the entries
+    of `auth`.
 
     `schemes` are the security schemes that they satisfy.
     """
@@ -131,50 +124,74 @@ class Credentials(NamedTuple):
     token: str
     headers: dict[str, str]
     schemes: frozenset[str]
+    auth: dict[str, Json]
 
     @property
     def variables(self) -> list[str]:
-        """Return the names of the variables that hold secrets."""
+        """Return the names of the variables that hold credentials, without repeats."""
         named = re.findall(r"\$\{([A-Z0-9_]+)\}", " ".join(self.headers.values()))
-        return [*([self.token] if self.token else []), *named]
+        entries = self.auth.values()
+        named += [entry[key] for entry in entries for key in _REFS if key in entry]
+        return list(dict.fromkeys([*([self.token] if self.token else []), *named]))
+
+
+_REFS: Final = ("bearer", "api_key", "user", "password")
 
 
 def credentials(document: ApiDocument, service_id: str) -> Credentials:
     """Return the credentials for the security schemes of a document.
 
-    Each header serves the first scheme that uses it. The names of variables depend only on the
-    service's id.
+    A token and headers are enough if each is for one scheme; else there is an entry of `auth` for each
+    scheme. The names of variables depend only on the service's id.
     """
     prefix = re.sub(r"[^A-Z0-9]+", "_", service_id.upper())
     prefix = prefix if prefix[:1].isalpha() else f"API_{prefix}"
+    schemes = list(_known_schemes(document))
+    if any(scheme.header is None or scheme.word not in _PLAIN_WORDS for scheme in schemes):
+        return _by_scheme(schemes, prefix)
     token, headers, taken = "", dict[str, str](), dict[str, str]()
-    schemes = document.head.components.securitySchemes
-    used = [name for name in _used_schemes(document.head) if name in schemes]
-    for name in used:
-        header, way = _header_of(schemes[name])
-        if not way or header.lower() in taken:
+    for scheme in schemes:
+        if scheme.key.lower() in taken or not is_settable(scheme.key):
             continue
-        taken[header.lower()] = name
-        if way == "bearer":
+        taken[scheme.key.lower()] = scheme.name
+        if scheme.kind == "token":
             token = f"{prefix}_TOKEN"
-        elif way == "basic":
-            headers[header] = f"Basic ${{{prefix}_BASIC}}"
+        elif scheme.kind == "basic":
+            headers[scheme.key] = f"Basic ${{{prefix}_BASIC}}"
         else:
             number = "" if not headers else f"_{len(headers) + 1}"
-            headers[header] = f"${{{prefix}_API_KEY{number}}}"
-    return Credentials(token, headers, frozenset(taken.values()))
+            headers[scheme.key] = f"${{{prefix}_API_KEY{number}}}"
+    return Credentials(token, headers, frozenset(taken.values()), {})
 
 
-def _header_of(scheme: SecurityScheme) -> tuple[str, str]:
-    """Return the header of a security scheme and its form (`bearer`, `basic` or `key`); both are
-    empty for any other scheme.
-    """
-    kind, http_scheme = scheme.type, scheme.scheme.lower()
-    if kind == "apiKey" and scheme.json.get("in") == "header":
-        return scheme.name, "key" if is_settable(scheme.name) else ""
-    if kind in _BEARER or (kind == "http" and http_scheme == "bearer"):
-        return "Authorization", "bearer"
-    return "Authorization", "basic" if kind == "http" and http_scheme == "basic" else ""
+_PLAIN_WORDS: Final = ("Bearer", "Basic")
+
+
+def _known_schemes(document: ApiDocument) -> Iterator[Scheme]:
+    """Yield the schemes in `security` whose credentials can be given, in the order of the document."""
+    for name in _used_schemes(document.head):
+        with suppress(DocumentFault):  # the operations that use it are skipped with this reason
+            scheme = document.api.scheme(name)
+            if scheme.kind:
+                yield scheme
+
+
+def _by_scheme(schemes: list[Scheme], prefix: str) -> Credentials:
+    auth: dict[str, Json] = {}
+    for scheme in schemes:
+        keys = sum("api_key" in entry for entry in auth.values())
+        if scheme.kind == "key":
+            number = f"_{keys + 1}" if keys else ""
+            entry: Json = {"api_key": f"{prefix}_API_KEY{number}", "in": scheme.place}
+            entry["name"] = scheme.key
+        elif scheme.kind == "basic":
+            entry = {"user": f"{prefix}_USER", "password": f"{prefix}_PASSWORD"}
+        else:
+            entry = {"bearer": f"{prefix}_TOKEN"}
+            if scheme.word != "Bearer":
+                entry["word"] = scheme.word
+        auth[scheme.name] = entry
+    return Credentials("", {}, frozenset(auth), auth)
 
 
 def _used_schemes(head: ApiHead) -> list[str]:
@@ -191,7 +208,7 @@ def lacking_credentials(operation: OpenApiOperation, given: Credentials) -> str:
     if not operation.security:
         return ""
     names = name_schemes(operation)
-    return f"it asks for {names}, and only a bearer token or headers can be given"
+    return f"it asks for {names}, which cannot be given"
 
 
 def _servers(document: ApiDocument) -> str:
@@ -256,6 +273,8 @@ def service_file(
     value["spec_ref"] = spec_ref
     if given.token:
         value["auth_ref"] = given.token
+    if given.auth:
+        value["auth"] = given.auth
     title = description_of(document.head.info.title)
     metadata: Json = {"description": title} if title else {}
     if given.headers:

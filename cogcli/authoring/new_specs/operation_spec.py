@@ -11,12 +11,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from cogcli.authoring.new_specs.operation_words import OperationWords
 from cogcli.authoring.new_specs.schema_field import field_of, may_be_null
 from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.problems import list_known, suggestion
 from cogcli.base.schema.candidates import TYPES, types_of
 from cogcli.base.schema.lookup import Members, members
 from cogcli.base.terminal_text import visible
@@ -51,6 +53,16 @@ class OperationSpec(NamedTuple):
     properties: dict[str, bool]
     mode: str
     notes: list[str]
+
+    def with_outputs(self, names: Sequence[str]) -> OperationSpec:
+        """Return the spec with these outputs only. Raise NotBindable for a name that is none."""
+        for name in names:
+            if name not in self.outputs:
+                known = suggestion(name, self.outputs) or list_known(list(self.outputs))
+                raise NotBindable(f"it has no output `{visible(name[:80])}`; {known}")
+        outputs = {name: self.outputs[name] for name in self.outputs if name in names}
+        response = {name: self.response[name] for name in self.response if name in names}
+        return self._replace(outputs=outputs, response=response)
 
 
 def operation_spec(operation: OpenApiOperation, words: OperationWords) -> OperationSpec:

@@ -315,11 +315,13 @@ class OpenApiDocument:
     def _security(self, operation: DocumentPart) -> tuple[tuple[Scheme, ...], ...]:
         holder = operation if "security" in operation.value else self._root
         return tuple(
-            tuple(self._scheme(name) for name in alternative.value if not name.startswith("x-"))
+            tuple(self.scheme(name) for name in alternative.value if not name.startswith("x-"))
             for alternative in holder.mappings("security")
         )
 
-    def _scheme(self, name: str) -> Scheme:
+    def scheme(self, name: str) -> Scheme:
+        """Return a security scheme. Raise DocumentFault `wire.document` if there is none, or a
+        malformed one."""
         schemes = self._root.mapping("components").mapping("securitySchemes")
         if name not in schemes.value:
             at = schemes.below(name)

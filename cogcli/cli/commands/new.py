@@ -124,6 +124,9 @@ def binding(
     all: Annotated[
         bool, switch("--all", help="bind all operations; CAP begins their ids", panel=INPUT)
     ] = False,
+    outputs: Annotated[
+        str | None, text("--outputs", "NAME,...", "only these outputs of the reply", INPUT)
+    ] = None,
     base_url: Annotated[
         str | None, text("--base-url", "URL", "the address of the service", INPUT)
     ] = None,
@@ -140,9 +143,18 @@ def binding(
         )
     if all and operation is not None:
         raise wrong_flag("`--all` and `--operation` exclude each other", "give one of them")
+    if all and outputs is not None:
+        raise wrong_flag("`--all` and `--outputs` exclude each other", "give one of them")
     templates.require_channel(channel)
     wanted = api_binding.BindingRequest(
-        id, from_openapi, operation, all=all, base_url=base_url, channel=channel, force=force
+        id,
+        from_openapi,
+        operation,
+        all=all,
+        base_url=base_url,
+        channel=channel,
+        force=force,
+        outputs=tuple(filter(None, map(str.strip, (outputs or "").split(",")))),
     )
     made = api_binding.new_binding(context.settings, wanted)
     code = _answer_created(context, made)
