@@ -37,7 +37,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import iterate_events
-from cogcli.report.humanize import short_episode
+from cogcli.report.humanize import count_of, short_episode
 from cogcli.run.log_index import LogIndex
 from cogcli.run.results import RunResult
 from cogcli.run.resume import ResumeRequest
@@ -85,6 +85,8 @@ class Chat:
         self._party, self._title = party, title
         self._response = StreamedResponse(context.screen)
         self._last: RunResult | None = None
+        self._waiting: list[Path] = []
+        """The episodes of this conversation that wait for a person, the newest last."""
         self._open = True
         self._exit_code = OK
 
@@ -166,17 +168,28 @@ class Chat:
             code = run_skill(self._context, answer.hit.skill_id, RunFlags({"p": given}))
             self._end_after_signal(code)
 
-    def _resume(self, request: ResumeRequest) -> None:
-        """Resume the last run with an answer, and report the result."""
-        if self._last is None:
-            self._write_line("nothing was asked yet")
-            return
-        result, _ = resume_run(self._context, Path(self._last.directory), request)
+    def _resume(self, directory: Path, request: ResumeRequest) -> None:
+        """Resume a run that waits with an answer, and report the result."""
+        result, _ = resume_run(self._context, directory, request)
         self._report(result)
 
     def _report(self, result: RunResult) -> None:
-        """Display the result of a run: the response, or the reason for its absence."""
-        self._last = result
+        """Display the result of a run, and remind of what waits for an answer."""
+        self._last, directory = result, Path(result.directory)
+        self._waiting = [each for each in self._waiting if each != directory]
+        if result.status == "pending":
+            self._waiting.append(directory)
+        self._show_result(result)
+        if self._waiting and result.status != "pending" and self._open:
+            self._write_line(self._count_waiting(), "dim")
+
+    def _count_waiting(self) -> str:
+        """Return how many runs wait for an answer, and how to give one."""
+        verb = "wait" if len(self._waiting) > 1 else "waits"
+        return f"{count_of(len(self._waiting), 'request')} still {verb}: /approve or /reject"
+
+    def _show_result(self, result: RunResult) -> None:
+        """Display the response of a run, or the reason for its absence."""
         response = (result.outputs or {}).get("response") or ""
         if not self._response.close(response) and response:
             self._context.screen.answer(f"{visible_block(response)}\n")
@@ -268,21 +281,25 @@ class Chat:
 
     def approve(self, by: str) -> None:
         """Display the open request, and approve it after an explicit yes."""
-        request = self._show_request()
-        if request is None:
+        found = self._show_request()
+        if found is None:
             return
+        directory, request = found
         if request.approver_roles and not by:
             roles = ", ".join(request.approver_roles)
             self._write_line(f"as whom? /approve NAME:ROLE, ROLE one of {roles}")
             return
         if input("approve? [y/N] ").strip().lower() in ("y", "yes"):
-            self._resume(ResumeRequest(approve=(request.approval_id,), by=by or self._context.user))
+            answer = ResumeRequest(approve=(request.approval_id,), by=by or self._context.user)
+            self._resume(directory, answer)
 
     def reject(self, by: str) -> None:
         """Display the open request, and reject it."""
-        request = self._show_request()
-        if request is not None:
-            self._resume(ResumeRequest(reject=(request.approval_id,), by=by or self._context.user))
+        found = self._show_request()
+        if found is not None:
+            directory, request = found
+            answer = ResumeRequest(reject=(request.approval_id,), by=by or self._context.user)
+            self._resume(directory, answer)
 
     def show_profile(self, _: str) -> None:
         """Display the remembered facts about the user."""
@@ -296,23 +313,25 @@ class Chat:
         self._context.screen.answer(f"{dumps(kept, indent=True)}\n")
 
     def leave(self, _: str) -> None:
-        """End the conversation. Its session is kept."""
+        """End the conversation. Its session is kept, and so are runs that wait."""
         self._open = False
+        for directory in self._waiting:
+            self._write_line(f"waits: cogcli resume {directory.name}", "dim")
 
     # -- what is read and written --------------------------------------------------------------------------------------
 
-    def _show_request(self) -> ApprovalRequested | None:
-        """Display and return the open request of the last run; None without one."""
-        requests = (
-            LogIndex(iterate_events(Path(self._last.directory))).open_requests if self._last else []
-        )
-        if not requests:
-            self._write_line("nothing waits for an approval")
-            return None
-        request = read_record(ApprovalRequested, requests[0].payload)
-        show_request(self._context, requests[0], whole=False)
-        self._write_line("/approve or /reject", "dim")
-        return request
+    def _show_request(self) -> tuple[Path, ApprovalRequested] | None:
+        """Display and return the newest open request of this conversation, with its episode; None without one."""
+        while self._waiting:
+            directory = self._waiting[-1]
+            requests = LogIndex(iterate_events(directory)).open_requests
+            if requests:
+                show_request(self._context, requests[0], whole=False)
+                self._write_line("/approve or /reject", "dim")
+                return directory, read_record(ApprovalRequested, requests[0].payload)
+            self._waiting.pop()  # it was answered elsewhere
+        self._write_line("nothing waits for an approval")
+        return None
 
     def _read_decision(self) -> DecisionFile | None:
         """Return the decision of the last run; None if it has none."""

@@ -179,6 +179,31 @@ def test_what_waits_is_approved_by_a_role_and_not_by_the_user(chat: Any) -> None
     assert terminal.process.exitstatus == 0
 
 
+def test_what_waits_is_kept_until_it_is_answered(chat: Any) -> None:
+    terminal = chat()
+    terminal.send("please refund order ord_881", PROMPT)
+    terminal.until("/approve or /reject")
+    terminal.send("hello, where is order ord_881?", PROMPT)
+    terminal.until("1 request still waits")
+    terminal.send("/quit", PROMPT)
+    terminal.until("waits: cogcli resume ep_")
+    terminal.finish()
+
+
+def test_what_waits_is_approved_after_another_message(chat: Any) -> None:
+    terminal = chat()
+    terminal.send("please refund order ord_881", PROMPT)
+    terminal.until("/approve or /reject")
+    terminal.send("hello, where is order ord_881?", PROMPT)
+    terminal.until("1 request still waits")
+    terminal.send("/approve ann:finance", PROMPT)
+    terminal.send("y")
+    terminal.until("Refunded.")
+    terminal.send("/approve", PROMPT)
+    terminal.until("nothing waits for an approval")
+    terminal.leave(PROMPT)
+
+
 def test_a_conversation_needs_a_terminal(desk: Project) -> None:
     result = desk.run("agent", "chat", "--pack", "support-desk@4.0.0").assert_exit(2)
     assert "agent invoke --session" in result.err

@@ -151,7 +151,7 @@ def test_a_contradiction_is_shown_beside_what_it_contradicts(project: Project) -
     assert _values(project.run("memory", "ls", "--json")) == ["letter"]
     why = project.run("memory", "ls", "--why", letter).assert_ok().out
     assert (
-        why.count(f"(superseded by bob at {_decided_at(project, letter)}: superseded by {letter})")
+        why.count(f"(superseded by bob at {_decided_at(project, letter)}: superseded by {letter};")
         == 2
     )
 

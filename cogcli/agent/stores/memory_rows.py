@@ -20,6 +20,8 @@ from cogcli.policy.freshness import seconds_of
 from cogcli.policy.proposals import MemoryProposal
 from cogcli.stores.database import UnreadableRow
 
+CODE: Final = "code"
+"""The `decided_by` of automatic decisions."""
 STATES: Final = ("proposed", "promoted", "rejected", "rejected_before", "superseded")
 VERDICTS: Final = ("none", "conflicts", "supersedes")
 VERSIONS: Final = (
@@ -75,6 +77,12 @@ class StoredProposal(NamedTuple):
     def verdict(self) -> str:
         """Its relation to promoted memory with the same predicate: one of VERDICTS."""
         return str(self.contradiction["verdict"])
+
+    @property
+    def stands_since(self) -> str:
+        """The time from which a newer value may take its place: its own, or that of a person's decision."""
+        by_person = self.decided_by not in ("", CODE)
+        return max(self.proposal.at, self.decided_at) if by_person else self.proposal.at
 
     def to_payload(self) -> Json:
         """Return the proposal as JSON (docs/reference/pack.md#proposals)."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from cogcli.agent.context.inputs import PromotedMemory, User
 from cogcli.agent.context.memory import fault_of
 from cogcli.agent.stores.memory_rows import (
+    CODE,
     COLUMNS,
     VERSIONS,
     StoredProposal,
@@ -30,8 +31,6 @@ from cogcli.stores.database import Database
 if TYPE_CHECKING:
     import sqlite3
 
-CODE: Final = "code"
-"""The `decided_by` of automatic decisions."""
 _NAMES: Final = ", ".join(f"proposal.{name}" for name in COLUMNS)
 _SELECT: Final = f"SELECT {_NAMES} FROM proposal WHERE tenant_id = ?"  # noqa: S608  # names of ours
 _MATCHING: Final = (
@@ -265,7 +264,8 @@ def _compare_with_memory(
     """Return the proposal with its contradictions now, and whether it supersedes them."""
     others = _others(connection, stored)
     existing = [other.proposal_id for other in others]
-    verdict = stored.proposal.verdict_on((other.proposal for other in others), at)
+    known = (other.proposal._replace(at=other.stands_since) for other in others)
+    verdict = stored.proposal.verdict_on(known, at)
     return stored._replace(contradiction={"existing": existing, "verdict": verdict})
 
 
@@ -358,7 +358,8 @@ def _supersede(connection: sqlite3.Connection, stored: StoredProposal, by: str, 
     """Let a proposal take the place of the memory that it contradicts, which stays in the history."""
     why = f"superseded by {stored.proposal_id}"
     for other in _others(connection, stored):
-        gone = other._replace(state="superseded", decided_by=by, decided_at=at, reason=why)
+        person = "" if other.decided_by == CODE else f"; promoted by {other.decided_by} before"
+        gone = other._replace(state="superseded", decided_by=by, decided_at=at, reason=why + person)
         _write(connection, gone)
 
 

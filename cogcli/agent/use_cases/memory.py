@@ -9,8 +9,8 @@ from typing import Final
 
 from cogcli.agent.context.inputs import User
 from cogcli.agent.context.memory import fault_of, recall
-from cogcli.agent.stores.memory_rows import STATES, StoredProposal
-from cogcli.agent.stores.memory_store import CODE, Decision, MemoryStore
+from cogcli.agent.stores.memory_rows import CODE, STATES, StoredProposal
+from cogcli.agent.stores.memory_store import Decision, MemoryStore
 from cogcli.app.packs import find_pack
 from cogcli.app.settings import Settings
 from cogcli.app.stores import is_of_project, store_directory, store_refusal

@@ -21,6 +21,7 @@ from cogcli.policy.proposals import MemoryProposal
 
 pytestmark = pytest.mark.sampled(2)
 
+FIRST, EARLIER = "2026-05-02T09:30:00Z", "2026-05-03T09:30:00Z"
 NOW, LATER = "2026-05-04T09:30:00Z", "2026-05-05T09:30:00Z"
 LAYER = MemoryLayer(auto_promote=("evidence_link",), confidence_floor=0.7)
 
@@ -238,6 +239,23 @@ def test_an_older_preference_does_not_take_the_place_of_a_newer_one(store: Memor
         made = store.propose("acme", "cust_7", proposal, layer)
     assert (made.state, made.verdict) == ("proposed", "conflicts")
     assert _recalled(store, "contact") == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("said_at", "state", "recalled"),
+    [(EARLIER, "proposed", ["tea"]), (LATER, "promoted", ["coffee"])],
+)
+def test_a_newer_preference_replaces_one_that_a_person_promoted(
+    store: MemoryStore, said_at: str, state: str, recalled: list[str]
+) -> None:
+    by_hand, alone = MemoryLayer(), MemoryLayer(auto_promote=("preference",), confidence_floor=0.5)
+    tea = store.propose("acme", "cust_7", _proposal(value="tea", at=FIRST, run_id="run_1"), by_hand)
+    store.promote("acme", tea.proposal_id, by="ann", at=NOW)
+    coffee = _proposal(value="coffee", at=said_at, run_id="run_2")
+    assert store.propose("acme", "cust_7", coffee, alone).state == state
+    assert _recalled(store, "contact") == recalled
+    older = store.explain("acme", tea.proposal_id)[0].stored
+    assert older.reason.endswith("; promoted by ann before") == (state == "promoted")
 
 
 def test_working_memory_is_recalled_in_its_session_and_the_newer_value_counts(
