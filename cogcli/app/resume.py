@@ -68,6 +68,7 @@ from cogcli.run.rerun import (
     Reuse,
     find_failed_loops,
     find_first_step,
+    find_open_loops,
     keep_equal_items,
     plan_reuse,
     read_source_request,
@@ -215,12 +216,14 @@ def prepare_rerun(
     plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
     changed = _find_steps_to_repeat(plan, request, prepared, asked.inputs)
     if asked.failed_items:
-        loops = find_failed_loops(log, plan)
-        reuse = plan_reuse(log, plan, {**changed, **loops}, loops=loops)
+        failed = find_failed_loops(log, plan)
+        reuse = plan_reuse(log, plan, {**changed, **failed}, loops=failed)
         if changed:
             reuse = keep_equal_items(reuse, log, plan, prepared.inputs)
     else:
-        reuse = plan_reuse(log, plan, {**changed, **find_first_step(plan, asked.from_step)})
+        loops = find_open_loops(log, plan) - changed.keys() if asked.from_step else ()
+        first = find_first_step(plan, asked.from_step)
+        reuse = plan_reuse(log, plan, {**changed, **first}, loops=loops)
     _warn_of_unvouched_results(settings, directory, log, reuse, warn)
     return prepared, reuse
 

@@ -104,12 +104,22 @@ def find_failed_loops(log: LogIndex, plan: StepPlan) -> dict[str, str]:
     return found
 
 
+def find_open_loops(log: LogIndex, plan: StepPlan) -> set[str]:
+    """Return the loops that did not complete, whose finished items and rounds can be reused."""
+    return {
+        planned.step.id
+        for planned in plan.steps
+        if planned.step.id not in log.results
+        and (planned.step.config.foreach is not None or planned.step.config.while_ is not None)
+    }
+
+
 def plan_reuse(
     log: LogIndex, plan: StepPlan, roots: Mapping[str, str], *, loops: Container[str] = ()
 ) -> Reuse:
     """Return a Reuse of all steps that are done in the log, except those in `roots` and downstream of them.
 
-    `roots` maps a step id to the reason why it runs. The completed items of `loops` are reused too.
+    `roots` maps a step id to the reason why it runs. The completed items and rounds of `loops` are reused too.
     """
     why = _explain_steps(log, plan, roots)
     whole = {step for step, reason in why.items() if reason == "reused"}

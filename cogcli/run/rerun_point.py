@@ -50,15 +50,19 @@ def rerun_point(steps: Mapping[str, str], failed: str, log: LogIndex) -> RerunPo
         return None
     first = StepPath(failed).root_step
     items = first in left and _has_done_items(log, first)
-    kept = log.results if items else {}
     asks = any(
-        effect.kind == "effect" and _find_item(effect.step) not in kept
+        effect.kind == "effect" and not _is_kept(effect.step, first, log)
         for effect in find_effects(log).values()
         if StepPath(effect.step).root_step in left
     )
     if len(left) == len(steps):
         return RerunPoint("", asks, items)
     return RerunPoint(first if first in left else left[0], asks, items)
+
+
+def _is_kept(path: str, loop: str, log: LogIndex) -> bool:
+    """Return whether a rerun from this loop takes over the item or round with this step path."""
+    return StepPath(path).root_step == loop and _find_item(path) in log.results
 
 
 def has_collected_errors(result: ReusedResult | None) -> bool:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
+from shlex import quote
 from typing import Annotated, Final
 
 from cogcli.app import episodes
@@ -13,6 +15,7 @@ from cogcli.app.resume import find_warning
 from cogcli.app.run_skill import parse_hosts
 from cogcli.app.wings import WingFunction, is_batch_word
 from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.cli.after_failure import commands_after_failure
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import parse_hash, parse_step_word, read_json_flag
 from cogcli.cli.live_run import answer_pause, report_result, resume_run
@@ -30,7 +33,9 @@ from cogcli.cli.options import (
     wrong_flag,
 )
 from cogcli.declarations.value_types import Json
+from cogcli.episode.history import history_of
 from cogcli.episode.listing.episode_row import EpisodeFilter
+from cogcli.episode.log_reader import iterate_events
 from cogcli.report.humanize import fuzzy_time
 from cogcli.run.doubt_decisions import DoubtAnswer
 from cogcli.run.engine.doubt import CHOICES
@@ -134,10 +139,32 @@ def resume(
     except EnvironmentRefusal as error:
         context.keep_typed_flags(error, "--head")
         raise
+    except UsageError as error:
+        if error.code == "episode.sealed":
+            _add_rerun_command(context, directory, error)
+        raise
     if not flags.abort:
         result, listener = answer_pause(context, result, listener)
     report_result(context, result, listener, None, answer=True)
     return result.exit_code
+
+
+def _add_rerun_command(context: CommandContext, directory: Path, error: UsageError) -> None:
+    """Add the command that continues an ended run as a new episode, from where it failed, to the error."""
+    with suppress(CogcliError):
+        log = tuple(iterate_events(directory))
+        root = history_of(log).root
+        if root is None:
+            return
+        name = (
+            quote(str(directory))
+            if directory.parent != Path(context.settings.runs_dir)
+            else directory.name
+        )
+        found = commands_after_failure(context, root, log, name)
+        again = [f"cogcli {line}{context.again}" for line in found if line.startswith("rerun ")]
+        if again:
+            error.next = tuple(again)
 
 
 def _missing_episode_error(context: CommandContext) -> UsageError:

@@ -142,7 +142,7 @@ def _list_errors(failed: Mapping[int, RuntimeErrorBase]) -> list[dict[str, Any]]
 
 
 def _reuse(inner: StepRecord, taken: ReusedResult) -> Effects:
-    """Return the recorded output of the same item in the earlier run."""
+    """Return the recorded output of the same item or round in the earlier run."""
     inner.reused_from = taken.origin
     yield from ()
     return taken.output
@@ -342,7 +342,11 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
         nonlocal inner
         inner = record.part(planned, number, started)
         inner.round = number
-        return _spawn_part(planned, record, inner, invoke(planned, inner, Scope(scratch)))
+        # A router's target decides what is written, and the earlier result does not name it.
+        is_routed = planned.step.config.router is not None
+        taken = None if is_routed else run.engine.taken_over.get(inner.path)
+        steps = _reuse(inner, taken) if taken else invoke(planned, inner, Scope(scratch))
+        return _spawn_part(planned, record, inner, steps)
 
     again, rounds = True, 0
     while again and rounds < loop.max_iterations:
