@@ -40,7 +40,7 @@ from cogcli.declarations.options import OPTIONS
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
-from cogcli.episode.verify.trusted import Trusted
+from cogcli.episode.verify.trusted import TrustAnchors
 from cogcli.run.given_inputs import GivenRun, prepare_given
 from cogcli.run.input_origins import TYPED
 from cogcli.run.launch import launch
@@ -129,7 +129,7 @@ class Episode:
         and `message`.
 
         If no finding has the severity `error`, the episode is unaltered."""
-        trusted = Trusted(key, head, find_key(os.environ))
+        trusted = TrustAnchors(key, head, find_key(os.environ))
         return [finding._asdict() for finding in verify_episode(self.directory, trusted).findings]
 
     def __repr__(self) -> str:

@@ -244,11 +244,11 @@ def writable_path(path: str) -> str:
     The path must be below a root of `files.write_roots`, or below the working directory if there
     are no roots. Raise Refused `bad-data` for any other path, a link, or anything that is no
     regular file."""
-    from cogcli.base.file_roots import roots_of, written_path
+    from cogcli.base.file_roots import resolve_write_path, roots_of
 
     _require_name(path)
     try:
-        return written_path(path, roots_of(ACCESS.get().write_roots))
+        return resolve_write_path(path, roots_of(ACCESS.get().write_roots))
     except ValueError as error:
         raise Refused("bad-data", str(error)) from None
 

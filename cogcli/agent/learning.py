@@ -25,7 +25,7 @@ from cogcli.agent.profile import (
 from cogcli.agent.records import SeenInteraction
 from cogcli.agent.reply_text import ReplyProblem, read_object
 from cogcli.agent.stored import is_zoned
-from cogcli.agent.update import Updated
+from cogcli.agent.update import UpdateResult
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
@@ -52,7 +52,7 @@ _TYPES: Final[dict[str, type]] = {"an object": dict, "text": str, "a list": list
 _SINGLE: Final = ("success_pattern", "failure_pattern")
 
 
-class Learned(NamedTuple):
+class LearnedStatements(NamedTuple):
     """The statements of a reply or a fold, and notes about dropped ones."""
 
     statements: tuple[Statement, ...]
@@ -70,7 +70,7 @@ def is_synthesis_due(
 
 def parse_learned(
     text: str | bytes, kind: str, profile: UserProfile, *, sees_all: bool = True
-) -> Learned | ReplyProblem:
+) -> LearnedStatements | ReplyProblem:
     """Return the statements of a model's reply to a job of this kind, compared with the profile.
 
     A synthesis gives a field in full, so that entries that it leaves out are removed; nothing is removed if the model
@@ -83,10 +83,12 @@ def parse_learned(
     statements = [compare(profile, each) for each in statements_of(found, kind, notes)]
     if kind == "synthesize" and sees_all:
         statements += find_removed(profile, statements)
-    return Learned(tuple(statements), limit_notes(notes))
+    return LearnedStatements(tuple(statements), limit_notes(notes))
 
 
-def update_from_interaction(profile: UserProfile, insights: Json, now: str) -> Updated[UserProfile]:
+def update_from_interaction(
+    profile: UserProfile, insights: Json, now: str
+) -> UpdateResult[UserProfile]:
     """Return the profile after one more interaction with these insights, under the keys of EXTRACT."""
     if not is_zoned(now):
         raise ValueError(f"`{now}` is not a time with a zone")
@@ -94,7 +96,7 @@ def update_from_interaction(profile: UserProfile, insights: Json, now: str) -> U
     for statement in statements_of(insights, "extract", notes):
         profile = apply_statement(profile, statement, notes)
     counted = profile._replace(interaction_count=profile.interaction_count + 1, last_updated=now)
-    return Updated(counted._replace(created_at=profile.created_at or now), limit_notes(notes))
+    return UpdateResult(counted._replace(created_at=profile.created_at or now), limit_notes(notes))
 
 
 def statements_of(found: Json, kind: str, notes: list[Note]) -> list[Statement]:
@@ -132,7 +134,7 @@ def _entries(key: str, field: str, value: object, notes: list[Note]) -> list[tup
             return [("", value)]
 
 
-def fold_interactions(profile: UserProfile, interactions: Iterable[Json]) -> Learned:
+def fold_interactions(profile: UserProfile, interactions: Iterable[Json]) -> LearnedStatements:
     """Learn from interactions `{intent?, template?, success, code?}` without a model.
 
     Frequent intents become interests, finished templates patterns of success, and error codes patterns of
@@ -147,4 +149,6 @@ def fold_interactions(profile: UserProfile, interactions: Iterable[Json]) -> Lea
     statements = [
         clean(Statement(field, text), field, notes) for field, text in dict.fromkeys(found)
     ]
-    return Learned(tuple(compare(profile, each) for each in statements if each), limit_notes(notes))
+    return LearnedStatements(
+        tuple(compare(profile, each) for each in statements if each), limit_notes(notes)
+    )

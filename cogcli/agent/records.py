@@ -32,7 +32,7 @@ class CompletedCall(Record):
     truncated: bool
 
 
-class Thought(Record):
+class ReplyThinking(Record):
     """The thinking of a reply, and its calls."""
 
     thinking: str

@@ -100,7 +100,7 @@ def parse_reply(text: str | bytes, limit: int) -> Reply | ReplyProblem:
     """Parse the reply in a text or any bytes, with at most `limit` calls."""
     notes: list[Note] = []
     found = read_object(text, notes)
-    return found if isinstance(found, ReplyProblem) else _reply(found, limit, notes)
+    return found if isinstance(found, ReplyProblem) else _parse_members(found, limit, notes)
 
 
 def reply_of_tool_calls(text: str, calls: Iterable[object], limit: int) -> Reply | ReplyProblem:
@@ -116,7 +116,7 @@ def reply_of_tool_calls(text: str, calls: Iterable[object], limit: int) -> Reply
         if found.code == "too_large":
             return found
         found, notes = {"thinking": text}, []
-    return _reply({**found, "tool_calls": given}, limit, notes)
+    return _parse_members({**found, "tool_calls": given}, limit, notes)
 
 
 class _Members(NamedTuple):
@@ -155,10 +155,10 @@ def _bad_type(place: Sequence[str | int], expected: str, found: object) -> _Refu
     return _Refused("bad_type", place, f"expected {expected}, found {preview(found)}")
 
 
-def _reply(value: Json, limit: int, notes: list[Note]) -> Reply | ReplyProblem:
+def _parse_members(value: Json, limit: int, notes: list[Note]) -> Reply | ReplyProblem:
     members = _Members(value, (), notes)
     try:
-        calls = _calls(members.member("tool_calls", list), limit, notes)
+        calls = _parse_tool_calls(members.member("tool_calls", list), limit, notes)
         response = (members.member("response", str) or "").strip()
     except _Refused as refused:
         return refused.problem
@@ -173,8 +173,8 @@ def _reply(value: Json, limit: int, notes: list[Note]) -> Reply | ReplyProblem:
         calls,
         context.text("goal"),
         context.text("strategy"),
-        _facts(context),
-        _insights(context),
+        _parse_facts(context),
+        _parse_insights(context),
         response,
         members.text("switch_mode"),
         members.text("switch_why"),
@@ -182,13 +182,13 @@ def _reply(value: Json, limit: int, notes: list[Note]) -> Reply | ReplyProblem:
     )
 
 
-def _facts(context: _Members) -> Json:
+def _parse_facts(context: _Members) -> Json:
     """Return facts with a name and a value; null changes nothing."""
     facts = context.optional("facts", dict) or {}
     return {key.strip(): value for key, value in facts.items() if key.strip() and value is not None}
 
 
-def _insights(context: _Members) -> tuple[str, ...]:
+def _parse_insights(context: _Members) -> tuple[str, ...]:
     """Return the texts of a list."""
     kept = []
     for number, item in enumerate(context.optional("insights", list) or ()):
@@ -200,30 +200,36 @@ def _insights(context: _Members) -> tuple[str, ...]:
     return tuple(text for text in kept if text)
 
 
-def _calls(found: list[object] | None, limit: int, notes: list[Note]) -> tuple[Json, ...]:
-    place = ("tool_calls",)
-    if found is None:
+def _parse_tool_calls(
+    values: list[object] | None, limit: int, notes: list[Note]
+) -> tuple[Json, ...]:
+    """Return the tool calls of a reply as JSON. Raise _Refused if there are more than `limit`."""
+    path = ("tool_calls",)
+    if values is None:
         return ()
-    if len(found) > limit:
-        raise _Refused("too_many_calls", place, f"{len(found)} calls, at most {limit} are allowed")
-    calls = tuple(_call(item, (*place, number), notes) for number, item in enumerate(found))
+    if len(values) > limit:
+        raise _Refused("too_many_calls", path, f"{len(values)} calls, at most {limit} are allowed")
+    calls = tuple(
+        _parse_tool_call(item, (*path, number), notes) for number, item in enumerate(values)
+    )
     if json_size(calls) > MAX_CALL_BYTES:
-        raise _Refused("too_large", place, f"more than {MAX_CALL_BYTES} bytes of calls")
+        raise _Refused("too_large", path, f"more than {MAX_CALL_BYTES} bytes of calls")
     return calls
 
 
-def _call(found: object, place: tuple[str | int, ...], notes: list[Note]) -> Json:
-    if not isinstance(found, dict):
-        raise _bad_type(place, "an object", found)
-    members = _Members(found, place, notes)
-    name = found.get("name")
+def _parse_tool_call(value: object, path: tuple[str | int, ...], notes: list[Note]) -> Json:
+    """Return a tool call as JSON. Unknown keys are added to `notes`. Raise _Refused for a wrong type."""
+    if not isinstance(value, dict):
+        raise _bad_type(path, "an object", value)
+    members = _Members(value, path, notes)
+    name = value.get("name")
     if not isinstance(name, str) or not name.strip():
-        raise _bad_type((*place, "name"), "a name", name)
+        raise _bad_type((*path, "name"), "a name", name)
     args = members.member("args", dict)
     id = members.member("id", str)
-    after = found.get("depends_on")
+    after = value.get("depends_on")
     if after is not None and not is_list_of(after, str):
-        raise _bad_type((*place, "depends_on"), "a list of ids", after)
+        raise _bad_type((*path, "depends_on"), "a list of ids", after)
     members.note_unknown(_CALL_KEYS)
     call = ReplyCall(name=name.strip(), args=args or {}, id=id or None, depends_on=after)
     return call.json

@@ -1,4 +1,4 @@
-"""Changes of an agent's state: `(state, input, now) -> Updated`, pure (docs/reference/agent-state.md#updates).
+"""Changes of an agent's state: `(state, input, now) -> UpdateResult`, pure (docs/reference/agent-state.md#updates).
 
 `now` is the time of an event, ISO 8601 with a zone; another text raises ValueError, the only error here. Values of a
 model, a tool or a user are bounded, or dropped with a note.
@@ -26,7 +26,7 @@ from cogcli.agent.bounds import (
 )
 from cogcli.agent.modes import judge_switch
 from cogcli.agent.profile import UserProfile
-from cogcli.agent.records import CompletedCall, ConversationMessage, PendingCall, Thought
+from cogcli.agent.records import CompletedCall, ConversationMessage, PendingCall, ReplyThinking
 from cogcli.agent.reply import MAX_CALL_BYTES, Reply
 from cogcli.agent.state import AgentState, ReasoningContext
 from cogcli.agent.stored import is_zoned
@@ -67,7 +67,7 @@ State = TypeVar("State")
 Input = TypeVar("Input")
 
 
-class Updated(NamedTuple, Generic[State]):
+class UpdateResult(NamedTuple, Generic[State]):
     """The next state, and notes `{code, what, detail}` about dropped, cut or refused values."""
 
     state: State
@@ -76,11 +76,11 @@ class Updated(NamedTuple, Generic[State]):
 
 def _change(
     apply: Callable[[AgentState, Input, str, list[Note]], AgentState],
-) -> Callable[[AgentState, Input, str], Updated[AgentState]]:
+) -> Callable[[AgentState, Input, str], UpdateResult[AgentState]]:
     """Make a change that checks its time, and bounds the whole state and the notes."""
 
     @wraps(apply)
-    def change(state: AgentState, given: Input, now: str) -> Updated[AgentState]:
+    def change(state: AgentState, given: Input, now: str) -> UpdateResult[AgentState]:
         if not is_zoned(now):
             raise ValueError(f"`{now}` is not a time with a zone")
         notes: list[Note] = []
@@ -100,7 +100,7 @@ def new_state(
     debug: bool = False,
     messages: Sequence[Json] = (),
     reasoning: ReasoningContext | None = None,
-) -> Updated[AgentState]:
+) -> UpdateResult[AgentState]:
     """Return the first state of a run, with the messages and the reasoning of the session. The goal
     is the query."""
     notes: list[Note] = []
@@ -222,7 +222,7 @@ def update_facts(state: AgentState, facts: Json, now: str, notes: list[Note]) ->
 @_change
 def record_thinking(state: AgentState, thought: Json, now: str, notes: list[Note]) -> AgentState:
     """Record a thought `{thinking, tool_calls}`; of large calls only the names."""
-    found = read_record(Thought, thought)
+    found = read_record(ReplyThinking, thought)
     calls = [copy_object(call, "thoughts", notes) for call in found.tool_calls or ()]
     if json_size(calls) > BYTES["thought"]:
         notes.append(note("cut", "thoughts", "the arguments of calls"))
@@ -241,7 +241,7 @@ def update_from_reasoning(
     """Apply a reply. With calls its response is a draft, which the next prompt shows with their results."""
     notes += reply.notes
 
-    def then(updated: Updated[AgentState]) -> AgentState:
+    def then(updated: UpdateResult[AgentState]) -> AgentState:
         notes.extend(updated.notes)
         return updated.state
 
@@ -306,7 +306,7 @@ def _switch_mode(
     return execution._replace(mode=switch.target, switches=execution.switches + 1)
 
 
-def _limit_size(state: AgentState, notes: list[Note]) -> Updated[AgentState]:
+def _limit_size(state: AgentState, notes: list[Note]) -> UpdateResult[AgentState]:
     """Return the state, reduced to its maximum size. Collections drop their oldest entries: first
     down to three each, then all."""
     while json_size(state.to_payload()) > MAX_STATE_BYTES:
@@ -314,7 +314,7 @@ def _limit_size(state: AgentState, notes: list[Note]) -> Updated[AgentState]:
         if shorter is state:
             break
         state = shorter
-    return Updated(state, limit_notes(notes))
+    return UpdateResult(state, limit_notes(notes))
 
 
 def _drop_oldest_entries(state: AgentState, notes: list[Note]) -> AgentState:

@@ -35,7 +35,7 @@ from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.signing import public_key
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import LEVELS, level_of, verify
-from cogcli.episode.verify.trusted import NO_TRUST, Trusted
+from cogcli.episode.verify.trusted import NO_TRUST, TrustAnchors
 from cogcli.report.check_report import CaseFailure, CheckReport, MarkdownTable, ReportCase
 
 
@@ -46,17 +46,19 @@ class VerifiedEpisode(NamedTuple):
     level: str
 
 
-def trusted_of(settings: Settings, *, key: str | None = None, signature: bool = False) -> Trusted:
+def trusted_of(
+    settings: Settings, *, key: str | None = None, signature: bool = False
+) -> TrustAnchors:
     """Return the keys that the user trusts: the keys for the user's own episodes and signatures, and
     `key`.
 
     Raise EnvironmentRefusal `signing.key` for an unusable signing key, or `env.extra`."""
     own = variable(settings.environ, SIGNING_KEY)
     own_keys = frozenset((public_key(own),)) if own else frozenset[str]()
-    return Trusted(key, None, find_key(settings.environ), own_keys, signature)
+    return TrustAnchors(key, None, find_key(settings.environ), own_keys, signature)
 
 
-def verify_episode(directory: Path, trusted: Trusted = NO_TRUST) -> VerifiedEpisode:
+def verify_episode(directory: Path, trusted: TrustAnchors = NO_TRUST) -> VerifiedEpisode:
     """Verify an episode. Raise EnvironmentRefusal if it has no log."""
     with paused_collection():
         findings = verify(directory, trusted)
@@ -108,7 +110,7 @@ class EpisodeVerifier(NamedTuple):
     episode is repaired first. `warn` receives the reason why a repair is impossible."""
 
     settings: Settings
-    trusted: Trusted
+    trusted: TrustAnchors
     anchor: Mapping[str, Head]
     repair: bool
     warn: Callable[[CogcliError], None]
@@ -138,7 +140,7 @@ class EpisodeVerifier(NamedTuple):
             missing = error_finding("anchor.missing", EVENTS, 0, message)
             yield VerifyResult(name, _findings_to_payload(name, [missing]), "missing")
 
-    def _find_trusted_keys(self, name: str) -> Trusted:
+    def _find_trusted_keys(self, name: str) -> TrustAnchors:
         """Return the trusted keys, and the recorded head of this episode."""
         anchored = self.anchor.get(name)
         return self.trusted._replace(head=anchored.head) if anchored else self.trusted

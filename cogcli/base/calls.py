@@ -63,7 +63,7 @@ class Member(NamedTuple):
         return payload
 
 
-class PassedOver(NamedTuple):
+class SkippedBinding(NamedTuple):
     """A binding of a chain that is not called, with the reason.
 
     `before` is the index of the member that it precedes.
@@ -84,7 +84,7 @@ class BindingChain(NamedTuple):
 
     members: tuple[Member, ...]
     explanation: Json
-    passed_over: tuple[PassedOver, ...] = ()
+    passed_over: tuple[SkippedBinding, ...] = ()
 
     @property
     def binding_ids(self) -> list[str]:
@@ -110,7 +110,7 @@ def chain_from_payload(payload: Mapping[str, Any]) -> BindingChain:
         name: value for name, value in payload.items() if name not in ("members", "passed_over")
     }
     members = tuple(Member(**member) for member in payload["members"])
-    passed_over = tuple(PassedOver(**each) for each in payload.get("passed_over") or ())
+    passed_over = tuple(SkippedBinding(**each) for each in payload.get("passed_over") or ())
     return BindingChain(members, explanation, passed_over)
 
 

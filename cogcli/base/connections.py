@@ -71,9 +71,9 @@ class SocketExchange:
         self.left = False
         self.head: int | None = 0
         """Bytes read before the body; None once the body begins."""
-        self._given_up = False
+        self._is_cancelled = False
         self._socket: socket.socket | None = None
-        self._asked: threading.Event | None = None
+        self._answered: threading.Event | None = None
 
     def seconds_left(self, limit: float | None = None) -> float:
         """Return the seconds that the next operation may take. Raise CallTimeoutError if none
@@ -86,12 +86,12 @@ class SocketExchange:
         return seconds_left
 
     def use(self, sock: socket.socket) -> None:
-        """Register the socket that `give_up` shuts down.
+        """Register the socket that `cancel` shuts down.
 
         Raise TransportError if the exchange was cancelled.
         """
         self._socket = sock
-        if self._given_up:
+        if self._is_cancelled:
             shut_down(sock)
             raise self.transport_error(GIVEN_UP)
 
@@ -100,19 +100,19 @@ class SocketExchange:
 
         Raise CallTimeoutError at the deadline, or TransportError if the exchange was cancelled.
         """
-        self._asked = answered
-        if not self._given_up and not answered.wait(self.seconds_left(limit)):
+        self._answered = answered
+        if not self._is_cancelled and not answered.wait(self.seconds_left(limit)):
             raise self.timeout_error()
-        if self._given_up:
+        if self._is_cancelled:
             raise self.transport_error(GIVEN_UP)
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Cancel the exchange. It is safe to call this from any thread, any number of times."""
-        self._given_up = True
+        self._is_cancelled = True
         if self._socket is not None:
             shut_down(self._socket)
-        if self._asked is not None:
-            self._asked.set()
+        if self._answered is not None:
+            self._answered.set()
 
     def timeout_error(self) -> CallTimeoutError:
         """Return the error of an exchange that passed its deadline."""

@@ -62,7 +62,7 @@ class EnvironmentRefusal(CogcliError):
     """The command cannot use the environment, the project or an episode."""
 
 
-class PathAbsent(CogcliError):
+class PathNotFoundError(CogcliError):
     """A requested path does not exist in the document (exit 1, stdout is empty)."""
 
 
@@ -378,7 +378,7 @@ FAILURES: tuple[FailureRow, ...] = (
         " batch.parts batch.plain-address",
         USAGE,
     ),
-    FailureRow("command line", PathAbsent, "path.absent", NO),
+    FailureRow("command line", PathNotFoundError, "path.absent", NO),
     FailureRow("command line", CogcliError, "metrics.missed", NO),
     FailureRow("command line", CogcliError, "replay.differs", NO),
     FailureRow("batch", CogcliError, "batch.worker-died", NO),

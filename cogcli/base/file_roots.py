@@ -37,7 +37,7 @@ def outside_text(path: str, setting: str) -> str:
     return f"`{visible(path[:_SHOWN])}` is outside of `{setting}`"
 
 
-def written_path(path: str, roots: Roots) -> str:
+def resolve_write_path(path: str, roots: Roots) -> str:
     """Return the path to write a file to, with the links of its folders resolved.
 
     Without roots the path must be below the working directory. Raise ValueError with the reason for

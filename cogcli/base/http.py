@@ -148,7 +148,7 @@ class Http:
         with (
             _translated_errors(exchange, cancel),
             self._borrow_pool(way, exchange) as lane,
-            cancel.on_cancel(exchange.give_up),
+            cancel.on_cancel(exchange.cancel),
         ):
             # Sockets keep the deadline; the library keeps it while it waits for a free connection.
             made.extensions["timeout"] = {"pool": exchange.seconds_left()}
@@ -172,7 +172,7 @@ class Http:
             lanes, self._lanes = self._lanes, []
             self._free.clear()
         for exchange in going:
-            exchange.give_up()
+            exchange.cancel()
         for lane in lanes:
             lane.close()
 

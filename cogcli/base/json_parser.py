@@ -145,7 +145,7 @@ class JsonParser:
         """Return whether the container ends here. If it does not, consume its comma."""
         char = self._skip_space()
         if char not in (close, ","):
-            self._refuse_wrong_quotes(char)
+            self._reject_quotes_and_comments(char)
             if not char:
                 self._fail(f"the text ends inside {where}", f"close it with {close}")
             self._fail(
@@ -199,7 +199,7 @@ class JsonParser:
         self._at = self._text.rindex(",", 0, self._at)
         self._fail("trailing comma", "remove the comma before the closing bracket")
 
-    def _refuse_wrong_quotes(self, char: str) -> None:
+    def _reject_quotes_and_comments(self, char: str) -> None:
         if char and char in "'`":
             self._fail(
                 "single quotes, JSON has only double quotes", 'write "text" in double quotes'
@@ -213,7 +213,7 @@ class JsonParser:
             self._fail("JSON has no comments", "remove it")
 
     def _fail_missing_value(self, char: str, word: str) -> NoReturn:
-        self._refuse_wrong_quotes(char)
+        self._reject_quotes_and_comments(char)
         if not char:
             self._fail("the text ends where a value is expected", "complete it")
         if not word:
@@ -234,7 +234,7 @@ class JsonParser:
         self._fail(f"text `{excerpt(word)}` without double quotes", f'write "{excerpt(word)}"')
 
     def _fail_missing_key(self, char: str) -> NoReturn:
-        self._refuse_wrong_quotes(char)
+        self._reject_quotes_and_comments(char)
         if not char:
             self._fail("the text ends inside an object", "close it with }")
         pair = _BARE_PAIR.match(self._text, self._at)

@@ -62,7 +62,7 @@ class _AgentPart(Record):
     reasoning: Json
 
 
-class Party(NamedTuple):
+class ChatIdentity(NamedTuple):
     """The tenant of the agent's pack, and the user.
 
     `guided` is set without a pack and a model: then a message only finds a skill. `has_store` is
@@ -79,7 +79,7 @@ class Chat:
     """A conversation. `ask` builds the request of a message; `title` names the agent."""
 
     def __init__(
-        self, context: CommandContext, ask: Ask, mode: str, party: Party, title: str
+        self, context: CommandContext, ask: Ask, mode: str, party: ChatIdentity, title: str
     ) -> None:
         self._context, self._ask, self._mode = context, ask, mode
         self._party, self._title = party, title

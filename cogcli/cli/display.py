@@ -29,7 +29,7 @@ class Display:
     def __call__(self, event: Event) -> None:
         """Display an event."""
 
-    def recall(self, events: Iterable[Event]) -> None:
+    def load_past_events(self, events: Iterable[Event]) -> None:
         """Apply the events before a resume without displaying them."""
 
     def interrupt(self) -> None:

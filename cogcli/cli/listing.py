@@ -95,11 +95,11 @@ def note_none(
 def _filter_text(wanted: Wanted) -> str:
     """Return the flags of a filter as typed."""
     return " ".join(
-        _flag_text(flag, each) for flag, value in wanted for each in _typed_values(value)
+        _flag_text(flag, each) for flag, value in wanted for each in _flag_values(value)
     )
 
 
-def _typed_values(value: object) -> list[object]:
+def _flag_values(value: object) -> list[object]:
     """Return the values of a flag as a list; empty if it was not typed."""
     return value if isinstance(value, list) else [value] if value else []
 

@@ -46,7 +46,7 @@ class StepLines(Display):
         self._has_head = False
         self._longest = _LongestWords(0, 0, 0)
 
-    def recall(self, events: Iterable[Event]) -> None:
+    def load_past_events(self, events: Iterable[Event]) -> None:
         for event in events:
             self.fold.apply(event)
         own = self.fold.root.own if self.fold.root else []

@@ -184,7 +184,7 @@ def resume_run(
 
     control, listener = Control(), DisplayListener(open_display(context), write_finished_steps)
     with suppress(CogcliError):  # of a damaged log: `resume` refuses it
-        listener.display.recall(_collect_done_steps(iterate_events(directory), done))
+        listener.display.load_past_events(_collect_done_steps(iterate_events(directory), done))
     with _handle_signals(context, listener, control):
         result = resume(
             context.settings, directory, request,

@@ -14,7 +14,7 @@ from cogcli.base.errors import UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations import options as run_options
-from cogcli.declarations.option_types import OptionType, PositiveNumber, WholeNumber, WordChoice
+from cogcli.declarations.option_types import EnumOption, IntegerOption, OptionType, PositiveNumber
 from cogcli.declarations.value_types import Json
 
 INPUT, EXECUTION, SAFETY = run_options.INPUT, run_options.EXECUTION, run_options.SAFETY
@@ -92,7 +92,7 @@ def typed(
     completes: Completes = (),
 ) -> FlagDeclaration:
     """Declare a flag with a value of this type."""
-    words = type.words if isinstance(type, WordChoice) else ()
+    words = type.words if isinstance(type, EnumOption) else ()
 
     def parse(raw: object) -> object:
         """Return the value of a typed text. Raise UsageError if the type does not accept it."""
@@ -122,7 +122,7 @@ def choice(
 ) -> FlagDeclaration:
     """Declare a flag whose value is one of these words."""
     return typed(
-        name, metavar, WordChoice(*words), help or ", ".join(words), panel, default=default
+        name, metavar, EnumOption(*words), help or ", ".join(words), panel, default=default
     )
 
 
@@ -137,7 +137,7 @@ def integer(
     default: str = "",
 ) -> FlagDeclaration:
     """Declare a flag with a whole number from `minimum` to `maximum`."""
-    return typed(name, metavar, WholeNumber(minimum, maximum), help, panel, default=default)
+    return typed(name, metavar, IntegerOption(minimum, maximum), help, panel, default=default)
 
 
 def seconds(name: str, help: str, panel: str = OPTIONS, *, default: str = "") -> FlagDeclaration:

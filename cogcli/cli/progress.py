@@ -59,7 +59,7 @@ class EventStream(Display):
         self._lines = EventLines()
         self._details = details
 
-    def recall(self, events: Iterable[Event]) -> None:
+    def load_past_events(self, events: Iterable[Event]) -> None:
         for event in events:
             self._lines.line(event)
 

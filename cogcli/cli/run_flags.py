@@ -22,7 +22,12 @@ from cogcli.cli.options import (
     text,
     typed,
 )
-from cogcli.declarations.option_types import PositiveNumber, TrueOrFalse, WholeNumber, WordChoice
+from cogcli.declarations.option_types import (
+    BooleanOption,
+    EnumOption,
+    IntegerOption,
+    PositiveNumber,
+)
 from cogcli.declarations.options import AGENT, BY_HELP, OPTIONS, RERUN, SERVE, Option
 from cogcli.declarations.value_types import Json
 
@@ -34,10 +39,10 @@ VIEWS = ("tree", "timeline", "table", "lineage", "events", "layers")
 def flag_for_option(option: Option) -> tuple[object, FlagDeclaration]:
     """Return type and declaration of the flag for an option of a run."""
     kind = option.type
-    if isinstance(kind, TrueOrFalse):
+    if isinstance(kind, BooleanOption):
         return bool, switch(option.flag, help=option.help, panel=option.group)
     shown: Json = {"default": option.shown_default, "completes": option.completes}
-    if isinstance(kind, WordChoice | WholeNumber | PositiveNumber):
+    if isinstance(kind, EnumOption | IntegerOption | PositiveNumber):
         flag = typed(option.flag, option.metavar, kind, option.help, option.group, **shown)
     else:  # its text is read together with the inputs, so that all problems are reported at once
         flag = text(option.flag, option.metavar, option.help, option.group, **shown)

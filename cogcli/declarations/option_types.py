@@ -74,8 +74,8 @@ class MatchingText(OptionType):
         return isinstance(value, str) and re.fullmatch(self.pattern, value) is not None
 
 
-class WordChoice(OptionType):
-    """One of several words."""
+class EnumOption(OptionType):
+    """An option whose value is one of several strings."""
 
     def __init__(self, *words: str) -> None:
         self.words = words
@@ -88,7 +88,7 @@ class WordChoice(OptionType):
         return {"type": "string", "enum": list(self.words)}
 
 
-class TrueOrFalse(OptionType):
+class BooleanOption(OptionType):
     """True or false."""
 
     expected = "true or false"
@@ -103,7 +103,7 @@ class TrueOrFalse(OptionType):
         return {"type": "boolean"}
 
 
-class WholeNumber(OptionType):
+class IntegerOption(OptionType):
     """A whole number from `minimum` to `maximum`."""
 
     def __init__(self, minimum: int = 0, maximum: int = LARGEST_WHOLE) -> None:
@@ -234,7 +234,7 @@ class NumberPairs(NamedValues):
     """A mapping of names to whole numbers."""
 
     many = True
-    _number = WholeNumber()
+    _number = IntegerOption()
 
     def _accepts_value(self, value: object) -> bool:
         return self._number.accepts(value)

@@ -14,8 +14,11 @@ from typing import Any, Final
 from cogcli.declarations.field import Declaration, fields_of
 from cogcli.declarations.option_types import (
     AnyText,
+    BooleanOption,
+    EnumOption,
     HostList,
     IdList,
+    IntegerOption,
     MatchingText,
     NamedValues,
     NumberPairs,
@@ -24,9 +27,6 @@ from cogcli.declarations.option_types import (
     TextList,
     TextPairs,
     TextSet,
-    TrueOrFalse,
-    WholeNumber,
-    WordChoice,
 )
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -155,10 +155,10 @@ class RunOptions(Record):
         logged="tags",
     )
     seed: int = _option(
-        WholeNumber(), "--seed N", "a seed to record", INPUT, default=0, logged="seed"
+        IntegerOption(), "--seed N", "a seed to record", INPUT, default=0, logged="seed"
     )
     trust_level: str = _option(
-        WordChoice(*TRUST_LEVELS),
+        EnumOption(*TRUST_LEVELS),
         "--trust-level LEVEL",
         "sandbox, standard (default), elevated, privileged",
         SAFETY,
@@ -179,7 +179,7 @@ class RunOptions(Record):
         logged="options.confirmed_capabilities",
     )
     keep_going: bool = _option(
-        TrueOrFalse(),
+        BooleanOption(),
         "--keep-going",
         "after a failure, run the steps that do not need it",
         EXECUTION,
@@ -190,7 +190,7 @@ class RunOptions(Record):
         logged_inverted=True,
     )
     max_workers: int = _option(
-        WholeNumber(1, 256),
+        IntegerOption(1, 256),
         "--max-workers N",
         "number of calls at the same time",
         EXECUTION,
@@ -231,7 +231,7 @@ class RunOptions(Record):
         logged="options.binds",
     )
     conformance: str | None = _option(
-        WordChoice(*CONFORMANCE_PROFILES),
+        EnumOption(*CONFORMANCE_PROFILES),
         "--conformance WORD",
         "minimum conformance of bindings",
         EXECUTION,
@@ -253,7 +253,7 @@ class RunOptions(Record):
         logged_if_given=True,
     )
     no_fallback: bool = _option(
-        TrueOrFalse(),
+        BooleanOption(),
         "--no-fallback",
         "fail instead of calling a fallback binding",
         EXECUTION,
@@ -311,7 +311,7 @@ class RunOptions(Record):
         logged="policy.user",
     )
     safety_mode: str = _option(
-        WordChoice(*SAFETY_MODES),
+        EnumOption(*SAFETY_MODES),
         "--safety-mode MODE",
         "the highest mode that a call may have",
         SAFETY,
@@ -329,7 +329,7 @@ class RunOptions(Record):
         logged="policy.budget",
     )
     durability: str = _option(
-        WordChoice(*DURABILITIES),
+        EnumOption(*DURABILITIES),
         "--durability WORD",
         "which crashes the log survives: process, power, none",
         OUTPUT,

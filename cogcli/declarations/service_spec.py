@@ -31,7 +31,7 @@ Url = Annotated[
     ),
 ]
 """An address, or one that begins with a variable of the service."""
-SecretPlace = Annotated[
+SecretLocation = Annotated[
     str,
     SpecLimits(
         pattern=r"(?:env:)?[A-Z][A-Z0-9_]*|file:/.+|keyring:[^/\s]+/\S+",
@@ -73,16 +73,16 @@ class ServiceVariable(Spec):
 
 
 class Credential(Spec):
-    """One way to prove who calls: a bearer token, an API key, a user with a password, or a client of
+    """One way to authenticate: a bearer token, an API key, a user with a password, or a client of
     OAuth 2."""
 
-    bearer: SecretPlace | None = None
+    bearer: SecretLocation | None = None
     """Where a token is; it is sent as `Authorization: Bearer TOKEN`."""
     word: Annotated[str, SpecLimits(pattern=r"[A-Za-z0-9._~+-]{1,64}", expected="one word")] = (
         "Bearer"
     )
     """The word before the token of `bearer`."""
-    api_key: SecretPlace | None = None
+    api_key: SecretLocation | None = None
     """Where an API key is."""
     place: Literal["header", "query", "cookie"] = key(default="header", name="in")
     """Where `api_key` is sent."""
@@ -94,14 +94,14 @@ class Credential(Spec):
         | None
     ) = None
     """The name of the header, the query parameter or the cookie of `api_key`."""
-    user: SecretPlace | None = None
+    user: SecretLocation | None = None
     """Where the name of a user is; with `password` it is sent as `Authorization: Basic`."""
-    password: SecretPlace | None = None
+    password: SecretLocation | None = None
     """Where the password of the user is."""
-    client_id: SecretPlace | None = None
+    client_id: SecretLocation | None = None
     """Where the id of a client of OAuth 2 is, which gets its [tokens](protocols.md#oauth) by the grant
     `client_credentials`."""
-    client_secret: SecretPlace | None = None
+    client_secret: SecretLocation | None = None
     """Where the secret of the client is."""
     token_url: Url | None = None
     """The address that gives tokens to the client."""

@@ -10,8 +10,8 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import IntuitionMode, Json, Number
 
 
-class SharedOptions(Record):
-    """The time limits of a run."""
+class InteropTimeLimits(Record):
+    """The run options that logs of any tool may contain: two time limits, in seconds."""
 
     timeout_seconds: Number | None = None
     step_timeout_seconds: Number | None = None
@@ -26,7 +26,7 @@ class SharedStart(Record):
     seed: Number | None = None
     tags: Json | None = None
     intuition_mode: IntuitionMode = "advisory"
-    options: SharedOptions
+    options: InteropTimeLimits
     pins: Json
 
 

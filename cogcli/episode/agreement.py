@@ -21,7 +21,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StateProjected
 from cogcli.declarations.reading import read_record
 from cogcli.episode.blobs import parse
-from cogcli.episode.checkpoint import Vouched, compare, known_records, places_of
+from cogcli.episode.checkpoint import TrustedEvents, compare, known_records, places_of
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS, EVENTS, FILES, LEARN, MANIFEST, STATE, SUMMARY
 from cogcli.episode.log_lines import Lines, first_link, is_torn, is_unchained, parse_line
@@ -84,7 +84,7 @@ def check_agreement(folder: Folder, owner: bytes | None, *, thorough: bool) -> A
     return Agreement(fault or _vouched_fault(folder, vouched, sealed=sealed), log)
 
 
-def _vouched_fault(folder: Folder, vouched: Vouched, *, sealed: bool) -> str:
+def _vouched_fault(folder: Folder, vouched: TrustedEvents, *, sealed: bool) -> str:
     """Describe how an episode differs from its user's checkpoints. Empty if it does not."""
     if vouched.differs:
         return f"{EVENTS} was cut or altered: {vouched.differs}"

@@ -82,7 +82,7 @@ class Checkpoint(NamedTuple):
         }
 
 
-class Vouched(NamedTuple):
+class TrustedEvents(NamedTuple):
     """The events of a log that known records vouch for."""
 
     ranges: tuple[EventRange, ...] = ()
@@ -117,7 +117,7 @@ class Vouched(NamedTuple):
         return tuple(found)
 
 
-NOTHING: Final = Vouched()
+NOTHING: Final = TrustedEvents()
 
 
 def compute_mac(key: bytes, record: Checkpoint) -> str:
@@ -214,7 +214,9 @@ def places_of(records: Iterable[Checkpoint]) -> set[int]:
     return {place for record in records for place in (record.events, record.events + 1)}
 
 
-def compare(records: Iterable[Checkpoint], episode_id: object, heads: Mapping[int, str]) -> Vouched:
+def compare(
+    records: Iterable[Checkpoint], episode_id: object, heads: Mapping[int, str]
+) -> TrustedEvents:
     """Return what known records vouch for in a log, or how the log differs from them. `heads` maps
     the event counts of `places_of` to chain hashes, as far as
     the log reaches.
@@ -230,7 +232,7 @@ def compare(records: Iterable[Checkpoint], episode_id: object, heads: Mapping[in
         given = max(given, record.given)
         if record.events > latest:
             slot, latest, manifest = record.slot, record.events, record.manifest
-    return Vouched(tuple(_merge_ranges(ranges)), given, manifest, differs, slot)
+    return TrustedEvents(tuple(_merge_ranges(ranges)), given, manifest, differs, slot)
 
 
 def _reach(record: Checkpoint, episode_id: object, heads: Mapping[int, str]) -> int | None:
@@ -253,7 +255,7 @@ def _merge_ranges(ranges: Iterable[EventRange]) -> list[EventRange]:
     return union
 
 
-def read_vouched(folder: Folder, owner: bytes | None, sign: Sign | None = None) -> Vouched:
+def read_vouched(folder: Folder, owner: bytes | None, sign: Sign | None = None) -> TrustedEvents:
     """Compare the known records of an episode with its log, up to the first line that breaks the chain. Raise
     FileRefused.
     """
@@ -285,7 +287,7 @@ class CheckpointWriter:
         owner: bytes | None,
         sign: Sign | None,
         *,
-        vouched: Vouched = NOTHING,
+        vouched: TrustedEvents = NOTHING,
         count: int = 0,
     ) -> None:
         """Prepare the writer for a log. `vouched` is the result of earlier records for the `count` events already

@@ -36,7 +36,7 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.agreement import scan_log
 from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
-from cogcli.episode.checkpoint import NOTHING, CheckpointWriter, EventRange, Vouched
+from cogcli.episode.checkpoint import NOTHING, CheckpointWriter, EventRange, TrustedEvents
 from cogcli.episode.disk_reserve import FULL, DiskReserve
 from cogcli.episode.folder import Folder, disk_errors, disk_refusal, fdatasync, write_all
 from cogcli.episode.large_values import SMALL, shorten_values
@@ -122,7 +122,7 @@ class Journal:
         episode_id: str,
         trace_id: str,
         resumed: tuple[int, End] | None = None,
-        vouched: Vouched = NOTHING,
+        vouched: TrustedEvents = NOTHING,
         **ports: Unpack[JournalPorts],
     ) -> None:
         """Start a log in an empty directory, which the journal then owns. Raise OSError.

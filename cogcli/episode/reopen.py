@@ -31,7 +31,7 @@ from cogcli.declarations.events import RunRecovered
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs, refusals
-from cogcli.episode.checkpoint import Checkpoint, Vouched, compare, known_records, places_of
+from cogcli.episode.checkpoint import Checkpoint, TrustedEvents, compare, known_records, places_of
 from cogcli.episode.damage import Damage, find_damage, identify_lost, read_log_from, write_newline
 from cogcli.episode.disk_reserve import holder
 from cogcli.episode.folder import TEMPORARY, Folder, disk_refusal
@@ -61,7 +61,7 @@ _DAMAGED: Final = "its last line was damaged"
 _MAX_TORN: Final = 1 << 30
 
 
-class Reopened(NamedTuple):
+class ReopenedEpisode(NamedTuple):
     """A reopened episode: its open journal, all its events with `run.recovered`, and the number of truncated bytes."""
 
     journal: Journal
@@ -75,13 +75,13 @@ class _Log(NamedTuple):
     events: list[Event]
     end: End
     tail: bytes
-    vouched: Vouched
+    vouched: TrustedEvents
     from_waypoint: LogFromWaypoint | None = None
 
 
 def reopen(
     directory: Path, *, mend: bool = False, by_waypoint: bool = False, **ports: Unpack[JournalPorts]
-) -> Reopened:
+) -> ReopenedEpisode:
     """Lock and recover an unsealed episode; with `mend` also after damage to its newest line. With `by_waypoint`
     read it from its waypoint on, if that can be used. See `Store.reopen`.
     """
@@ -304,7 +304,7 @@ def _bad_line(folder: Folder, number: int, why: str) -> EnvironmentRefusal:
 # -- recovering --------------------------------------------------------------------------------------------------------
 
 
-def _recover(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopened:
+def _recover(journal: Journal, log: _Log, announced: frozenset[str]) -> ReopenedEpisode:
     """Remove temporary files, truncate uncommitted bytes, and record that. Raise OSError.
 
     `announced` are the hashes of the lines that known records announce. Any other lost line may be forged, so
@@ -315,7 +315,7 @@ def _recover(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopened
         kept.remove_files(TEMPORARY)
     dropped = _truncate_tail(journal, log)
     if not dropped:
-        return Reopened(journal, log.events, 0, log.from_waypoint)
+        return ReopenedEpisode(journal, log.events, 0, log.from_waypoint)
     last = log.events[-1]
     # Whether a whole line was cut, not only the rest of an unfinished write.
     damaged = not all(map(is_torn, dropped.split(b"\n")[:-1]))
@@ -330,7 +330,7 @@ def _recover(journal: Journal, log: _Log, announced: frozenset[str]) -> Reopened
     )
     draft = draft_of(payload, log.end.root, caused_by=last.id)
     events = [*log.events, *marked, journal.append(draft, durable=True)]
-    return Reopened(journal, events, len(dropped), log.from_waypoint)
+    return ReopenedEpisode(journal, events, len(dropped), log.from_waypoint)
 
 
 def _marks(folder: Folder, log: _Log, dropped: bytes) -> Iterator[tuple[Draft, bytes]]:

@@ -18,7 +18,7 @@ from cogcli.declarations.events import RunStarted, RunTerminated, StepFinished, 
 from cogcli.declarations.value_types import Json
 
 
-class Used(NamedTuple):
+class CallUsage(NamedTuple):
     """Answered calls, and the tokens that they took."""
 
     calls: int = 0
@@ -26,13 +26,13 @@ class Used(NamedTuple):
     tokens_out: int = 0
 
     @classmethod
-    def of(cls, usage: Usage) -> Used:
+    def of(cls, usage: Usage) -> CallUsage:
         """Return the sums of the `usage` of an event."""
         return cls(usage.llm_calls + usage.tool_calls, usage.tokens_in, usage.tokens_out)
 
-    def plus(self, other: Used) -> Used:
+    def plus(self, other: CallUsage) -> CallUsage:
         """Return the sum of both."""
-        return Used(*(a + b for a, b in zip(self, other, strict=True)))
+        return CallUsage(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 class LoopHistory:
@@ -105,7 +105,7 @@ class StepHistory:
         """The files that it wrote."""
         self.error: StepError | None = None
         self.tokens: tuple[int, int] | None = None
-        self.used: Used | None = None
+        self.used: CallUsage | None = None
         """Its use, with that of its parts; None before it ended, or if the log has none."""
         self.reused = False
         """Whether its result comes from another episode: this log does not hold its input."""
@@ -140,9 +140,9 @@ class StepHistory:
         self.ms = measured_ms if payload.latency_ms is None else payload.latency_ms
         self._take_attempts(payload)
         if payload.usage is not None:
-            self._take_usage(Used.of(payload.usage))
+            self._take_usage(CallUsage.of(payload.usage))
 
-    def _take_usage(self, used: Used) -> None:
+    def _take_usage(self, used: CallUsage) -> None:
         tokens = used.tokens_in, used.tokens_out
         self.used = used
         self.tokens = tokens if any(tokens) and not self.child else None
@@ -260,13 +260,13 @@ def branches(run: RunHistory) -> list[Branch]:
     return [branch(step) for step in parts.get("", ())]
 
 
-def total_usage(branches: Iterable[Branch]) -> Used:
+def total_usage(branches: Iterable[Branch]) -> CallUsage:
     """Return the use of steps, each call counted once.
 
     The use of a step includes its gates, items, rounds and nested run. These count by themselves until it has
     ended.
     """
-    total = Used()
+    total = CallUsage()
     for _, step, below in branches:
         one = step.used or total_usage(below)
         total = total.plus(one)

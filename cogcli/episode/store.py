@@ -21,7 +21,7 @@ from cogcli.episode.refusals import unreadable
 if TYPE_CHECKING:
     from cogcli.episode.journal import Journal, JournalPorts
     from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
-    from cogcli.episode.reopen import Reopened
+    from cogcli.episode.reopen import ReopenedEpisode
     from cogcli.episode.signing import Sign
 
 _NAME = lazy_pattern(r"@?(?:last(?:~(\d{1,6}))?|(failed))")
@@ -78,7 +78,7 @@ class Store:
         mend: bool = False,
         by_waypoint: bool = False,
         **ports: Unpack[JournalPorts],
-    ) -> Reopened:
+    ) -> ReopenedEpisode:
         """Lock and recover an unsealed episode, to be continued. The caller closes its journal.
 
         `mend`: a damaged newest line is moved to `events.torn` (`episode/damage.py`) instead of being refused.

@@ -27,7 +27,7 @@ from cogcli.declarations.layer_records import (
 )
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
-from cogcli.episode.run_history import StepHistory, Used
+from cogcli.episode.run_history import CallUsage, StepHistory
 
 _Writes = TypeVar("_Writes", bound=Record)
 _VETOES: Final = ("deny", "refuse")
@@ -52,7 +52,7 @@ class TurnHistory:
         """The writes of each layer."""
         self.skipped: dict[str, str] = {}
         """The reason of each skipped layer."""
-        self.model_use = Used()
+        self.model_use = CallUsage()
         """The use of its model calls."""
         self.context: ContextDocument | None = None
         self.candidate: CandidateProposed | None = None
@@ -88,7 +88,7 @@ class TurnHistory:
             case ContextCompiled():
                 self.context = read_record(ContextDocument, payload.context)
             case ModelAnswered():
-                self.model_use = self.model_use.plus(Used.of(payload.usage))
+                self.model_use = self.model_use.plus(CallUsage.of(payload.usage))
             case CandidateProposed():
                 self.candidate = payload
             case PlanJudged():

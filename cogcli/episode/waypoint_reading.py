@@ -24,7 +24,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import WaypointSet
 from cogcli.declarations.reading import read_record
 from cogcli.episode.blobs import BlobFolder
-from cogcli.episode.checkpoint import Checkpoint, Vouched, compare
+from cogcli.episode.checkpoint import Checkpoint, TrustedEvents, compare
 from cogcli.episode.folder import Folder, read_at
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import EVENTS, WAYPOINT
@@ -34,7 +34,7 @@ from cogcli.episode.verify.lines import LineCheck
 from cogcli.episode.waypoint import MAX_BYTES, Waypoint, WaypointFold, link_of, parse_waypoint
 
 
-class NotUsable(Exception):
+class WaypointUnusable(Exception):
     """A waypoint that is not used."""
 
 
@@ -50,7 +50,7 @@ class LogFromWaypoint(NamedTuple):
     size: int
     """The bytes of the committed lines."""
     rules: int
-    vouched: Vouched
+    vouched: TrustedEvents
 
     @property
     def folded(self) -> frozenset[int]:
@@ -66,7 +66,7 @@ def read_from_waypoint(folder: Folder, known: Collection[Checkpoint]) -> LogFrom
         if waypoint is None:
             return None
         return _read(folder, waypoint, sha256(data).hexdigest(), known)
-    except (NotUsable, FileRefused, JsonRefused, CogcliError):
+    except (WaypointUnusable, FileRefused, JsonRefused, CogcliError):
         return None
 
 
@@ -81,7 +81,7 @@ def _read(
         def get(name: str) -> bytes:
             found = blobs.get(name)
             if found is None:
-                raise NotUsable("a blob does not exist")
+                raise WaypointUnusable("a blob does not exist")
             return found
 
         reader = BlobReader(get)
@@ -111,7 +111,7 @@ def _read(
 
 
 def _kept_lines(folder: Folder, waypoint: Waypoint) -> list[bytes]:
-    """Return the lines that a waypoint keeps. Raise NotUsable for a line that is not the one that it names."""
+    """Return the lines that a waypoint keeps. Raise WaypointUnusable for a line that is not the one that it names."""
     fd = folder.open_file(EVENTS)
     try:
         lines = [read_at(fd, line.size, line.offset) for line in waypoint.lines]
@@ -125,7 +125,7 @@ def _kept_lines(folder: Folder, waypoint: Waypoint) -> list[bytes]:
 def _tail(
     folder: Folder, start: int, check: LineCheck, reader: BlobReader, rules: int
 ) -> Iterator[tuple[Event, bytes]]:
-    """Yield the committed events from an offset on. Raise NotUsable for a line that does not fit."""
+    """Yield the committed events from an offset on. Raise WaypointUnusable for a line that does not fit."""
     lines = Lines(folder.part(EVENTS, start, folder.size(EVENTS)))
     for _, raw, value in lines.objects():
         _require(not list(check.check(check.count + 1, raw, value)))
@@ -135,4 +135,4 @@ def _tail(
 
 def _require(fits: bool) -> None:
     if not fits:
-        raise NotUsable("a line does not fit")
+        raise WaypointUnusable("a line does not fit")

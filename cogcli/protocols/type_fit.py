@@ -13,7 +13,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Severity
 from cogcli.base.schema import keywords
 from cogcli.base.schema.candidates import TYPES, types_of
-from cogcli.base.schema.containment import UNKNOWN, Cover, covers, disjoint
+from cogcli.base.schema.containment import UNKNOWN, CoverResult, covers, disjoint
 from cogcli.base.schema.lookup import schema_at
 from cogcli.base.schema.normalizer import normalize
 from cogcli.base.schema.validator import errors
@@ -27,14 +27,14 @@ _REMARKS: Final = frozenset(("default", "examples", "deprecated", "readOnly", "w
 _MAX_REFERENCES: Final = 20
 
 
-class Misfit(NamedTuple):
+class SchemaMismatch(NamedTuple):
     """A mismatch of two schemas: a severity and a message."""
 
     severity: Severity
     said: str
 
 
-def find_misfit(wide: object, narrow: object, *, who: str) -> Misfit | None:
+def find_misfit(wide: object, narrow: object, *, who: str) -> SchemaMismatch | None:
     """Return the mismatch if some value of `narrow` does not fit `wide`, the schema of `who`; None
     if all fit."""
     # The service may allow null where the value is never null.
@@ -45,16 +45,20 @@ def find_misfit(wide: object, narrow: object, *, who: str) -> Misfit | None:
         return _possible_misfit(cover, narrow, wide, who)
     why = _misfit_place(wide, cover.example) if cover.verdict == "no" else ""
     if why:
-        return Misfit("E", f"never fits {who}: {why}")
-    return Misfit("E", f"gives {describe_schema(narrow)}, {who} expects {describe_schema(wide)}")
+        return SchemaMismatch("E", f"never fits {who}: {why}")
+    return SchemaMismatch(
+        "E", f"gives {describe_schema(narrow)}, {who} expects {describe_schema(wide)}"
+    )
 
 
-def find_misfit_as_text(wide: object, narrow: object, *, who: str) -> Misfit | None:
+def find_misfit_as_text(wide: object, narrow: object, *, who: str) -> SchemaMismatch | None:
     """Return the mismatch of values in a path, a query or a header: numbers become text, lists are
     repeated."""
     given, taken = types_of(narrow) - {"null"}, types_of(wide)
     if given == {"object"}:
-        return Misfit("E", f"gives {describe_schema(narrow)}, which cannot be written there")
+        return SchemaMismatch(
+            "E", f"gives {describe_schema(narrow)}, which cannot be written there"
+        )
     if "array" in taken - given and not taken & given:
         items = schema_at(wide, ("0",))
         return find_misfit_as_text(items.schema, narrow, who=who) if items else None
@@ -70,11 +74,11 @@ def _is_any_text(schema: object) -> bool:
     return ready is not None and ready.schema == {"type": "string"}
 
 
-def _find_text_misfit(wide: object, narrow: object, who: str) -> Misfit | None:
+def _find_text_misfit(wide: object, narrow: object, who: str) -> SchemaMismatch | None:
     """Return the mismatch of a string that is read as a number or a boolean."""
     read = _parse_fixed_text(narrow)
     if read is None:
-        return Misfit("W", f"gives text, {who} reads {describe_schema(wide)} out of it")
+        return SchemaMismatch("W", f"gives text, {who} reads {describe_schema(wide)} out of it")
     return find_misfit(wide, {"const": read}, who=who)
 
 
@@ -143,16 +147,16 @@ def inline_reference(schema: object) -> object:
     return schema
 
 
-def _possible_misfit(cover: Cover, narrow: object, wide: object, who: str) -> Misfit:
+def _possible_misfit(cover: CoverResult, narrow: object, wide: object, who: str) -> SchemaMismatch:
     ready = normalize(narrow)
     every_value_fits = ready is not None and ready.schema in (True, {})
     if cover.verdict == "no" and not every_value_fits:
         why = _misfit_place(wide, cover.example)
         text = orjson.dumps(cover.example).decode()
         text = text if len(text) <= 60 else f"{text[:59]}…"
-        return Misfit("W", f"may be {text}, which {who} rejects{f': {why}' if why else ''}")
+        return SchemaMismatch("W", f"may be {text}, which {who} rejects{f': {why}' if why else ''}")
     text = f"gives {describe_schema(narrow)}, {who} expects {describe_schema(wide)}"
-    return Misfit("W", f"{text}: whether it fits is not known")
+    return SchemaMismatch("W", f"{text}: whether it fits is not known")
 
 
 def _misfit_place(wide: object, value: object) -> str:

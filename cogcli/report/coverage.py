@@ -27,7 +27,7 @@ from cogcli.specs.skill import targets_of
 KINDS: Final = ("steps", "branches", "error_paths")
 
 
-class Arm(NamedTuple):
+class CoverageTarget(NamedTuple):
     """A step, a branch or an error path of a skill, which runs or does not run. `name` describes
     it."""
 
@@ -40,7 +40,7 @@ class Coverage:
     """The arms of skills, and whether each ran. `add` takes the runs of one case."""
 
     def __init__(self) -> None:
-        self._find_arms: dict[str, dict[Arm, bool]] = {}
+        self._find_arms: dict[str, dict[CoverageTarget, bool]] = {}
 
     def add(self, catalog: Catalog, fold: History, skill_id: str) -> None:
         """Add the runs of an episode of a skill, including nested runs. `fold` may contain no
@@ -65,7 +65,7 @@ class Coverage:
         ]
 
 
-def _count_arms(arms: dict[Arm, bool], kind: str) -> Json:
+def _count_arms(arms: dict[CoverageTarget, bool], kind: str) -> Json:
     own = {arm: ran for arm, ran in arms.items() if arm.kind == kind}
     missing = [f"{arm.step} {arm.name}".strip() for arm, ran in own.items() if not ran]
     return {"total": len(own), "ran": sum(own.values()), "missing": missing}
@@ -79,21 +79,21 @@ def _find_step_id(view: StepHistory) -> str:
 
 def _find_arms(
     catalog: Catalog, step: Step, views: list[StepHistory]
-) -> Iterator[tuple[Arm, bool]]:
+) -> Iterator[tuple[CoverageTarget, bool]]:
     """Yield the arms of a step, each with whether one of these histories ran it."""
     own = [view for view in views if StepPath(view.id).is_step]
     parts = [view for view in views if view not in own]
     began = [view for view in own if _has_begun(view)]
-    yield Arm("steps", step.id, ""), bool(began)
+    yield CoverageTarget("steps", step.id, ""), bool(began)
     branches = [
         *_condition_branches(step, own),
         *_router_branches(step, [*began, *parts]),
         *_loop_branches(step, own, parts),
     ]
     for name, ran in branches:
-        yield Arm("branches", step.id, name), ran
+        yield CoverageTarget("branches", step.id, name), ran
     for name, ran in _error_paths(catalog, step, own, parts):
-        yield Arm("error_paths", step.id, name), ran
+        yield CoverageTarget("error_paths", step.id, name), ran
 
 
 def _has_begun(view: StepHistory) -> bool:

@@ -81,7 +81,7 @@ class PageDecision(NamedTuple):
     facts: list[tuple[str, str]]
 
 
-class PageParts(NamedTuple):
+class PageIterations(NamedTuple):
     """The items or rounds of a step: counts by status, and a list that starts with unfinished
     ones."""
 
@@ -109,7 +109,7 @@ class PageStep(NamedTuple):
     attempts: list[PageAttempt]
     values: list[PageValue]
     decisions: list[PageDecision]
-    parts: PageParts | None
+    parts: PageIterations | None
     below: list[PageStep]
     open: bool
 
@@ -273,7 +273,7 @@ def _step_facts(step: StepHistory) -> Iterator[tuple[str, str]]:
     yield from ((name, text) for name, text in pairs.items() if text)
 
 
-def _summarize_parts(parts: Sequence[Branch]) -> PageParts:
+def _summarize_parts(parts: Sequence[Branch]) -> PageIterations:
     counts: dict[str, int] = {}
     for part in parts:
         counts[part.step.status] = counts.get(part.step.status, 0) + 1
@@ -284,6 +284,6 @@ def _summarize_parts(parts: Sequence[Branch]) -> PageParts:
         for step in (*first, *rest)[:_MAX_PARTS]
     ]
     word = "item" if StepPath(parts[0].step.id).in_loop else "part"
-    return PageParts(
+    return PageIterations(
         count_of(len(parts), word), list(counts.items()), listed, len(parts) - len(listed)
     )

@@ -87,7 +87,7 @@ def describe(
     """Return a status word and a sentence for each request and step. `when` formats times."""
     rows = [(WAITS, _describe_request(ask, now, when)) for ask in unfinished.asks]
     for step in unfinished.doubtful:
-        what = "may have happened before the run stopped: look at the other side"
+        what = "may have happened before the run stopped: check the remote service"
         rows.append((IN_DOUBT, f"{step.id}: {step.uses or step.binding} {what}"))
     for step in unfinished.cut_off:
         again = f"{step.uses or step.binding} is called again when the run goes on"

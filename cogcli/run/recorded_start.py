@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, get_args, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from cogcli.declarations.checked import problem_in, problem_of
-from cogcli.declarations.option_types import OptionType, PositiveNumber, WholeNumber, WordChoice
+from cogcli.declarations.option_types import EnumOption, IntegerOption, OptionType, PositiveNumber
 from cogcli.declarations.options import OPTIONS, RunOptions
 from cogcli.declarations.run_start import RecordedStart
 from cogcli.declarations.value_types import Json
@@ -41,10 +41,10 @@ def _build_options_model() -> type[BaseModel]:
 
 def _restrict_hint(type: OptionType, hint: Any) -> Any:
     """Return an option's type hint, restricted by the limits of its type."""
-    if isinstance(type, WordChoice):
+    if isinstance(type, EnumOption):
         words: Any = Literal[type.words]
         return words | None if NoneType in get_args(hint) else words
-    if isinstance(type, WholeNumber):
+    if isinstance(type, IntegerOption):
         return Annotated[hint, Field(ge=type.minimum, le=type.maximum)]
     if isinstance(type, PositiveNumber):
         return _Seconds | None

@@ -116,7 +116,7 @@ def pause_in_doubt(
     doubt = EffectInDoubtError(
         "effect.in-doubt",
         f"`{call.capability}` may have happened, its answer could not be recorded: {error}",
-        hint="free space, look at the other side, then resume with --in-doubt done, rerun, skip or fail",
+        hint="free space, check the remote service, then resume with --in-doubt done, rerun, skip or fail",
         left=True,
     )
     doubt.step_id, doubt.capability_id = intent.step_id, call.capability

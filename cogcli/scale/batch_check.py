@@ -116,7 +116,7 @@ class _KnownLines:
         """Add the next line."""
         key, attempt = self._tries.get(line, _Try(self._key, 1))
         self._hashes.append(int(line_hash(data), 16))
-        self._parts.append(key.line_part(LineTask(line, attempt, data)))
+        self._parts.append(key.line_id_suffix(LineTask(line, attempt, data)))
 
     def problem(self, entry: LedgerEntry) -> str:
         """Return how an entry differs from its line; empty if it does not."""

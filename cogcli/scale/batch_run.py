@@ -61,7 +61,7 @@ def run_batch(
 def _prepare_batch(
     settings: Settings, given: GivenRun, request: BatchRequest, opened: ExitStack
 ) -> PreparedBatch:
-    """Check the closure of the skill, then each line of the input."""
+    """Return the batch, after the specs of the skill and each line of the input were checked."""
     _refuse_own_tags(given.request.options)
     require_reader(request.output)
     require_executor(request.executor)

@@ -52,10 +52,10 @@ class BatchKey(NamedTuple):
 
     def episode_id(self, task: LineTask) -> str:
         """Return the id of the line's episode. Ids of a batch sort by line."""
-        return self.episode_id_of(task.line, self.line_part(task))
+        return self.episode_id_of(task.line, self.line_id_suffix(task))
 
-    def line_part(self, task: LineTask) -> int:
-        """Return the part of a line's episode id that follows from its try and its bytes."""
+    def line_id_suffix(self, task: LineTask) -> int:
+        """Return the low 40 bits of the line's episode id: a hash of its attempt number and its bytes."""
         return int.from_bytes(self._digest(b"episode", task)[:5])
 
     def episode_id_of(self, line: int, part: int) -> str:

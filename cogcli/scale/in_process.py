@@ -49,7 +49,7 @@ class InProcessExecutor:
         return 0 if self._closed else _WINDOW - self.running
 
     def submit(self, task: LineTask) -> None:
-        """Take a line."""
+        """Queue a line for execution."""
         self.running += 1
         self._tasks.put(task)
 

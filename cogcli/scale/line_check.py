@@ -12,14 +12,14 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import iterate_events
 from cogcli.episode.refusals import altered_error
 from cogcli.episode.verify.check import VOUCHED
-from cogcli.episode.verify.trusted import Trusted
+from cogcli.episode.verify.trusted import TrustAnchors
 from cogcli.run.log_index import LogIndex
 from cogcli.scale.claim import collision_error
 
 _SAME: Final = ("batch", "line", "try", "input")
 
 
-def require_vouched(directory: Path, trusted: Trusted) -> None:
+def require_vouched(directory: Path, trusted: TrustAnchors) -> None:
     """Raise EnvironmentRefusal unless an episode is whole, unaltered, and a key of the user vouches for it."""
     verified = verify_episode(directory, trusted)
     if verified.level not in VOUCHED:

@@ -99,7 +99,7 @@ def _is_harmless(problem: Problem, expected: set[tuple[str, str]], below: str) -
     )
 
 
-class Respelling(NamedTuple):
+class SpellingFix(NamedTuple):
     """A correction for a misspelled word at an offset of a string, as the hint of a problem proposes it."""
 
     problem: Problem
@@ -108,7 +108,7 @@ class Respelling(NamedTuple):
     right: str
 
 
-def respelling_of(text: str, problem: Problem) -> Respelling | None:
+def respelling_of(text: str, problem: Problem) -> SpellingFix | None:
     """Return the correction for a misspelled reference or id in a problem.
 
     Return None if the hint does not propose exactly one similar name, or if the text differs at the place of the
@@ -123,7 +123,7 @@ def respelling_of(text: str, problem: Problem) -> Respelling | None:
     if found is None or not any(word in found[1] for word in _QUOTED.findall(problem.message)):
         return None
     near = [each for each in meant if _is_near(found[1], each) and each != found[1]]
-    return Respelling(problem, found.start(1), found[1], near[0]) if len(near) == 1 else None
+    return SpellingFix(problem, found.start(1), found[1], near[0]) if len(near) == 1 else None
 
 
 def _find_offset(text: str, problem: Problem) -> int | None:
@@ -134,7 +134,7 @@ def _find_offset(text: str, problem: Problem) -> int | None:
     return sum(len(line) + 1 for line in lines[: problem.line - 1]) + problem.column - 1
 
 
-def respell(text: str, respellings: Iterable[Respelling]) -> str:
+def respell(text: str, respellings: Iterable[SpellingFix]) -> str:
     """Return a string with these corrections applied. All other bytes are unchanged."""
     for each in sorted(respellings, key=lambda each: each.start, reverse=True):
         text = f"{text[: each.start]}{each.right}{text[each.start + len(each.wrong) :]}"

@@ -9,7 +9,7 @@ from typing import Final
 from cogcli.base.problems import did_you_mean
 from cogcli.specs.id_grammar import is_plain_id
 from cogcli.specs.layers import Layer
-from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout, Stray
+from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout, UnloadedFile
 
 CHANNELS: Final = ("local", "candidate")
 SERVICES_FILE: Final = "services.yaml"
@@ -53,31 +53,35 @@ class HostLayout(Layout):
     def is_channel(self, name: str) -> bool:
         return name in CHANNELS
 
-    def strays(self) -> list[Stray]:
+    def strays(self) -> list[UnloadedFile]:
         misplaced = [
-            Stray("layout.depth", "/".join((self._path(folder), *parts)), hint)
+            UnloadedFile("layout.depth", "/".join((self._path(folder), *parts)), hint)
             for folder, hint in _ELSEWHERE.items()
             for parts in self._files(self._path(folder), 4)
         ]
         return [*super().strays(), *self._find_misnamed(), *misplaced]
 
-    def _stray(self, kind: str, root: str, parts: tuple[str, ...]) -> Stray | None:
+    def _stray(self, kind: str, root: str, parts: tuple[str, ...]) -> UnloadedFile | None:
         stray = super()._stray(kind, root, parts)
         if stray and stray.code == "id.format":
             hint = f"host overrides have the channels {' and '.join(CHANNELS)} only"
-            return Stray("layout.depth", stray.path, hint)
+            return UnloadedFile("layout.depth", stray.path, hint)
         return stray
 
-    def _find_misnamed(self) -> Iterator[Stray]:
+    def _find_misnamed(self) -> Iterator[UnloadedFile]:
         """Yield files whose names are similar to the name of a file of host overrides."""
         stems = {name.partition(".")[0]: name for name in KIND_OF_FILE}
         for name in self._list(self.layer.root):
             stem, _, ending = name.partition(".")
             if ending == "yml" and f"{stem}.yaml" in KIND_OF_FILE:
-                yield Stray("layout.extension", self._path(name), "rename it to end in .yaml")
+                yield UnloadedFile(
+                    "layout.extension", self._path(name), "rename it to end in .yaml"
+                )
             elif name not in KIND_OF_FILE and ending in ("yaml", "yml", "json"):
                 for near in did_you_mean(stem.replace("-", "_"), stems, limit=1):
-                    yield Stray("layout.depth", self._path(name), f"did you mean `{stems[near]}`?")
+                    yield UnloadedFile(
+                        "layout.depth", self._path(name), f"did you mean `{stems[near]}`?"
+                    )
 
 
 def layout_of(layer: Layer) -> Layout:

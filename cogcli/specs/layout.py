@@ -65,7 +65,7 @@ class FoundFile(NamedTuple):
     """Whether the spec is an entry of a file with several specs. Then the file may turn out not to contain it."""
 
 
-class Stray(NamedTuple):
+class UnloadedFile(NamedTuple):
     """A file in a spec folder that is not loaded, with code and hint.
 
     `why` overrides the default reason for the code.
@@ -180,7 +180,7 @@ class Layout:
         """Return whether a folder with this name may be a channel."""
         return CHANNEL.fullmatch(name) is not None
 
-    def strays(self) -> list[Stray]:
+    def strays(self) -> list[UnloadedFile]:
         """Return files that look like specs but are not loaded."""
         files = [(k, self._path(folder)) for k, folder in self.folders.items()]
         strays = [
@@ -189,7 +189,8 @@ class Layout:
         found = [stray for stray in strays if stray]
         why = "this name is not UTF-8"
         return found + [
-            Stray("id.format", path, "rename it", why) for path in sorted(set(self._unreadable))
+            UnloadedFile("id.format", path, "rename it", why)
+            for path in sorted(set(self._unreadable))
         ]
 
     def _classify(self, kind: str, root: str, parts: tuple[str, ...]) -> FoundFile | None:
@@ -223,19 +224,19 @@ class Layout:
             case _:
                 return None
 
-    def _stray(self, kind: str, root: str, parts: tuple[str, ...]) -> Stray | None:
+    def _stray(self, kind: str, root: str, parts: tuple[str, ...]) -> UnloadedFile | None:
         path = "/".join((root, *parts))
         if parts[-1].endswith(".yml"):
             renamed = (*parts[:-1], f"{parts[-1].removesuffix('.yml')}.yaml")
             if self._classify(kind, root, renamed):
-                return Stray("layout.extension", path, "rename it to end in .yaml")
+                return UnloadedFile("layout.extension", path, "rename it to end in .yaml")
         elif self._classify(kind, root, parts) is None:
             if self._classify(kind, root, ("local", *parts[1:])):
-                return Stray(
+                return UnloadedFile(
                     "id.format", path, f"name the folder `{parts[0]}` as in [a-z][a-z0-9-]{{0,31}}"
                 )
             if kind in _PLACES and (kind != "skill" or parts[-1] == SKILL_FILE):
-                return Stray("layout.depth", path, f"move it to {_PLACES[kind]}")
+                return UnloadedFile("layout.depth", path, f"move it to {_PLACES[kind]}")
         return None
 
     def _files(

@@ -8,7 +8,7 @@ from typing import Final
 from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import suggestion
 from cogcli.base.redact import names_secret
-from cogcli.declarations.service_spec import HTTP_URL, SecretPlace, Service, Url
+from cogcli.declarations.service_spec import HTTP_URL, SecretLocation, Service, Url
 from cogcli.specs.common_rules import check_headers, check_placeholders
 from cogcli.specs.credentials import (
     address_holds_credential,
@@ -27,7 +27,7 @@ from cogcli.specs.shape_of_spec import shape_of_spec, text_pattern, with_protoco
 from cogcli.specs.unchecked import list_at, object_at, text_at, value_at
 
 URL: Final = text_pattern(Url)
-SECRET_PLACE: Final = text_pattern(SecretPlace)
+SECRET_PLACE: Final = text_pattern(SecretLocation)
 _PLAIN_URL: Final = re.compile(HTTP_URL, re.IGNORECASE)
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.sampled(8)
 
 DECLARATION = """
     pace: int = _option(
-        WholeNumber(1, 9),
+        IntegerOption(1, 9),
         "--pace N",
         "steps a minute",
         EXECUTION,

@@ -12,7 +12,7 @@ from fakes.sink import MemorySink, payload_of
 from fakes.support_desk import CAPABILITIES
 from fakes.support_desk import pack as support_pack
 
-from cogcli.agent.cognition.invocation import Fetched, Invocation, intent_of
+from cogcli.agent.cognition.invocation import Invocation, StoredValues, intent_of
 from cogcli.agent.cognition.loop import Stores, agent_run
 from cogcli.agent.cognition.planner import Candidate, JudgmentView, Planner, ProposedCall
 from cogcli.agent.cognition.progress import EndedRun
@@ -38,7 +38,7 @@ SCRIPTS: dict[str, Any] = {
 }
 
 
-NOTHING_FETCHED = Fetched()
+NOTHING_FETCHED = StoredValues()
 
 
 class ScriptedPlanner:
@@ -118,7 +118,7 @@ def invocation(
     capabilities: Iterable[Capability] = CAPABILITIES.values(),
     budget: dict[str, int] | None = None,
     safety_mode: str = "destructive",
-    fetched: Fetched = NOTHING_FETCHED,
+    fetched: StoredValues = NOTHING_FETCHED,
     skills: Iterable[Skill] = (),
     **request: Any,
 ) -> Invocation:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from cogcli.base.calls import Answer, Attempt, BindingChain, Member, PassedOver
+from cogcli.base.calls import Answer, Attempt, BindingChain, Member, SkippedBinding
 from cogcli.base.errors import BindingResolutionError
 
 Script = Callable[[dict[str, Any]], Any]
@@ -23,7 +23,7 @@ class ScriptedRunner:
     def __init__(self, scripts: dict[str, Script | list[Script]] | None = None) -> None:
         self.scripts = scripts or {}
         self.members: dict[str, tuple[Member, ...]] = {}
-        self.passed_over: dict[str, tuple[PassedOver, ...]] = {}
+        self.passed_over: dict[str, tuple[SkippedBinding, ...]] = {}
         self.attempts: list[Attempt] = []
         self.most_at_once = 0
         self.closed = 0

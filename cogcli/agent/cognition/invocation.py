@@ -52,7 +52,7 @@ NO_MODEL: Final = "template"
 """The adapter in the log of a run that templates plan."""
 
 
-class Fetched(NamedTuple):
+class StoredValues(NamedTuple):
     """The values of the stores for a request, and the snapshot of the graph."""
 
     edges: tuple[Edge, ...] = ()
@@ -77,7 +77,7 @@ class Fetched(NamedTuple):
         }
 
     @classmethod
-    def from_payload(cls, payload: Json) -> Fetched:
+    def from_payload(cls, payload: Json) -> StoredValues:
         """Return the inverse of `to_payload`."""
         memories = (
             PromotedMemory(**{**each, "evidence_refs": tuple(each["evidence_refs"])})
@@ -100,7 +100,7 @@ class Invocation(NamedTuple):
     limits: Mapping[str, int | float]
     safety_mode: str
     policy: RunPolicy
-    fetched: Fetched = Fetched()
+    fetched: StoredValues = StoredValues()
     summary: str = ""
     """The model's summary of the messages of the conversation that have no room."""
     debug: bool = False
@@ -279,7 +279,7 @@ def recorded_invocation(started: Event, catalog: Catalog) -> Invocation:
     chosen = {id for id, chain in start.selection.items() if chain.members}
     usable = {id: each for id, each in catalog.by_name.items() if each.id in chosen}
     usable = _with_tools(catalog, found.pack, usable)
-    fetched = Fetched.from_payload(start.agent.fetched.json)
+    fetched = StoredValues.from_payload(start.agent.fetched.json)
     return found._replace(capabilities=usable, fetched=fetched, debug=start.agent.debug)
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from cogcli.agent.cognition.ends import LoopEnding, overpacked
 from cogcli.agent.cognition.model_calls import tokens_of
-from cogcli.agent.cognition.planner import Candidate, Judged, JudgmentView, Question
+from cogcli.agent.cognition.planner import Candidate, JudgedCandidate, JudgmentView, Question
 from cogcli.agent.cognition.progress import Progress
 from cogcli.agent.context.compiler import CompiledContext
 from cogcli.agent.job_prompts import ANSWER_TOKENS, build_summary_prompt, parse_summary
@@ -31,7 +31,7 @@ def judge(
     loop: Progress, view: JudgmentView, recompile: Callable[[float], CompiledContext]
 ) -> Effects:
     """Return the candidate of a turn, or None if the run ends instead."""
-    proposed: Candidate | Judged | Question = loop.planner.propose(view)
+    proposed: Candidate | JudgedCandidate | Question = loop.planner.propose(view)
     shortened = False
     while isinstance(proposed, Question):
         outcome = yield from _ask(loop, proposed.purpose, proposed.request)
@@ -73,7 +73,7 @@ def summarize_conversation(loop: Progress) -> Effects:
     return True
 
 
-def _keep_state(loop: Progress, proposed: Candidate | Judged) -> Candidate:
+def _keep_state(loop: Progress, proposed: Candidate | JudgedCandidate) -> Candidate:
     """Return the candidate, after its judgment has become the state of the agent."""
     if isinstance(proposed, Candidate):
         return proposed

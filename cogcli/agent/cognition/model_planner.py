@@ -15,7 +15,13 @@ from typing import Final
 from cogcli.agent.bounds import note
 from cogcli.agent.cognition.context_for_model import fit_context
 from cogcli.agent.cognition.ends import UNUSABLE
-from cogcli.agent.cognition.planner import Candidate, Judged, JudgmentView, ProposedCall, Question
+from cogcli.agent.cognition.planner import (
+    Candidate,
+    JudgedCandidate,
+    JudgmentView,
+    ProposedCall,
+    Question,
+)
 from cogcli.agent.context.compiler import CompiledContext
 from cogcli.agent.context.tokenizer import ESTIMATE
 from cogcli.agent.models.port import ModelInfo, ModelReply, ModelRequest
@@ -127,17 +133,19 @@ class _Answering(NamedTuple):
     repair_room: int
     problems: tuple[ReplyProblem, ...] = ()
 
-    def take(self, answer: ModelReply) -> Judged | Question:
+    def take(self, answer: ModelReply) -> JudgedCandidate | Question:
         """Return the candidate of a reply, or the request for a repair."""
         reply = _read(answer, CALLS[self.state.execution.mode])
         if isinstance(reply, Reply):
             updated = update_from_reasoning(self.state, reply, self.now)
-            return Judged(candidate_from_reply(reply), updated.state, updated.notes)
+            return JudgedCandidate(candidate_from_reply(reply), updated.state, updated.notes)
         after = self._replace(problems=(*self.problems, reply))
         if len(after.problems) > REPAIRS:
             notes = tuple(note(each.code, each.pointer, each.message) for each in after.problems)
             why = _describe(reply, answer.finish)
-            return Judged(Candidate("model", fault=UNUSABLE, fault_detail=why), self.state, notes)
+            return JudgedCandidate(
+                Candidate("model", fault=UNUSABLE, fault_detail=why), self.state, notes
+            )
         messages = repair_prompt(self.prompt, after.problems, max_tokens=self.repair_room).messages
         return Question("repair", self.request._replace(messages=messages), after.take)
 

@@ -79,7 +79,7 @@ class JudgmentView(NamedTuple):
     """The state of an agent with a model."""
 
 
-class Judged(NamedTuple):
+class JudgedCandidate(NamedTuple):
     """A candidate with the state after its reply. `notes` are about dropped, cut or refused values of the update."""
 
     candidate: Candidate
@@ -92,7 +92,7 @@ class Question(NamedTuple):
 
     purpose: str
     request: ModelRequest
-    take: Callable[[ModelReply], Judged | Question]
+    take: Callable[[ModelReply], JudgedCandidate | Question]
     """The judgment of the reply."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.model_calls import ModelCalls, OnResponse, OpenModel
-from cogcli.agent.cognition.planner import Judged
+from cogcli.agent.cognition.planner import JudgedCandidate
 from cogcli.agent.cognition.turn_record import TurnRecord
 from cogcli.agent.models.port import ModelInfo
 from cogcli.agent.modes import resolve_mode
@@ -55,7 +55,7 @@ class Reasoning:
         """The facts of the last call of `new_facts`."""
         self.calls = ModelCalls(root, access.open, access.on_response, timeout_s=access.timeout_s)
 
-    def take(self, judged: Judged, record: TurnRecord) -> None:
+    def take(self, judged: JudgedCandidate, record: TurnRecord) -> None:
         """Store the state of a judgment."""
         self.state = judged.state
         self._write(record, judged.notes)

@@ -13,7 +13,7 @@ from cogcli.agent.models.provider_api import (
     ProviderReply,
     arguments_of,
     content_text,
-    error_in,
+    parse_error,
     sent_names,
     split_system,
 )
@@ -149,7 +149,7 @@ class _ChunkFold:
         if event.data == DONE:
             self.whole = self.done = True
             return ""
-        if error := error_in(value):
+        if error := parse_error(value):
             raise ProviderFailure(error)
         chunk = read_record(OpenAiCompletion, value)
         for name in ("id", "model", "usage"):

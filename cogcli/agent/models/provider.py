@@ -32,7 +32,7 @@ from cogcli.agent.models.provider_api import (
     ProviderFailure,
     ProviderReply,
     StreamFold,
-    error_in,
+    parse_error,
     parse_json,
     sent_names,
 )
@@ -157,7 +157,7 @@ class ProviderModel:
 
     def _whole(self, request: ModelRequest, reply: HttpReply) -> ModelReply:
         value = self._parse_body(reply)
-        if error := error_in(value):  # some servers report it with status 200
+        if error := parse_error(value):  # some servers report it with status 200
             raise model_error(kind_of(error), error)
         return self._read_reply(request, value, reply)
 

@@ -166,7 +166,7 @@ def arguments_of(text: str) -> object:
         return text
 
 
-def error_in(value: object) -> ReportedError | None:
+def parse_error(value: object) -> ReportedError | None:
     """Return the error in an answer, or None without one."""
     error = read_record(FailedAnswer, value).error
     if isinstance(error, str):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from cogcli.agent.models.port import ModelError
-from cogcli.agent.models.provider_api import ReportedError, error_in, parse_json
+from cogcli.agent.models.provider_api import ReportedError, parse_error, parse_json
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.failures import retry_after
 
@@ -65,7 +65,7 @@ def _report_in(reply: HttpReply) -> ReportedError:
     """Return the error in a body; a body without one is the message."""
     found = None
     with suppress(ModelError):
-        found = error_in(parse_json(reply.body))
+        found = parse_error(parse_json(reply.body))
     text = reply.fault or reply.body.decode("utf-8", "replace")
     return found or ReportedError(message=text)
 

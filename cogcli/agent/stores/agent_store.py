@@ -39,7 +39,7 @@ from cogcli.stores.database import Database
 _TRIES: Final = 3
 
 
-class Consolidated(NamedTuple):
+class ConsolidationResult(NamedTuple):
     """The result of storing a run. `n` is its number among the user's interactions, or 0 if it is not an
     interaction. `is_new` is whether it was not stored before.
     """
@@ -70,7 +70,7 @@ class AgentStore:
         counts: bool = True,
         session: SessionSnapshot | None = None,
         threshold: int = THRESHOLD,
-    ) -> Consolidated:
+    ) -> ConsolidationResult:
         """Store a run in one transaction: an interaction with its jobs, if `counts`, and its messages. This is
         idempotent.
 
@@ -92,7 +92,7 @@ class AgentStore:
         counts: bool,
         session: SessionSnapshot | None,
         threshold: int,
-    ) -> Consolidated:
+    ) -> ConsolidationResult:
         at = made.at
         with self._database.writing() as connection:
             known = connection.execute(
@@ -101,12 +101,12 @@ class AgentStore:
                 (tenant_id, user_id, made.run_id) * 2,
             ).fetchone()
             if known:
-                return Consolidated(known[0], is_new=False)
+                return ConsolidationResult(known[0], is_new=False)
             if session is not None:
                 named = {"run_id": made.run_id, "episode_id": made.episode_id, "at": at}
                 sessions.write_session(connection, tenant_id, user_id, session, **named)
             if not counts:
-                return Consolidated()
+                return ConsolidationResult()
             n = insert_interaction(connection, tenant_id, user_id, made).n
             due = is_synthesis_due(
                 n, made.iterations, made.calls, read_only=not counts, threshold=threshold
@@ -115,7 +115,7 @@ class AgentStore:
             ids = jobs.enqueue(
                 connection, tenant_id, user_id, n, at=at, extract=extract, synthesize=due
             )
-            return Consolidated(n, tuple(ids))
+            return ConsolidationResult(n, tuple(ids))
 
     # -- a user --------------------------------------------------------------------------------------------------------
 

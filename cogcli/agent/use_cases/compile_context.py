@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.agent.cognition.first_turn import with_first_attention
-from cogcli.agent.cognition.invocation import Fetched
+from cogcli.agent.cognition.invocation import StoredValues
 from cogcli.agent.context.blocks import ATTACHMENT
 from cogcli.agent.context.compiler import CompiledContext, compile_context
 from cogcli.agent.context.inputs import (
@@ -52,7 +52,7 @@ _OF_RUN = {
 _KINDS: Final = {str: "text", dict: "an object", list: "a list"}
 
 
-NOTHING_STORED: Final = Fetched((), (), Snapshot(PREFIX, 0).ref)
+NOTHING_STORED: Final = StoredValues((), (), Snapshot(PREFIX, 0).ref)
 """The values of empty stores."""
 
 
@@ -233,7 +233,7 @@ def fetch(
     entities: tuple[str, ...],
     *,
     memory: bool = True,
-) -> Fetched:
+) -> StoredValues:
     """Fetch the edges around the request's entities and, with `memory`, the user's memory that shares words with
     the request.
 
@@ -261,4 +261,4 @@ def fetch(
                 limit=limit,
                 session_id=request.session_id,
             )
-    return Fetched(tuple(edges), tuple(memories), snapshot.ref)
+    return StoredValues(tuple(edges), tuple(memories), snapshot.ref)

@@ -9,7 +9,7 @@ from threading import Timer
 from typing import Final
 
 from cogcli.agent.job_prompts import ANSWER_TOKENS, build_extract_prompt, build_synthesis_prompt
-from cogcli.agent.learning import Learned, fold_interactions, parse_learned
+from cogcli.agent.learning import LearnedStatements, fold_interactions, parse_learned
 from cogcli.agent.models.port import LanguageModel, ModelError, ModelRequest, TokenUsage
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.reply_text import ReplyProblem
@@ -39,7 +39,7 @@ _BY_MODEL, _BY_CODE = 0.5, 1.0
 """The confidence of statements from a model, and from a fold."""
 
 
-class WorkedJob(NamedTuple):
+class JobResult(NamedTuple):
     """The outcome of a job: `done`, `queued` (it failed and is tried again), `failed` for good, `given_back` (no time
     was left), `lost` (another process took it over) or `forgotten` (its user was forgotten)."""
 
@@ -76,7 +76,7 @@ def work_jobs(
     *,
     limit: int | None = None,
     grace_s: float | None = None,
-) -> list[WorkedJob]:
+) -> list[JobResult]:
     """Do jobs within these limits, the oldest first. Without a model, learn by folding. Other jobs stay in the
     queue.
 
@@ -85,7 +85,7 @@ def work_jobs(
     if not has_store(settings, MEMORY):
         return []
     deadline = None if grace_s is None else time.monotonic() + grace_s
-    worked: list[WorkedJob] = []
+    worked: list[JobResult] = []
     with open_agent_store(settings) as store:
         worker = _Worker(settings, store, model, deadline)
         while (limit is None or len(worked) < limit) and not worker.is_late:
@@ -100,7 +100,7 @@ def work_jobs(
 
 def work_after_answer(
     settings: Settings, model: str = "", *, limit: int | None = None
-) -> list[WorkedJob]:
+) -> list[JobResult]:
     """Do jobs after the answer of a command, with the named or the configured model, for at most
     `synthesis_grace_s`.
 
@@ -113,7 +113,7 @@ def work_after_answer(
     return []
 
 
-def run_jobs(settings: Settings, model: str, *, limit: int | None = None) -> list[WorkedJob]:
+def run_jobs(settings: Settings, model: str, *, limit: int | None = None) -> list[JobResult]:
     """Do jobs with the named or the configured model. Raise the errors of `model_of` and `Database`."""
     return work_jobs(settings, model_of(settings, model), limit=limit)
 
@@ -148,7 +148,7 @@ class _Worker:
         """Whether no time remains."""
         return self._deadline is not None and time.monotonic() >= self._deadline
 
-    def work(self, job: Job) -> WorkedJob:
+    def work(self, job: Job) -> JobResult:
         """Do a job. If it is interrupted, return it to the queue."""
         is_closed = False
         try:
@@ -159,17 +159,17 @@ class _Worker:
             if not is_closed:
                 self._store.requeue(job)
 
-    def _work(self, job: Job) -> WorkedJob:
+    def _work(self, job: Job) -> JobResult:
         profile, _ = self._store.profile(job.tenant_id, job.user_id)
         of = self._interactions(job, job.from_n)
         if not of:  # all were forgotten or refused
-            return WorkedJob(job, self._store.finish(job, [], MemoryLayer(), at="", transcript={}))
+            return JobResult(job, self._store.finish(job, [], MemoryLayer(), at="", transcript={}))
         try:
             learned, transcript = self._learn(job, profile, of)
         except _NotLearned as error:
             if self.is_late and "reply" not in error.transcript:
-                return WorkedJob(job, "given_back")
-            return WorkedJob(job, self._store.fail(job, str(error), error.transcript), str(error))
+                return JobResult(job, "given_back")
+            return JobResult(job, self._store.fail(job, str(error), error.transcript), str(error))
         confidence = _BY_MODEL if self._model else _BY_CODE
         at = self._settings.clock.now()
         proposals = proposals_from(
@@ -183,14 +183,16 @@ class _Worker:
             if outcome == "done"
             else []
         )
-        return WorkedJob(job, outcome, proposal_ids=tuple(ids))
+        return JobResult(job, outcome, proposal_ids=tuple(ids))
 
     def _interactions(self, job: Job, from_n: int) -> list[Interaction]:
         """Return the interactions of a job's user that a model may read, from this number on."""
         found = self._store.interactions(job.tenant_id, job.user_id, from_n, job.to_n)
         return [each for each in found if each.may_be_learned_from]
 
-    def _learn(self, job: Job, profile: UserProfile, of: list[Interaction]) -> tuple[Learned, Json]:
+    def _learn(
+        self, job: Job, profile: UserProfile, of: list[Interaction]
+    ) -> tuple[LearnedStatements, Json]:
         """Return the statements of a job about its user, and the transcript. Raise _NotLearned."""
         if self._model is None:
             if job.kind == "synthesize":
@@ -215,7 +217,7 @@ class _Worker:
         job: Job,
         profile: UserProfile,
         prompt: Prompt,
-    ) -> tuple[Learned, Json]:
+    ) -> tuple[LearnedStatements, Json]:
         """Return the statements of a model after one request."""
         left = _MODEL_SECONDS
         if self._deadline is not None:

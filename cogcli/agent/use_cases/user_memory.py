@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from cogcli.agent.context.inputs import User
 from cogcli.agent.context.memory import fault_of
 from cogcli.agent.profile import UserProfile
-from cogcli.agent.stores.agent_store import AgentStore, Consolidated
+from cogcli.agent.stores.agent_store import AgentStore, ConsolidationResult
 from cogcli.agent.stores.interactions import Interaction
 from cogcli.agent.stores.learned import ProfileEntry
 from cogcli.agent.stores.sessions import SessionSnapshot
@@ -59,7 +59,7 @@ def consolidate(
     *,
     counts: bool = True,
     session: SessionSnapshot | None = None,
-) -> Consolidated:
+) -> ConsolidationResult:
     """Store an ended run in one transaction. This is idempotent, also for a resumed run.
 
     The run becomes an interaction of its user with its jobs, unless `counts` is false (`read_only`). Its new

@@ -16,7 +16,7 @@ from cogcli.base.files import FileRefused, read_regular, write_atomic
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, names_from_hint
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.fixes import FIXES, Respelling, repair, respell, respelling_of
+from cogcli.specs.fixes import FIXES, SpellingFix, repair, respell, respelling_of
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.layers import HOST_FOLDER
 from cogcli.specs.registry import Registry
@@ -71,7 +71,7 @@ def _read_fixable_files(settings: Settings, checked: RegistryCheck) -> dict[str,
 
 def _find_corrections(
     settings: Settings, checked: RegistryCheck, texts: Mapping[str, str]
-) -> dict[str, list[Respelling]]:
+) -> dict[str, list[SpellingFix]]:
     """Return the spelling corrections of references and ids that solve their problem, by file.
 
     Each correction is checked in a registry to which all of them are applied."""
@@ -94,9 +94,9 @@ def _find_corrections(
 
 def _find_misspellings(
     registry: Registry, checked: RegistryCheck, texts: Mapping[str, str]
-) -> dict[str, list[Respelling]]:
+) -> dict[str, list[SpellingFix]]:
     """Return one correction for each misspelled place that has exactly one, by file."""
-    found: dict[str, list[Respelling]] = {file: [] for file in texts}
+    found: dict[str, list[SpellingFix]] = {file: [] for file in texts}
     for problem in checked.problems:
         text = texts.get(problem.file)
         each = respelling_of(text, problem) if text is not None else None
@@ -110,10 +110,10 @@ def _find_misspellings(
 
 
 def _select_solving(
-    respellings: list[Respelling],
+    respellings: list[SpellingFix],
     after: Sequence[Problem],
     before: Collection[tuple[str, str, str]],
-) -> list[Respelling]:
+) -> list[SpellingFix]:
     """Return the corrections of one file that solve their problem.
 
     If the file gets new errors away from the corrected places, the result is empty."""
@@ -131,7 +131,7 @@ def _select_solving(
     return [] if kept == respellings and _has_error_elsewhere(new, respellings) else kept
 
 
-def _has_error_elsewhere(new: Sequence[Problem], respellings: Sequence[Respelling]) -> bool:
+def _has_error_elsewhere(new: Sequence[Problem], respellings: Sequence[SpellingFix]) -> bool:
     """Whether an error is away from the corrected places, or concerns the whole file."""
     beside = tuple(f"{each.problem.path.rpartition('/')[0]}/" for each in respellings)
     return any(p.code.startswith("yaml.") or not p.path.startswith(beside) for p in new)

@@ -14,7 +14,7 @@ from cogcli.app.settings.setting_types import (
     PathList,
     PinTables,
     RootTables,
-    SecretPlace,
+    SecretLocation,
     Url,
 )
 from cogcli.base.errors import CogcliError, EnvironmentRefusal
@@ -23,12 +23,12 @@ from cogcli.base.jsonvalue import object_of
 from cogcli.base.problems import suggestion
 from cogcli.base.toml_bounds import find_excess
 from cogcli.declarations.option_types import (
+    BooleanOption,
+    EnumOption,
+    IntegerOption,
     OptionType,
     PositiveNumber,
     Price,
-    TrueOrFalse,
-    WholeNumber,
-    WordChoice,
 )
 from cogcli.declarations.options import OPTIONS, PROGRESS, TRUST_LEVELS, Option
 from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, HIGHEST, setting_name
@@ -77,7 +77,7 @@ def _ceiling_keys() -> dict[str, ConfigKey]:
     """Return the settings that are ceilings of spec files."""
     highest = HIGHEST._asdict()
     return {
-        setting_name(name): ConfigKey(WholeNumber(1, highest[name]), default, _rank_number)
+        setting_name(name): ConfigKey(IntegerOption(1, highest[name]), default, _rank_number)
         for name, default in DEFAULT_CEILINGS._asdict().items()
     }
 
@@ -89,23 +89,23 @@ def _rank_number(value: object) -> int:
 KEYS: dict[str, ConfigKey] = {
     "registry": ConfigKey(PathList(), ()),
     ROOTS: ConfigKey(RootTables(), {}),
-    "builtin": ConfigKey(TrueOrFalse(), True),
+    "builtin": ConfigKey(BooleanOption(), True),
     **{option.name: _key_of(option) for option in OPTIONS.values() if option.setting},
     "files.roots": ConfigKey(PathList(), ()),
     "files.write_roots": ConfigKey(PathList(), ()),
     **_ceiling_keys(),
-    "use_env_proxy": ConfigKey(TrueOrFalse(), False),
+    "use_env_proxy": ConfigKey(BooleanOption(), False),
     "export.otlp": ConfigKey(Url()),
-    "progress": ConfigKey(WordChoice(*PROGRESS), "auto"),
-    "agent.profile": ConfigKey(WordChoice("review", "auto"), "review"),
-    "agent.synthesis_threshold": ConfigKey(WholeNumber(1, 1000), 3),
-    "agent.synthesis_grace_s": ConfigKey(WholeNumber(0, 600), 5),
-    "model.adapter": ConfigKey(WordChoice(TEMPLATE, *MODELS), TEMPLATE),
+    "progress": ConfigKey(EnumOption(*PROGRESS), "auto"),
+    "agent.profile": ConfigKey(EnumOption("review", "auto"), "review"),
+    "agent.synthesis_threshold": ConfigKey(IntegerOption(1, 1000), 3),
+    "agent.synthesis_grace_s": ConfigKey(IntegerOption(0, 600), 5),
+    "model.adapter": ConfigKey(EnumOption(TEMPLATE, *MODELS), TEMPLATE),
     "model.name": ConfigKey(Line(), ""),
     "model.base_url": ConfigKey(Url(), ""),
-    "model.auth_ref": ConfigKey(SecretPlace(), ""),
+    "model.auth_ref": ConfigKey(SecretLocation(), ""),
     "model.timeout_s": ConfigKey(PositiveNumber(3600), 60.0),
-    "model.context_tokens": ConfigKey(WholeNumber(256, 100_000_000)),
+    "model.context_tokens": ConfigKey(IntegerOption(256, 100_000_000)),
     "model.price_in": ConfigKey(Price()),
     "model.price_out": ConfigKey(Price()),
     PINS: ConfigKey(PinTables(), {}),

@@ -56,7 +56,7 @@ class Url(OptionType):
         return _has_usable_port(value) and _is_valid_for_service("URL", value)
 
 
-class SecretPlace(OptionType):
+class SecretLocation(OptionType):
     """The location of a secret."""
 
     expected = "`NAME`, `env:NAME`, `file:/path` or `keyring:service/user`"

@@ -142,7 +142,7 @@ def find_service_needs(
             folders = os.path.dirname(path), layer.home
             for id, service in _read_services(path):
                 modules.update((root, module) for module in service.needed_modules)
-                programs.update((root, id, *program) for program in service.started_programs)
+                programs.update((root, id, *program) for program in service.launched_programs)
                 places = service.document_places(folders)
                 documents.update((root, os.path.relpath(place, project)) for place in places)
     return Needs(tuple(sorted(modules)), tuple(sorted(programs)), tuple(sorted(documents)))
@@ -157,7 +157,7 @@ def find_model_needs(settings: ConfigFile) -> Needs:
     return Needs()
 
 
-class NeedyService(Record):
+class ServiceDependencies(Record):
     """The members of a service that name what it starts or reads."""
 
     module: str | None = None
@@ -173,8 +173,9 @@ class NeedyService(Record):
         return [] if self.module is None or is_shipped(self.module) else [self.module]
 
     @property
-    def started_programs(self) -> list[tuple[str, tuple[str, ...], str, str, tuple[str, ...]]]:
-        """The last members of the `Program` that the service starts; empty if it starts none."""
+    def launched_programs(self) -> list[tuple[str, tuple[str, ...], str, str, tuple[str, ...]]]:
+        """Return command, arguments, working directory, PATH and environment values of the program that the
+        service starts; an empty list if it starts none."""
         if self.command is None:
             return []
         args = tuple(map(str, self.args))
@@ -195,7 +196,7 @@ class ServiceEntries(Record):
     services: Json | None = None
 
 
-def _read_services(path: str) -> list[tuple[str, NeedyService]]:
+def _read_services(path: str) -> list[tuple[str, ServiceDependencies]]:
     """Return the services in a file, by id; empty if it cannot be read."""
     from cogcli.base.yaml.reader import read_file
 
@@ -205,7 +206,7 @@ def _read_services(path: str) -> list[tuple[str, NeedyService]]:
     file = read_record(ServiceEntries, value)
     several = {str(file.id): value} if file.services is None else file.services
     return [
-        (str(id), read_record(NeedyService, entry))
+        (str(id), read_record(ServiceDependencies, entry))
         for id, entry in several.items()
         if isinstance(entry, dict)
     ]

@@ -38,7 +38,7 @@ _MAX_WAYS: Final = 64
 _MAX_WORK: Final = 5_000_000
 
 
-class Cover(NamedTuple):
+class CoverResult(NamedTuple):
     """The answer of `covers`. If it is `no`, `example` fits the narrow schema and breaks the wide
     one.
     """
@@ -47,11 +47,11 @@ class Cover(NamedTuple):
     example: object = None
 
 
-YES: Final = Cover("yes")
-UNKNOWN: Final = Cover("unknown")
+YES: Final = CoverResult("yes")
+UNKNOWN: Final = CoverResult("unknown")
 
 
-def covers(wide: object, narrow: object) -> Cover:
+def covers(wide: object, narrow: object) -> CoverResult:
     """Return whether every value that fits `narrow` fits `wide`, with a counterexample if known."""
     if _reads_same(wide, narrow):
         return YES
@@ -136,7 +136,7 @@ def _work_per_node(pair: _Pair) -> int:
     return pair[0].work_per_node + pair[1].work_per_node
 
 
-def _simple_cover(pair: _Pair, wide: object, narrow: object) -> Cover | None:
+def _simple_cover(pair: _Pair, wide: object, narrow: object) -> CoverResult | None:
     """Return the answer in a simple case, None otherwise. `pair` is `wide` and `narrow`,
     normalized.
     """
@@ -149,12 +149,12 @@ def _simple_cover(pair: _Pair, wide: object, narrow: object) -> Cover | None:
     return YES if pair[0].is_bare and types_of(narrow) <= types_of(wide) else None
 
 
-def _cover_choices(pair: _Pair, wide: object, narrow: object, choices: list[object]) -> Cover:
+def _cover_choices(pair: _Pair, wide: object, narrow: object, choices: list[object]) -> CoverResult:
     if len(choices) * _work_per_node(pair) > _MAX_WORK:
         return UNKNOWN
     for value in choices:
         if fits(narrow, value) and not fits(wide, value):
-            return Cover("no", value)
+            return CoverResult("no", value)
     return YES
 
 
@@ -177,12 +177,12 @@ def _finite_values(schema: object) -> list[object] | None:
             return None
 
 
-def _search_counterexample(pair: _Pair, wide: object, narrow: object) -> Cover:
+def _search_counterexample(pair: _Pair, wide: object, narrow: object) -> CoverResult:
     # Values at the bounds of the wide schema are the likeliest counterexamples.
     maximum = max(10, _MAX_WORK // (MAX_NODES * _work_per_node(pair)))
     for value in islice(chain(candidates(wide), candidates(narrow)), maximum):
         if fits(narrow, value) and not fits(wide, value):
-            return Cover("no", value)
+            return CoverResult("no", value)
     return UNKNOWN
 
 

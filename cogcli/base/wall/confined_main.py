@@ -15,7 +15,7 @@ import sys
 from typing import NoReturn
 
 from cogcli.base.refusal import Refused
-from cogcli.base.wall.enter import NO_WALL, NoWall, die_with_parent, enter
+from cogcli.base.wall.enter import NO_WALL, SandboxUnavailable, die_with_parent, enter
 from cogcli.base.wall.limits import ProcessLimits, apply_limits
 from cogcli.base.wall.task import ConfinedTask
 
@@ -32,7 +32,7 @@ def main() -> None:
             die_with_parent()
         apply_limits(ProcessLimits(*task.limits))
         parts = enter(task.read, scratch=task.scratch, programs=bool(task.command))._asdict()
-    except NoWall as error:
+    except SandboxUnavailable as error:
         if task.wall == "required":
             _end_without_wall(task, str(error))
     if task.command:

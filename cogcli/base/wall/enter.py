@@ -34,7 +34,7 @@ _SYSTEM: Final = (
 """What programs and libraries read of the system; none of it belongs to a user."""
 
 
-class NoWall(Exception):
+class SandboxUnavailable(Exception):
     """This machine has no wall. The text names the missing part."""
 
 
@@ -83,7 +83,7 @@ def enter(
     their files cannot be read.
 
     With name spaces the caller continues in a child; this process waits for the child and ends the
-    same way. `programs`: whether the process may replace itself by a program. Raise NoWall; by
+    same way. `programs`: whether the process may replace itself by a program. Raise SandboxUnavailable; by
     then, the process may have lost rights.
     """
     machine = _machine()
@@ -104,7 +104,7 @@ def enter(
     else:
         missing += "; Landlock: the kernel does not have it, or refuses it"
     if not version and not has_spaces:
-        raise NoWall(missing)
+        raise SandboxUnavailable(missing)
     _set_filter(machine, signals=landlock.keeps_signals(version), programs=programs)
     return Wall(version, has_spaces)
 
@@ -149,10 +149,10 @@ def _contains(folder: str, path: str) -> bool:
 
 
 def _machine() -> system_calls.Machine:
-    """Return the kind of processor. Raise NoWall if the wall does not support it."""
+    """Return the kind of processor. Raise SandboxUnavailable if the wall does not support it."""
     machine = system_calls.MACHINES.get(platform.machine()) if sys.platform == "linux" else None
     if machine is None or struct.calcsize("P") != 8:
-        raise NoWall(
+        raise SandboxUnavailable(
             f"{sys.platform} on {platform.machine() or 'an unknown machine'} has no wall that is used"
         )
     return machine
@@ -237,7 +237,7 @@ def _drop_privileges() -> None:
     head = struct.pack("=Ii", _CAPABILITIES_VERSION, 0)
     libc.syscall(ctypes.c_long(_SET_CAPABILITIES[platform.machine()]), head, bytes(24))
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
-        raise NoWall("the kernel does not let a process give up privileges")
+        raise SandboxUnavailable("the kernel does not let a process give up privileges")
 
 
 def _set_filter(machine: system_calls.Machine, *, signals: bool, programs: bool) -> None:
@@ -246,7 +246,7 @@ def _set_filter(machine: system_calls.Machine, *, signals: bool, programs: bool)
     program = struct.pack("@HP", len(code) // 8, ctypes.addressof(lines))
     if _libc().prctl(_SECCOMP, _FILTER, program, 0, 0):
         number = ctypes.get_errno()
-        raise NoWall(f"seccomp: {os.strerror(number)}")
+        raise SandboxUnavailable(f"seccomp: {os.strerror(number)}")
 
 
 def _libc() -> ctypes.CDLL:

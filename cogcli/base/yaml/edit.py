@@ -42,7 +42,7 @@ def replace_values(text: str, changes: Mapping[KeyPath, object]) -> str:
     expected: object = parsed.value
     for path, value in changes.items():
         expected = _replace_at(expected, path, value)
-    if not _is_written_alike(parse(spliced.encode(), file="").value, expected):
+    if not _has_same_json(parse(spliced.encode(), file="").value, expected):
         raise UneditableYaml("the values cannot be written here without touching others")
     return spliced
 
@@ -74,14 +74,14 @@ def to_yaml(value: Json) -> str:
     """
     text = "".join(f"{line}\n" for line in block(value, ""))
     parsed = parse(text.encode(), file="")
-    if not _is_written_alike(parsed.value, value):
+    if not _has_same_json(parsed.value, value):
         raise UneditableYaml(
             parsed.problems[0].message if parsed.problems else "a value cannot be written"
         )
     return text
 
 
-def _is_written_alike(a: object, b: object) -> bool:
+def _has_same_json(a: object, b: object) -> bool:
     """Whether two values are written alike, so that `1` differs from `1.0`."""
     return json.dumps(a) == json.dumps(b)
 

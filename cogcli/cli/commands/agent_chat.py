@@ -12,7 +12,7 @@ from cogcli.agent.use_cases.model import model_access
 from cogcli.app.packs import read_pack
 from cogcli.app.registry import is_untrusted
 from cogcli.base.errors import UsageError
-from cogcli.cli.chat import Chat, Party
+from cogcli.cli.chat import Chat, ChatIdentity
 from cogcli.cli.commands.agent import read_given
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import command
@@ -55,7 +55,7 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
     warn_of_distrust(context, "pack", reference)
     pack = read_pack(settings, reference) if reference else None
     opened = model_access(settings, model, "adapt")
-    party = Party(
+    party = ChatIdentity(
         pack.tenant if pack else "local",
         given.given.request.user.user_id,
         guided=pack is None and opened is None,

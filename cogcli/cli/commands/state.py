@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cogcli.app import episodes, state_document
-from cogcli.base.errors import OK, CogcliError, PathAbsent
+from cogcli.base.errors import OK, CogcliError, PathNotFoundError
 from cogcli.base.problems import suggest_path
 from cogcli.base.terminal_text import truncate, visible, visible_block
 from cogcli.cli.context import CommandContext
@@ -112,7 +112,7 @@ def _refuse_conflicts(flags: StateFlags) -> None:
 
 
 def _write_value(context: CommandContext, document: Json, path: str, flags: StateFlags) -> None:
-    """Write the value at a path. Raise UsageError for an invalid path, PathAbsent for a missing
+    """Write the value at a path. Raise UsageError for an invalid path, PathNotFoundError for a missing
     one.
     """
     from cogcli.base.jsonpath import BadPath, PathNotFound, look_up, parse
@@ -133,7 +133,7 @@ def _write_value(context: CommandContext, document: Json, path: str, flags: Stat
     context.answer((visible_block(shown) if context.screen.out.tty else shown) + "\n")
 
 
-def _absent_path_error(error: Any) -> PathAbsent:
+def _absent_path_error(error: Any) -> PathNotFoundError:
     """Return the error for a missing path, with similar names."""
     where = f"in `{error.before}`" if error.before else "in state.json"
     kind = "" if error.kind == "object" else f", a {error.kind}"
@@ -143,7 +143,7 @@ def _absent_path_error(error: Any) -> PathAbsent:
     )
     if not hint and error.known:
         hint = f"there is {', '.join(error.known[:12])}"
-    return PathAbsent("path.absent", what, hint=hint)
+    return PathNotFoundError("path.absent", what, hint=hint)
 
 
 def _check_document(context: CommandContext, directory: Path) -> int:

@@ -1,7 +1,7 @@
 """The index of a runs directory: `.index.db`, a cache of rows that only readers write and any user may delete.
 
 1. Nothing here fails a command. A damaged or foreign database is removed; one that is locked, read-only or
-   inaccessible is not used. After `IndexLost` the other rows come from the directories.
+   inaccessible is not used. After `IndexUnavailable` the other rows come from the directories.
 2. A row is valid while its `mark`, the inodes and times of the episode, is unchanged. Unsealed episodes have no mark:
    they are read every time.
 3. `whole` names the state of the runs directory at which every episode in it had its row, and the number of episodes.
@@ -74,7 +74,7 @@ def place_of(episode_id: str) -> IndexPosition:
     return (1 if is_own_id(episode_id) else 0, episode_id)
 
 
-class IndexLost(Exception):
+class IndexUnavailable(Exception):
     """The index can no longer be used in this process."""
 
 
@@ -103,7 +103,7 @@ class Index:
             self._connect()
         if self._database is None:
             return False
-        with contextlib.suppress(IndexLost):
+        with contextlib.suppress(IndexUnavailable):
             found = schema_from_rows(self._query(SCHEMA_QUERY))
             if not find_schema_fault(found, schema_after(_TABLES)):
                 return True
@@ -116,7 +116,7 @@ class Index:
         with contextlib.suppress(OSError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             self._connect()
-        with contextlib.suppress(IndexLost):
+        with contextlib.suppress(IndexUnavailable):
             for sql in (_JOURNAL_STAYS, "BEGIN IMMEDIATE", *_TABLES, "COMMIT"):
                 self._query(sql)
             return True
@@ -137,16 +137,16 @@ class Index:
             self._database.execute("PRAGMA synchronous=OFF")
 
     def all_ids(self) -> set[str]:
-        """Return the ids of all episodes that have a row. Raise IndexLost."""
+        """Return the ids of all episodes that have a row. Raise IndexUnavailable."""
         return {id for (id,) in self._query("SELECT id FROM episode")}
 
     def ids(self, beginning: str, skip: int, limit: int) -> list[str]:
-        """Return the ids with this prefix, in order. Raise IndexLost."""
+        """Return the ids with this prefix, in order. Raise IndexUnavailable."""
         values = {"beginning": beginning, "size": len(beginning), "skip": skip, "limit": limit}
         return [id for (id,) in self._query(_BEGINNING, values)]
 
     def is_whole(self, at: str) -> bool:
-        """Return whether the directory is unchanged since every episode had its row. Raise IndexLost."""
+        """Return whether the directory is unchanged since every episode had its row. Raise IndexUnavailable."""
         rows = self._query("SELECT at, episodes FROM whole") if at else []
         return bool(rows) and rows[0] == (at, self._count())
 
@@ -155,7 +155,7 @@ class Index:
         return count
 
     def rows(self, wanted: EpisodeFilter) -> Iterator[IndexedRow]:
-        """Yield the rows that may pass the filter, newest first, a page at a time. Raise IndexLost."""
+        """Yield the rows that may pass the filter, newest first, a page at a time. Raise IndexUnavailable."""
         tag = orjson.dumps(wanted.tags[0][1]).decode()[1:-1] if wanted.tags else None
         values = {
             "skill": wanted.skill, "trace": wanted.trace_id, "short": wanted.short_trace, "since": wanted.since,
@@ -167,18 +167,18 @@ class Index:
                 page = [_decode_row(self._runs_dir, row, self._owner) for row in found]
             except (ValueError, TypeError) as error:
                 self._lose(error)
-                raise IndexLost from error
+                raise IndexUnavailable from error
             yield from page
             place = place_of(page[-1].id)
 
     def _query(self, sql: str, values: Json | None = None) -> list[Any]:
         if self._database is None:
-            raise IndexLost
+            raise IndexUnavailable
         try:
             return self._database.execute(sql, values or {}).fetchall()
         except Exception as error:
             self._lose(error)
-            raise IndexLost from error
+            raise IndexUnavailable from error
 
     def keep(self, seen: IndexedRow, before: IndexedRow | None) -> None:
         """Add a row to those that `write` stores, unless it is unchanged."""

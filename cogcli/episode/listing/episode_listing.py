@@ -32,7 +32,13 @@ from cogcli.episode.layout import (
     SUMMARY,
     is_episode_id,
 )
-from cogcli.episode.listing.episode_index import FIRST, Index, IndexedRow, IndexLost, place_of
+from cogcli.episode.listing.episode_index import (
+    FIRST,
+    Index,
+    IndexedRow,
+    IndexUnavailable,
+    place_of,
+)
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, SealedRow, read_row
 
 WORTH: Final = 64
@@ -65,7 +71,7 @@ def find_indexed_ids(
     runs_dir: Path, beginning: str, *, skip: int = 0, limit: int = -1
 ) -> list[str] | None:
     """Return the ids with this prefix, newest first, or None unless the index is known to have every episode."""
-    with closing(Index(runs_dir)) as index, suppress(IndexLost):
+    with closing(Index(runs_dir)) as index, suppress(IndexUnavailable):
         if index.open() and index.is_whole(_stamp(runs_dir)):
             return index.ids(beginning, skip, limit)
     return None
@@ -105,7 +111,7 @@ class _EpisodeScan:
                 place = place_of(candidate.id)
                 if (row := self._current(candidate, is_new)) and self._wanted.fits(row):
                     yield row
-        except IndexLost:
+        except IndexUnavailable:
             self._lost = True
             for name in self._names():
                 row = self._read(self._place(name)[0]) if place_of(name) < place else None
@@ -137,7 +143,7 @@ class _EpisodeScan:
         self._new = sorted({*self._new, *(archived - indexed)}, key=place_of)
 
     def _candidates(self) -> Iterator[tuple[IndexedRow, bool]]:
-        """Yield the candidates, newest first, and whether each is new to the index. Raise IndexLost."""
+        """Yield the candidates, newest first, and whether each is new to the index. Raise IndexUnavailable."""
         new = self._new
         for candidate in self._index.rows(self._wanted) if self._indexed else ():
             while new and place_of(new[-1]) > place_of(candidate.id):
@@ -200,7 +206,7 @@ class _EpisodeScan:
 
 
 def _changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str]]:
-    """Return the new names, the newest last, and the removed ones. Raise IndexLost if the directory cannot be
+    """Return the new names, the newest last, and the removed ones. Raise IndexUnavailable if the directory cannot be
     listed.
     """
     present: set[str] = set()
@@ -213,7 +219,7 @@ def _changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str]]:
                 elif is_episode_id(entry.name) and entry.is_dir(follow_symlinks=False):
                     new.append(entry.name)
     except OSError as error:
-        raise IndexLost from error
+        raise IndexUnavailable from error
     return sorted(new, key=place_of), indexed - present
 
 

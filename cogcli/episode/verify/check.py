@@ -20,8 +20,8 @@ from cogcli.episode.verify.documents import DocumentCheck
 from cogcli.episode.verify.files import EpisodeFiles, ForeignFiles
 from cogcli.episode.verify.foreign import foreign_findings, is_foreign
 from cogcli.episode.verify.log_reading import LogReading
-from cogcli.episode.verify.trusted import NO_TRUST, Trusted
-from cogcli.episode.verify.vouching import Vouching
+from cogcli.episode.verify.trusted import NO_TRUST, TrustAnchors
+from cogcli.episode.verify.vouching import KnownRecordCheck
 
 MAX_PER_CODE: Final = 100
 """Findings of one code that are listed one by one."""
@@ -41,7 +41,7 @@ VOUCHED: Final = ("own", "signed", "anchored")
 """Levels at which a MAC, a signature or an anchor was checked for all of an episode."""
 
 
-def verify(directory: Path, trusted: Trusted = NO_TRUST) -> list[Finding]:
+def verify(directory: Path, trusted: TrustAnchors = NO_TRUST) -> list[Finding]:
     """Return all findings in an episode: of its files, the log in order, the documents, then checkpoints and
     signature.
 
@@ -79,7 +79,7 @@ def level_of(findings: Iterable[Finding]) -> str:
     return "unfinished" if {"episode.unsealed", "log.empty"} & codes else "consistent"
 
 
-def _find_all(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
+def _find_all(folder: Folder, trusted: TrustAnchors) -> Iterator[Finding]:
     if folder.archive is not None:
         yield _archive_finding(folder.archive)
     foreign = is_foreign(folder)
@@ -87,7 +87,7 @@ def _find_all(folder: Folder, trusted: Trusted) -> Iterator[Finding]:
         ForeignFiles(folder) if foreign else EpisodeFiles(folder)
     )
     yield from inventory.findings
-    vouching = Vouching(folder, trusted)
+    vouching = KnownRecordCheck(folder, trusted)
     log = LogReading(folder, set(inventory.blobs()), trusted.head, vouching.places)
     yield from log.findings()
     lines = log.lines

@@ -7,7 +7,7 @@ from typing import Final
 from cogcli.base.named_tuple import NamedTuple
 
 
-class Trusted(NamedTuple):
+class TrustAnchors(NamedTuple):
     """The keys and hashes that the caller trusts."""
 
     key: str | None = None
@@ -22,4 +22,4 @@ class Trusted(NamedTuple):
     """Whether one of these keys must have signed all of the episode."""
 
 
-NO_TRUST: Final = Trusted()
+NO_TRUST: Final = TrustAnchors()

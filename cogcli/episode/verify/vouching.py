@@ -13,7 +13,7 @@ from cogcli.episode import signing
 from cogcli.episode.checkpoint import (
     Checkpoint,
     EventRange,
-    Vouched,
+    TrustedEvents,
     compare,
     is_own,
     places_of,
@@ -24,16 +24,16 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.layout import CHECKPOINT, EVENTS, MANIFEST, Finding, error_finding
 from cogcli.episode.manifest import unsigned_ranges
 from cogcli.episode.verify.log_reading import LogReading
-from cogcli.episode.verify.trusted import Trusted
+from cogcli.episode.verify.trusted import TrustAnchors
 
 _MAX_SHOWN: Final = 5
 _LIMIT: Final = 1 << 30
 
 
-class Vouching:
+class KnownRecordCheck:
     """Compares the known records of one episode with its log after the log was read."""
 
-    def __init__(self, folder: Folder, trusted: Trusted) -> None:
+    def __init__(self, folder: Folder, trusted: TrustAnchors) -> None:
         self._folder = folder
         self._trusted = trusted
         records = read_checkpoints(folder)
@@ -151,7 +151,7 @@ def _is_signed_by(record: Checkpoint, keys: Collection[str]) -> bool:
     return signing.fits({**record.to_payload(), "signature": signature})
 
 
-def _check_coverage(vouched: Vouched, count: int, *, sealed: bool) -> Iterator[Finding]:
+def _check_coverage(vouched: TrustedEvents, count: int, *, sealed: bool) -> Iterator[Finding]:
     missing = vouched.missing(count)
     unvouched = _ranges_text(missing) if missing else ""
     if sealed and not vouched.manifest:

@@ -145,7 +145,7 @@ class ClientTokens:
         value, _ = read_json(reply, _MAX_REPLY)
         answer = read_record(TokenReply, value if isinstance(value, dict) else {})
         name = f"POST {client.url}, the token of service `{service.id}`"
-        if failure := self._failure(name, reply, answer):
+        if failure := self._error_from_reply(name, reply, answer):
             failure.hint = failure.hint and (
                 f"look at client_id `{credential.client_id}` and client_secret "
                 f"`{credential.client_secret}` in {service.file or 'the service file'}"
@@ -180,8 +180,11 @@ class ClientTokens:
         self._secrets.learn(encoded)
         return f"Basic {encoded}"
 
-    def _failure(self, name: str, reply: HttpReply, answer: TokenReply) -> RuntimeErrorBase | None:
-        """Return the error of a status, with the error that the reply names and nothing else of it."""
+    def _error_from_reply(
+        self, name: str, reply: HttpReply, answer: TokenReply
+    ) -> RuntimeErrorBase | None:
+        """Return the error for the status of a reply, None for success. Of its body only `error` and
+        `error_description` are used."""
         words = ": ".join(filter(None, (answer.error, answer.error_description)))
         shown = reply._replace(body=b"", headers=())
         return error_from_reply(name, shown, {"message": words}, self._secrets, self._now())

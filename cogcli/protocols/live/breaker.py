@@ -30,7 +30,7 @@ FAULTS: Final = frozenset(
 )
 
 
-class Passage:
+class CircuitPermit:
     """The permission for one call through a circuit. Only the first result that is reported for it
     counts."""
 
@@ -69,19 +69,19 @@ class Circuit:
         self._open_until: float | None = None
         self._probed = False
 
-    def passage(self) -> Passage:
+    def passage(self) -> CircuitPermit:
         """Return the permission for one more call. Raise TransportError `call.circuit-open` if the
         circuit is open."""
         with self.lock:
             if self._open_until is None:
-                return Passage(self, probing=False)
+                return CircuitPermit(self, probing=False)
             rest = self._open_until - self._now()
             if rest > 0 or self._probed:
                 when = f"for {math.ceil(rest)} s more" if rest > 0 else "while one call probes it"
                 text = f"service `{self._service_id}` failed {THRESHOLD} times in a row and is left alone {when}"
                 raise TransportError("call.circuit-open", text, left=False)
             self._probed = True
-            return Passage(self, probing=True)
+            return CircuitPermit(self, probing=True)
 
     def count(self, what: str, *, probing: bool) -> None:
         """Count the end of a call: success, fault or neither. The caller holds the lock."""
@@ -103,7 +103,7 @@ class Circuits:
         self._now = now
         self._circuits: dict[tuple[str, str, str], Circuit] = {}
 
-    def passage(self, service: Service) -> Passage:
+    def passage(self, service: Service) -> CircuitPermit:
         """Return the permission for one more call to a service. Raise TransportError
         `call.circuit-open`."""
         key = (service.layer, service.root, service.id)

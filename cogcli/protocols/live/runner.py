@@ -14,8 +14,8 @@ from cogcli.base.calls import (
     BindingChain,
     Member,
     PageNotice,
-    PassedOver,
     ServiceNotice,
+    SkippedBinding,
 )
 from cogcli.base.errors import ProtocolRoutingError, RuntimeErrorBase, ServiceResolutionError
 from cogcli.base.terminal_text import visible_block
@@ -33,7 +33,7 @@ from cogcli.protocols.invoker import (
 from cogcli.protocols.live import request as request_mapping
 from cogcli.protocols.live import response as response_mapping
 from cogcli.protocols.live.answer_checks import check_answer
-from cogcli.protocols.live.breaker import Circuits, Passage
+from cogcli.protocols.live.breaker import CircuitPermit, Circuits
 from cogcli.protocols.live.request import TemplateContext
 from cogcli.protocols.sent_file import read_file
 from cogcli.specs.catalog import Catalog
@@ -216,7 +216,7 @@ class LiveRunner:
                 code = codes.pop() if len(codes) == 1 else "binding.ineligible"
                 text = "; ".join(reason.text for reason in link.reasons)
                 passed_over.append(
-                    PassedOver(link.binding_id, link.service_id, code, text, len(members))
+                    SkippedBinding(link.binding_id, link.service_id, code, text, len(members))
                 )
         chain = BindingChain(tuple(members), selection.to_payload(), tuple(passed_over))
         before = self._selected.get(capability_id)
@@ -293,7 +293,7 @@ def start_seconds(service: Service) -> float:
     return float(service.metadata.timeout_seconds or START_TIMEOUT)
 
 
-def _report_abandoned(passage: Passage, deadline: float) -> None:
+def _report_abandoned(passage: CircuitPermit, deadline: float) -> None:
     """Report an attempt whose result is dropped: a timeout past its deadline, else no fault of the
     service."""
     if time.monotonic() >= deadline:

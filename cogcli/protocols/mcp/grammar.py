@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from cogcli.base.jsonvalue import NOTHING
-from cogcli.declarations.service_spec import SecretPlace, Url
+from cogcli.declarations.service_spec import SecretLocation, Url
 from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.declarations.spec_types import Words
 from cogcli.specs.protocol import Grammar
@@ -28,7 +28,7 @@ class McpServer(Spec):
     """Streamable HTTP."""
     server: Words | None = None
     """One that comes with the package; R `service.server` where there is none of the name."""
-    auth_ref: SecretPlace | None = None
+    auth_ref: SecretLocation | None = None
     """Next to `url`: where the [bearer token](#secrets) is."""
 
 

@@ -41,7 +41,7 @@ from cogcli.protocols.mcp.connect import identity, require_sdk, require_trust, t
 from cogcli.protocols.mcp.errors import NOT_READY, translate_error
 from cogcli.protocols.mcp.grammar import McpServer
 from cogcli.protocols.mcp.pins import Pins, read_locked, require_locked
-from cogcli.protocols.mcp.session import McpLink, Portal, Session
+from cogcli.protocols.mcp.session import EventLoopThread, McpLink, Session
 from cogcli.protocols.mcp.tool_checks import (
     plain_reply,
     require_arguments,
@@ -70,7 +70,7 @@ class Mcp:
         self._sessions: dict[tuple[str, bool], Session] = {}
         self._noted: dict[Session, McpLink] = {}
         """By session the connection whose start was noted."""
-        self._portal: Portal | None = None
+        self._portal: EventLoopThread | None = None
         self._closed = False
         self.leftovers: list[str] = []
         """After `close`: a message per server whose processes outlived it and were killed."""
@@ -168,7 +168,9 @@ class Mcp:
                 raise _SessionLost(error) from error
             raise
 
-    def _connect(self, service: Service, limits: CallLimits) -> tuple[Portal, Session, McpLink]:
+    def _connect(
+        self, service: Service, limits: CallLimits
+    ) -> tuple[EventLoopThread, Session, McpLink]:
         if time.monotonic() >= limits.deadline:
             raise CallTimeoutError("call.timeout", "no time was left for the call", left=False)
         session: Session | None = None
@@ -210,13 +212,13 @@ class Mcp:
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
-    def _session(self, service: Service) -> tuple[Portal, Session]:
+    def _session(self, service: Service) -> tuple[EventLoopThread, Session]:
         with self._lock:
             if self._closed:
                 raise TransportError("call.transport", "the run is over", left=False)
             if self._portal is None:
                 require_sdk()
-                self._portal = Portal()
+                self._portal = EventLoopThread()
             # A call of an untrusted layer shares no session with one of a trusted layer.
             key = (service.id, service.trusted)
             session = self._sessions.get(key)

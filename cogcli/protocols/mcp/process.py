@@ -23,7 +23,7 @@ KILL: Final[signal.Signals] = getattr(signal, "SIGKILL", signal.SIGTERM)
 """The signal that ends a process at once."""
 
 
-class Leash:
+class GuardSocket:
     """Our end of the socket to a program's guards. Once it is closed, they kill everything below
     them."""
 

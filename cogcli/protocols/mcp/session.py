@@ -294,7 +294,7 @@ _SLACK_SECONDS: Final = 1.0
 _T = TypeVar("_T")
 
 
-class Portal:
+class EventLoopThread:
     """An event loop on a thread of its own."""
 
     def __init__(self) -> None:

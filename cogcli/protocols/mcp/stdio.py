@@ -22,7 +22,7 @@ from cogcli.protocols.mcp.errors import last_lines
 from cogcli.protocols.mcp.process import (
     IS_GUARDED,
     KILL,
-    Leash,
+    GuardSocket,
     Program,
     descendants,
     kill,
@@ -113,7 +113,7 @@ class Stdio(McpTransport):
 
         program, pipe, leash = self._program, asyncio.subprocess.PIPE, None
         try:
-            leash = Leash()
+            leash = GuardSocket()
             theirs = leash.theirs.fileno()
             # A start cancelled halfway would leave pipes open and perhaps a process: it completes, then is ended.
             with anyio.CancelScope(shield=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.base.jsonvalue import NOTHING
-from cogcli.declarations.service_spec import Credential, SecretPlace, Url
+from cogcli.declarations.service_spec import Credential, SecretLocation, Url
 from cogcli.declarations.spec import Spec
 from cogcli.declarations.spec_types import Words
 from cogcli.specs.auth_shape import check_auth
@@ -20,7 +20,7 @@ class WebApi(Spec):
     Default: the one absolute server of the document"""
     spec_ref: Words | None = None
     """Its OpenAPI [document](#documents); without it `base_url` is required."""
-    auth_ref: SecretPlace | None = None
+    auth_ref: SecretLocation | None = None
     """Where the [bearer token](#secrets) is."""
     auth: dict[Words, Credential] = NOTHING
     """[Credentials](#auth) by the names of the document's security schemes; not next to `auth_ref`, and

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from cogcli.declarations.service_spec import SecretPlace, Service, Url
+from cogcli.declarations.service_spec import SecretLocation, Service, Url
 from cogcli.declarations.spec import Spec
 from cogcli.declarations.spec_types import Words
 from cogcli.specs.protocol import Grammar
@@ -27,7 +27,7 @@ class RpcService(Spec):
     Default: one of both is required"""
     spec_ref: Words | None = None
     """Its OpenRPC [document](#documents)."""
-    auth_ref: SecretPlace | None = None
+    auth_ref: SecretLocation | None = None
     """Where the [bearer token](#secrets) is."""
 
 

@@ -7,7 +7,7 @@ import re
 import sys
 from typing import Annotated, Final, Literal
 
-from cogcli.declarations.service_spec import SecretPlace
+from cogcli.declarations.service_spec import SecretLocation
 from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.declarations.value_types import Json
 from cogcli.specs.problem_report import ProblemReport
@@ -55,7 +55,7 @@ class PythonModule(Spec):
     """Where it runs; `thread` for others is W `service.isolation`; `sandbox` is a process [behind the
     wall](#isolation).
     Default: `process`; shipped modules `thread`"""
-    auth_ref: SecretPlace | None = None
+    auth_ref: SecretLocation | None = None
     """Where a [secret](#secrets) is that the function may [ask for](sdk.md#network); in a thread only."""
 
 

@@ -76,14 +76,14 @@ def _enter(channel: int, wall: str) -> str:
     """Enter the sandbox. Return the reason if there is no sandbox, else an empty string."""
     import json
 
-    from cogcli.base.wall.enter import NoWall, enter, python_files
+    from cogcli.base.wall.enter import SandboxUnavailable, enter, python_files
 
     allowed = json.loads(wall)
     folder = os.getcwd()
     read = [*python_files(), *allowed["read"]]
     try:
         enter(read, listed=allowed["listed"], keep=(0, 1, 2, channel))
-    except NoWall as error:
+    except SandboxUnavailable as error:
         return str(error)
     with contextlib.suppress(
         OSError

@@ -142,7 +142,7 @@ def find_replacement_answer(
         raise EffectInDoubtError(
             "effect.in-doubt",
             f"`{capability_id}` may have happened before the run stopped",
-            hint="look at the other side, then resume with --in-doubt: it did happen: done, with --output JSON for"
+            hint="check the remote service, then resume with --in-doubt: it did happen: done, with --output JSON for"
             " its answer; it did not: rerun; to continue without it: skip or fail",
             left=True,
         )

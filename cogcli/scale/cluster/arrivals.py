@@ -23,7 +23,7 @@ from cogcli.episode.archive.parcel import unpack
 from cogcli.episode.archive.transfer import write_folder
 from cogcli.episode.folder import Folder, disk_errors
 from cogcli.episode.layout import MANIFEST
-from cogcli.episode.verify.trusted import Trusted
+from cogcli.episode.verify.trusted import TrustAnchors
 from cogcli.scale.executor import Completion, LineEnded
 from cogcli.scale.frames import completion_from_frame
 from cogcli.scale.identity import LineTask, line_hash
@@ -42,7 +42,7 @@ _FULL_DISK: Final = ("env.disk", "env.runs-dir")
 class Arrivals:
     """Takes the answers of workers that do not share the files of the batch."""
 
-    def __init__(self, batch_folder: Path, sent: SentLines, trusted: Trusted) -> None:
+    def __init__(self, batch_folder: Path, sent: SentLines, trusted: TrustAnchors) -> None:
         self._incoming = batch_folder / INCOMING
         self._sent = sent
         self._trusted = trusted

@@ -8,7 +8,7 @@ import pytest
 from fakes.agents import invocation
 from fakes.support_desk import edge
 
-from cogcli.agent.cognition.invocation import Fetched
+from cogcli.agent.cognition.invocation import StoredValues
 from cogcli.agent.context.compiler import compile_context
 from cogcli.agent.context.contradictions import find_contradictions
 from cogcli.agent.context.inputs import PromotedMemory, User
@@ -49,7 +49,7 @@ def test_contradictions(
     edges: tuple[Any, ...], memories: tuple[Any, ...], unresolved: Any, settled: Any
 ) -> None:
     user = User("cust_7", consent=("evidence_link",))
-    given = invocation(user=user, fetched=Fetched(edges, memories))
+    given = invocation(user=user, fetched=StoredValues(edges, memories))
     context = compile_context(given.compile_input(1, "run_1", "trace_1", NOW))
     found = find_contradictions(context.compilation)
     assert (found.unresolved, found.settled) == (unresolved, settled)

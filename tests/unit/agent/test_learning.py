@@ -22,7 +22,7 @@ from cogcli.agent.job_prompts import (
 )
 from cogcli.agent.learning import (
     KEYS,
-    Learned,
+    LearnedStatements,
     fold_interactions,
     is_synthesis_due,
     parse_learned,
@@ -50,9 +50,9 @@ KNOWN = UserProfile(
 )
 
 
-def learned(value: Any, kind: str = "extract", profile: UserProfile = KNOWN) -> Learned:
+def learned(value: Any, kind: str = "extract", profile: UserProfile = KNOWN) -> LearnedStatements:
     found = parse_learned(json.dumps(value), kind, profile)
-    assert isinstance(found, Learned)
+    assert isinstance(found, LearnedStatements)
     return found
 
 
@@ -126,7 +126,7 @@ def test_nothing_said_changes_nothing() -> None:
         "communication_style": "",
         "project_context": {},
     }
-    assert learned(nothing) == Learned(())
+    assert learned(nothing) == LearnedStatements(())
 
 
 def test_a_statement_is_spelt_as_what_is_known_and_marks_what_it_contradicts() -> None:
@@ -273,12 +273,12 @@ def test_without_a_model_interactions_are_folded() -> None:
         {},
     ]
     found = fold_interactions(KNOWN, rows)
-    assert found == Learned((
+    assert found == LearnedStatements((
         Statement("interests", "support.refund"),
         Statement("success_patterns", "refund_with_eligibility"),
         Statement("failure_patterns", "call.timeout"),
     ))  # fmt: skip
-    assert fold_interactions(KNOWN, ()) == Learned(())
+    assert fold_interactions(KNOWN, ()) == LearnedStatements(())
 
 
 def test_a_value_of_no_json_is_dropped() -> None:

@@ -11,7 +11,7 @@ from fakes.sink import payload_of
 from fakes.support_desk import CAPABILITIES, capability, edge, raw_pack
 from fakes.support_desk import pack as support_pack
 
-from cogcli.agent.cognition.invocation import Fetched
+from cogcli.agent.cognition.invocation import StoredValues
 from cogcli.agent.cognition.layers import ORDER
 from cogcli.agent.cognition.planner import Candidate, ProposedCall
 from cogcli.base.errors import RejectedError
@@ -200,7 +200,7 @@ def test_a_goal_that_is_not_met_is_partial() -> None:
 
 def test_required_evidence_with_two_values_escalates() -> None:
     edges = (edge("age_days", 12), edge("age_days", 40), edge("total", 20))
-    ran = invoke(ScriptedPlanner(says("Done.")), invocation(fetched=Fetched(edges)))
+    ran = invoke(ScriptedPlanner(says("Done.")), invocation(fetched=StoredValues(edges)))
     assert (ran.status, ran.code) == ("pending", "policy.escalated")
     assert ran.payloads("critic.scored")[0]["reason"] == "conflict:order.age_days"
     assert ran.payloads("approval.requested")[0]["kind"] == "escalation"
@@ -350,7 +350,7 @@ def test_at_most_four_lanes_run_at_once() -> None:
 
 
 def test_a_fact_that_contradicts_what_is_stored_is_a_correction() -> None:
-    stored = Fetched((edge("age_days", 40), edge("total", 20)))
+    stored = StoredValues((edge("age_days", 40), edge("total", 20)))
     ran = invoke(ScriptedPlanner(lookup(), says("12 days.")), invocation(fetched=stored))
     classes = {
         each["candidate"]["predicate"]: each["class"] for each in ran.remembered[0]["proposals"]

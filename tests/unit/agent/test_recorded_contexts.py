@@ -8,11 +8,11 @@ from fakes.agents import ScriptedPlanner as Scripted
 from fakes.agents import calls, invocation, invoke, lookup, says
 from fakes.support_desk import edge, pack, raw_pack
 
-from cogcli.agent.cognition.invocation import Fetched
+from cogcli.agent.cognition.invocation import StoredValues
 from cogcli.agent.cognition.recorded_contexts import recompile
 from cogcli.agent.context.placements import placements
 
-FETCHED = Fetched((edge("note", "fragile"), edge("owner", "x", trust="untrusted")), (), "kg_1")
+FETCHED = StoredValues((edge("note", "fragile"), edge("owner", "x", trust="untrusted")), (), "kg_1")
 
 
 def test_every_turn_comes_out_as_it_was_recorded() -> None:
@@ -80,7 +80,7 @@ def test_another_pack_is_told_by_the_first_stage_that_differs() -> None:
     other = pack(business_context={"blocks": [{"id": "other", "text": "Another text."}]})
     (first, *_) = recompile(invocation(other), ran.sink.events)
     assert first.differs == "budget"
-    moved = invocation(fetched=Fetched(snapshot_ref="kg_2"))
+    moved = invocation(fetched=StoredValues(snapshot_ref="kg_2"))
     assert next(iter(recompile(moved, ran.sink.events))).differs == "snapshot_ref"
 
 

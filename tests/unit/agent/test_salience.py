@@ -10,7 +10,7 @@ from fakes.support_desk import NOW, edge
 
 from cogcli.agent.cognition.attention import KEPT, LOW, attention_from, hold, rank
 from cogcli.agent.cognition.first_turn import with_first_attention
-from cogcli.agent.cognition.invocation import Fetched
+from cogcli.agent.cognition.invocation import StoredValues
 from cogcli.agent.context.compiler import compile_context
 from cogcli.agent.context.placements import placements
 
@@ -72,7 +72,7 @@ def test_a_masked_salience_counts_as_unranked() -> None:
 def test_the_context_lacks_what_is_not_in_focus(focus: str) -> None:
     edges = tuple(edge(f"remark_{n:02}", n) for n in range(KEPT + 3))
     attachments = ({"name": "holiday.jpg"}, {"name": "order.jpg"})
-    given = invocation(fetched=Fetched(edges), focus=focus, attachments=attachments)
+    given = invocation(fetched=StoredValues(edges), focus=focus, attachments=attachments)
     compiled = compile_context(
         with_first_attention(given.compile_input(1, "run_1", "trace_1", NOW))
     )

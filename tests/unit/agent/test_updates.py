@@ -17,7 +17,7 @@ from cogcli.agent.state import AgentState, ReasoningContext
 from cogcli.agent.stored import UnreadableState
 from cogcli.agent.update import (
     MAX_STATE_BYTES,
-    Updated,
+    UpdateResult,
     add_insight,
     add_message,
     add_notification,
@@ -34,7 +34,7 @@ FITTING = "word " * 1600
 """Of the size of a message."""
 
 
-def codes(updated: Updated[Any]) -> list[tuple[str, str]]:
+def codes(updated: UpdateResult[Any]) -> list[tuple[str, str]]:
     return [(note["code"], note["what"]) for note in updated.notes]
 
 
@@ -153,7 +153,7 @@ def test_facts_are_names_and_values(
 
 
 def test_an_empty_insight_is_none() -> None:
-    assert add_insight(begun(), " \n", NOW) == Updated(begun())
+    assert add_insight(begun(), " \n", NOW) == UpdateResult(begun())
 
 
 def test_a_long_fact_ends_at_a_word() -> None:

@@ -28,7 +28,17 @@ CLASSES = {
     for name, value in vars(errors).items()
     if inspect.isclass(value) and issubclass(value, CogcliError)
 }
-REPORTERS = ("error", "warn", "need", "add", "Problem", "Fault", "Reason", "Stray", "Finding")
+REPORTERS = (
+    "error",
+    "warn",
+    "need",
+    "add",
+    "Problem",
+    "Fault",
+    "Reason",
+    "UnloadedFile",
+    "Finding",
+)
 """What problems and findings are made with."""
 
 ALSO: dict[type[CogcliError], tuple[type[CogcliError], ...]] = {

@@ -10,7 +10,7 @@ from cogcli.base.system import Clock, FakeClock, FakeIds
 from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import ENDINGS, PlanCreated, RunStarted, RunTerminated, StepStarted
 from cogcli.episode.journal import Journal
-from cogcli.episode.reopen import Reopened
+from cogcli.episode.reopen import ReopenedEpisode
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
 
@@ -214,7 +214,7 @@ def one_step_done(runs_dir: Path) -> Journal:
 
 def reopened(
     directory: Path, *, clock: Clock | None = None, seed: int = 90_000, mend: bool = False
-) -> Reopened:
+) -> ReopenedEpisode:
     """An episode opened again, later and with other ids."""
     return Store(directory.parent).reopen(
         directory,

@@ -18,7 +18,7 @@ from cogcli.episode.checkpoint import (
     NOTHING,
     SLOT,
     CheckpointWriter,
-    Vouched,
+    TrustedEvents,
     compare,
     is_own,
     known_records,
@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder.open(tmp_path)
 
 
-def vouched(folder: Folder, count: int, key: bytes = KEY) -> Vouched:
+def vouched(folder: Folder, count: int, key: bytes = KEY) -> TrustedEvents:
     return compare(known_records(folder, key), EPISODE, heads(count))
 
 
@@ -162,7 +162,7 @@ def test_many_gaps_are_joined_and_never_forgotten(gaps: list[tuple[int, int]]) -
     for vouched_for, missing in gaps:
         ranges.append((at, at + vouched_for - 1))
         at += vouched_for + missing
-    known = Vouched(tuple(ranges))
+    known = TrustedEvents(tuple(ranges))
     writer = CheckpointWriter(Folder(Path("."), None), EPISODE, KEY, None, vouched=known, count=at)
     assert len(writer.unvouched) <= MAX_RANGES
     left = NOTHING._replace(ranges=writer.unvouched)

@@ -30,7 +30,7 @@ from cogcli.episode.seal import seal
 from cogcli.episode.signing import fits, public_key, signer
 from cogcli.episode.store import Store
 from cogcli.episode.verify.check import level_of, verify
-from cogcli.episode.verify.trusted import Trusted
+from cogcli.episode.verify.trusted import TrustAnchors
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -67,11 +67,11 @@ def signed(folder: Path, key: Path) -> Path:
 
 
 def codes(directory: Path, **trusted: Any) -> set[str]:
-    return {finding.code for finding in verify(directory, Trusted(**trusted))}
+    return {finding.code for finding in verify(directory, TrustAnchors(**trusted))}
 
 
 def level(directory: Path, **trusted: Any) -> str:
-    return level_of(verify(directory, Trusted(**trusted)))
+    return level_of(verify(directory, TrustAnchors(**trusted)))
 
 
 def head_of(directory: Path) -> str:
@@ -221,7 +221,7 @@ def test_without_the_library_nothing_is_signed_and_a_signature_is_left_unchecked
     for act in (
         lambda: signer(str(key)),
         lambda: public_key(str(tmp_path / "key.pem.pub")),
-        lambda: verify(directory, Trusted(public)),
+        lambda: verify(directory, TrustAnchors(public)),
     ):
         with pytest.raises(ServiceResolutionError) as refused:
             act()

@@ -20,8 +20,8 @@ from cogcli.protocols.live.breaker import (
     FAULTS,
     OPEN_SECONDS,
     THRESHOLD,
+    CircuitPermit,
     Circuits,
-    Passage,
     process_circuits,
 )
 from cogcli.protocols.live.runner import LiveRunner
@@ -116,7 +116,7 @@ def test_the_refusal_tells_the_service_and_the_rest_of_the_time(
         circuits.passage(SERVICE)
 
 
-def half_open(circuits: Circuits, now: Time) -> Passage:
+def half_open(circuits: Circuits, now: Time) -> CircuitPermit:
     fail(circuits, 5)
     now.seconds += OPEN_SECONDS - 0.1
     assert is_open(circuits)

@@ -96,7 +96,7 @@ def test_every_view_says_what_became_of_a_step() -> None:
     assert describe(standing, NOW, str) == [
         (
             "in doubt",
-            "send: mail.send may have happened before the run stopped: look at the other side",
+            "send: mail.send may have happened before the run stopped: check the remote service",
         )
     ]
 

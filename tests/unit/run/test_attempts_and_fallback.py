@@ -9,7 +9,7 @@ from fakes.runs import SOON, Ran, run
 from fakes.specs import capability, skill, step
 
 from cogcli.base import errors
-from cogcli.base.calls import Answer, PassedOver
+from cogcli.base.calls import Answer, SkippedBinding
 from cogcli.base.errors import FAILURE_OF, FAILURES, RuntimeErrorBase
 
 CALL_CODES = [
@@ -33,7 +33,7 @@ def called(
     scripts: list[Any],
     *members: Any,
     effect: str = "none",
-    passed_over: tuple[PassedOver, ...] = (),
+    passed_over: tuple[SkippedBinding, ...] = (),
 ) -> Ran:
     runner = ScriptedRunner({"c.a": scripts})
     runner.members["c.a"] = members
@@ -128,9 +128,9 @@ def test_every_attempt_is_kept_in_the_closing_event() -> None:
 
 # -- fallback records --------------------------------------------------------------------------------------------------
 
-UNSET = PassedOver("b0", "s_b0", "env.missing", "`KEY` is not set", 0)
-MIDDLE = PassedOver("bm", "s_bm", "safety.scope", "reaches the public network", 1)
-LAST = PassedOver("bz", None, "service.unknown", "no such service", 2)
+UNSET = SkippedBinding("b0", "s_b0", "env.missing", "`KEY` is not set", 0)
+MIDDLE = SkippedBinding("bm", "s_bm", "safety.scope", "reaches the public network", 1)
+LAST = SkippedBinding("bz", None, "service.unknown", "no such service", 2)
 BAD = failing("call.transport")
 
 

@@ -17,7 +17,7 @@ from support.sources import PACKAGE, modules, said
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.schema import engine_choice
 from cogcli.base.schema.candidates import candidates
-from cogcli.base.schema.containment import Cover, covers, disjoint
+from cogcli.base.schema.containment import CoverResult, covers, disjoint
 from cogcli.base.schema.engine_choice import PYTHON, RUST, engine
 from cogcli.base.schema.patterns import PYTHON_TEXT, pattern_of, refusal, text_of
 from cogcli.base.schema.regex_parser import parse_regex
@@ -442,7 +442,7 @@ def test_engines_agree_on_any_schema_and_value(schema: Any, value: Any) -> None:
     assert on(PYTHON, schema, value) == on(RUST, schema, value)
 
 
-def verdict(name: str, wide: Any, narrow: Any) -> tuple[Cover, bool]:
+def verdict(name: str, wide: Any, narrow: Any) -> tuple[CoverResult, bool]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COGCLI_SCHEMA_ENGINE", name)
         return covers(wide, narrow), disjoint(wide, narrow)
@@ -508,7 +508,7 @@ PROVED: list[tuple[Any, Any, str, Any]] = [
 def test_the_fast_engine_proves_containment(
     wide: Any, narrow: Any, said: str, example: Any
 ) -> None:
-    assert verdict(RUST, wide, narrow)[0] == Cover(said, example)  # type: ignore[arg-type]
+    assert verdict(RUST, wide, narrow)[0] == CoverResult(said, example)  # type: ignore[arg-type]
 
 
 def test_bounds_that_exclude_each_other_have_nothing_in_common() -> None:

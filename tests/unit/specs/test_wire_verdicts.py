@@ -40,7 +40,7 @@ def notes(tmp_path: Path) -> Path:
     return root
 
 
-class Judged:
+class JudgedCandidate:
     """Checks a registry with a cache; counts how often a document was opened."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,11 +69,11 @@ class Judged:
 
 
 @pytest.fixture
-def judged(notes: Path, monkeypatch: pytest.MonkeyPatch) -> Judged:
-    return Judged(notes, monkeypatch)
+def judged(notes: Path, monkeypatch: pytest.MonkeyPatch) -> JudgedCandidate:
+    return JudgedCandidate(notes, monkeypatch)
 
 
-def test_a_kept_verdict_says_the_same_and_opens_no_document(judged: Judged) -> None:
+def test_a_kept_verdict_says_the_same_and_opens_no_document(judged: JudgedCandidate) -> None:
     first = judged.everything()
     assert judged.opened > 0
     assert judged.everything() == first
@@ -95,7 +95,7 @@ def test_a_kept_verdict_says_the_same_and_opens_no_document(judged: Judged) -> N
     ],
 )
 def test_a_change_of_anything_it_depends_on_is_a_new_verdict(
-    judged: Judged, notes: Path, file: str, old: str, new: str
+    judged: JudgedCandidate, notes: Path, file: str, old: str, new: str
 ) -> None:
     before = judged.everything()
     text = (notes / file).read_text()
