@@ -4,9 +4,11 @@ another pack changes (docs/reference/pack.md#explain)."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
@@ -16,8 +18,10 @@ from cogcli.declarations.governance_events import BudgetExceeded, PolicyDecided
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
-from cogcli.declarations.run_start import start_of
+from cogcli.declarations.run_start import RecordedPolicy, start_of
 from cogcli.declarations.value_types import Json
+from cogcli.episode.log_reader import iterate_events
+from cogcli.episode.refusals import another_tools
 from cogcli.policy.comparisons import VerdictExplanation, explain_verdict
 from cogcli.policy.limits import list_counters
 from cogcli.policy.pack_composition import compose
@@ -81,6 +85,8 @@ def read_governed(directory: Path) -> GovernedLog | None:
     """Return the log of an episode; None if the run had no pack.
 
     Raise EnvironmentRefusal `episode.unreadable`."""
+    if not _names_pack(directory):
+        return None  # its log may not fit into memory
     events, log = read_log_index(directory)
     request = PolicyRequest.recorded(start_of(log.started)) if log.started else None
     if log.started is None or request is None or not request.pack:
@@ -104,6 +110,15 @@ def _find_packs(catalog: Catalog, request: PolicyRequest) -> tuple[Pack, tuple[P
         found.append(pack)
     primary, *others = found
     return compose(primary, others), tuple(others)
+
+
+def _names_pack(directory: Path) -> bool:
+    """Return whether the first event of a run names a pack. Raise the errors of `read_governed`."""
+    with closing(iterate_events(directory, whole=True)) as events:
+        first = next(events)
+    if first.seq is None:
+        raise another_tools(directory, first)
+    return bool(read_record(RecordedPolicy, object_of(first.payload).get("policy")).pack)
 
 
 def explain_episode(directory: Path) -> list[Json]:

@@ -25,6 +25,7 @@ from cogcli.episode.refusals import open_episode, renamed_folder_error, unreadab
 from cogcli.specs.unchecked import value_at
 
 if TYPE_CHECKING:
+    from cogcli.episode.action_log import DocumentText
     from cogcli.episode.manifest import FileStatus
     from cogcli.report.lineage import DeclaredPlaces
 
@@ -48,11 +49,26 @@ def has_file(directory: Path, name: str) -> bool:
         return folder.holds(name)
 
 
-def project_state(directory: Path, warn: Warn | None = None) -> bytes:
-    """Return the projection of the events of an episode, as the bytes of `state.json`."""
+def project_state(directory: Path, warn: Warn | None = None) -> DocumentText:
+    """Return the projection of the events of an episode, as the text of `state.json`."""
     with paused_collection():
-        data: bytes = _import_projection().project_bytes(iterate_events(directory, warn))
-        return data
+        text: DocumentText = _import_projection().project_text(iterate_events(directory, warn))
+        return text
+
+
+def state_size(directory: Path) -> int:
+    """Return the number of bytes of `state.json`; 0 if it does not exist. Raise EnvironmentRefusal."""
+    with open_episode(directory) as folder:
+        return folder.size(STATE) if folder.holds(STATE) else 0
+
+
+def stored_chunks(directory: Path) -> Iterator[bytes]:
+    """Yield the bytes of `state.json`. Raise EnvironmentRefusal."""
+    with open_episode(directory) as folder:
+        try:
+            yield from folder.chunks(STATE)
+        except FileRefused as error:
+            raise unreadable(directory, f"{STATE} {error.message}") from error
 
 
 def count_snapshot_events(directory: Path, stored: bytes) -> int:

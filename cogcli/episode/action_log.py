@@ -61,12 +61,8 @@ class ActionLog:
         stored = self.size - self._pending
         for start in range(0, min(size, stored), _CHUNK):
             yield read_at(self._fd, min(_CHUNK, size - start, stored - start), start)
-        left = size - stored
-        for part in self._parts:
-            if left <= 0:
-                return
-            yield part[:left]
-            left -= len(part)
+        if size > stored:
+            yield b"".join(self._parts)[: size - stored]
 
     def objects(self) -> list[Json]:
         """Return all actions as objects."""
@@ -123,6 +119,10 @@ class DocumentText(NamedTuple):
         if self.actions is not None:
             yield from self.actions.chunks(self.actions_size)
         yield self.tail
+
+    def to_bytes(self) -> bytes:
+        """Return all bytes."""
+        return b"".join(self.chunks())
 
     def equals(self, chunks: Iterable[bytes]) -> bool:
         """Return whether these chunks are the same bytes."""

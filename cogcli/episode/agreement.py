@@ -36,6 +36,8 @@ _DOCUMENT: Final = 64 * 1024 * 1024
 _PREV: Final = b'"prev":"'
 _LINK: Final = len("sha256:") + 64
 _ENDS: Final = b'"phase":"terminate"'
+_ESCAPE: Final = b"\\u"
+"""In a line that has it, letters of the id of its run may be spelled by their numbers."""
 _PROJECTION: Final = b'"event_type":"run.state_projection"'
 
 
@@ -53,7 +55,7 @@ class LogScan(NamedTuple):
     heads: Mapping[int, str] = {}
     """The hash of the chain at each requested place."""
     ends: tuple[bytes, ...] = ()
-    """The lines that end a run, the root's or a nested one's."""
+    """Lines that end a run, among them those that end the root run."""
     projections: tuple[bytes, ...] = ()
     """The last two lines that are the evidence of a `state.json`, the latest first."""
     fault: str = ""
@@ -117,7 +119,9 @@ class _Scan:
         self._unsound = 0
         """The number of the first line that does not fit its checksum."""
         self._fault = ""
+        self._root = b""
         self._ends: list[bytes] = []
+        """Lines that may end the root run. A long run has many nested runs, whose ends are not kept."""
         self._projections: list[bytes] = []
         self.head = ""
         self.heads: dict[int, str] = {}
@@ -137,7 +141,7 @@ class _Scan:
             self._compare(number, line)
         self.head = digest(line)
         self._events, self._last = number, line
-        if _ENDS in line:
+        if _ENDS in line and (self._root in line or _ESCAPE in line):
             self._ends.append(line)
         if _PROJECTION in line:
             self._projections = [line, *self._projections[:1]]
@@ -155,7 +159,10 @@ class _Scan:
         with suppress(JsonRefused):
             value = parse_line(line)
             self._foreign, self._summed = is_unchained(value), "sum" in value
-            self._episode_id = event_of(value).episode_id
+            event = event_of(value)
+            self._episode_id = event.episode_id
+            run = event.run_id or ""
+            self._root = run.encode() if run.isascii() and run.replace("_", "").isalnum() else b""
         self.head = first_link(self._episode_id)
         self.heads[0] = self.head
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -94,7 +94,7 @@ def iterate_events(
     *,
     whole: bool = False,
     wait: Callable[[], None] | None = None,
-) -> Iterator[Event]:
+) -> Generator[Event, None, None]:
     """Yield the events of an episode up to the end of its log or its first damaged line. `wait` is
     as in `EventLog`.
 

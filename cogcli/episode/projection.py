@@ -388,6 +388,14 @@ def project_bytes(events: Iterable[Event]) -> bytes:
     return state_bytes(projection.result(), projection.rules)
 
 
+def project_text(events: Iterable[Event]) -> DocumentText:
+    """Return the text of `state.json`, from the events of one log. The actions are not in memory."""
+    projection = Projection(actions=ActionLog())
+    for event in events:
+        projection.apply(event)
+    return state_text(projection.result(), projection.rules)
+
+
 def snapshot_bytes(events: Iterable[Event]) -> tuple[int, bytes]:
     """Return the number of events in the last snapshot of a log, and its bytes; 0 and no bytes without one."""
     projection, held, data = Projection(), 0, b""

@@ -30,7 +30,7 @@ def _sound(ran: Ran) -> Differences:
     yield from (
         f"verify: {f.code} {f.message}" for f in verify(ran.episode) if f.severity == "error"
     )
-    if read_stored_state(ran.episode) != project_state(ran.episode):
+    if read_stored_state(ran.episode) != project_state(ran.episode).to_bytes():
         yield "state.json is not what the events project"
 
 

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cogcli.app import episodes, state_document
 from cogcli.base.errors import OK, CogcliError, PathNotFoundError
@@ -29,9 +31,10 @@ from cogcli.declarations.call_records import RunError
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
-from cogcli.episode.layout import EVENTS
+from cogcli.episode.layout import EVENTS, STATE
 from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.log_reader import iterate_events
+from cogcli.episode.refusals import renamed_folder_error
 from cogcli.report.humanize import count_of, error_text, short_episode
 from cogcli.report.styled_text import StyledLine
 
@@ -68,9 +71,55 @@ def show(context: CommandContext, episode: NewestEpisode = None, *, flags: State
     if flags.check:
         return _check_document(context, directory)
     row = episodes.read_status(context.settings, directory, context.warn)
-    data = None if flags.project else _current_state(row)
+    is_whole = flags.path is None and not context.json
+    if is_whole and (flags.project or not context.screen.out.tty):
+        _write_document(context, row, flags)
+    else:
+        _write_part(context, row, flags)
+    if row.shown_status == "altered":
+        return context.fail(
+            {"code": "episode.altered", "message": f"`{directory.name}`: {row.fault}"}
+        )
+    return OK
+
+
+_PARSED: Final = 8 * 1024 * 1024
+"""Bytes of a `state.json` that is parsed before it is written. A longer one of a sealed episode has
+the hash that its manifest names, and is written without being in memory."""
+
+
+def _write_document(context: CommandContext, row: EpisodeRow, flags: StateFlags) -> None:
+    """Write the whole document, a chunk at a time."""
+    directory = row.directory
+    decoder = getincrementaldecoder("utf-8")("backslashreplace")
+    for chunk in _document_chunks(context, directory, row, flags):
+        context.screen.answer(decoder.decode(chunk))
+    context.screen.answer(decoder.decode(b"", final=True))
+
+
+def _document_chunks(
+    context: CommandContext, directory: Path, row: EpisodeRow, flags: StateFlags
+) -> Iterable[bytes]:
+    """Return the bytes of the document."""
+    if _reads_file(row, flags):
+        if row.sealed and state_document.state_size(directory) > _PARSED:
+            if row.log_id is not None:
+                context.warn(renamed_folder_error(directory, row.log_id))
+            return state_document.stored_chunks(directory)
+        data = state_document.read_stored_state(directory)
+        if data is not None:
+            document = state_document.parse_state(data, directory)
+            state_document.warn_of_renamed_folder(document, directory, context.warn)
+            return [data]
+    return state_document.project_state(directory, context.warn).chunks()
+
+
+def _write_part(context: CommandContext, row: EpisodeRow, flags: StateFlags) -> None:
+    """Write a value of the document, its summary, or the document as a member of the envelope."""
+    directory = row.directory
+    data = state_document.read_stored_state(directory) if _reads_file(row, flags) else None
     if data is None:
-        data = state_document.project_state(directory, context.warn)
+        data = state_document.project_state(directory, context.warn).to_bytes()
     document = state_document.parse_state(data, directory)
     if not flags.project:
         state_document.warn_of_renamed_folder(document, directory, context.warn)
@@ -80,27 +129,19 @@ def show(context: CommandContext, episode: NewestEpisode = None, *, flags: State
         )
     elif context.json:
         context.own["state"] = document
-    elif context.screen.out.tty and not flags.project:
-        context.screen.answer_lines(_summary_lines(context, document, row))
     else:
-        context.screen.answer(data.decode("utf-8", "backslashreplace"))
-    if row.shown_status == "altered":
-        return context.fail(
-            {"code": "episode.altered", "message": f"`{directory.name}`: {row.fault}"}
-        )
-    return OK
+        context.screen.answer_lines(_summary_lines(context, document, row))
 
 
-def _current_state(row: EpisodeRow) -> bytes | None:
-    """Return the bytes of `state.json` if they are the projection of the log, else None.
+def _reads_file(row: EpisodeRow, flags: StateFlags) -> bool:
+    """Return whether `state.json` is the document to show: it is the projection of the log.
 
-    They are not if the run is alive or was interrupted (the file is a snapshot), or if a file was
+    It is not if the run is alive or was interrupted (the file is a snapshot), or if a file was
     altered.
     """
     has_log = state_document.has_file(row.directory, EVENTS)
-    if has_log and (row.fault or row.status in ("running", "interrupted")):
-        return None
-    return state_document.read_stored_state(row.directory)
+    is_other = has_log and (bool(row.fault) or row.status in ("running", "interrupted"))
+    return not flags.project and not is_other
 
 
 def _refuse_conflicts(flags: StateFlags) -> None:
@@ -148,22 +189,23 @@ def _absent_path_error(error: Any) -> PathNotFoundError:
 
 def _check_document(context: CommandContext, directory: Path) -> int:
     """Compare `state.json` with the projection of the log, and return the exit code."""
-    stored = state_document.read_stored_state(directory)
-    if stored is not None and state_document.is_foreign(directory):
+    has_state = state_document.has_file(directory, STATE)
+    if has_state and state_document.is_foreign(directory):
         return _check_foreign(context, directory)
     projected = state_document.project_state(directory, context.warn)
     count = sum(1 for _ in iterate_events(directory, context.warn))
     its_events = f"its {count_of(count, 'event')} {'projects' if count == 1 else 'project'}"
-    if stored == projected:
+    if has_state and projected.equals(state_document.stored_chunks(directory)):
         good = f"state.json is what {its_events}, byte for byte"
         return _report_findings(context, [], good)
+    stored = state_document.read_stored_state(directory)
     if stored is not None and (held := state_document.count_snapshot_events(directory, stored)):
         good = f"state.json is a snapshot: what the first {held} of {its_events}, byte for byte"
         return _report_findings(context, [], good)
     if stored is None:
         message = "there is no state.json yet: the run was not finalised"
     else:
-        place = _first_difference(stored, projected, directory)
+        place = _first_difference(stored, projected.to_bytes(), directory)
         message = f"state.json is not what {its_events}: first difference at `{place}`"
     return _report_findings(
         context, [{"code": "state.differs", "file": "state.json", "message": message}]

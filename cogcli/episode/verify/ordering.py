@@ -22,6 +22,10 @@ Faults = list[tuple[str, str]]
 """The code and the message of each fault of an event."""
 _KEPT: Final = 500
 """Steps of a nested run that are known after its end."""
+_KEPT_IN_ALL: Final = 5_000
+"""Nested runs, and steps of them, that are known after their ends."""
+_DIGITS: Final = 10
+"""The number of a round has fewer digits."""
 
 
 class _ParentRun(Record):
@@ -30,19 +34,71 @@ class _ParentRun(Record):
     parent_run_id: object = None
 
 
+class _EndedSteps:
+    """A set of steps. Of the rounds `step#0`, `step#1`, ... that ended in this order it keeps only their number."""
+
+    __slots__ = ("_again", "_others", "_rounds")
+
+    def __init__(self) -> None:
+        self._rounds: dict[str, int] = {}
+        """By loop: so many of its first rounds have ended."""
+        self._again: set[str] = set()
+        """Those of them that were taken out."""
+        self._others: set[str] = set()
+
+    def __contains__(self, step: str) -> bool:
+        if step in self._others:
+            return True
+        loop, number = _round_of(step)
+        return 0 <= number < self._rounds.get(loop, 0) and step not in self._again
+
+    def __len__(self) -> int:
+        return len(self._others) + sum(self._rounds.values()) - len(self._again)
+
+    def add(self, step: str) -> None:
+        """Add a step."""
+        loop, number = _round_of(step)
+        ended = self._rounds.get(loop, 0)
+        if number < 0 or number > ended:
+            self._others.add(step)
+        elif number < ended:
+            self._again.discard(step)
+        else:
+            self._rounds[loop] = ended + 1
+            self._others.discard(step)
+
+    def discard(self, step: str) -> None:
+        """Take a step out."""
+        self._others.discard(step)
+        loop, number = _round_of(step)
+        if 0 <= number < self._rounds.get(loop, 0):
+            self._again.add(step)
+
+
+def _round_of(step: str) -> tuple[str, int]:
+    """Return the loop and the number of an item or a round; -1 for any other step."""
+    loop, mark, number = step.rpartition("#")
+    is_number = mark and number.isdecimal() and len(number) < _DIGITS
+    return (loop, int(number)) if is_number and str(int(number)) == number else ("", -1)
+
+
 class _Run:
     __slots__ = ("alive", "ended", "is_forgotten", "open")
 
     def __init__(self) -> None:
         self.alive = True
         self.open: set[str] = set()
-        self.ended: set[str] = set()
+        self.ended = _EndedSteps()
         self.is_forgotten = False
         """Whether its steps are no longer known: then an event of it is a finding by itself."""
 
     def forget(self) -> None:
         """Free the steps of a run that has ended."""
-        self.open, self.ended, self.is_forgotten = set(), set(), True
+        self.open, self.ended, self.is_forgotten = _NO_STEPS, _NONE_ENDED, True
+
+
+_NO_STEPS: Final[set[str]] = set()
+_NONE_ENDED: Final = _EndedSteps()
 
 
 class OrderingCheck:
@@ -53,6 +109,7 @@ class OrderingCheck:
         self._root: str | None = None
         self._planned: set[str] | None = None
         self._unknown_types: set[str] = set()
+        self._kept = 0
 
     def check(self, number: int, event: Event, act: SharedAct | None) -> list[Finding]:
         """Return the findings about one event, after the events before it. `act` is the payload of an act."""
@@ -81,14 +138,20 @@ class OrderingCheck:
             if not run.alive:
                 faults.append(("run.twice-ended", "the run has terminated before"))
             run.alive = False
-            if event.run_id != self._root and len(run.ended) > _KEPT:
-                run.forget()
+            if event.run_id != self._root:
+                self._end_nested(run)
             return faults
         if not (run.alive and self._runs[self._root].alive):
             faults += self._after_end(event, run)
         if phase == "plan":
             faults += self._plan(event)
         return faults
+
+    def _end_nested(self, run: _Run) -> None:
+        """Free the steps of a nested run, unless they are few."""
+        self._kept += 1 + len(run.ended)
+        if len(run.ended) > _KEPT or self._kept > _KEPT_IN_ALL:
+            run.forget()
 
     def _after_end(self, event: Event, run: _Run) -> Faults:
         """Return the fault of an event that must not follow the end of its run, or of the root run."""

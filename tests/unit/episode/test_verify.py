@@ -26,6 +26,7 @@ from cogcli.episode.layout import Finding
 from cogcli.episode.log_lines import first_link
 from cogcli.episode.seal import persist_pending, seal
 from cogcli.episode.verify.check import MAX_PER_CODE, verify
+from cogcli.episode.verify.ordering import _EndedSteps
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -663,3 +664,13 @@ def test_a_nested_run_belongs_to_a_run_alive_and_plans_nothing(tmp_path: Path) -
     journal.append(sample.raw_event(sample.CHILD, "call.retried", "act", retried, step_id="b"))
     journal.close()
     assert {"run.parent", "plan.nested", "step.other", "step.no-intent"} <= codes(journal.directory)
+
+
+@given(data=st.data())
+def test_ended_steps_are_a_set(data: st.DataObject) -> None:
+    steps = ["a", "a#0", "a#1", "a#2", "a#01", "a#-1", "a#x", "a#0/b", "b#0", "a#0#0", "#0", "a#²"]
+    kept, known = _EndedSteps(), set[str]()
+    for is_added, step in data.draw(st.lists(st.tuples(st.booleans(), st.sampled_from(steps)))):
+        (kept.add if is_added else kept.discard)(step)
+        (known.add if is_added else known.discard)(step)
+        assert (len(kept), {each for each in steps if each in kept}) == (len(known), known)
