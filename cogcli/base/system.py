@@ -55,15 +55,17 @@ class SystemClock:
 
     def __init__(self) -> None:
         self._format = ""
-        self._second = 0
-        """When the current second began."""
+        self._second = 1 << 63
+        """When the current second began. At first a time that no clock reaches."""
 
     def now(self) -> str:
-        microseconds = time.time_ns() // 1000 - self._second
-        if not 0 <= microseconds < _SECOND or not self._format:
-            seconds, microseconds = divmod(microseconds + self._second, _SECOND)
-            self._format = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + ".%06dZ"
-            self._second = seconds * _SECOND
+        now = time.time_ns() // 1000
+        microseconds = now - self._second
+        if 0 <= microseconds < _SECOND:
+            return self._format % microseconds
+        seconds, microseconds = divmod(now, _SECOND)
+        self._format = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + ".%06dZ"
+        self._second = seconds * _SECOND
         return self._format % microseconds
 
     monotonic = staticmethod(time.monotonic)

@@ -19,7 +19,8 @@ from cogcli.base.calls import Answer
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.outcome import RELEASING, Ending
-from cogcli.run.engine.plain_step import BegunStep, PlainStep, StepStart, plain_call
+from cogcli.run.engine.plain_invocation import find_plain_call
+from cogcli.run.engine.plain_step import BegunStep, PlainStep, StepStart
 from cogcli.run.engine.plan import StepPlan
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import (
@@ -109,11 +110,11 @@ class GraphDriver:
         """Start a step as a task, or run it to its end if its only call is quick."""
         run = self._run
         planned = run.plan.steps[index]
-        call = plain_call(run, planned)
+        call = find_plain_call(run, planned, planned.plain_key)
         if call is None or not call.speed.is_quick:
             yield from self._spawn(index, call)
             return
-        step = PlainStep(run, planned, call)
+        step = PlainStep(run, planned, call, run.path(planned.step.id), run.scope)
         if not step.begin():
             yield from self._spawn(index, step.started)
             return

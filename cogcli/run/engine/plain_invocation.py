@@ -378,21 +378,15 @@ class PlainInvocation:
         took = milliseconds_since(self._started_seconds, clock)
         return StepTimes(self._started_at, clock.now(), took)
 
-    def _is_unusual(self, answer: Answer) -> bool:
-        """Return whether the closing event needs members that its encoded line does not have, or repeats values that
-        the journal refused in the intent.
-        """
-        if self._intent_refused or self._run.engine.deferred or answer.usage:
-            return True
-        return answer.record is not None and "files" in answer.record
-
     def _append_end(self, answer: Answer, times: StepTimes, writes: list[Json] | None) -> bool:
         """Append the closing event as a line, and return whether the journal accepted it. `writes` are those of a
         step. An item or a round has none.
         """
-        call = self.call
-        if self._is_unusual(answer) or call.lines.secrets_version is not call.secrets:
+        run, call = self._run, self.call
+        if self._intent_refused or call.lines.secrets_version is not call.secrets:
             return False
+        if run.engine.deferred or answer.usage or (answer.record and "files" in answer.record):
+            return False  # other events come first, or the closing event has members that the line lacks
         text = excerpt(self._input_json)
         intent_json = orjson.dumps(self._intent)
         duration_json = b"%d" % times.duration_ms
@@ -419,6 +413,5 @@ class PlainInvocation:
         judged: tuple[object, ...] = (answer.output,)
         if answer.record or len(text) < len(self._input_json):
             judged = (text, answer.record, answer.output)
-        run = self._run
         placed = run.engine.append_line(call.lines, run.state.run_id, call.end, members, judged)
         return placed is not None

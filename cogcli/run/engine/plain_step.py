@@ -12,7 +12,7 @@ from cogcli.run.engine.context import Run
 from cogcli.run.engine.ending import end_early, ending_from_event
 from cogcli.run.engine.outcome import Ending
 from cogcli.run.engine.plain_call import PlainCall
-from cogcli.run.engine.plain_invocation import PlainInvocation, find_plain_call
+from cogcli.run.engine.plain_invocation import PlainInvocation
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.step_times import ClockReading
@@ -23,11 +23,6 @@ from cogcli.state.outputs import writes_of
 from cogcli.state.reducer import begin_step, end_step
 
 _DONE: Final = Ending("done")
-
-
-def plain_call(run: Run, planned: PlannedStep) -> PlainCall | None:
-    """Return the shared constants if the step may run as a plain step, or None if it takes the general path."""
-    return find_plain_call(run, planned, planned.plain_key)
 
 
 class FailedCall(NamedTuple):
@@ -58,7 +53,7 @@ def run_plain_step(
 
     If the step proves unusual, or its call fails, continue with `run_general_path`.
     """
-    step = PlainStep(run, planned, call)
+    step = PlainStep(run, planned, call, run.path(planned.step.id), run.scope)
     loop = run.engine.loop
     if loop.signal is not None or not loop.take_slot() or not step.begin():
         return (yield from run_general_path(step.started))
@@ -69,9 +64,6 @@ class PlainStep(PlainInvocation):
     """The state of one plain step while it runs."""
 
     __slots__ = ()
-
-    def __init__(self, run: Run, planned: PlannedStep, call: PlainCall) -> None:
-        super().__init__(run, planned, call, run.path(planned.step.id), run.scope)
 
     def begin(self) -> bool:
         """Append the intent. Return False, without an event, if the step must take the general path."""

@@ -22,7 +22,7 @@ from cogcli.episode.store import Store
 from cogcli.episode.verify.check import verify
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.graph import GraphDriver
-from cogcli.run.engine.plain_step import plain_call
+from cogcli.run.engine.plain_invocation import find_plain_call
 from cogcli.run.engine.run import SKILL, FinishedRun, RootRun, execute
 from cogcli.run.engine.tasks import (
     BegunCall,
@@ -351,7 +351,7 @@ def test_a_run_that_is_cancelled_during_a_quick_call_starts_no_further_step(tmp_
     engine = engine_for(runner, [A], [main], sink=journal, lines=journal)
     plan = engine.plan_of(main.id)
     run = RootRun(engine, plan, request({}), RUN_ID, SKILL).run
-    assert plain_call(run, plan.steps[0]) is None
+    assert find_plain_call(run, plan.steps[0], plan.steps[0].plain_key) is None
     for _ in range(4):
         engine.find_call_speed("c.a").note(0.0)
     driver = GraphDriver(run)
