@@ -14,7 +14,7 @@ from cogcli.specs.selection import RULES
 
 _STYLES: Final = {"chosen": "green", "unusable": "red"}
 _STATE: Final = len("not named")
-_ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows", "run")
+_ABOVE: Final = ("id", "version", "description", "layer", "file", "shadows", "run", "tools")
 """The members that have lines of their own."""
 
 
@@ -89,7 +89,21 @@ def _plain_lines(kind: str, spec: Json, width: int | None) -> Iterator[StyledLin
     for name, value in spec.items():
         if isinstance(value, dict) and value:
             yield from _table_lines(name, value, width)
+    yield from _tool_lines(spec.get("tools") or [], width)
     yield from named_rows(_origin_rows(kind, spec), indent="", minimum=size)
+
+
+def _tool_lines(tools: list[Json], width: int | None) -> Iterator[StyledLine]:
+    """Yield the locked tools of a service, each with its schemas and annotations."""
+    if tools:
+        yield [("tools", "bold")]
+    for tool in tools:
+        said = " ".join((tool["description"] or "").split())
+        yield [(fit(visible(f"  {tool['name']}  {said}".rstrip()), width), "")]
+        members = (("takes", "inputSchema"), ("gives", "outputSchema"), ("claims", "annotations"))
+        for name, key in members:
+            if tool[key] is not None:
+                yield [(fit(visible(f"    {name:<6}  {dumps(tool[key])}"), width), "")]
 
 
 def _has_own_line(name: str, value: object) -> bool:

@@ -12,6 +12,7 @@ from cogcli.protocols import PROTOCOLS
 
 SPELLED = {
     "authoring/new_specs/api_service.py": "what the files say that are made of an OpenAPI document",
+    "authoring/new_specs/tool_binding.py": "what the flags `--from-mcp` and `--from-openrpc` name",
     "cli/app.py": "the commands of that name",
     "cli/commands/openapi.py": "the command of that name, and the default of `--protocol`",
     "cli/commands/serve.py": "the module of the MCP SDK",

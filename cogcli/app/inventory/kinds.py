@@ -24,6 +24,7 @@ from cogcli.app.registry import (
 )
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CapabilityNotFoundError, CogcliError, UsageError
+from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound, sort_problems, suggestion
 from cogcli.base.redact import Redactor
@@ -32,10 +33,13 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.value_types import Json
+from cogcli.protocols import PROTOCOLS
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.eligibility import reasons, variables_of
 from cogcli.specs.layers import BUILT_IN
+from cogcli.specs.lock import MEMBERS, read_locked_tools
+from cogcli.specs.protocol import LOCK
 from cogcli.specs.selection import select
 from cogcli.specs.service_variables import address_fault
 from cogcli.specs.skill import capabilities_of
@@ -203,7 +207,20 @@ def _service_details(view: InventoryView, spec: Service) -> InventoryRow:
         ],
         **({"values": {} if address_fault(spec) else dict(spec.values)} if spec.variables else {}),
         "bindings": sorted(binding.id for binding in _bindings_of_service(view.catalog, spec)),
+        **_locked_tools(spec),
     }
+
+
+def _locked_tools(spec: Service) -> InventoryRow:
+    """Return the accepted tools of an MCP service, as its lock holds them; nothing without a lock."""
+    try:
+        is_locked = PROTOCOLS[spec.kind].described_by(spec) == LOCK
+        locked = read_locked_tools(spec.root, spec.id) if is_locked else None
+    except DocumentFault:  # `validate` reports it
+        return {}
+    if locked is None:
+        return {}
+    return {"tools": [{key: tool.get(key) for key in MEMBERS} for tool in locked.values()]}
 
 
 def _members(spec: Any, *names: str) -> InventoryRow:

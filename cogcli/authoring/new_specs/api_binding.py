@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.app.settings.own_writes import keep_trust
 from cogcli.authoring.new_specs.api_service import (
+    KIND,
     ApiDocument,
     Credentials,
     base_url_of,
@@ -24,6 +23,7 @@ from cogcli.authoring.new_specs.api_service import (
     service_file,
 )
 from cogcli.authoring.new_specs.binding_files import (
+    BoundCall,
     binding_file,
     capability_file,
     fit_capability,
@@ -32,13 +32,20 @@ from cogcli.authoring.new_specs.binding_files import (
 from cogcli.authoring.new_specs.new_files import (
     NewFile,
     NewSpecs,
-    find_write_problems,
     project_of,
-    refused_problem,
     schema_files,
 )
 from cogcli.authoring.new_specs.operation_spec import NotBindable, operation_spec
 from cogcli.authoring.new_specs.operation_words import operation_words
+from cogcli.authoring.new_specs.written_operations import (
+    OperationFiles,
+    Written,
+    WrittenOperations,
+    require_bound,
+    require_capability_id,
+    shown_files,
+    write_operations,
+)
 from cogcli.base.api_documents.loader import document_digest
 from cogcli.base.api_documents.openapi import Entry, OpenApiOperation
 from cogcli.base.api_documents.references import MAX_BYTES
@@ -47,13 +54,12 @@ from cogcli.base.errors import UsageError
 from cogcli.base.files import read_regular
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.problems import Problem, list_known, suggestion
+from cogcli.base.problems import list_known, suggestion
 from cogcli.base.schema.containment import count_parts
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.service_spec import Service
-from cogcli.declarations.spec_types import LONGEST_ID
 from cogcli.specs.catalog import Catalog
-from cogcli.specs.id_grammar import CAPABILITY_ID, is_capability_id
+from cogcli.specs.id_grammar import is_capability_id
 from cogcli.specs.layers import PROJECT
 
 MAX_OPERATIONS: Final = 500
@@ -63,7 +69,6 @@ minute of work."""
 _TOO_LARGE: Final = (
     "its schemas are too large to be made with those of the others: name it with --operation"
 )
-_PREFIX: Final = re.compile(r"[a-z0-9]+(?:[_-][a-z0-9]+)*(?:\.[a-z0-9]+(?:[_-][a-z0-9]+)*){0,3}")
 
 
 class BindingRequest(NamedTuple):
@@ -81,16 +86,6 @@ class BindingRequest(NamedTuple):
     """The outputs that are declared; empty for all."""
 
 
-class _OperationFiles(NamedTuple):
-    """An operation with the files made for it."""
-
-    entry: Entry
-    capability: str
-    binding: str
-    files: list[NewFile]
-    notes: list[str]
-
-
 def new_binding(settings: Settings, asked: BindingRequest) -> NewSpecs:
     """Write capability, binding and service of one operation, or of all that can be bound.
 
@@ -98,28 +93,18 @@ def new_binding(settings: Settings, asked: BindingRequest) -> NewSpecs:
     was written.
     """
     project_of(settings)
-    _require_id(asked)
+    require_capability_id(asked.id, is_prefix=asked.all)
     settings.inside(asked.file)
     return _Command(settings, asked, read_api(asked.file, project_of(settings))).make()
 
 
-def _require_id(asked: BindingRequest) -> None:
-    grammar = _PREFIX if asked.all else CAPABILITY_ID
-    if grammar.fullmatch(asked.id) and len(asked.id) <= LONGEST_ID:
-        return
-    expected = (
-        "1 to 4 words joined by dots, each id is to begin so"
-        if asked.all
-        else "2 to 5 words joined by dots"
-    )
-    message = f"`{visible(asked.id[:80])}` is not an id of a capability"
-    raise UsageError(
-        "usage.value", message, expected=f"{expected}, in small letters, digits, `-` and `_`"
-    )
-
-
 def _title(entry: Entry) -> str:
     return visible(entry.title[:120])
+
+
+def _call_of(entry: Entry) -> BoundCall:
+    """Return what a binding of an entry calls."""
+    return BoundCall(KIND, entry.id or entry.path, "" if entry.id else entry.method)
 
 
 class _Command:
@@ -141,37 +126,28 @@ class _Command:
         """Write the files of the selected operations, and return the result."""
         bound = self._all() if self._asked.all else self._one()
         shared = self._service_files()
-        doubts: list[Problem] = []
-        while bound:
-            files = [*shared, *(file for each in bound for file in each.files)]
-            with keep_trust(self._settings) as written:
-                found = find_write_problems(self._settings, files, force=self._asked.force)
-                if not found.problems:
-                    # The user named the document, and the bindings are made from the content that was read.
-                    written(os.path.abspath(self._document.path), self._document.data)
-                    for other in self._document.others:
-                        written(other, read_regular(other, limit=MAX_BYTES))
-                    doubts = found.doubts
-                    break
-            bound = self._without(bound, found.problems)
-        if not bound:
-            reasons = [f"{title}: {reason}" for title, reason in self._skipped]
-            message = "no operation can be bound" if self._asked.all else f"operation {reasons[0]}"
-            raise UsageError(
-                "usage.value", message, hint="\n".join(reasons[:5]) if self._asked.all else ""
-            )
-        return self._summary(bound, files, doubts)
+        found = write_operations(
+            self._settings,
+            shared,
+            bound,
+            self._skipped,
+            force=self._asked.force,
+            keep=self._keep_document,
+        )
+        require_bound(found.bound, self._skipped, all=self._asked.all)
+        return self._summary(found)
 
-    def _summary(
-        self, bound: list[_OperationFiles], files: list[NewFile], doubts: list[Problem]
-    ) -> NewSpecs:
-        shown = [
-            self._settings.display_path(f"{self._settings.project}/{file.path}")
-            for file in files
-            if file.told
-        ]
+    def _keep_document(self, written: Written) -> None:
+        """Keep the trust in a document that the user named: the bindings are made from what was read."""
+        written(os.path.abspath(self._document.path), self._document.data)
+        for other in self._document.others:
+            written(other, read_regular(other, limit=MAX_BYTES))
+
+    def _summary(self, found: WrittenOperations) -> NewSpecs:
+        bound = found.bound
+        shown = shown_files(self._settings, found.files)
         notes = [f"{each.capability}: {note}" for each in bound for note in each.notes]
-        notes += [f"{doubt.message} ({doubt.code})" for doubt in doubts]
+        notes += [f"{doubt.message} ({doubt.code})" for doubt in found.doubts]
         notes += [f"skipped {title}: {reason}" for title, reason in self._skipped]
         url, private = self._address
         notes += [
@@ -233,7 +209,7 @@ class _Command:
             hint="begin the capability's id otherwise, or --force to replace it",
         )
 
-    def _one(self) -> list[_OperationFiles]:
+    def _one(self) -> list[OperationFiles]:
         entry = self._entry()
         try:
             return [self._bound(entry, self._asked.id)]
@@ -286,7 +262,7 @@ class _Command:
         words += ["--outputs", ",".join(asked.outputs)] if asked.outputs else []
         return shlex.join([*words, *(["--force"] if asked.force else [])])
 
-    def _all(self) -> list[_OperationFiles]:
+    def _all(self) -> list[OperationFiles]:
         """Return the files of every operation that can be bound. The others are skipped with their
         reason.
         """
@@ -296,7 +272,7 @@ class _Command:
             raise UsageError("usage.value", message, hint="name one with --operation")
         return list(self._each(entries))
 
-    def _each(self, entries: Sequence[Entry]) -> Iterator[_OperationFiles]:
+    def _each(self, entries: Sequence[Entry]) -> Iterator[OperationFiles]:
         taken: dict[str, str] = {}
         for entry in entries:
             ids = [f"{self._asked.id}.{word}" for word in id_words(entry)]
@@ -330,30 +306,7 @@ class _Command:
             raise NotBindable(_TOO_LARGE)
         self._room -= size
 
-    def _without(
-        self, bound: list[_OperationFiles], problems: Sequence[Problem]
-    ) -> list[_OperationFiles]:
-        """Return the operations without those that have problems. Raise UsageError for a problem of
-        another file.
-        """
-        root = self._settings.project
-        of_file = {
-            self._settings.display_path(f"{root}/{file.path}"): each
-            for each in bound
-            for file in each.files
-        }
-        blamed: dict[str, Problem] = {}
-        for problem in problems:  # causes are reported first
-            if problem.file in of_file:
-                blamed.setdefault(of_file[problem.file].capability, problem)
-        if not blamed:
-            raise refused_problem(problems[0])
-        for each in bound:
-            if cause := blamed.get(each.capability):
-                self._skipped.append((_title(each.entry), f"{cause.message} ({cause.code})"))
-        return [each for each in bound if each.capability not in blamed]
-
-    def _bound(self, entry: Entry, id: str) -> _OperationFiles:
+    def _bound(self, entry: Entry, id: str) -> OperationFiles:
         """Return the files of an operation. Raise NotBindable or DocumentFault."""
         api = self._document.api
         operation = api.operation(entry.id or entry.path, None if entry.id else entry.method)
@@ -379,5 +332,5 @@ class _Command:
         if other is not None and other.capability != id:
             raise NotBindable(f"`{binding_id}` is a binding of `{other.capability}` already")
         path = f"bindings/{self._asked.channel}/{id}/{binding_id}.yaml"
-        files.append(binding_file(path, binding_id, id, self._service, entry, spec))
-        return _OperationFiles(entry, id, binding_id, files, spec.notes)
+        files.append(binding_file(path, binding_id, id, self._service, _call_of(entry), spec))
+        return OperationFiles(_title(entry), id, binding_id, files, spec.notes)

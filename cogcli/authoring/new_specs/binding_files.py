@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 
-from cogcli.authoring.new_specs.api_service import KIND
 from cogcli.authoring.new_specs.new_files import NewFile, spec_file
 from cogcli.authoring.new_specs.operation_spec import NotBindable, OperationSpec, example_inputs
 from cogcli.authoring.new_specs.operation_words import OperationWords
 from cogcli.base.api_documents.openapi import Entry
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import names_secret
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.field_spec import FieldSpec
@@ -26,10 +26,11 @@ def id_words(entry: Entry) -> list[str]:
     name = entry.id or f"{entry.method} {entry.path}"
     added = re.sub(r"\W", "_", f"{entry.path}_{entry.method.lower()}")
     short = name.removesuffix(added) or name
-    return [_id_word(each) for each in dict.fromkeys((short, name))]
+    return [id_word(each) for each in dict.fromkeys((short, name))]
 
 
-def _id_word(text: str) -> str:
+def id_word(text: str) -> str:
+    """Return a text as one word of an id."""
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", text)
     return re.sub(r"[^a-z0-9]+", "-", parted.lower()).strip("-") or "operation"
 
@@ -78,7 +79,10 @@ def _required_inputs(spec: OperationSpec) -> set[str]:
     return {name for name, field in spec.inputs.items() if FieldSpec.of(field).required}
 
 
-def capability_file(path: str, id: str, spec: OperationSpec, words: OperationWords) -> NewFile:
+def capability_file(
+    path: str, id: str, spec: OperationSpec, words: OperationWords, remark: str = ""
+) -> NewFile:
+    """Return the file of a capability. `remark` is a comment about its properties."""
     example = example_inputs(spec.request, words)
     whole = _required_inputs(spec) <= example.keys()
     value: Json = {
@@ -89,7 +93,7 @@ def capability_file(path: str, id: str, spec: OperationSpec, words: OperationWor
         "outputs": spec.outputs,
         "properties": spec.properties,
     }
-    comment = "# What a step may ask for and gets, whoever does it.\n"
+    comment = f"# What a step may ask for and gets, whoever does it.\n{remark}"
     if spec.properties["side_effects"]:
         comment += (
             "# To ask a person before each call, add: safety: {requires_confirmation: true}\n"
@@ -100,19 +104,28 @@ def capability_file(path: str, id: str, spec: OperationSpec, words: OperationWor
     return spec_file("capability", path, comment, value)
 
 
+class BoundCall(NamedTuple):
+    """What a binding calls. `method` is empty if the operation decides it."""
+
+    protocol: str
+    operation: str
+    method: str = ""
+
+
 def binding_file(
-    path: str, id: str, capability: str, service: str, entry: Entry, spec: OperationSpec
+    path: str, id: str, capability: str, service: str, call: BoundCall, spec: OperationSpec
 ) -> NewFile:
+    """Return the file of a binding."""
     value: Json = {
         "id": id,
         "capability": capability,
         "service": service,
-        "protocol": KIND,
-        "operation": entry.id or entry.path,
+        "protocol": call.protocol,
+        "operation": call.operation,
         "request": spec.request,
         "response": spec.response,
     }
-    metadata: Json = {} if entry.id else {"method": entry.method}
+    metadata: Json = {"method": call.method} if call.method else {}
     if spec.mode:
         metadata["response_mode"] = spec.mode
     if metadata:

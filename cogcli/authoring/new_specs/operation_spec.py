@@ -11,12 +11,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cogcli.authoring.new_specs.operation_words import OperationWords
 from cogcli.authoring.new_specs.schema_field import field_of, may_be_null
 from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
+from cogcli.base.api_documents.openrpc import RpcParam
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import list_known, suggestion
 from cogcli.base.schema.candidates import TYPES, types_of
@@ -82,6 +83,31 @@ def operation_spec(operation: OpenApiOperation, words: OperationWords) -> Operat
     )
 
 
+class ToolShape(NamedTuple):
+    """What a tool or a method takes and gives. `reply` is None if it is never answered."""
+
+    params: tuple[RpcParam, ...]
+    reply: object
+    mode: str = ""
+    side_effects: bool = True
+    idempotent: bool = False
+
+
+def tool_spec(shape: ToolShape, words: OperationWords) -> OperationSpec:
+    """Return the spec of a tool or a method. Raise NotBindable."""
+    made = _OperationSpecBuilder(words)
+    made.take_params(shape.params)
+    made.give_reply(shape.reply, shape.mode)
+    effects = {
+        "deterministic": False,
+        "side_effects": shape.side_effects,
+        "idempotent": shape.idempotent,
+    }
+    return OperationSpec(
+        made.inputs, made.outputs, made.sent, made.response, effects, shape.mode, made.notes
+    )
+
+
 class PropertyMarks(Record):
     """The marks of a property that allow omitting it from a request."""
 
@@ -117,6 +143,21 @@ class _OperationSpecBuilder:
             else:
                 self._input(key, parameter.name, parameter.schema, required=parameter.required)
         self._body(operation)
+
+    def take_params(self, params: Iterable[RpcParam]) -> None:
+        """Add the inputs of a tool or a method."""
+        for param in params:
+            if param.deprecated and not param.required:
+                self.notes.append(f"`{param.name}` is left out: it is deprecated")
+            else:
+                self._input(param.name, param.name, param.schema, required=param.required)
+
+    def give_reply(self, reply: object, mode: str) -> None:
+        """Add the outputs of a tool or a method."""
+        if mode == "text":
+            self._text(["text/plain"])
+        elif reply is not None:
+            self._reply(reply)
 
     def _body(self, operation: OpenApiOperation) -> None:
         body = operation.body

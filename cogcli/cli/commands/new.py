@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.authoring.new_specs import api_binding, scenario_file, templates
+from cogcli.authoring.new_specs import api_binding, scenario_file, templates, tool_binding
 from cogcli.authoring.new_specs.new_files import NewSpecs
 from cogcli.base.errors import NO, OK
 from cogcli.base.terminal_text import visible
@@ -105,8 +105,8 @@ def capability(
             "all of them, as orders.OPERATION",
         ),
         (
-            "cogcli new binding orders --from-openapi api.yaml --all --base-url http://127.0.0.1:8000",
-            "if the document names no address",
+            "cogcli new binding clock.now --from-mcp clock --tool get_current_time",
+            "a locked tool of an MCP server",
         ),
     ),
     exits=(0, 1, 2, 3),
@@ -116,8 +116,19 @@ def binding(
     id: Annotated[str, argument("CAP")],
     *,
     from_openapi: Annotated[
-        str, text("--from-openapi", "FILE", "an OpenAPI document, JSON or YAML; required", INPUT)
+        str, text("--from-openapi", "FILE", "an OpenAPI document, JSON or YAML", INPUT)
     ] = "",
+    from_mcp: Annotated[
+        str,
+        text(
+            "--from-mcp", "SERVICE", "an MCP service with locked tools", INPUT, completes="services"
+        ),
+    ] = "",
+    from_openrpc: Annotated[
+        str,
+        text("--from-openrpc", "SERVICE", "a service with a document", INPUT, completes="services"),
+    ] = "",
+    tool: Annotated[str | None, text("--tool", "NAME", "the tool or method to bind", INPUT)] = None,
     operation: Annotated[
         str | None, text("--operation", "ID", "the operation to bind", INPUT)
     ] = None,
@@ -136,25 +147,35 @@ def binding(
     channel: Channel = "local",
     force: Force = False,
 ) -> int:
-    """Create capability, binding and service from an API document."""
-    if not from_openapi:
+    """Create capability and binding from what a service says of itself."""
+    sources = [each for each in (from_openapi, from_mcp, from_openrpc) if each]
+    if len(sources) != 1:
         raise wrong_flag(
-            "`new binding` needs `--from-openapi FILE`", "by hand: cogcli help formats"
+            "`new binding` needs one of `--from-openapi FILE`, `--from-mcp SERVICE` and"
+            " `--from-openrpc SERVICE`",
+            "by hand: cogcli help formats",
         )
-    if all and operation is not None:
-        raise wrong_flag("`--all` and `--operation` exclude each other", "give one of them")
-    if all and outputs is not None:
-        raise wrong_flag("`--all` and `--outputs` exclude each other", "give one of them")
+    if all and (operation is not None or tool is not None or outputs is not None):
+        raise wrong_flag("`--all` names no single operation", "give --all, or a name")
     templates.require_channel(channel)
+    named = tuple(filter(None, map(str.strip, (outputs or "").split(","))))
+    if not from_openapi:
+        kind = tool_binding.MCP if from_mcp else tool_binding.OPENRPC
+        request = tool_binding.ToolRequest(
+            id, kind, sources[0], tool or operation, all, channel, force, named
+        )
+        made = tool_binding.new_tool_binding(context.settings, request)
+        code = _answer_created(context, made)
+        return NO if made.skipped and not keep_going else code
     wanted = api_binding.BindingRequest(
         id,
         from_openapi,
-        operation,
+        operation or tool,
         all=all,
         base_url=base_url,
         channel=channel,
         force=force,
-        outputs=tuple(filter(None, map(str.strip, (outputs or "").split(",")))),
+        outputs=named,
     )
     made = api_binding.new_binding(context.settings, wanted)
     code = _answer_created(context, made)

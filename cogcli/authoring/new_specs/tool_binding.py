@@ -1,0 +1,266 @@
+"""`new binding CAP --from-mcp SERVICE` and `--from-openrpc SERVICE`: capability and binding of the
+tools of a service, by its lock or document (docs/reference/command-line.md#new).
+
+Nothing is started and nothing is asked: what a person accepted, or wrote, is all that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from cogcli.app.registry import open_registry
+from cogcli.app.settings import Settings
+from cogcli.authoring.new_specs.binding_files import (
+    BoundCall,
+    binding_file,
+    capability_file,
+    fit_capability,
+    id_word,
+)
+from cogcli.authoring.new_specs.new_files import NewFile, NewSpecs, project_of, schema_files
+from cogcli.authoring.new_specs.operation_spec import (
+    NotBindable,
+    OperationSpec,
+    ToolShape,
+    tool_spec,
+)
+from cogcli.authoring.new_specs.operation_words import (
+    OperationWords,
+    SchemaWords,
+    description_of,
+)
+from cogcli.authoring.new_specs.written_operations import (
+    OperationFiles,
+    require_bound,
+    require_capability_id,
+    shown_files,
+    write_operations,
+)
+from cogcli.base.api_documents.openrpc import RpcMethod, RpcParam, load_openrpc
+from cogcli.base.errors import UsageError
+from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.problems import list_known, suggestion
+from cogcli.base.schema.bundle import SchemaBundler
+from cogcli.base.schema.lookup import members
+from cogcli.base.terminal_text import visible
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.record import Record
+from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
+from cogcli.protocols.mcp.tool_definition import ToolDefinition
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.id_grammar import is_capability_id
+from cogcli.specs.lock import read_locked_tools
+
+MCP: Final = "mcp"
+OPENRPC: Final = "openrpc"
+_UNKNOWN: Final = "# Nothing says what a call changes: it is taken to have an effect. Check it.\n"
+_PROPOSED: Final = (
+    "# side_effects and idempotent are proposals of the tool itself: check them before you rely on"
+    " them.\n"
+)
+
+
+class ToolRequest(NamedTuple):
+    """The arguments of the command. `id` is the capability's id; with `all` it is the prefix of all
+    ids."""
+
+    id: str
+    kind: str
+    service: str
+    tool: str | None = None
+    all: bool = False
+    channel: str = "local"
+    force: bool = False
+    outputs: tuple[str, ...] = ()
+    """The outputs that are declared; empty for all."""
+
+
+class ToolAnnotations(Record):
+    """What a server says of the effects of a tool. Nothing but a proposal follows from it."""
+
+    readOnlyHint: bool
+    idempotentHint: bool
+
+
+class ToolWords(Record):
+    """The words of a tool."""
+
+    description: str
+    annotations: Json | None = None
+
+
+class _Tool(NamedTuple):
+    """A tool of a service. `remark` says where its effects come from."""
+
+    name: str
+    words: OperationWords
+    shape: ToolShape
+    remark: str = _UNKNOWN
+    deprecated: bool = False
+
+
+def new_tool_binding(settings: Settings, asked: ToolRequest) -> NewSpecs:
+    """Write capability and binding of one tool of a service, or of all that can be bound.
+
+    Raise UsageError or EnvironmentRefusal `project.none`, `env.disk`; then nothing was written.
+    """
+    root = project_of(settings)
+    require_capability_id(asked.id, is_prefix=asked.all)
+    catalog = open_registry(settings).everything()
+    tools = _read_tools(_find_service(catalog, asked))
+    chosen = tools if asked.all else {name: tools[name] for name in [_chosen_name(asked, tools)]}
+    skipped: list[tuple[str, str]] = []
+    made = list(_make_each(settings, asked, catalog, chosen, skipped))
+    shared = schema_files(root)
+    found = write_operations(settings, shared, made, skipped, force=asked.force)
+    require_bound(found.bound, skipped, all=asked.all)
+    notes = [f"{each.capability}: {note}" for each in found.bound for note in each.notes]
+    notes += [f"{doubt.message} ({doubt.code})" for doubt in found.doubts]
+    notes += [f"skipped {title}: {reason}" for title, reason in skipped]
+    next = [f"cogcli capabilities show {found.bound[0].capability}"]
+    counts = (len(found.bound), len(skipped)) if asked.all else (0, 0)
+    return NewSpecs(shown_files(settings, found.files), notes, next, *counts)
+
+
+def _find_service(catalog: Catalog, asked: ToolRequest) -> Service:
+    service = catalog.services.get(asked.service)
+    kinds = {id: each for id, each in catalog.services.items() if each.kind == asked.kind}
+    if service is None or service.kind != asked.kind:
+        message = f"`{visible(asked.service[:80])}` is no {asked.kind} service"
+        hint = suggestion(asked.service, kinds) or list_known(list(kinds))
+        raise UsageError("usage.value", message, hint=hint, next=("cogcli services ls",))
+    return service
+
+
+def _read_tools(service: Service) -> dict[str, _Tool]:
+    """Return what a service offers by its lock or document. Raise UsageError if there is none."""
+    try:
+        if service.kind == OPENRPC:
+            return _read_methods(service)
+        locked = read_locked_tools(service.root, service.id)
+    except DocumentFault as fault:
+        raise UsageError("usage.value", fault.message, hint=fault.hint) from fault
+    if locked is None:
+        message = f"the tools of service `{service.id}` are not locked"
+        hint = "look at what it offers, and accept it"
+        next = (f"cogcli services refresh {service.id} --accept",)
+        raise UsageError("usage.value", message, hint=hint, next=next)
+    return {name: _read_tool(name, tool) for name, tool in locked.items()}
+
+
+def _read_methods(service: Service) -> dict[str, _Tool]:
+    document = load_openrpc(service)
+    if document is None:
+        message = f"service `{service.id}` has no document"
+        raise UsageError("usage.value", message, hint="add spec_ref to its file")
+    return {name: _tool_of_method(document.method(name)) for name in document.names}
+
+
+def _tool_of_method(method: RpcMethod) -> _Tool:
+    shape = ToolShape(method.params, method.result)
+    words = OperationWords(description_of(method.name), {}, {}, {}, False)
+    return _Tool(method.name, words, shape, deprecated=method.deprecated)
+
+
+def _read_tool(name: str, tool: Mapping[str, object]) -> _Tool:
+    definition, words = read_record(ToolDefinition, tool), read_record(ToolWords, tool)
+    taken, given = _bundle(definition.inputSchema), _bundle(definition.outputSchema)
+    inside = members(taken)
+    params = tuple(
+        RpcParam(key, key in inside.required, schema, False)
+        for key, schema in inside.properties.items()
+    )
+    texts = {
+        **_texts_of(definition.inputSchema, ""),
+        **_texts_of(definition.outputSchema, "response."),
+    }
+    hints = read_record(ToolAnnotations, words.annotations)
+    is_told = bool({"readOnlyHint", "idempotentHint"} & hints.json.keys())
+    has_effect = not hints.readOnlyHint
+    repeatable = hints.idempotentHint or hints.readOnlyHint
+    mode = "" if isinstance(given, dict) and given else "text"
+    shape = ToolShape(params, given, mode, side_effects=has_effect, idempotent=repeatable)
+    said = description_of(words.description) or description_of(name)
+    remark = _PROPOSED if is_told else _UNKNOWN
+    return _Tool(name, OperationWords(said, texts, {}, {}, False), shape, remark)
+
+
+def _bundle(schema: object) -> object:
+    """Return a schema of a tool as the document format reads it; empty for anything else."""
+    if not isinstance(schema, dict):
+        return {}
+    try:
+        return SchemaBundler(schema).bundle(schema, ())
+    except DocumentFault:
+        return {}
+
+
+def _texts_of(schema: object, prefix: str) -> dict[str, str]:
+    """Return the descriptions of the properties of a schema."""
+    properties = read_record(SchemaWords, schema).properties
+    found = {key: read_record(SchemaWords, each).description for key, each in properties.items()}
+    return {f"{prefix}{key}": description_of(text) for key, text in found.items()}
+
+
+def _chosen_name(asked: ToolRequest, tools: Mapping[str, object]) -> str:
+    """Return the tool that was asked for, else the only one. Raise UsageError."""
+    if asked.tool is None and len(tools) == 1:
+        return next(iter(tools))
+    if asked.tool is None:
+        message = f"service `{asked.service}` has {len(tools)} tools"
+        raise UsageError(
+            "usage.flag", message, hint=f"name one with --tool: {list_known(sorted(tools))}"
+        )
+    if asked.tool not in tools:
+        message = f"service `{asked.service}` has no tool `{visible(asked.tool[:80])}`"
+        hint = suggestion(asked.tool, tools) or list_known(sorted(tools))
+        raise UsageError("usage.value", message, hint=hint)
+    return asked.tool
+
+
+def _make_each(
+    settings: Settings,
+    asked: ToolRequest,
+    catalog: Catalog,
+    tools: Mapping[str, _Tool],
+    skipped: list[tuple[str, str]],
+) -> Iterator[OperationFiles]:
+    """Yield the files of each tool. Add the tools that cannot be bound to `skipped`."""
+    taken: set[str] = set()
+    for name, tool in tools.items():
+        id = f"{asked.id}.{id_word(name)}" if asked.all else asked.id
+        title = visible(name[:120])
+        try:
+            if id in taken or not is_capability_id(id):
+                raise NotBindable(f"`{id[:40]}` is no id of its own")
+            if asked.all and tool.deprecated:
+                raise NotBindable("it is deprecated")
+            yield _make(settings, asked, catalog, tool, id)
+        except NotBindable as reason:
+            skipped.append((title, str(reason)))
+        taken.add(id)
+
+
+def _make(
+    settings: Settings, asked: ToolRequest, catalog: Catalog, tool: _Tool, id: str
+) -> OperationFiles:
+    """Return the files of a tool. Raise NotBindable."""
+    spec: OperationSpec = tool_spec(tool.shape, tool.words)
+    if asked.outputs:
+        spec = spec.with_outputs(asked.outputs)
+    files: list[NewFile] = []
+    path = f"capabilities/{id}.yaml"
+    known = catalog.capability(id)
+    own = settings.display_path(f"{settings.project}/{path}")
+    if known is None or (asked.force and known.file == own):
+        files.append(capability_file(path, id, spec, tool.words, remark=tool.remark))
+    else:
+        spec = fit_capability(spec, known)
+    binding = f"{asked.kind}_{id.replace('.', '_')}"
+    call = BoundCall(asked.kind, tool.name)
+    place = f"bindings/{asked.channel}/{id}/{binding}.yaml"
+    files.append(binding_file(place, binding, id, asked.service, call, spec))
+    return OperationFiles(visible(tool.name[:120]), id, binding, files, spec.notes)
