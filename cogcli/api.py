@@ -238,11 +238,12 @@ class Project:
     ) -> SkillRun:
         """Run a skill to its end, or until it waits for a person; blocks meanwhile.
 
-        `on_event` is called in this thread with each event that is on disk.
+        A `Path` among the inputs becomes a text; a relative one starts in the directory of the
+        project. `on_event` is called in this thread with each event that is on disk.
         `control.cancel("SIGINT")`, from another thread, stops the run as Ctrl-C does. Raise
         CogcliError if the run cannot start; then nothing ran and nothing was written."""
         settings, given = self._given_run(
-            skill_id, _to_plain_input("inputs", inputs or {}), options
+            skill_id, _to_plain_input("inputs", inputs or {}, self._base), options
         )
         environment = environment_of(settings)
         catalog = environment.open_registry().reach(skill_id, packs=given.request.pack_refs)
@@ -451,12 +452,18 @@ def _require_valid_options(options: Mapping[str, object]) -> None:
             raise UsageError("usage.value", found, expected=option.type.expected)
 
 
-def _to_plain_input(name: str, value: Mapping[str, object]) -> Json:
-    """Return an input as plain JSON, as a copy that shares nothing with the original. Raise
+def _to_plain_input(name: str, value: Mapping[str, object], folder: str = "") -> Json:
+    """Return an input as plain JSON, as a copy that shares nothing with the original.
+
+    With a folder, a `Path` among its members becomes a text, and a relative one starts there. Raise
     UsageError `input.json`.
     """
     try:
-        plain: Json = to_plain_json(dict(value))
+        members = {
+            key: os.path.join(folder, member) if folder and isinstance(member, Path) else member
+            for key, member in dict(value).items()
+        }
+        plain: Json = to_plain_json(members)
     except (NotJson, TypeError, ValueError) as error:
         reason = (
             str(error)

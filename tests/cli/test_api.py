@@ -109,6 +109,15 @@ def test_what_a_command_would_refuse_is_raised_and_nothing_ran(
     assert demo.episodes == []
 
 
+def test_a_relative_path_starts_in_the_project(
+    demo: Any, opened: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    demo.write("below/note.txt", "ships")
+    run = opened.run("demo.greet", {"text": Path("below/note.txt")})
+    assert str(demo.root / "below/note.txt").upper() in str(run.outputs).upper()
+
+
 def test_a_refusal_is_its_message_and_a_traceback_shows_the_hint_once(
     demo: Any, opened: Project
 ) -> None:
