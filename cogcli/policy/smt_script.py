@@ -110,8 +110,7 @@ class SmtScript:
 
     def require(self, term: str) -> None:
         """Require that a term holds."""
-        if term != TRUE:
-            self._lines.append(f"(assert {term})")
+        self._lines.append(f"(assert {term})")
 
     def ask(self, term: str) -> str:
         """Return a constant under which a term must hold."""

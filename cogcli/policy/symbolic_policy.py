@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from cogcli.base.jsonvalue import MAX_INTEGER
+from cogcli.base.canonical import compact
+from cogcli.base.jsonvalue import MAX_INTEGER, kind_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import (
     BUILT_IN_GATE,
@@ -153,7 +154,7 @@ class VerdictReader:
 
     def _breaks(self, name: str, limit: ArgumentLimit) -> str:
         """Return when an argument is beyond its limit, or absent."""
-        path = f"args.{name}"
+        path = f"args.{name.replace('.', '/')}"  # a dot in a name is no path
         self._side.reader.paths.add(path)
         found = self._shared.facts.fact(path)
         kept = [negated(found.is_kind("absent"))]
@@ -169,7 +170,8 @@ class VerdictReader:
         """Return when an argument equals a value. Lists and objects are compared by the evaluator only."""
         if isinstance(value, list | dict):
             self._side.reader.inexact.add("enum")
-            return found.boolean
+            same = self._shared.open_condition(compact({found.kind: value}))
+            return all_of(found.is_kind(kind_of(value)), same)
         text = self._shared.facts.text
         match value:
             case None:

@@ -88,6 +88,12 @@ class Readings:
             return SymbolicValue(cases, found.is_kind(ABSENT))
         return SymbolicValue({kind: found.value.case(kind)}, found.is_kind(ABSENT))
 
+    def open_condition(self, key: bytes) -> str:
+        """Return a condition that may hold or not, but the same one for the same key."""
+        if key not in self.unknown:
+            self.unknown[key] = self.open_value("boolean")
+        return self.unknown[key].case("boolean").term
+
 
 class RuleReader:
     """Reads the conditions of one policy for one call.

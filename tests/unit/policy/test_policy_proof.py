@@ -62,9 +62,11 @@ def _put(path: str, value: Any) -> Change:
     return change
 
 
+NAMED = {"cat": ["order.age_days", {"substr": [{"var": ["order.note", ""]}, 0, 0]}]}
 TAGS = {"var": ["order.tags", []]}
 NOTE = {"var": ["order.note", ""]}
 AGE = {"var": "order.age_days"}
+ALWAYS = {"rule_id": "always", "mode": "enforce", "if": True, "tests": []}
 OVER_30 = {">": [AGE, 30]}
 
 
@@ -100,6 +102,33 @@ OVER_30 = {">": [AGE, 30]}
         (_put("policy_layer/gates/GATE_FINANCE_APPROVAL/ttl_s", 60), "narrower"),
         (_put("policy_layer/rules/1/then/gate", "GATE_OPERATOR"), "incomparable"),
         (_limit(sum="amount", max=100), "narrower"),
+        (_limit(max=5, per="order"), "narrower"),
+        (_limit(max=5, per="args.order_id"), "narrower"),
+        (_put("policy_layer/rules/1/then/args", {"amount": {"enum": [[1], 300, True, "x"]}}), "narrower"),
+        (_put("policy_layer/rules/1/then/args", {"amount.x": {"max": 1}}), "narrower"),
+        (_window({"<": [{"-": [AGE]}, -30]}), "narrower"),  # of numbers out of range
+        (_window({"<": [30, {"min": [AGE, AGE]}]}), "narrower"),
+        (_window({"and": [OVER_30, {"<": [1, {"/": [10, 5]}]}]}), "equal"),
+        (_window({"and": [OVER_30, {"<": [1, {"/": [10, 0]}]}]}), "equal"),
+        (_window({"and": [OVER_30, {"in": ["b", {"merge": [["a", "b"]]}]}]}), "equal"),
+        (_window({"and": [OVER_30, {"!!": {"merge": [["a"], 1]}}]}), "equal"),
+        (_window({"or": [OVER_30, {"!!": {"missing_some": [1, ["order.age_days", "order.x"]]}}]}), "equal"),
+        (_window({"or": [OVER_30, {"!!": {"missing_some": [-1, ["order.x"]]}}]}), "equal"),
+        (_window({"and": [OVER_30, {">=": [{"var": "run.turn"}, 1]}]}), "equal"),
+        (_window({"and": [OVER_30, {"!": {"missing": ["request.message", "user.id"]}}]}), "equal"),
+        (_window({"and": [OVER_30, {"missing": ["user.tier"]}]}), "equal"),
+        (_window({"or": [OVER_30, {"==": [{"var": ["user.consent.0", ""]}, "x"]}]}), "narrower"),
+        (_window({"or": [OVER_30, {"==": [{"var": ["request.params.x", 1]}, {"var": ["inputs.x", 1]}]}]}), "narrower"),
+        (_window({"and": [OVER_30, {"<": ["a", 1]}]}), "equal"),
+        (_window({"and": [OVER_30, {"+": ["a"]}]}), "equal"),
+        (_window({"and": [OVER_30, {"<": [{"/": ["a", AGE]}, 1]}]}), "equal"),
+        (_window({"and": [OVER_30, {"nothing": 1}]}), "narrower"),
+        (_window({"and": [OVER_30, {"!": {"missing": ["order"]}}]}), "equal"),
+        (_window({"and": [{"!": {"missing": ["item"]}}, {"<": [{"var": "item.x"}, 3]}, OVER_30]}), "incomparable"),
+        (_window({"and": [OVER_30, {"!!": {"filter": [[1], True]}}, {"!!": [{"merge": [[1]]}]}]}), "equal"),
+        (_window({"and": [OVER_30, {"<": [1, {"%": [5, 3]}]}]}), "equal"),
+        (_window({"or": [OVER_30, {"!!": {"missing": [["order.age_days"]]}}]}), "equal"),
+        (_window({"and": [OVER_30, {"<": [1, {"%": [5, 0]}]}]}), "equal"),
     ],
 )  # fmt: skip
 def test_the_answer_and_calls_that_show_it(change: Change, answer: str) -> None:
@@ -129,6 +158,22 @@ def test_limits_are_compared_with_equal_counters(members: dict[str, Any], answer
         (_window({">": [{"+": [AGE, 1]}, 31]}), "`+`"),
         (_window({"and": [OVER_30, {"none": [{"filter": [TAGS, False]}, True]}]}), "`none`"),
         (_window({"and": [OVER_30, {"in": ["x", {"cat": ["x", NOTE]}]}]}), "`in`"),
+        (_window({"and": [OVER_30, {"!": {"missing": [NAMED]}}]}), "`missing`"),
+        (
+            _window(
+                {
+                    "and": [
+                        OVER_30,
+                        {"!": {"missing_some": [{"+": [1]}, []]}},
+                        {"!=": [{"var": ""}, 1]},
+                    ]
+                }
+            ),
+            "`var`",
+        ),
+        (_window({"and": [OVER_30, {"!": {"missing": [7]}}]}), "`missing`"),
+        (_window({"or": [OVER_30, {"!!": {"missing_some": [0, [7]]}}]}), "`missing_some`"),
+        (_window({"and": [OVER_30, {"<": [{"/": [AGE, 2]}, {"+": [AGE, 1]}]}]}), "`/`"),
         (_put("policy_layer/guardrails/must_refuse", []), "guardrail must_refuse.card"),
         (_put("pack_meta/defaults/budget/replans", 3), "setting budget"),
         (_put("tooling_layer/capabilities/orders.lookup/facts", {}), "capability orders.lookup"),
@@ -161,6 +206,37 @@ def test_arithmetic_may_show_a_difference() -> None:
     proof = _prove(_window({">": [{"*": [AGE, 2]}, 100]}))
     (found,) = [each for each in proof.differences if each.relation == "wider"]
     assert (found.before.verdict, found.after.verdict) == ("deny", "allow_with_gate")
+
+
+def test_lists_among_values_of_an_argument_are_told_apart() -> None:
+    one, two = (
+        _put(
+            "policy_layer/rules/1",
+            ALWAYS | {"then": {"verdict": "allow", "args": {"amount": each}}},
+        )
+        for each in ({"enum": [[1]]}, {"enum": [[2]]})
+    )
+    assert _prove(two, one).answer == "unknown"
+    assert _prove(one, one).answer == "equal"
+
+
+def test_limits_of_another_tenant_have_other_counters() -> None:
+    limit = _limit(sum="amount", max=100)
+    assert "limits" in [
+        part.what for part in _prove(_put("pack_meta/tenant", "other"), limit).open_parts
+    ]
+
+
+def test_a_proof_is_json() -> None:
+    proof = _prove(_limit(sum="amount", max=100.5))
+    payload = proof.to_payload()
+    (found,) = payload["differences"]
+    assert (payload["answer"], found["relation"], found["after"]["verdict"]) == (
+        "narrower",
+        "narrower",
+        "deny",
+    )
+    assert "day" in found["data"]["limits"]
 
 
 def test_packs_without_calls_prove_nothing() -> None:
