@@ -182,3 +182,28 @@ def test_a_matching_rule_names_the_limit_that_lifts_the_gate() -> None:
 def test_a_changed_limit_is_a_difference() -> None:
     (change,) = diff_packs(limited(limit()), limited(limit(max=50)))
     assert (change.kind, change.id, change.members) == ("limit", "total", {"max": (100, 50)})
+
+
+def test_a_call_that_is_judged_again_counts_what_its_counter_held() -> None:
+    (claim,) = claims({"amount": 20})
+    again = LimitedCall((claim,), {"total": Decimal(90)})
+    assert again.apply(ALLOW).reason == "limit_exceeded:total"
+    assert again.apply(ALLOW, ()).verdict == "allow"
+
+
+def test_the_longest_text_of_a_number() -> None:
+    assert decimal_of("0" * 379 + "1") == 1
+    assert decimal_of("0") == 0
+    for text in ("0" * 380 + "1", "-1", "Infinity", 1):
+        with pytest.raises(ValueError, match="amount"):
+            decimal_of(text)
+
+
+def test_what_is_left_is_shown_with_the_counter() -> None:
+    read = {"owner": "tenant:acme", "used": "90", "amount": "20", "max": "100"}
+    spent = {"owner": "user:ann", "used": "200", "amount": "1", "max": "100"}
+    decided = {"verdict": "deny", "reads": {"limits.total": read, "limits.day": spent}}
+    assert list_counters(decided) == [
+        {"limit": "total", **read, "left": "10"},
+        {"limit": "day", **spent, "left": "0"},
+    ]
