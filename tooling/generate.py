@@ -15,6 +15,7 @@ GENERATORS = (
     "generate_failures.py",
     "generate_api_options.py",
     "generate_performance.py",
+    "generate_openapi_support.py",
 )
 WITH_REGISTRY = ("generate_gallery.py",)
 """Written with the others; whether it is stale is told by `tests/registry/test_gallery.py`."""
