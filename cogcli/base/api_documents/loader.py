@@ -249,7 +249,7 @@ def parse_files(data: bytes, path: str, root: str) -> tuple[Json, list[str]]:
     refers to, and the paths of these. Raise DocumentFault `wire.document`."""
     others = find_document_files(path, root)
     states = tuple(map(_state_of, others))
-    return _parse_files(data, path, os.path.realpath(root), states)
+    return _parse_files(data, os.path.realpath(path), os.path.realpath(root), states)
 
 
 @lru_cache(maxsize=1)

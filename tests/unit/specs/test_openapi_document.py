@@ -10,6 +10,7 @@ import orjson
 import pytest
 from document_service import service_with
 
+from cogcli.base.api_documents.loader import parse_files, read_document
 from cogcli.base.api_documents.openapi import OpenApiDocument, load_openapi
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.declarations.service_spec import Service
@@ -442,3 +443,13 @@ def test_a_document_is_read_once_until_its_file_changes(tmp_path: Path) -> None:
     assert load_openapi(service) is first
     service_with(tmp_path, NOTES + "\n# changed\n")
     assert load_openapi(service) is not first
+
+
+def test_a_document_that_is_named_in_another_way_is_parsed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = b'{"openapi": "3.1.0", "paths": {}}'
+    (tmp_path / "api.json").write_bytes(data)
+    monkeypatch.chdir(tmp_path)
+    first, _ = parse_files(data, "api.json", ".")
+    assert read_document(str(tmp_path / "api.json"), str(tmp_path)) is first
