@@ -26,6 +26,7 @@ class Options(TypedDict, total=False):
     prefer: Sequence[str]
     no_fallback: bool
     allow_hosts: Sequence[str]
+    approval_ttl: float
     pack: str
     with_packs: Sequence[str]
     intent: str

@@ -271,6 +271,18 @@ class RunOptions(Record):
         default=[],
         also=_ANY_RUN,
     )
+    approval_ttl: float = _option(
+        PositiveNumber(),
+        "--approval-ttl S",
+        "how long a request for approval waits, in seconds; a gate of a pack has its own `ttl_s`",
+        SAFETY,
+        default=604_800.0,
+        shown="7 days",
+        also=_ANY_RUN,
+        setting=True,
+        logged="options.approval_ttl_s",
+        logged_if_given=True,
+    )
     pack: str = _option(
         AnyText("ID or ID@VERSION"),
         "--pack ID[@VERSION]",

@@ -251,8 +251,8 @@ class PackGate(Spec):
 
     approver_roles: tuple[Name, ...] = ()
     """Who may answer; none: anybody."""
-    ttl_s: Annotated[float, SpecLimits(above=0, maximum=_MAX_AMOUNT)] = 86_400
-    """How long a question waits."""
+    ttl_s: Annotated[float, SpecLimits(above=0, maximum=_MAX_AMOUNT)] = 604_800
+    """How long a question waits: 7 days."""
     allow_self: bool = False
     """Whether the user whose request it is may answer."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -212,3 +213,26 @@ def test_every_screen_shows_who_gets_what_first_and_cuts_long_texts_only(project
     assert "word " * 400 in whole
     listed = project.run("ls", "--outcome", "pending", "--json").json["episodes"][0]
     assert listed["approvals"][0]["approval_id"] == view["approval_id"]
+
+
+def test_a_request_waits_as_long_as_the_gate_or_the_setting_says(project: Project) -> None:
+    project.services("def send(text: str) -> dict[str, object]:\n    return {'text': text}\n")
+    project.capability("demo.send", "send", extra="safety: {requires_confirmation: true}\n")
+    project.skill(
+        "demo.ask", "- {id: send, uses: demo.send, input: {text: {$literal: a}}, output: {text: outputs.text}}",
+        outputs="{text: {type: string}}",
+    )  # fmt: skip
+
+    def wait(*flags: str) -> float:
+        run = project.run("run", "demo.ask", "--json", *flags, env=_at(0)).assert_exit(5).json
+        (view,) = run["approvals"]
+        asked, until = map(datetime.fromisoformat, (view["requested_at"], view["expires_at"]))
+        assert view["expires_at"] in project.run("approvals", "show", "@last").assert_ok().out
+        return round((until - asked).total_seconds())
+
+    assert wait() == 7 * DAY
+    project.write("cogcli.toml", "approval_ttl = 3600\n")
+    assert wait() == 3600
+    assert wait("--approval-ttl", "60") == 60
+    late = project.run("approvals", "approve", "@last", "--json", env=_at(61)).assert_exit(5).json
+    assert late["error"]["code"] == "policy.approval"

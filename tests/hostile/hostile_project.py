@@ -37,6 +37,7 @@ CONFIG: Final[dict[str, str]] = {
     "keep_going": "keep_going = true",
     "no_fallback": "no_fallback = false",
     "max_workers": "max_workers = 256",
+    "approval_ttl": "approval_ttl = 31000000",
     "timeout": "timeout = 60",
     "step_timeout": "step_timeout = 20",
     "conformance": 'conformance = "experimental"',

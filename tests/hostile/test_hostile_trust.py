@@ -41,6 +41,7 @@ KEY_LINES: dict[str, str] = {
     "trust_level": 'trust_level = "standard"',
     "keep_going": "keep_going = true",
     "max_workers": "max_workers = 256",
+    "approval_ttl": "approval_ttl = 31000000",
     "timeout": "timeout = 30",
     "step_timeout": "step_timeout = 5.0",
     "conformance": 'conformance = "experimental"',

@@ -17,8 +17,6 @@ from cogcli.run.engine.step_recorder import StepRecord
 if TYPE_CHECKING:
     from cogcli.declarations.pack_spec import PackGate
 
-TIME_TO_LIVE: Final = timedelta(hours=24)
-
 
 class ApprovalRequest(NamedTuple):
     """One exact call that needs a person's approval, and the evidence against it."""
@@ -52,8 +50,8 @@ class ApprovalRequest(NamedTuple):
         """Append `approval.requested` with the exact call and the time when the request expires."""
         record, engine = self.record, self.record.run.engine
         action, proof = self._hashes()
-        lifetime = timedelta(seconds=self.gate.ttl_s) if self.gate else TIME_TO_LIVE
-        expires_at = datetime.fromisoformat(engine.clock.now()) + lifetime
+        seconds = self.gate.ttl_s if self.gate else engine.options.approval_ttl
+        expires_at = datetime.fromisoformat(engine.clock.now()) + timedelta(seconds=seconds)
         payload = ApprovalRequested(
             approval_id=f"ap_{engine.ids.ulid()}",
             capability=self.capability.id,

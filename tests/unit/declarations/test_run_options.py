@@ -37,6 +37,7 @@ GIVEN: dict[str, Any] = {
     "conformance": "strict",
     "prefer": ["second", "first"],
     "no_fallback": True,
+    "approval_ttl": 60.0,
     "pack": "support-desk@4.0.0",
     "with_packs": ["house-rules@1.0.0"],
     "intent": "refund",
@@ -97,7 +98,12 @@ def test_the_members_of_the_log_keep_their_order_and_the_newer_ones_are_left_out
         "required_conformance_profile",
     ]
     assert list(RunOptions().to_payload()) == names
-    assert list(RunOptions(**GIVEN).to_payload()) == [*names, "prefer", "no_fallback"]
+    assert list(RunOptions(**GIVEN).to_payload()) == [
+        *names,
+        "prefer",
+        "no_fallback",
+        "approval_ttl_s",
+    ]
     assert json.dumps(RunOptions().to_payload()["binds"]) == "{}"
 
 
