@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.checkpoints import vouch
 from support.project import Project
 
 from cogcli.base.file_lock import lock
@@ -236,3 +237,39 @@ def test_a_request_waits_as_long_as_the_gate_or_the_setting_says(project: Projec
     assert wait("--approval-ttl", "60") == 60
     late = project.run("approvals", "approve", "@last", "--json", env=_at(61)).assert_exit(5).json
     assert late["error"]["code"] == "policy.approval"
+
+
+def test_old_waiting_runs_are_ended_but_never_one_with_an_effect_in_doubt(desk: Project) -> None:
+    old, new, doubtful = _ask(desk), _ask(desk, 5 * DAY), _ask(desk, 10)
+    lines = doubtful.read_text().splitlines()
+    desk.run(
+        "approvals", "approve", doubtful.parent.name, "--by", "ann:finance", env=_at(60)
+    ).assert_ok()
+    desk.run("resume", doubtful.parent.name, "-q", env=_at(70)).assert_ok()
+    kinds = _types(doubtful)
+    _cut(doubtful, kinds.index("step.started", len(lines)) + 1, desk)
+    desk.run("resume", doubtful.parent.name, "-q", env=_at(80)).assert_exit(5)
+    line = ("gc", "--end-waiting", "3d", "--json")
+    late = _at(6 * DAY)
+    refused = desk.run(*line, env=late).assert_exit(2).json["error"]
+    assert refused["next"][1] == "cogcli gc --end-waiting 3d --yes"
+    would = desk.run(*line, "--dry-run", env=late).assert_ok().json["ended"]
+    ended = desk.run(*line, "--yes", env=late).assert_ok().json["ended"]
+    assert would["episodes"] == ended["episodes"] == [old.parent.name]
+    assert ended["kept"] == {"in_doubt": 1, "younger": 1}
+    status = {
+        each["episode_id"]: each["status"] for each in desk.run("ls", "--json").json["episodes"]
+    }
+    assert status == {
+        old.parent.name: "aborted", new.parent.name: "pending", doubtful.parent.name: "pending",
+    }  # fmt: skip
+    desk.run("verify", old.parent.name).assert_ok()
+
+
+def _cut(log: Path, count: int, desk: Project) -> None:
+    """Leave only the first lines of an episode, as a kill would have."""
+    for file in log.parent.iterdir():
+        if file.name in ("summary.json", "manifest.json", "state.json", "learn.jsonl"):
+            file.unlink()
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:count]))
+    vouch(log.parent, desk.home)

@@ -10,6 +10,7 @@ from cogcli.app import gc
 from cogcli.base.errors import OK, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import SAFETY, Flags, choice, command, integer, switch, text
+from cogcli.cli.prompt import ask, can_ask
 from cogcli.report.humanize import count_of, size
 
 OUTCOMES = ("ok", "error", "vetoed", "aborted", "partial", "interrupted")
@@ -24,6 +25,11 @@ class GcFlags(Flags):
     )
     outcome: str | None = choice("--outcome", "WORD", OUTCOMES, "only episodes with this outcome")
     expired: bool = switch("--expired", help="only episodes past the retention of their pack")
+    end_waiting: str | None = text(
+        "--end-waiting",
+        "AGE",
+        "end runs that wait for longer than AGE; never those with an effect in doubt",
+    )
     dry_run: bool = switch("--dry-run", help="list what would be removed; remove nothing")
     yes: bool = switch(
         "--yes", help="remove without a question; required without a terminal", panel=SAFETY
@@ -48,6 +54,13 @@ def sweep(context: CommandContext, *, flags: GcFlags) -> int:
     """Pin or unpin episodes, or remove those that match all criteria."""
     if flags.pin or flags.unpin:
         return _change_pins(context, flags)
+    if flags.end_waiting is not None:
+        if _has_criteria(flags):
+            what = "`--end-waiting` ends runs and removes nothing"
+            raise UsageError("usage.flag", what, hint="remove ended runs with a second `gc`")
+        from cogcli.cli.end_waiting import end_waiting  # it can end a run; no other `gc` does
+
+        return end_waiting(context, flags.end_waiting, dry_run=flags.dry_run, yes=flags.yes)
     wanted = gc.parse_criteria(
         context.settings,
         keep=flags.keep,
@@ -68,16 +81,7 @@ def sweep(context: CommandContext, *, flags: GcFlags) -> int:
 
 def _change_pins(context: CommandContext, flags: GcFlags) -> int:
     """Pin and unpin the named episodes. Raise UsageError for any other flag."""
-    if any(
-        (
-            flags.keep is not None,
-            flags.older_than,
-            flags.outcome,
-            flags.expired,
-            flags.dry_run,
-            flags.yes,
-        )
-    ):
+    if _has_criteria(flags) or flags.dry_run or flags.yes or flags.end_waiting is not None:
         raise UsageError("usage.flag", "pins are set by themselves", hint="leave the criteria out")
     actions = {"pinned": gc.set_pin, "unpinned": gc.remove_pin}
     changed: dict[str, list[str]] = {"pinned": [], "unpinned": []}
@@ -90,10 +94,12 @@ def _change_pins(context: CommandContext, flags: GcFlags) -> int:
     return OK
 
 
+def _has_criteria(flags: GcFlags) -> bool:
+    return bool(flags.keep is not None or flags.older_than or flags.outcome or flags.expired)
+
+
 def _confirm(context: CommandContext, planned: gc.Sweep, flags: GcFlags) -> bool:
     """Prompt for a confirmation of the removal. Raise UsageError without a terminal."""
-    from cogcli.cli.prompt import ask, can_ask
-
     if not can_ask(context):
         what = f"`gc` would remove {_amount_text(planned)}, and there is no terminal to ask on"
         hint, again = (
