@@ -12,18 +12,19 @@ from typing import Final
 
 import orjson
 
+from cogcli.app.otel_variables import Collector, traces_url
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
 from cogcli.base.calls import Cancellation
-from cogcli.base.errors import RuntimeErrorBase, TransportError, UsageError
+from cogcli.base.errors import EnvironmentRefusal, RuntimeErrorBase, TransportError, UsageError
+from cogcli.base.extras import install_line, missing_module
 from cogcli.base.http import Http, HttpRequest
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.otlp import otlp
 from cogcli.report.trace_export import trace_spans
+from cogcli.report.trace_spans import Trace
 
-_SECONDS: Final = 5.0
-"""Seconds that a collector may take."""
-_PATH: Final = "/v1/traces"
+_EXTRA: Final = "otlp"
 
 
 def trace_exporter(settings: Settings) -> Callable[[Path], str] | None:
@@ -49,24 +50,45 @@ def push_trace(settings: Settings, directory: Path, url: str) -> None:
     """Send the trace of an episode to the collector at `url`. `/v1/traces` is appended if it is
     missing.
 
-    Inputs and outputs are not sent. Raise UsageError `usage.value` for an invalid address,
-    TransportError for a status other than success, and the errors of `Http.send`."""
+    Inputs and outputs are not sent. Raise the errors of `send_trace`, and UsageError `usage.value` for an invalid
+    address."""
+    send_trace(settings, directory, Collector(traces_url(url)))
+
+
+def send_trace(settings: Settings, directory: Path, collector: Collector) -> None:
+    """Send the trace of an episode to a collector, without inputs and outputs.
+
+    Raise UsageError `usage.value` for an invalid address, TransportError for a status other than success, the errors
+    of `Http.send`, and EnvironmentRefusal `env.extra` for protobuf without its library."""
     address = KEYS["export.otlp"].type
-    if not address.accepts(url):
+    if not address.accepts(collector.url):
         raise UsageError("usage.value", "`--push`: found another text", expected=address.expected)
-    body = orjson.dumps(otlp(trace_spans(iterate_events(directory))))
-    target = url if url.rstrip("/").endswith(_PATH) else url.rstrip("/") + _PATH
+    trace = trace_spans(iterate_events(directory))
+    trace.resource.update(collector.resource)
+    body, kind = _encode(trace, is_protobuf=collector.is_protobuf)
     proxies = settings.environ if settings.value("use_env_proxy") else None
     http = Http(proxies=proxies)
     try:
-        headers = (("Content-Type", "application/json"),)
+        headers = (("Content-Type", kind), *collector.headers)
         request = HttpRequest(
-            "POST", target, headers, body, network="private", max_response_bytes=1 << 20
+            "POST", collector.url, headers, body, network="private", max_response_bytes=1 << 20
         )
-        reply = http.send(request, time.monotonic() + _SECONDS, Cancellation())
+        reply = http.send(request, time.monotonic() + collector.seconds, Cancellation())
     finally:
         http.close()
     if not 200 <= reply.status < 300:
         raise TransportError(
             "call.transport", f"the collector answered with status {reply.status}", left=True
         )
+
+
+def _encode(trace: Trace, *, is_protobuf: bool) -> tuple[bytes, str]:
+    """Return the body that has a trace, and its media type."""
+    if not is_protobuf:
+        return orjson.dumps(otlp(trace)), "application/json"
+    if missing := missing_module(_EXTRA):
+        text = f"`{missing}`, which writes a trace as protobuf, is not installed"
+        raise EnvironmentRefusal("env.extra", text, hint=install_line(_EXTRA))
+    from cogcli.report.otlp_protobuf import otlp_protobuf
+
+    return otlp_protobuf(trace), "application/x-protobuf"

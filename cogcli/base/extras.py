@@ -24,6 +24,7 @@ EXTRAS: Final = {
     "scale": ("distributed",),
     "keyring": ("keyring",),
     "prove": ("z3",),
+    "otlp": ("opentelemetry",),
 }
 """All extras, with the modules that show whether each is installed."""
 _EXTRA_OF: Final = {module: extra for extra, modules in SHIPPED.items() for module in modules}

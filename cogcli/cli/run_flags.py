@@ -171,7 +171,12 @@ class TraceFlags(Flags):
         "--follow", help="print the events of a running run until it ends", panel=OUTPUT
     )
     format: str | None = choice("--format", "WORD", TRACE_FORMATS, panel=OUTPUT, default="text")
-    push: str | None = text("--push", "URL", "send the trace to a collector over OTLP/HTTP", OUTPUT)
+    push: str | None = text(
+        "--push",
+        "URL",
+        "send the trace over OTLP/HTTP; `env`: to the collector of OTEL_*",
+        OUTPUT,
+    )
     header: Header
 
     @property

@@ -21,7 +21,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     "each command loads its own modules alone: `ls` has seven bare interpreters' time": {
         "cli/command_help.py": 1,
         "cli/commands/gc.py": 1, "cli/commands/graph.py": 1, "cli/commands/help.py": 1, "cli/commands/run.py": 1,
-        "cli/commands/serve.py": 5, "cli/commands/state.py": 2, "cli/commands/trace.py": 3, "cli/completion.py": 1,
+        "cli/commands/serve.py": 5, "cli/commands/state.py": 2, "cli/commands/trace.py": 4, "cli/completion.py": 1,
         "cli/completion_values.py": 6, "cli/context.py": 5, "cli/inputs.py": 1,
         "cli/listing.py": 1, "cli/live_run.py": 2, "cli/main.py": 12, "cli/progress.py": 1, "cli/render_error.py": 4,
         "cli/run_report.py": 1, "cli/run_skill.py": 3, "cli/trace_episode.py": 5,
@@ -54,6 +54,9 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "protocols/pythoncall/invoker.py": 2, "protocols/pythoncall/worker_main.py": 1,
         "protocols/service_contract.py": 6,
     },
+    "a library of an extra is loaded by what needs it": {
+        "app/trace_push.py": 1,
+    },
     "checks of another kind of report": {
         "report/unfinished_runs.py": 1,
     },
@@ -75,5 +78,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/protocol.py": 1, "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 166
+MOST: Final = 168
 """All of them together; it falls, but for those of `sdk.py`, which is made of them."""

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import json
 import threading
+from base64 import b64decode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.json_format import MessageToDict
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 pytestmark = pytest.mark.sampled(2)
 
 GREET = ("run", "demo.greet", "-p", "text=hi")
+
+
+def read_protobuf(data: bytes) -> Any:
+    """A request in protobuf, as the object of OTLP/JSON."""
+    message = ExportTraceServiceRequest()
+    message.ParseFromString(data)
+    found = MessageToDict(message, use_integers_for_enums=True)
+    for span in found["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+        for name in ("traceId", "spanId", "parentSpanId"):
+            if name in span:
+                span[name] = b64decode(span[name]).hex()
+    return found
 
 
 class Collector(ThreadingHTTPServer):
@@ -25,6 +40,7 @@ class Collector(ThreadingHTTPServer):
         self.got: list[tuple[str, str, Any]] = []
         self.sealed: list[bool] = []
         self.status = 200
+        self.headers: list[dict[str, str]] = []
 
     @property
     def url(self) -> str:
@@ -41,8 +57,11 @@ class _Handler(BaseHTTPRequestHandler):
     server: Collector
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.got.append((self.path, self.headers["Content-Type"], body))
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        kind = self.headers["Content-Type"]
+        body = json.loads(data) if kind == "application/json" else read_protobuf(data)
+        self.server.got.append((self.path, kind, body))
+        self.server.headers.append(dict(self.headers))
         newest = max(self.server.runs_dir.glob("ep_*"))
         self.server.sealed.append((newest / "manifest.json").exists())
         self.send_response(self.server.status)
@@ -102,6 +121,57 @@ def test_a_collector_that_does_not_take_it_costs_one_warning(
     collector.status = 200
     demo.run("trace", "@last", "--push", collector.url).assert_ok()
     assert collector.spans[0]["name"]
+
+
+def test_the_standard_variables_name_a_collector_for_a_push_alone(
+    demo: Any, collector: Collector
+) -> None:
+    variables = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20t0ken,x-team=harbour",
+        "OTEL_SERVICE_NAME": "nightly",
+        "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment=test,service.name=other",
+    }
+    demo.run(*GREET, env=variables).assert_ok()
+    assert collector.got == []
+    demo.run("trace", "@last", "--push", "env", env=variables).assert_ok()
+    protobuf = {**variables, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"}
+    demo.run("trace", "@last", "--push", "env", env=protobuf).assert_ok()
+    demo.run("trace", "@last", "--push", collector.url, env=variables).assert_ok()
+    (path, kind, as_json), (_, other_kind, as_protobuf), _ = collector.got
+    assert (path, kind, other_kind) == ("/v1/traces", "application/json", "application/x-protobuf")
+    assert as_protobuf == as_json
+    resource = {
+        each["key"]: each["value"]["stringValue"]
+        for each in as_json["resourceSpans"][0]["resource"]["attributes"]
+    }
+    assert (resource["service.name"], resource["deployment.environment"]) == ("nightly", "test")
+    sent = [each.get("authorization") for each in collector.headers]
+    assert sent == ["Bearer t0ken", "Bearer t0ken", None]
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
+            "OTEL_EXPORTER_OTLP_HEADERS": "t0ken",
+        },
+        {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1",
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc",
+        },
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_TIMEOUT": "soon"},
+        {"OTEL_EXPORTER_OTLP_ENDPOINT": "collector"},
+    ],
+)
+def test_a_variable_without_a_valid_value_sends_nothing(
+    demo: Any, variables: dict[str, str]
+) -> None:
+    demo.run(*GREET).assert_ok()
+    refused = demo.run("trace", "@last", "--push", "env", env=variables).assert_exit(2)
+    assert "t0ken" not in refused.err
 
 
 def test_a_run_that_waits_is_sent_when_it_has_ended(demo: Any, collector: Collector) -> None:

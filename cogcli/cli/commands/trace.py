@@ -50,10 +50,12 @@ def trace(
 
 
 def _push(context: CommandContext, directory: Path, url: str) -> int:
-    """Send the trace of an episode to a URL."""
-    from cogcli.app.trace_push import push_trace
+    """Send the trace of an episode to a URL, or to the collector that the environment names."""
+    from cogcli.app.otel_variables import find_collector
+    from cogcli.app.trace_push import send_trace
 
-    push_trace(context.settings, directory, url)
+    collector = find_collector(url, context.settings.environ)
+    send_trace(context.settings, directory, collector)
     context.screen.notify(f"sent {directory.name} to {url}\n")
     return 0
 

@@ -1,0 +1,118 @@
+"""The standard variables of OpenTelemetry that name a collector and describe a trace. Only `trace --push` reads them
+(docs/reference/protocols.md#export).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import unquote
+
+from cogcli.base.errors import UsageError
+from cogcli.base.named_tuple import NamedTuple
+
+FROM_ENVIRONMENT: Final = "env"
+"""What stands for an address: the collector that the environment names."""
+NO_ATTRIBUTES: Final[Mapping[str, str]] = {}
+_PATH: Final = "/v1/traces"
+_SECONDS: Final = 5.0
+_LONGEST_SECONDS: Final = 600.0
+_JSON, _PROTOBUF = "http/json", "http/protobuf"
+
+
+class Collector(NamedTuple):
+    """Where a trace is sent, and how."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    seconds: float = _SECONDS
+    """How long it may take."""
+    is_protobuf: bool = False
+    resource: Mapping[str, str] = NO_ATTRIBUTES
+    """More attributes of the trace's resource."""
+
+
+def traces_url(url: str) -> str:
+    """Return the address of a collector's traces."""
+    return url if url.rstrip("/").endswith(_PATH) else url.rstrip("/") + _PATH
+
+
+def find_collector(given: str, environ: Mapping[str, str]) -> Collector:
+    """Return the collector at an address, or with `env` the one that the environment names.
+
+    Headers are sent only to the collector of the environment, since they may prove who sends. Raise UsageError
+    `usage.value` if a variable has no valid value, or if none names a collector.
+    """
+    headers = ""
+    url = traces_url(given)
+    if given == FROM_ENVIRONMENT:
+        url = _url_of_environment(environ)
+        headers = _variable(environ, "HEADERS")
+    protocol = _variable(environ, "PROTOCOL") or _JSON
+    if protocol not in (_JSON, _PROTOBUF):
+        raise UsageError(
+            "usage.value",
+            "`OTEL_EXPORTER_OTLP_PROTOCOL` names no protocol of ours",
+            expected=f"{_JSON} or {_PROTOBUF}",
+            found=protocol[:40],
+        )
+    resource = dict(_pairs("OTEL_RESOURCE_ATTRIBUTES", environ.get("OTEL_RESOURCE_ATTRIBUTES", "")))
+    if name := environ.get("OTEL_SERVICE_NAME"):
+        resource["service.name"] = name
+    return Collector(
+        url,
+        _pairs("OTEL_EXPORTER_OTLP_HEADERS", headers),
+        _seconds(_variable(environ, "TIMEOUT")),
+        protocol == _PROTOBUF,
+        resource,
+    )
+
+
+def _url_of_environment(environ: Mapping[str, str]) -> str:
+    own = environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    if own:
+        return own
+    base = environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
+    if base:
+        return base.rstrip("/") + _PATH
+    raise UsageError(
+        "usage.value",
+        "`--push env`: the environment names no collector",
+        expected="OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    )
+
+
+def _variable(environ: Mapping[str, str], name: str) -> str:
+    """Return a variable of the exporter; that for traces takes precedence."""
+    own = environ.get(f"OTEL_EXPORTER_OTLP_TRACES_{name}")
+    return own or environ.get(f"OTEL_EXPORTER_OTLP_{name}", "")
+
+
+def _pairs(variable: str, text: str) -> tuple[tuple[str, str], ...]:
+    """Return the pairs of a list `key=value,key=value`, whose values are percent-encoded.
+
+    The error names the variable and not its text, which may hold a secret.
+    """
+    found = []
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(
+                "usage.value", f"`{variable}` has another form", expected="key=value,key=value"
+            )
+        found.append((key.strip(), unquote(value.strip())))
+    return tuple(found)
+
+
+def _seconds(text: str) -> float:
+    """Return the seconds of a time limit in milliseconds."""
+    if not text:
+        return _SECONDS
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:9]) <= 1000 * _LONGEST_SECONDS:
+        raise UsageError(
+            "usage.value",
+            "`OTEL_EXPORTER_OTLP_TIMEOUT` is no time limit",
+            expected="milliseconds, 1 to 600000",
+            found=text[:40],
+        )
+    return int(text) / 1000
