@@ -11,6 +11,7 @@ from pathlib import Path
 from cogcli.base.errors import EnvironmentRefusal
 from cogcli.base.files import FileRefused
 from cogcli.episode.archive.directories import BATCH_ARCHIVES, BATCHES, archives_in
+from cogcli.episode.archive.format import episode_of_key
 from cogcli.episode.archive.reader import Archive
 from cogcli.episode.archive.writer import ArchiveSeries, ArchiveWriter
 from cogcli.episode.folder import Folder, fdatasync
@@ -67,10 +68,9 @@ class LineArchive:
         """Yield line and `at` of each archived line of the batch."""
         for path in archives_in(self.directory):
             with suppress(EnvironmentRefusal), Archive.open(path) as archive:
-                for episode_id in archive.episode_ids():
-                    line = line_of_episode(key, episode_id)
-                    place = archive.find(episode_id)
-                    if line and place is not None:
+                for record, place in archive.contents.records.items():
+                    line = line_of_episode(key, episode_of_key(record))
+                    if line:
                         yield line, place_in_archive(path.name, place.offset)
 
     def index_files(self) -> None:

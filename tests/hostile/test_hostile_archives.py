@@ -63,7 +63,7 @@ class Forged:
         return self.record(orjson.dumps(table) + b"\n" + body, **given)  # type: ignore[arg-type]
 
     def index(self, index: RecordIndex | None = None) -> Forged:
-        index = index or format.index_of(self.spans)
+        index = index or index_of(self.spans)
         columns = [array("Q", index.offsets), array("I", index.stored)]
         for column in columns:
             column.byteswap()
@@ -74,6 +74,14 @@ class Forged:
         )
         self.data += b"cogindex" + end.to_bytes(8, "big")
         return self
+
+
+def index_of(spans: dict[bytes, RecordPlace]) -> RecordIndex:
+    """The index of records by key."""
+    records = format.RecordList()
+    for key, place in spans.items():
+        records.add(key, place)
+    return records.to_index()
 
 
 def whole() -> Forged:
@@ -87,7 +95,7 @@ def table(files: object, blobs: object | None = None) -> object:
 def index_with(offsets: list[int], keys: list[bytes] | None = None) -> Forged:
     """An index whose places differ from those of the two records."""
     forged = whole().record(format.encode_episode(FILES, {}), name=OTHER.encode())
-    index = format.index_of(forged.spans)
+    index = index_of(forged.spans)
     moved = [offset + move for offset, move in zip(index.offsets, offsets, strict=True)]
     index = index._replace(offsets=array("Q", moved))
     return forged.index(index._replace(keys=b"".join(keys)) if keys else index)

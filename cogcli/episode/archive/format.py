@@ -18,8 +18,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from itertools import accumulate
-from operator import lt
+from itertools import pairwise
 from sys import byteorder
 from typing import TYPE_CHECKING, Final
 
@@ -70,8 +69,8 @@ HEADER: Final = 512
 _BEGINNING: Final = b'{"format":"%s","batch":"' % FORMAT.encode()
 _TABLE: Final = 16 * 1024 * 1024
 _MOST_NODES: Final = 400_000
-_KEYS: Final = rb"(?s:(?:B.{32})*(?:Eep_[0-7][0-9A-HJKMNP-TV-Z]{25}\0{3})*)"
-"""All keys of an index: blobs, then episodes."""
+_KEYS: Final = rb"(?s:(?:B.{32})*+(?:Eep_[0-7][0-9A-HJKMNP-TV-Z]{25}\0{3})*+)"
+"""All keys of an index: blobs, then episodes. Nothing is tried twice: that would take memory for each key."""
 _BATCH: Final = r"(?:ba_[0-7][0-9A-HJKMNP-TV-Z]{25})?"
 
 Key = bytes
@@ -387,11 +386,48 @@ class RecordIndex(NamedTuple):
             yield self.key_at(position), span
 
 
-def index_of(spans: Mapping[Key, RecordPlace]) -> RecordIndex:
-    """Return the index of records by key."""
-    keys = sorted(spans)
-    offsets = array("Q", [spans[key].offset for key in keys])
-    return RecordIndex(b"".join(keys), offsets, array("I", [spans[key].stored for key in keys]))
+class RecordList:
+    """The places of records in the order in which they are found, as columns: it may have those of a whole archive."""
+
+    def __init__(self, records: RecordIndex = RecordIndex()) -> None:  # noqa: B008  # it never changes
+        self._keys = bytearray(records.keys)
+        self._offsets = records.offsets[:]
+        self._stored = records.stored[:]
+
+    def add(self, key: Key, place: RecordPlace) -> None:
+        """Add a record."""
+        self._keys += key
+        self._offsets.append(place.offset)
+        self._stored.append(place.stored)
+
+    def to_index(self) -> RecordIndex:
+        """Return the index of the records. Raise ArchiveFault for a record that occurs twice."""
+        keys, order = bytearray(), array("I")
+        before = b""
+        for key, position in self._sort():
+            if key == before:
+                raise ArchiveFault(f"has {_name_of(key)} twice")
+            keys += key
+            order.append(position)
+            before = key
+        offsets, stored = self._offsets, self._stored
+        return RecordIndex(
+            bytes(keys),
+            array("Q", map(offsets.__getitem__, order)),
+            array("I", map(stored.__getitem__, order)),
+        )
+
+    def _sort(self) -> Iterator[tuple[Key, int]]:
+        """Yield key and position of each record, by key. One text for both takes the least memory."""
+        keys = bytes(self._keys)
+        starts = enumerate(range(0, len(keys), KEY))
+        texts = [keys[at : at + KEY] + position.to_bytes(4, "big") for position, at in starts]
+        texts.sort()
+        return ((text[:KEY], int.from_bytes(text[KEY:], "big")) for text in texts)
+
+
+def _name_of(key: Key) -> str:
+    return episode_of_key(key) or f"a blob `{key[1:].hex()}`"
 
 
 def index_bytes(entries: int) -> int:
@@ -399,9 +435,8 @@ def index_bytes(entries: int) -> int:
     return HEAD + entries * ENTRY + END
 
 
-def encode_index(base: Sum, spans: Mapping[Key, RecordPlace], offset: int) -> bytes:
+def encode_index(base: Sum, index: RecordIndex, offset: int) -> bytes:
     """Return the record of the index, which begins at `offset`, and the bytes after it."""
-    index = index_of(spans)
     stored = index.keys + _big_endian(index.offsets) + _big_endian(index.stored)
     record = encode_record(base, INDEX, bytes(_NAME), stored, len(stored), line=index.size)
     return record + _END.pack(_END_MARK, offset)
@@ -443,8 +478,8 @@ def parse_index(stored: bytes, begin: int, end: int) -> RecordIndex:
     index = RecordIndex(
         stored[:names], _column("Q", stored[names:offsets]), _column("I", stored[offsets:])
     )
-    keys = [stored[at : at + KEY] for at in range(0, names, KEY)]
-    if not all(map(lt, keys, keys[1:])):
+    keys = (stored[at : at + KEY] for at in range(0, names, KEY))
+    if not all(one < other for one, other in pairwise(keys)):
         raise ArchiveFault("its index names a record twice, or out of order")
     if not re.fullmatch(_KEYS, index.keys):
         raise ArchiveFault("its index has a name that no record has")
@@ -454,8 +489,12 @@ def parse_index(stored: bytes, begin: int, end: int) -> RecordIndex:
 
 def _check_places(index: RecordIndex, begin: int, end: int) -> None:
     """Raise ArchiveFault unless these records fill the bytes from `begin` to `end`, each byte once."""
-    in_order = sorted(zip(index.offsets, index.stored, strict=True))
-    places = accumulate((HEAD + stored for _, stored in in_order), initial=begin)
-    expected = list(places)
-    if [offset for offset, _ in in_order] != expected[:-1] or expected[-1] != end:
-        raise ArchiveFault("its index has places that overlap, or that leave a gap")
+    expected = begin
+    for position in sorted(range(index.size), key=index.offsets.__getitem__):
+        if index.offsets[position] != expected:
+            break
+        expected += HEAD + index.stored[position]
+    else:
+        if expected == end:
+            return
+    raise ArchiveFault("its index has places that overlap, or that leave a gap")

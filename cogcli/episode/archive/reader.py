@@ -132,7 +132,7 @@ def _read_index(fd: int, size: int, header: Header) -> Contents | None:
 def _scan(fd: int, size: int, header: Header, known: Contents | None) -> Contents:
     """Return the contents by reading each record. Raise ArchiveFault for an episode that occurs twice."""
     base = format.sum_base(header)
-    spans = dict(known.records.items()) if known else {}
+    records = format.RecordList(known.records) if known else format.RecordList()
     offset, torn, fault = known.end if known else header.size, 0, ""
     while offset < size:
         try:
@@ -140,11 +140,10 @@ def _scan(fd: int, size: int, header: Header, known: Contents | None) -> Content
         except ArchiveFault as error:
             torn, fault = (size - offset, "") if error.torn else (0, error.why)
             break
-        if head.key in spans:
-            raise ArchiveFault(f"has {_name_of(head.key)} twice")
-        spans[head.key] = RecordPlace(offset, head.stored)
-        offset = spans[head.key].end
-    return Contents(header, format.index_of(spans), offset, indexed=False, torn=torn, fault=fault)
+        place = RecordPlace(offset, head.stored)
+        records.add(head.key, place)
+        offset = place.end
+    return Contents(header, records.to_index(), offset, indexed=False, torn=torn, fault=fault)
 
 
 def _read_record(fd: int, base: Sum, offset: int, size: int) -> RecordHead:
@@ -171,10 +170,6 @@ def _read_record(fd: int, base: Sum, offset: int, size: int) -> RecordHead:
         torn = _NEVER_WRITTEN in stored and not rest.strip(b"\0")
         raise ArchiveFault(error.why, torn=torn) from error
     return head
-
-
-def _name_of(key: Key) -> str:
-    return format.episode_of_key(key) or f"a blob `{key[1:].hex()}`"
 
 
 class Archive:

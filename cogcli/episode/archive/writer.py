@@ -31,7 +31,15 @@ from cogcli.base.files import FileRefused
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive import format
 from cogcli.episode.archive.directories import SUFFIX, archives_in
-from cogcli.episode.archive.format import ArchiveFault, Deflater, Header, Key, RecordPlace
+from cogcli.episode.archive.format import (
+    ArchiveFault,
+    Deflater,
+    Header,
+    Key,
+    RecordIndex,
+    RecordList,
+    RecordPlace,
+)
 from cogcli.episode.archive.locator import ArchivePlace, find_place
 from cogcli.episode.archive.reader import archive_error, read_contents
 from cogcli.episode.folder import Folder, disk_refusal, fdatasync, write_all
@@ -98,7 +106,9 @@ class ArchiveWriter:
         """`batch` is the id of the batch whose episodes the archive has. Empty for other episodes."""
         self.path = path
         self._batch = batch
-        self._spans: dict[Key, RecordPlace] = {}
+        self._found = RecordIndex()
+        """The records that the file had when it was opened."""
+        self._added: dict[Key, RecordPlace] = {}
         self._encoder: _Encoder | None = None
         """None before the first episode, which gives the dictionary."""
         self._end = 0
@@ -153,7 +163,7 @@ class ArchiveWriter:
             why = f"has episodes of {found.header.batch or 'no batch'}"
             raise archive_error(self.path, why)
         self._encoder = _Encoder(found.header)
-        self._spans = dict(found.records.items())
+        self._found = found.records
         self._end = found.end
         self._is_indexed = found.indexed
 
@@ -167,8 +177,11 @@ class ArchiveWriter:
 
     def find(self, episode_id: str) -> ArchivePlace | None:
         """Return the place of an episode that the file has."""
-        span = self._spans.get(format.key_of_episode(episode_id))
-        return None if span is None else ArchivePlace(self.path, span.offset)
+        place = self._find_record(format.key_of_episode(episode_id))
+        return None if place is None else ArchivePlace(self.path, place.offset)
+
+    def _find_record(self, key: Key) -> RecordPlace | None:
+        return self._added.get(key) or self._found.find(key)
 
     def append(self, episode_id: str, episode: EpisodeBytes, *, line: int = 0) -> ArchivePlace:
         """Append a sealed episode in one write, and return its place. `line` is its line of a batch, from 1.
@@ -189,18 +202,19 @@ class ArchiveWriter:
             parts.append(encoder.encode(key, content, line if content is payload else 0))
             added[key] = RecordPlace(end, len(parts[-1]) - format.HEAD)
             end = added[key].end
-        if end + format.index_bytes(len(self._spans) + len(added)) > format.LIMIT:
+        entries = self._found.size + len(self._added) + len(added)
+        if end + format.index_bytes(entries) > format.LIMIT:
             raise ArchiveFull
         self._write(b"".join(parts), start)
         self._encoder = encoder
-        self._spans.update(added)
+        self._added.update(added)
         self._end = end
         return ArchivePlace(self.path, added[format.key_of_episode(episode_id)].offset)
 
     def _new_blobs(self, blobs: Mapping[str, bytes]) -> list[tuple[Key, bytes]]:
         """Return the blobs that the file does not have yet, by key."""
         found = [(format.key_of_blob(name), blobs[name]) for name in sorted(blobs)]
-        return [(key, content) for key, content in found if key not in self._spans]
+        return [(key, content) for key, content in found if not self._find_record(key)]
 
     def _write(self, data: bytes, start: int) -> None:
         """Write bytes at `start`, where the records end. What follows there is cut first."""
@@ -235,7 +249,7 @@ class ArchiveWriter:
             return
         try:
             if self._encoder is not None and not self._is_indexed:
-                index = format.encode_index(self._encoder.base, self._spans, self._end)
+                index = format.encode_index(self._encoder.base, self._build_index(), self._end)
                 self._write(index, self._end)
                 self._is_indexed = True
             if self._encoder is None and not os.fstat(self._fd).st_size:
@@ -246,6 +260,15 @@ class ArchiveWriter:
             os.close(self._fd)
             self._fd = -1
             self._folder.close()
+
+    def _build_index(self) -> RecordIndex:
+        """Return the index of all records of the file."""
+        if not self._added:
+            return self._found
+        records = RecordList(self._found)
+        for key, place in self._added.items():
+            records.add(key, place)
+        return records.to_index()
 
     def _remove_empty(self) -> None:
         """Remove a file that got no episode, under its lock. Raise EnvironmentRefusal `env.disk`."""

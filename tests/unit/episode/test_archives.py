@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 import zlib
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from support.examples import LONG
 
 from cogcli.base.errors import CogcliError, EnvironmentRefusal
 from cogcli.episode.archive import format, writer
+from cogcli.episode.archive.format import RecordPlace
 from cogcli.episode.archive.reader import Archive
 from cogcli.episode.archive.writer import (
     ArchiveFull,
@@ -336,3 +339,25 @@ def test_too_large_a_folder_is_refused_before_it_is_read(tmp_path: Path) -> None
 def test_blobs_are_part_of_a_folder(tmp_path: Path) -> None:
     _, episode = files_with_blob(100)
     assert list(episode.blobs.values()) == [BLOB]
+
+
+def test_an_index_takes_little_memory() -> None:
+    """A batch reads the archives of a million lines, and its memory stays flat."""
+    many, records, end = 5_000, format.RecordList(), 100
+    for number in range(many):
+        place = RecordPlace(end, 50)
+        records.add(format.key_of_episode(f"ep_{(7 * number) % many:026d}"), place)
+        end = place.end
+    tracemalloc.start()
+    try:
+        index = records.to_index()
+        made = tracemalloc.get_traced_memory()[1]
+        stored = format.encode_index(sha256(), index, end)[format.HEAD : -format.END]
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        assert format.parse_index(stored, 100, end) == index
+        read = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert made < 200 * many
+    assert read < 200 * many
