@@ -86,6 +86,14 @@ def rows(project: Any, name: str = "out.jsonl") -> list[dict[str, Any]]:
     return [json.loads(line) for line in (project.root / name).read_text().splitlines()]
 
 
+def assert_same_outputs(project: Any, texts: list[str]) -> None:
+    """Fail unless the results are those of a batch that was not killed, but for the lines that wait."""
+    for row in rows(project):
+        if row["status"] != "pending":
+            expected = {"outputs": {"text": texts[row["line"] - 1].upper()}, "error": None}
+            assert row == {**row, "status": "ok", "exit_code": 0, **expected}
+
+
 def outcomes(project: Any, name: str = "out.jsonl") -> list[tuple[int, str]]:
     """Line and status of each row of a result file."""
     return [(row["line"], row["status"]) for row in rows(project, name)]

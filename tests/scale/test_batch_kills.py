@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from counted import RUN, batch_folder, effects, make_counted, outcomes, rows, write_lines
+from counted import (
+    RUN,
+    assert_same_outputs,
+    batch_folder,
+    effects,
+    make_counted,
+    outcomes,
+    rows,
+    write_lines,
+)
 
 LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))
 COGCLI = str(Path(sys.executable).parent / "cogcli")
@@ -218,6 +227,7 @@ def test_a_batch_that_is_killed_at_random_moments_is_completed(
     assert all(row["error"]["code"] == "effect.in-doubt" for row in waiting)
     missing = set(texts) - set(done)
     assert missing <= {texts[row["line"] - 1] for row in waiting}
+    assert_same_outputs(project, texts)
     project.run("verify", batch_folder(project).name).assert_ok()
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from counted import RUN, batch_folder, effects, outcomes, rows, write_lines
+from counted import RUN, assert_same_outputs, batch_folder, effects, outcomes, rows, write_lines
 from dask_cluster import DaskCluster, dask_cluster, kill, make_counted_anywhere, on
 from support.certificates import server_tls
 from support.waiting import wait_until
@@ -266,7 +266,7 @@ def test_a_scheduler_that_does_not_answer_ends_the_batch_and_the_same_command_co
 @long
 @pytest.mark.slow
 @pytest.mark.parametrize("victim", ["worker", "node", "client", "scheduler"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_batch_with_kills_at_random_moments_is_completed(
     counting: Any, victim: str, seed: int
 ) -> None:
@@ -295,6 +295,7 @@ def assert_completed(project: Any, cluster: DaskCluster, texts: list[str]) -> No
     waiting = [row for row in rows(project) if row["status"] == "pending"]
     assert all(row["error"]["code"] == "effect.in-doubt" for row in waiting)
     assert set(texts) - set(done) <= {texts[row["line"] - 1] for row in waiting}
+    assert_same_outputs(project, texts)
     project.run("verify", batch_folder(project).name).assert_ok()
 
 

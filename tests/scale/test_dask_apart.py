@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from counted import RUN, batch_folder, effects, outcomes, rows, write_lines
+from counted import RUN, assert_same_outputs, batch_folder, effects, outcomes, rows, write_lines
 from dask_cluster import DaskCluster, dask_cluster, kill, make_counted_anywhere, on
 from support.waiting import wait_until
 
@@ -195,9 +195,7 @@ def assert_completed(project: Any, texts: list[str]) -> None:
     assert {row["error"]["code"] for row in waiting} <= {"effect.in-doubt"}
     sent = [line for kind, line in ledger_kinds(project) if kind == "sent"]
     assert {row["line"] for row in waiting} <= set(sent)
-    for row in rows(project):
-        if row["status"] == "ok":
-            assert row["outputs"] == {"text": texts[row["line"] - 1].upper()}
+    assert_same_outputs(project, texts)
     project.run("verify", batch_folder(project).name).assert_ok()
 
 
