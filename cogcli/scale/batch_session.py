@@ -82,7 +82,7 @@ class BatchSession:
         self._keeper = self._make_keeper()
         self._unrecorded: dict[int, str] = {}
         """The places of archived lines whose end the ledger lacks."""
-        self._left: dict[int, SentLine] = {}
+        self._sent_before: dict[int, SentLine] = {}
         """The lines that earlier sessions sent to workers without the files of the batch."""
 
     def _make_keeper(self) -> BatchKeeper | None:
@@ -102,7 +102,7 @@ class BatchSession:
             if isinstance(entry, LedgerEntry):
                 self._totals.apply(entry)
             elif isinstance(entry, SentLine):
-                self._left[entry.line] = entry
+                self._sent_before[entry.line] = entry
             if self._keeper is not None:
                 self._keeper.replay(entry)
         was_complete = self._totals.done.count == self._lines
@@ -175,7 +175,7 @@ class BatchSession:
         if is_dask(self._request.executor):
             return self._open_cluster(observer, stop)
         executor = self._open_local()
-        may_doubt = bool(self._left) or self._batch.retry is not None
+        may_doubt = bool(self._sent_before) or self._batch.retry is not None
         return GuardedExecutor(executor, self._open_sent_lines()) if may_doubt else executor
 
     def _open_local(self) -> Executor:
@@ -198,7 +198,11 @@ class BatchSession:
         return SentLines(
             self._key,
             Path(self._settings.runs_dir),
-            {line: sent for line, sent in self._left.items() if line not in self._totals.done},
+            {
+                line: sent
+                for line, sent in self._sent_before.items()
+                if line not in self._totals.done
+            },
             self._ledger.append_sent,
             is_repeatable=may_repeat_calls(self._batch.prepared.catalog),
             in_doubt=self._request.in_doubt,

@@ -105,9 +105,9 @@ class BatchKeeper:
         self._candidates: dict[int, _MovableEpisode] = {}
         self._moved = LineSet()
         self._closed = read_closed(batch.folder, shard.shard)
-        self._low = 0
+        self._ended_up_to = 0
         """The lines up to this one have ended or wait."""
-        self._looked_at = 0
+        self._moved_up_to = 0
 
     # -- the ledger of earlier processes -------------------------------------------------------------------------------
 
@@ -178,12 +178,12 @@ class BatchKeeper:
 
         Raise EnvironmentRefusal `env.disk`.
         """
-        while self._low < self._lines and self._has_ended(self._low + 1):
-            self._low += 1
-        if not self._candidates or (self._low - self._looked_at < _TOGETHER and not all):
+        while self._ended_up_to < self._lines and self._has_ended(self._ended_up_to + 1):
+            self._ended_up_to += 1
+        if not self._candidates or (self._ended_up_to - self._moved_up_to < _TOGETHER and not all):
             return
-        self._looked_at = self._low
-        ended = [line for line in self._candidates if line <= self._low]
+        self._moved_up_to = self._ended_up_to
+        ended = [line for line in self._candidates if line <= self._ended_up_to]
         for first in range(0, len(ended), _TOGETHER):
             self._move_together(ended[first : first + _TOGETHER])
 
@@ -192,9 +192,9 @@ class BatchKeeper:
         return line in totals.done or line in totals.pending or not self._selects(line)
 
     def _move_together(self, lines: list[int]) -> None:
-        if self._closed < self._low:
-            self._closed = self._low
-            close_lines(self._folder, self._shard, self._low)
+        if self._closed < self._ended_up_to:
+            self._closed = self._ended_up_to
+            close_lines(self._folder, self._shard, self._ended_up_to)
         moved = list(self._append(lines))
         self._archive.sync()
         self._ledger.append_moved(moved)

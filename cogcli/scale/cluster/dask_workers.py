@@ -58,7 +58,7 @@ _HELD_SECONDS: Final = 60.0
 """Seconds to wait for lines that only a silent worker can end."""
 _REAL_SECONDS: Final = 5.0
 """Seconds after which a line that is not ended runs, and is not just found busy."""
-_HERE_TICK: Final = 0.02
+_LOCAL_TICK: Final = 0.02
 _SHOWN: Final = 5
 Note = Callable[[str], None]
 
@@ -139,15 +139,15 @@ class DaskWorkers:
         self._workers: dict[str, ClusterWorker] = {}
         self._waiting: list[LineTask] = []
         """Lines that were taken, and that no worker has."""
-        self._alone: set[int] = set()
+        self._lost_once: set[int] = set()
         """Lines that were lost, and go alone."""
-        self._ended: list[Completion] = []
+        self._completions: list[Completion] = []
         """Completions that need no worker."""
-        self._here: InProcessExecutor | None = None
+        self._local: InProcessExecutor | None = None
         """Runs lines whose episodes came back unfinished."""
         self._refused: dict[str, str] = {}
         """Why a worker gets no line, by address."""
-        self._found: set[str] = set()
+        self._comparing: set[str] = set()
         """The workers that are being compared."""
         self._silent: set[str] = set()
         """Workers that may still hold lines, although they give no sign of life."""
@@ -157,7 +157,7 @@ class DaskWorkers:
         """Whether no worker shares the files of the batch. None until that is decided."""
         self.workers = 0
         """The most threads that ran lines at a time."""
-        self._looked = self._served = self._sent_at = time.monotonic()
+        self._polled_at = self._served_at = self._sent_at = time.monotonic()
         self._meeting = self._open_meeting()
         first = {
             "part": "",
@@ -183,15 +183,15 @@ class DaskWorkers:
 
     def _meet_workers(self) -> None:
         """Wait for the workers that the scheduler has at first, then decide how lines run."""
-        self._served = time.monotonic()
+        self._served_at = time.monotonic()
         while not self._request.is_stopping():
             self._read(0.25)
-            if self._workers and (not self._found or self._is_late()):
+            if self._workers and (not self._comparing or self._is_late()):
                 break
         self._decide()
 
     def _is_late(self) -> bool:
-        return time.monotonic() - self._served > _OTHER_SECONDS
+        return time.monotonic() - self._served_at > _OTHER_SECONDS
 
     def _decide(self) -> None:
         """Choose between workers that share the files of the batch, and workers that do not."""
@@ -213,15 +213,15 @@ class DaskWorkers:
     def free(self) -> int:
         """How many more lines it takes now."""
         room = sum(worker.free for worker in self._workers.values())
-        here = self._here.running if self._here else 0
+        here = self._local.running if self._local else 0
         return max(room * self._group_size - len(self._waiting) - here, 0)
 
     @property
     def running(self) -> int:
         """How many submitted lines have no completion yet."""
-        here = self._here.running if self._here else 0
+        here = self._local.running if self._local else 0
         sent = sum(worker.lines for worker in self._workers.values())
-        return len(self._waiting) + len(self._ended) + sent + here
+        return len(self._waiting) + len(self._completions) + sent + here
 
     @property
     def _group_size(self) -> int:
@@ -232,7 +232,7 @@ class DaskWorkers:
         if self._is_apart:
             self._submit_apart(task)
         elif (judged := self._sent_lines.judge(task)) is not None:
-            self._ended.append(judged)
+            self._completions.append(judged)
         else:
             self._waiting.append(task)
             self._send_waiting(whole=True)
@@ -240,9 +240,9 @@ class DaskWorkers:
     def _submit_apart(self, task: LineTask) -> None:
         """Take a line whose episode may be here, or at the worker that it was sent to."""
         if self._sent_lines.is_here(task):
-            if self._here is None:
-                self._here = InProcessExecutor(self._request.run_here)
-            self._here.submit(task)
+            if self._local is None:
+                self._local = InProcessExecutor(self._request.run_here)
+            self._local.submit(task)
         elif (sent := self._sent_lines.find(task)) is None:
             self._waiting.append(task)
             self._send_waiting()
@@ -251,7 +251,7 @@ class DaskWorkers:
             if address:
                 self._send(address, [task])
             else:
-                self._ended.append(self._sent_lines.end_in_doubt(task, sent))
+                self._completions.append(self._sent_lines.end_in_doubt(task, sent))
 
     def _find_worker(self, id: str) -> str:
         """Return the address of a worker. Empty if it is not there."""
@@ -262,11 +262,11 @@ class DaskWorkers:
         """Return the completions since the last call, or wait for the first. Raise CogcliError `batch.executor-lost`,
         EnvironmentRefusal `batch.worker-differs`.
         """
-        found, self._ended = self._ended, []
+        found, self._completions = self._completions, []
         end = time.monotonic() + seconds
         self._send_waiting()
         while not found and (left := end - time.monotonic()) > 0:
-            found = self._read(min(left, _HERE_TICK if self._here else 0.25))
+            found = self._read(min(left, _LOCAL_TICK if self._local else 0.25))
         for completion in found:
             self._note_completion(completion)
         return found
@@ -276,7 +276,7 @@ class DaskWorkers:
             self._busy_since = self._busy_since or time.monotonic()
         elif isinstance(completion, LineEnded):
             self._busy_since = None
-            self._alone.discard(completion.task.line)
+            self._lost_once.discard(completion.task.line)
 
     def cancel(self) -> list[LineTask]:
         """Take back the lines that no worker has."""
@@ -290,8 +290,8 @@ class DaskWorkers:
                 self._connection.end_stay(address, worker.returned)
         self._connection.close()
         self._meeting.close()
-        if self._here is not None:
-            self._here.close()
+        if self._local is not None:
+            self._local.close()
 
     # -- lines ---------------------------------------------------------------------------------------------------------
 
@@ -306,10 +306,10 @@ class DaskWorkers:
     def _take_group(self) -> list[LineTask]:
         """Return the lines of the next task."""
         group = [self._waiting.pop(0)]
-        if group[0].line in self._alone:
+        if group[0].line in self._lost_once:
             return group
         while self._waiting and len(group) < self._group_size:
-            if self._waiting[0].line in self._alone:
+            if self._waiting[0].line in self._lost_once:
                 break
             group.append(self._waiting.pop(0))
         return group
@@ -338,8 +338,8 @@ class DaskWorkers:
                 found += self._apply(self._connection.messages.get_nowait())
         except Empty:
             self._send_waiting()
-        if self._here is not None and self._here.running:
-            found += self._here.completed(0)
+        if self._local is not None and self._local.running:
+            found += self._local.completed(0)
         self._require_worker()
         self._require_progress()
         return found
@@ -347,7 +347,7 @@ class DaskWorkers:
     def _apply(self, message: Message) -> list[Completion]:
         match message:
             case WorkersFound(addresses):
-                self._found |= {each for each in addresses if each not in self._workers}
+                self._comparing |= {each for each in addresses if each not in self._workers}
             case WorkerSeen():
                 self._admit(message)
             case WorkerGone(address, is_silent):
@@ -413,7 +413,7 @@ class DaskWorkers:
         for task in group:
             sent = self._sent_lines.find(task) if self._is_apart else None
             if sent is None:
-                self._alone.add(task.line)
+                self._lost_once.add(task.line)
                 found.append(LineLost(task))
             else:
                 found.append(self._sent_lines.end_in_doubt(task, sent, error))
@@ -424,7 +424,7 @@ class DaskWorkers:
     def _admit(self, seen: WorkerSeen) -> None:
         """Let a worker run lines, or note why it does not."""
         is_shared = bool(seen.nonce) and sees_locked_file(self._request.folder, seen.nonce)
-        self._found.discard(seen.address)
+        self._comparing.discard(seen.address)
         self._silent.discard(seen.address)
         if seen.nonce:
             self._connection.end_meeting(seen.address)
@@ -452,13 +452,13 @@ class DaskWorkers:
     def _note_refusal(self, address: str, reason: str) -> None:
         if self._refused.get(address) != reason:
             self._refused[address] = reason
-            self._served = time.monotonic()
+            self._served_at = time.monotonic()
             self._note(f"worker {address} gets no line: {reason}")
 
     def _remove(self, address: str, *, is_silent: bool = False) -> list[Completion]:
         """Forget a worker. Return the completions of its lines that may have begun; the others wait for another."""
         self._refused.pop(address, None)
-        self._found.discard(address)
+        self._comparing.discard(address)
         worker = self._workers.pop(address, None)
         if worker is None:
             return []
@@ -476,9 +476,9 @@ class DaskWorkers:
     def _require_answers(self) -> None:
         """Raise CogcliError if the connection itself hangs. A pause of this whole process does not count."""
         now = time.monotonic()
-        if now - self._looked > PATIENCE:
+        if now - self._polled_at > PATIENCE:
             self._connection.answered = now
-        self._looked = now
+        self._polled_at = now
         if self.workers and now - self._connection.answered > _HANGING:
             raise self._lost("the connection to the scheduler hangs")
 
@@ -486,16 +486,16 @@ class DaskWorkers:
         """Raise an error if no worker may run lines, and none came in time."""
         now = time.monotonic()
         if self._is_comparing():
-            self._served = now
+            self._served_at = now
         elif self._workers:
-            self._served = now if self._is_apart is not None else self._served
-        elif now - self._served > (_OTHER_SECONDS if self._refused else _WORKER_SECONDS):
+            self._served_at = now if self._is_apart is not None else self._served_at
+        elif now - self._served_at > (_OTHER_SECONDS if self._refused else _WORKER_SECONDS):
             raise self._no_worker_error()
 
     def _is_comparing(self) -> bool:
         """Return whether workers are still started or compared. Both have time limits of their own."""
         is_connecting = not self._connection.is_connected
-        return not self._workers and (is_connecting or bool(self._found))
+        return not self._workers and (is_connecting or bool(self._comparing))
 
     def _require_progress(self) -> None:
         """Raise CogcliError if all that is left waits for a worker that gives no sign of life."""
