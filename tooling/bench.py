@@ -1054,15 +1054,35 @@ def index(folder: Path) -> Iterator[Figure]:
 
 
 def copy_episode(template: Path, episode_id: str, trace_id: str) -> None:
-    """A sealed episode like the template under other ids: what lists and look-ups read of it."""
-    import re
+    """Write a sealed episode like the template under other ids: what lists and look-ups read of it."""
+    import orjson
 
+    from cogcli.base.canonical import digest
+    from cogcli.declarations.checksum import add_sum
+    from cogcli.episode.document_bytes import to_bytes
+    from cogcli.episode.log_lines import first_link
+
+    head, lines = first_link(episode_id), []
+    for line in (template / "events.jsonl").read_bytes().splitlines():
+        event = orjson.loads(line)
+        event |= {"episode_id": episode_id, "trace_id": trace_id, "prev": head}
+        del event["sum"]
+        lines.append(add_sum(orjson.dumps(event)))
+        head = digest(lines[-1])
+    summary = orjson.loads((template / "summary.json").read_bytes())
+    summary |= {"episode_id": episode_id, "trace_id": trace_id}
+    files = {"events.jsonl": b"\n".join(lines) + b"\n", "summary.json": to_bytes(summary)}
+    manifest = orjson.loads((template / "manifest.json").read_bytes())
+    entries = [each for each in manifest["files"] if each["name"] in files]
+    for entry in entries:
+        data = files[entry["name"]]
+        entry |= {"sha256": digest(data)[7:], "size_bytes": len(data)}
+    chain = {"events": len(lines), "head": head}
+    manifest |= {"episode_id": episode_id, "files": entries, "chain": chain}
     target = template.parent / episode_id
     target.mkdir(mode=0o700)
-    for name in ("events.jsonl", "summary.json", "manifest.json"):
-        text = (template / name).read_text(encoding="utf-8").replace(template.name, episode_id)
-        text = re.sub(r'("trace_id": ?)"[^"]*"', rf'\1"{trace_id}"', text)
-        (target / name).write_text(text, encoding="utf-8")
+    for name, data in {**files, "manifest.json": to_bytes(manifest)}.items():
+        (target / name).write_bytes(data)
 
 
 # -- archives ---------------------------------------------------------------------------------------------------------
