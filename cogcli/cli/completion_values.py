@@ -21,6 +21,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.cli.app import COMMANDS, TOPICS, first_words
 from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.record import Record
+from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
 from cogcli.specs.host_layout import layout_of
 from cogcli.specs.layout import FoundFile, Layout
@@ -101,14 +102,47 @@ def _complete_specs(query: CompletionQuery) -> list[tuple[str, str]]:
 
 
 def _complete_binding_choices(query: CompletionQuery) -> list[tuple[str, str]]:
-    """Return `CAP=` words, or after `=` the `CAP=BINDING` words of the capability."""
+    """Return `CAP=` words, or after `=` the `CAP=BINDING` words of the capability.
+
+    The capabilities are those of the typed skill, or all if it is not in the cache.
+    """
     capability, sign, _ = query.incomplete.partition("=")
-    if not sign:
-        return [(f"{id}=", meaning) for id, meaning in _spec_ids("capability", query)]
-    return [
-        (f"{capability}={id}", "binding")
-        for id in _binding_ids_of_capability(query.settings, capability)
-    ]
+    if sign:
+        return [
+            (f"{capability}={id}", "binding")
+            for id in _binding_ids_of_capability(query.settings, capability)
+        ]
+    ids = _capabilities_of_typed_skill(query)
+    found = [(id, "capability") for id in ids] if ids else _spec_ids("capability", query)
+    return [(f"{id}=", meaning) for id, meaning in found]
+
+
+def _capabilities_of_typed_skill(query: CompletionQuery) -> list[str]:
+    """Return the capabilities that the typed skill and its nested skills use, as far as they are in
+    the cache.
+    """
+    found: set[str] = set()
+    waiting = [query.typed.skill or query.typed.target or ""]
+    seen: set[str] = set()
+    while waiting:
+        skill = waiting.pop()
+        if skill in seen:
+            continue
+        seen.add(skill)
+        used = _targets_in(_compiled_skill(query.settings, skill))
+        found |= {id for id in used if not id.startswith(NESTED)}
+        waiting += [id.removeprefix(NESTED) for id in used if id.startswith(NESTED)]
+    return sorted(found)
+
+
+def _targets_in(value: object) -> set[str]:
+    """Return the values of all members `uses` in a compiled skill."""
+    if isinstance(value, list):
+        return set().union(*map(_targets_in, value))
+    if not isinstance(value, dict):
+        return set()
+    own = {value["uses"]} if isinstance(value.get("uses"), str) else set()
+    return own.union(*map(_targets_in, value.values()))
 
 
 def _binding_ids_of_capability(settings: Settings, capability: str) -> list[str]:
@@ -159,14 +193,17 @@ def _complete_inputs(query: CompletionQuery) -> list[tuple[str, str]]:
 
 def _fields_of_typed_skill(query: CompletionQuery) -> dict[str, FieldSpec]:
     """Return the inputs of the typed skill, by name; empty for an unknown skill."""
-    settings = query.settings
-    wanted = query.typed.skill or query.typed.target
+    skill = _compiled_skill(query.settings, query.typed.skill or query.typed.target or "")
+    return {name: FieldSpec.of(field) for name, field in skill.get("inputs", {}).items()}
+
+
+def _compiled_skill(settings: Settings, skill_id: str) -> Json:
+    """Return the cached content of a skill's file; empty for a skill that is not in the cache."""
     files = [
-        file for layout in _layouts(settings) for file in layout.all("skill") if file.id == wanted
+        file for layout in _layouts(settings) for file in layout.all("skill") if file.id == skill_id
     ]
     compiled = _read_cached(settings, "skill", files)
-    fields = compiled[-1]["inputs"] if compiled else {}
-    return {name: FieldSpec.of(field) for name, field in fields.items()}
+    return compiled[-1] if compiled else {}
 
 
 def _describe_field(field: FieldSpec) -> str:

@@ -88,6 +88,18 @@ def test_values_are_ids_episodes_steps_codes_topics_and_the_words_of_a_flag(demo
     assert asked(demo, "cogcli trace @last --step f") == ["first\tdone demo.text.upper"]
 
 
+def test_choices_of_bindings_are_those_of_the_skill_at_hand(demo: Any) -> None:
+    demo.skill(
+        "demo.nesting", "- {id: inner, uses: 'skill:demo.greet', input: {text: {$literal: x}}}"
+    )
+    demo.capability("demo.text.other", "other")
+    everything = words(demo, "cogcli run demo.nesting --bind ")
+    assert "demo.text.other=" in everything  # no spec is read for a completion
+    demo.run("validate")
+    assert words(demo, "cogcli run demo.nesting --bind ") == ["demo.text.upper="]
+    assert words(demo, "cogcli run demo.greet --bind ") == ["demo.text.upper="]
+
+
 INPUTS = """{
   text: {type: string, required: true, description: "What is said."},
   tone: {type: string, enum: [kind, blunt]}, loud: {type: boolean}}"""
