@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from cogcli.app.packs import FoundPack
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import ServiceResolutionError
 from cogcli.base.extras import install_line, missing_module
 from cogcli.policy.policy_proof import PolicyProof, prove
 from cogcli.specs.skill_tools import find_tool
@@ -20,11 +20,11 @@ _TIMEOUT_MS: Final = 10_000
 def prove_packs(old: FoundPack, new: FoundPack) -> PolicyProof:
     """Prove how the policy of a new pack relates to that of an old one. Capabilities are those of the new registry.
 
-    Raise EnvironmentRefusal `env.extra` if the solver is not installed."""
+    Raise ServiceResolutionError `env.extra` if the solver is not installed."""
     missing = missing_module(EXTRA)
     if missing:
         text = f"`{missing}`, which proves policies, is not installed"
-        raise EnvironmentRefusal("env.extra", text, hint=install_line(EXTRA))
+        raise ServiceResolutionError("env.extra", text, hint=install_line(EXTRA))
     return prove(old.pack, new.pack, lambda name: find_tool(new.catalog, name), Z3Solver)
 
 

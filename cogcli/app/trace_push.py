@@ -16,7 +16,7 @@ from cogcli.app.otel_variables import Collector, traces_url
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
 from cogcli.base.calls import Cancellation
-from cogcli.base.errors import EnvironmentRefusal, RuntimeErrorBase, TransportError, UsageError
+from cogcli.base.errors import RuntimeErrorBase, ServiceResolutionError, TransportError, UsageError
 from cogcli.base.extras import install_line, missing_module
 from cogcli.base.http import Http, HttpRequest
 from cogcli.episode.log_reader import iterate_events
@@ -59,7 +59,7 @@ def send_trace(settings: Settings, directory: Path, collector: Collector) -> Non
     """Send the trace of an episode to a collector, without inputs and outputs.
 
     Raise UsageError `usage.value` for an invalid address, TransportError for a status other than success, the errors
-    of `Http.send`, and EnvironmentRefusal `env.extra` for protobuf without its library."""
+    of `Http.send`, and ServiceResolutionError `env.extra` for protobuf without its library."""
     address = KEYS["export.otlp"].type
     if not address.accepts(collector.url):
         raise UsageError("usage.value", "`--push`: found another text", expected=address.expected)
@@ -88,7 +88,7 @@ def _encode(trace: Trace, *, is_protobuf: bool) -> tuple[bytes, str]:
         return orjson.dumps(otlp(trace)), "application/json"
     if missing := missing_module(_EXTRA):
         text = f"`{missing}`, which writes a trace as protobuf, is not installed"
-        raise EnvironmentRefusal("env.extra", text, hint=install_line(_EXTRA))
+        raise ServiceResolutionError("env.extra", text, hint=install_line(_EXTRA))
     from cogcli.report.otlp_protobuf import otlp_protobuf
 
     return otlp_protobuf(trace), "application/x-protobuf"

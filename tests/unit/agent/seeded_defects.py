@@ -171,8 +171,8 @@ DEFECTS = (
         "test_inv_13",
         "calls are objects, surely",
         "agent/reply.py",
-        "    if not isinstance(found, dict):\n        raise _bad_type(place,",
-        "    if found is None:\n        raise _bad_type(place,",
+        "    if not isinstance(value, dict):\n        raise _bad_type(path,",
+        "    if value is None:\n        raise _bad_type(path,",
     ),
     Defect(
         "test_inv_14",

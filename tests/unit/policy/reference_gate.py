@@ -356,7 +356,7 @@ def request_of(pack: dict, call: dict, decision: dict) -> dict:
     """What a person is asked. The answer counts for exactly this: action, pack and decision, as long as it lives."""
     action = {name: call[name] for name in ("capability", "binding", "step", "arguments")}
     declared = (pack["policy_layer"].get("gates") or {}).get(decision["gate"]) or {}
-    return {"action": action, "pack": pack, "decision": decision, "ttl_s": declared.get("ttl_s", 24 * 3600)}
+    return {"action": action, "pack": pack, "decision": decision, "ttl_s": declared.get("ttl_s", 7 * 24 * 3600)}
 def redeem(waiting: list, request: dict) -> tuple[str, str]:
     """Use up answers to the step until one is a no or holds: what was said, and when (`age_s` after the request)."""
     said, at = "asked", ""

@@ -309,7 +309,9 @@ def test_the_mode_is_the_packs_where_that_is_higher() -> None:
 
 def test_gates_by_name() -> None:
     policy = _policy()
-    assert policy.gate("GATE_FINANCE_APPROVAL") == PackGate(approver_roles=("finance",))
+    assert policy.gate("GATE_FINANCE_APPROVAL") == PackGate(
+        approver_roles=("finance",), ttl_s=86_400
+    )
     assert policy.gate("GATE_OPERATOR") == policy.gate("unknown") == PackGate()
     assert policy.name.startswith("support-desk@4.0.0#sha256:")
     assert policy.records_allow
