@@ -17,6 +17,8 @@ _NAME: Final = lazy_pattern(r"#[A-Za-z0-9_-]+")
 _GATE: Final = lazy_pattern(r"(?:pre|post)\d+")
 _PROBE: Final = lazy_pattern(r"probe\d+")
 _PROBES: Final = "@probe"
+_DIGITS: Final = 10
+"""More digits than any round has."""
 _ROOT: Final = lazy_pattern(r"[^/#@]*")
 
 
@@ -155,3 +157,10 @@ class StepPath(str):
         happened.
         """
         return f"{self}{_PROBES}{number}"
+
+
+def split_round(path: str) -> tuple[str, int]:
+    """Return the loop and the number of an item or a round; ("", -1) for any other path."""
+    loop, mark, number = path.rpartition("#")
+    is_number = mark and number.isdecimal() and len(number) < _DIGITS
+    return (loop, int(number)) if is_number and str(int(number)) == number else ("", -1)

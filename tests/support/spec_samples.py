@@ -28,6 +28,7 @@ TEXTS: Final = (
     "https://a.example/b",
     "2026-01-31T09:00:00Z",
     "5/s",
+    "response.a",
 )
 ODD: Final[tuple[Any, ...]] = (
     None, True, False, 0, 1, -1, 3.0, 0.5, 1e9, 99_999_999_999, "", " ", "A.b", "x" * 70, "x" * 200, "true", *TEXTS,

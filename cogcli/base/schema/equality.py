@@ -80,8 +80,9 @@ def _pair_keyword_values(key: str, one: Any, other: Any) -> Iterator[_Pair]:
         raise _Different
 
 
-def _type_names(value: object) -> frozenset[str]:
-    """Return the types of the keyword `type`: a list of them has no order, and one type may be
-    written as a list of one.
+def _type_names(value: object) -> object:
+    """Return the types of the keyword `type` as a set: a list of them has no order, and one type
+    may be written as a list of one. A faulty value is returned as it is.
     """
-    return frozenset(value if isinstance(value, list) else [value])
+    names = value if isinstance(value, list) else [value]
+    return frozenset(names) if all(isinstance(name, str) for name in names) else value

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from cogcli.app.approvals import requests_of
 from cogcli.app.episodes import (
     OUTCOMES,
     archive_faults,
@@ -16,15 +15,16 @@ from cogcli.app.episodes import (
 from cogcli.app.wings import WingFunction
 from cogcli.base.errors import OK, CogcliError, UsageError
 from cogcli.base.terminal_text import visible
-from cogcli.cli.approval_screen import request_lines
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, Wanted, note_none, show
 from cogcli.cli.options import ListFlags, choice, command, integer, switch, text
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.refusals import altered_error, renamed_folder_error
-from cogcli.report.approval_view import ApprovalView
 from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace
 from cogcli.report.styled_text import style_of
+
+if TYPE_CHECKING:
+    from cogcli.report.approval_view import ApprovalView
 
 
 @command(
@@ -95,6 +95,8 @@ def ls(
     columns = (*_columns(context), *(_AGENT_COLUMNS if agents else ()), *waits)
     show(context, columns, rows, flags, whole=all or "limit" in context.call.given, for_all="--all")
     if context.screen.out.width is not None and (flags.format or "text") == "text":
+        from cogcli.cli.approval_screen import request_lines  # for runs that wait alone
+
         for view in waiting:
             context.screen.answer_lines([[("", "")], *request_lines(context, view)])
     return OK
@@ -102,6 +104,8 @@ def ls(
 
 def _waiting_requests(context: CommandContext, rows: list[EpisodeRow]) -> list[ApprovalView]:
     """Return the open requests of these episodes. A log that cannot be read is a warning."""
+    from cogcli.app.approvals import requests_of  # for runs that wait alone
+
     found: list[ApprovalView] = []
     for row in rows:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogcli.base.step_path import StepPath
+from cogcli.base.step_path import StepPath, split_round
 from cogcli.declarations.checked import problem_of
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import EVENT_TYPES, row_of
@@ -24,8 +24,6 @@ _KEPT: Final = 500
 """Steps of a nested run that are known after its end."""
 _KEPT_IN_ALL: Final = 5_000
 """Nested runs, and steps of them, that are known after their ends."""
-_DIGITS: Final = 10
-"""The number of a round has fewer digits."""
 
 
 class _ParentRun(Record):
@@ -49,7 +47,7 @@ class _EndedSteps:
     def __contains__(self, step: str) -> bool:
         if step in self._others:
             return True
-        loop, number = _round_of(step)
+        loop, number = split_round(step)
         return 0 <= number < self._rounds.get(loop, 0) and step not in self._again
 
     def __len__(self) -> int:
@@ -57,7 +55,7 @@ class _EndedSteps:
 
     def add(self, step: str) -> None:
         """Add a step."""
-        loop, number = _round_of(step)
+        loop, number = split_round(step)
         ended = self._rounds.get(loop, 0)
         if number < 0 or number > ended:
             self._others.add(step)
@@ -70,16 +68,9 @@ class _EndedSteps:
     def discard(self, step: str) -> None:
         """Take a step out."""
         self._others.discard(step)
-        loop, number = _round_of(step)
+        loop, number = split_round(step)
         if 0 <= number < self._rounds.get(loop, 0):
             self._again.add(step)
-
-
-def _round_of(step: str) -> tuple[str, int]:
-    """Return the loop and the number of an item or a round; -1 for any other step."""
-    loop, mark, number = step.rpartition("#")
-    is_number = mark and number.isdecimal() and len(number) < _DIGITS
-    return (loop, int(number)) if is_number and str(int(number)) == number else ("", -1)
 
 
 class _Run:

@@ -27,7 +27,7 @@ def test_where_no_key_is_near_those_that_may_stand_there_are_told(project: Any) 
         for each in project.run("validate", "--json").json["problems"]
         if each["code"] == "key.unknown"
     ]
-    assert problem["hint"] == "keys: items, index_as, max_parallel, max_items"
+    assert problem["hint"] == "keys: items, index_as, max_parallel, max_items, on_error"
 
 
 def test_where_every_key_is_there_none_is_told(project: Any) -> None:
