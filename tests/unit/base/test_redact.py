@@ -158,7 +158,12 @@ def test_masking_is_idempotent_and_leaves_clean_values_as_they_are(value: Any) -
         assert once is value
 
 
-@given(JSON_VALUES, st.text(min_size=8, max_size=20).filter(lambda text: len(text.strip()) >= 8))
+def is_secret(text: str) -> bool:
+    """Whether a text can be a secret, and no part of a number: numbers are not masked in part."""
+    return len(text.strip()) >= 8 and not set(text.strip()) <= set("0123456789.e+-")
+
+
+@given(JSON_VALUES, st.text(min_size=8, max_size=20).filter(is_secret))
 def test_no_known_value_survives_in_the_written_bytes(value: Any, secret: str) -> None:
     redactor = Redactor([secret])
     masked = redactor.mask({"data": value, "leak": f"<{secret}>", "list": [secret]})
