@@ -29,7 +29,7 @@ from cogcli.app.state_document import (
 )
 from cogcli.app.verify_episodes import verify_episode
 from cogcli.app.wings import INVOKE_AGENT
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.jsonvalue import NotJson, preview, to_plain_json
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
@@ -41,7 +41,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.verify.trusted import TrustAnchors
-from cogcli.run.given_inputs import GivenRun, prepare_given
+from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import TYPED
 from cogcli.run.launch import launch
 from cogcli.run.log_index import LogIndex
@@ -115,7 +115,7 @@ class Episode:
         Raise CogcliError `episode.unreadable`, also if the run has no `state.json` yet."""
         data = read_stored_state(self.directory)
         if data is None:
-            raise EnvironmentRefusal("episode.unreadable", f"`{self.id}` has no state.json yet")
+            raise UnusableEnvironment("episode.unreadable", f"`{self.id}` has no state.json yet")
         return expand_references(parse_state(data, self.directory), self.directory)
 
     @property
@@ -346,7 +346,7 @@ class Project:
 
     def _given_run(
         self, skill_id: str, inputs: Json, options: Options
-    ) -> tuple[Settings, GivenRun]:
+    ) -> tuple[Settings, RequestedRun]:
         """Return the settings and the request of a run. Raise UsageError for invalid inputs or
         options.
         """
@@ -357,7 +357,7 @@ class Project:
             options=with_pack(settings, options_of(settings, given), skill_id),
             origins=dict.fromkeys(inputs, TYPED),
         )
-        return settings, GivenRun(request, (), ())
+        return settings, RequestedRun(request, (), ())
 
     @_add_hint_as_note()
     def resume(

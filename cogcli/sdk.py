@@ -216,14 +216,14 @@ def open_for_reading(path: str, most: int) -> BinaryIO:
     _require_name(path)
     if why := outside_roots(path):
         raise Refused("bad-data", why, "add its folder to `files.roots`, if it may be read")
-    from cogcli.base.files import FileRefused, open_regular
+    from cogcli.base.files import UnreadableFile, open_regular
 
     real = os.path.realpath(path)
     if (why := credential_refusal(real)) and ACCESS.get().is_online():
         raise credential_error(path, why)
     try:
         return open_regular(real, limit=most)
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         reason: Reason = "too-large" if refused.reason == "too-large" else "bad-data"
         raise Refused(reason, f"{os.path.basename(path)}: {refused.message}") from None
 
@@ -287,14 +287,14 @@ def artifact(path: str) -> str:
     of `state.json` (docs/reference/sdk.md#artifact). Call it once the file is complete: the hash
     covers its bytes at this moment. Raise Refused `bad-data` for anything that is no regular file
     or cannot be read, `too-large` for more than 100 files of a call."""
-    from cogcli.base.files import FileRefused, measure_regular
+    from cogcli.base.files import UnreadableFile, measure_regular
 
     _require_name(path)
     real = os.path.realpath(path)
     _require_room(real)
     try:
         size, digest = measure_regular(real)
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         raise Refused("bad-data", f"{os.path.basename(path)}: {refused.message}") from None
     _record_file(real, size, digest)
     return real

@@ -25,7 +25,16 @@ from typing import Annotated, Any, Final, NamedTuple, get_args, get_origin
 from cogcli.declarations.field import RECORDS, Field, fields_of
 from cogcli.declarations.spec import Spec, hints_of, plain_hint
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.shape import Boolean, Data, Either, ListOf, MapOf, NumberShape, RecordShape, Shape
+from cogcli.specs.shape import (
+    Boolean,
+    Data,
+    ListOf,
+    MapOf,
+    NumberShape,
+    RecordShape,
+    Shape,
+    UnionShape,
+)
 from cogcli.specs.shape import Text as TextShape
 from cogcli.specs.shape_of_spec import shape_of_spec, with_protocols
 
@@ -210,7 +219,7 @@ def _type(shape: Shape, hint: Any, table: Table) -> str:
 
 
 def _shape_words(shape: Shape) -> str:
-    if isinstance(shape, Either):
+    if isinstance(shape, UnionShape):
         first, *others = shape.options
         if isinstance(first, TextShape) and first.choices and others == [ListOf(first)]:
             return f"{_shape_words(first)}, or a list of these"

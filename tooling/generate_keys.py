@@ -17,7 +17,7 @@ from cogcli.base.yaml.reader import parse
 from cogcli.declarations.field import RECORDS, fields_of
 from cogcli.declarations.spec import Spec
 from cogcli.protocols import PROTOCOLS
-from cogcli.specs.shape import Either, ListOf, MapOf, RecordShape, Shape
+from cogcli.specs.shape import ListOf, MapOf, RecordShape, Shape, UnionShape
 from cogcli.specs.shape_of_spec import shape_of_spec
 from cogcli.specs.shapes import shape_of
 
@@ -77,7 +77,7 @@ def _declared_in(shape: Shape, seen: set[int]) -> Iterator[str]:
     if id(shape) in seen:
         return
     seen.add(id(shape))
-    if isinstance(shape, Either):
+    if isinstance(shape, UnionShape):
         for option in shape.options:
             yield from _declared_in(option, seen)
     elif isinstance(shape, ListOf | MapOf):
@@ -112,7 +112,7 @@ def _keywords(meaning: str, default: str) -> dict[str, Any]:
 
 def _values(shape: Shape, value: Any, declared: str) -> Iterator[tuple[str, Any]]:
     """The single values of a mapping with the names of their keys."""
-    if isinstance(shape, Either):
+    if isinstance(shape, UnionShape):
         yield from _values(shape.option_for(value) or shape.options[0], value, declared)
     elif isinstance(shape, ListOf) and isinstance(value, list):
         for item in value:

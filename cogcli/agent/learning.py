@@ -22,7 +22,7 @@ from cogcli.agent.profile import (
     compare,
     find_removed,
 )
-from cogcli.agent.records import SeenInteraction
+from cogcli.agent.records import LearnableInteraction
 from cogcli.agent.reply_text import ReplyProblem, read_object
 from cogcli.agent.stored import is_zoned
 from cogcli.agent.update import UpdateResult
@@ -140,7 +140,7 @@ def fold_interactions(profile: UserProfile, interactions: Iterable[Json]) -> Lea
     Frequent intents become interests, finished templates patterns of success, and error codes patterns of
     failure.
     """
-    rows = [read_record(SeenInteraction, each) for each in interactions]
+    rows = [read_record(LearnableInteraction, each) for each in interactions]
     intents = Counter(row.intent for row in rows)
     found = [("interests", intent) for intent, times in intents.items() if times >= _FREQUENT]
     found += [("success_patterns", row.template) for row in rows if row.success]

@@ -61,7 +61,7 @@ class UserProfile(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Json) -> UserProfile:
-        """Return the inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
+        """Return the inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerStateVersion."""
         found = migrate(payload, VERSION, _MIGRATIONS, "profile")
         return from_payload(cls, found, "profile", "a profile names its user")
 

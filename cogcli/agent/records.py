@@ -39,7 +39,7 @@ class ReplyThinking(Record):
     tool_calls: Any = None
 
 
-class SeenInteraction(Record):
+class LearnableInteraction(Record):
     """An interaction, as learning without a model reads it."""
 
     intent: str

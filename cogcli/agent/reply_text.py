@@ -10,7 +10,7 @@ import orjson
 from cogcli.agent.bounds import Note, note
 from cogcli.base.jsonvalue import kind_of
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.value_types import Json
 
 MAX_BYTES: Final = 256 * 1024
@@ -46,11 +46,11 @@ def read_object(text: str | bytes, notes: list[Note]) -> Json | ReplyProblem:
         return ReplyProblem("too_large", "", f"more than {MAX_BYTES} bytes")
     try:
         value = _strict(text)
-    except JsonRefused as refused:
+    except InvalidJson as refused:
         found = _first_object(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
         try:
             value = _strict(found)
-        except JsonRefused as inner:
+        except InvalidJson as inner:
             problem = inner if found else refused
             return ReplyProblem("not_json", "", str(problem))
         notes.append(note("extracted", "", "there was text around the object"))

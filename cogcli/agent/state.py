@@ -141,7 +141,7 @@ class AgentState(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Json) -> AgentState:
-        """Return the inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
+        """Return the inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerStateVersion."""
         found = migrate(payload, VERSION, _MIGRATIONS, "state")
         profile = found.get("user_profile")
         return cls(

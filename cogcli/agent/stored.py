@@ -17,7 +17,7 @@ class UnreadableState(ValueError):
     """JSON that is not a state of an agent."""
 
 
-class NewerState(UnreadableState):
+class NewerStateVersion(UnreadableState):
     """A state of a later version."""
 
 
@@ -91,7 +91,7 @@ def from_payload(cls: type[_Stored], payload: object, what: str, lacking: str = 
 
 def migrate(payload: object, version: int, migrations: Mapping[int, Migration], what: str) -> Json:
     """Return the payload in this version. Each migration leads from its number to the next; a payload without
-    `schema_version` has version 0. Raise NewerState, UnreadableState.
+    `schema_version` has version 0. Raise NewerStateVersion, UnreadableState.
     """
     if not isinstance(payload, dict):
         raise UnreadableState(f"{what} is not an object")
@@ -99,7 +99,7 @@ def migrate(payload: object, version: int, migrations: Mapping[int, Migration], 
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
         raise UnreadableState(f"{what} has no version that is a number")
     if found > version:
-        raise NewerState(f"{what} has version {found}, known is {version}")
+        raise NewerStateVersion(f"{what} has version {found}, known is {version}")
     for step in range(found, version):
         payload = {**migrations[step](payload), "schema_version": step + 1}
     return dict(payload)

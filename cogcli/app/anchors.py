@@ -11,7 +11,7 @@ from typing import Final
 import orjson
 
 from cogcli.base.errors import CogcliError, UsageError
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -42,7 +42,7 @@ def read_heads(directories: Iterable[Path], warn: Callable[[CogcliError], None])
         try:
             with open_episode(directory) as folder:
                 chain = read_chain(folder, directory.name)
-        except FileRefused as error:
+        except UnreadableFile as error:
             warn(unreadable(directory, error.message, file=Path(error.path).name))
             continue
         except CogcliError as error:
@@ -59,7 +59,7 @@ def read_anchor(path: str) -> dict[str, Head]:
     that is unreadable, invalid or without a head."""
     try:
         data = read_regular(path, limit=_LIMIT)
-    except FileRefused as error:
+    except UnreadableFile as error:
         raise UsageError("usage.value", f"`--anchor`: {path} {error.message}") from error
     rows = _rows_from_json(data) if data.lstrip().startswith(b"{") else _rows_from_lines(data)
     found: dict[str, Head] = {}

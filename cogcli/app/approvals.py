@@ -46,7 +46,7 @@ def list_requests(
 
 
 def requests_of(settings: Settings, row: EpisodeRow, again: str = "") -> list[WaitingRequest]:
-    """Return the open requests of an episode. Raise EnvironmentRefusal `episode.unreadable`."""
+    """Return the open requests of an episode. Raise UnusableEnvironment `episode.unreadable`."""
     now = settings.clock.now()
     return [
         WaitingRequest(

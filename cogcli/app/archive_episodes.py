@@ -11,7 +11,7 @@ from typing import Final
 from cogcli.app.episodes import store_of
 from cogcli.app.settings import Settings
 from cogcli.app.verify_episodes import trusted_of
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive.access import open_archives
 from cogcli.episode.archive.directories import ARCHIVES, BATCH_ARCHIVES, BATCHES, archives_in
@@ -71,7 +71,7 @@ class EpisodeArchiver:
     def archive(self, directories: Sequence[Path]) -> Iterator[Transfer]:
         """Archive each episode, and yield the results in order.
 
-        An episode that cannot be archived has an error, and its folder stays. Raise EnvironmentRefusal `env.disk`.
+        An episode that cannot be archived has an error, and its folder stays. Raise UnusableEnvironment `env.disk`.
         """
         remove_leftovers(self._runs_dir)
         self._archived = self._find_archived({directory.name for directory in directories})
@@ -116,13 +116,13 @@ class EpisodeArchiver:
         except OSError as error:
             refused = unreadable(directory, error.strerror or "cannot be opened")
             return Transfer(name, None, error=refused)
-        except EnvironmentRefusal as error:
+        except UnusableEnvironment as error:
             if error.code == "env.disk":
                 raise
             return Transfer(name, None, error=error)
 
     def _require_fit(self, directory: Path) -> EpisodeRow:
-        """Return the row of a sealed episode that verifies. Raise EnvironmentRefusal."""
+        """Return the row of a sealed episode that verifies. Raise UnusableEnvironment."""
         name = directory.name
         if directory.parent != self._runs_dir:
             raise refused_error(name, f"it is not in `{self._runs_dir}`")
@@ -205,7 +205,7 @@ class EpisodeExtractor:
     def extract(self, places: Iterable[Path]) -> Iterator[Transfer]:
         """Write the folder of each episode, `ARCHIVE/ID` or `RUNS/ID`, and yield the results in order.
 
-        Raise EnvironmentRefusal `env.disk`.
+        Raise UnusableEnvironment `env.disk`.
         """
         remove_unfinished(self._target)
         for place in places:
@@ -239,11 +239,11 @@ class ArchiveListing(NamedTuple):
     """The places of the episodes of archives, in order, and the errors of what cannot be read in them."""
 
     places: list[Path]
-    faults: list[EnvironmentRefusal]
+    faults: list[UnusableEnvironment]
 
 
 def list_archives(paths: Iterable[Path]) -> ArchiveListing:
-    """Return what archives have. Raise EnvironmentRefusal `archive.unreadable` for a file that is
+    """Return what archives have. Raise UnusableEnvironment `archive.unreadable` for a file that is
     not an archive."""
     places: list[Path] = []
     faults = []

@@ -9,7 +9,7 @@ from typing import Final
 from cogcli.app.registry import open_registry, writing_to
 from cogcli.app.schemas import SPECS, schema_file
 from cogcli.app.settings import Settings
-from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.files import UnreadableFile, read_regular, write_atomic
 from cogcli.base.links import find_leaving_link
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.catalog import Catalog
@@ -84,7 +84,7 @@ def write_schemas(settings: Settings) -> list[str]:
     """Write the project's missing and outdated schemas, and return their display paths.
 
     If the folder is outside the project because of a link, nothing is written. Raise
-    EnvironmentRefusal `env.disk`."""
+    UnusableEnvironment `env.disk`."""
     if settings.project is None or leads_out(settings.project):
         return []
     stale = stale_schemas(settings.project, ids_of(settings))
@@ -99,5 +99,5 @@ def _read_content(path: str) -> bytes | None:
     """Return the content of a schema file; None if it cannot be read."""
     try:
         return read_regular(path, limit=_LARGEST)
-    except FileRefused:
+    except UnreadableFile:
         return None

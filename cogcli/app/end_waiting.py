@@ -31,7 +31,7 @@ class WaitingRuns(NamedTuple):
 
 
 def plan_ends(settings: Settings, before: str, warn: Callable[[CogcliError], None]) -> WaitingRuns:
-    """Return the runs that wait since `before`. Raise EnvironmentRefusal if the pins cannot be read."""
+    """Return the runs that wait since `before`. Raise UnusableEnvironment if the pins cannot be read."""
     pins = read_pins(Path(settings.runs_dir))
     rows: list[EpisodeRow] = []
     kept: Counter[str] = Counter()

@@ -10,7 +10,7 @@ from pathlib import Path
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import read_key
 from cogcli.app.wings import EPISODE_OF_LINE, is_line_word
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.system import rfc3339
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.value_types import Json
@@ -33,7 +33,7 @@ def store_of(settings: Settings) -> Store:
 def read_status(settings: Settings, directory: Path, warn: Warn) -> EpisodeRow:
     """Return the row of an episode. If its files contradict each other, pass an error to `warn`.
 
-    Raise EnvironmentRefusal `episode.unreadable`."""
+    Raise UnusableEnvironment `episode.unreadable`."""
     row = read_row(directory, read_key(settings.environ).key)
     if row.fault:
         warn(altered_error(directory, visible(row.fault)))
@@ -44,7 +44,7 @@ def find(settings: Settings, name: str | None) -> Path:
     """Return the directory of the named episode, or of the newest one if `name` is None.
     `ba_.../LINE` names the episode of a line of a batch.
 
-    Raise UsageError or EnvironmentRefusal."""
+    Raise UsageError or UnusableEnvironment."""
     if name == "":
         raise UsageError(
             "episode.unknown", "an empty word names no episode", hint="is a variable unset?"
@@ -71,7 +71,7 @@ def find_all(settings: Settings, names: Sequence[str]) -> dict[Path, bool]:
     return found
 
 
-def archive_faults(settings: Settings) -> list[EnvironmentRefusal]:
+def archive_faults(settings: Settings) -> list[UnusableEnvironment]:
     """Return the errors of archives in the runs directory that cannot be read as a whole."""
     archives = open_archives(Path(settings.runs_dir))
     return [] if archives is None else archives.find_faults()
@@ -89,7 +89,7 @@ def list_episodes(settings: Settings, wanted: EpisodeFilter, limit: int | None) 
     return list(islice(store_of(settings).episode_rows(wanted), limit))
 
 
-def error_of_unstarted(row: EpisodeRow) -> EnvironmentRefusal | None:
+def error_of_unstarted(row: EpisodeRow) -> UnusableEnvironment | None:
     """Return the error of an episode whose run stopped before its first event; None for any other
     episode."""
     try:
@@ -100,7 +100,7 @@ def error_of_unstarted(row: EpisodeRow) -> EnvironmentRefusal | None:
                 if folder.holds(EVENTS) or not is_being_made(row)
                 else None
             )
-    except EnvironmentRefusal:
+    except UnusableEnvironment:
         return None
 
 

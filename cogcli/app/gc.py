@@ -33,7 +33,7 @@ KEEP_REASONS = ("newest", "running", "pending", "pinned", "archived")
 """`archived`: in an archive with other episodes that are kept. An archive is removed as a whole."""
 
 
-class Criteria(NamedTuple):
+class RemovalCriteria(NamedTuple):
     """The conditions for the removal of an episode.
 
     `keep` is the number of newest episodes to keep, and `before` a timestamp. The retention that
@@ -56,7 +56,7 @@ class Criteria(NamedTuple):
         return self.expired_at is None or is_expired(row, self.expired_at)
 
 
-class Sweep(NamedTuple):
+class RemovalPlan(NamedTuple):
     """The episodes to remove, their size in bytes, and the number of matching episodes that are
     kept, by reason. The reasons are in KEEP_REASONS. `archives` are the archives to remove, with all
     their episodes."""
@@ -74,12 +74,12 @@ def parse_criteria(
     older_than: str | None,
     outcome: str | None,
     expired: bool,
-) -> Criteria:
+) -> RemovalCriteria:
     """Convert flags to criteria. Raise UsageError if no flag is a criterion, or if an age is
     invalid."""
     before = parse_age(settings, "--older-than", older_than)
-    found = Criteria(keep, before, outcome, settings.clock.now() if expired else None)
-    if found == Criteria():
+    found = RemovalCriteria(keep, before, outcome, settings.clock.now() if expired else None)
+    if found == RemovalCriteria():
         raise UsageError(
             "usage.value",
             "`gc` needs a criterion",
@@ -89,8 +89,8 @@ def parse_criteria(
     return found
 
 
-def plan_sweep(settings: Settings, wanted: Criteria) -> Sweep:
-    """Return the episodes that a removal would remove now. Raise EnvironmentRefusal if the pins
+def plan_sweep(settings: Settings, wanted: RemovalCriteria) -> RemovalPlan:
+    """Return the episodes that a removal would remove now. Raise UnusableEnvironment if the pins
     cannot be read."""
     pins = read_pins(Path(settings.runs_dir))
     rows: list[EpisodeRow] = []
@@ -110,7 +110,7 @@ def plan_sweep(settings: Settings, wanted: Criteria) -> Sweep:
     staying = {row.id for row in stays}
     rows = [row for row in rows if row.id not in staying]
     freed = sum(size_of(row.directory) for row in rows) + _size_of_files(archives)
-    return Sweep(rows, freed, kept, archives)
+    return RemovalPlan(rows, freed, kept, archives)
 
 
 def _is_archived(row: EpisodeRow) -> bool:
@@ -143,10 +143,12 @@ def _find_protection(row: EpisodeRow, pins: frozenset[str]) -> str:
     return "" if row.status in REMOVABLE else "pending"
 
 
-def remove_planned(settings: Settings, wanted: Criteria, planned: Sweep) -> Sweep:
+def remove_planned(
+    settings: Settings, wanted: RemovalCriteria, planned: RemovalPlan
+) -> RemovalPlan:
     """Remove the planned episodes that still match, and return the removed ones.
 
-    Raise EnvironmentRefusal `env.disk`."""
+    Raise UnusableEnvironment `env.disk`."""
     runs_dir = Path(settings.runs_dir)
     remove_leftovers(runs_dir)
     removed: list[EpisodeRow] = []
@@ -167,7 +169,7 @@ def remove_planned(settings: Settings, wanted: Criteria, planned: Sweep) -> Swee
             removed.append(row)
             freed += size
     kept = planned.kept + Counter(running=len(planned.rows) - len(removed))
-    return Sweep(removed, freed, kept)
+    return RemovalPlan(removed, freed, kept)
 
 
 def _may_drop(runs_dir: Path, planned: set[str], ids: list[str]) -> bool:

@@ -48,7 +48,7 @@ NETWORK: Final = "COGCLI_TEST_NETWORK"
 """The variable that allows checks and cases to use the network."""
 
 
-class Need(NamedTuple):
+class MissingRequirement(NamedTuple):
     """One missing requirement, with the command or change that satisfies it. `kind` is one of
     KINDS."""
 
@@ -78,7 +78,7 @@ _FEW: Final = 6
 """
 
 
-class MissingNeeds:
+class RequirementSearch:
     """The missing requirements of the capabilities and skills of a catalog. The network is assumed
     to work.
 
@@ -91,13 +91,13 @@ class MissingNeeds:
     def __init__(self, catalog: Catalog, options: SelectionOptions) -> None:
         self._catalog = catalog
         self._options = options
-        self._capabilities: dict[str, tuple[Need, ...]] = {}
-        self._skills: dict[str, tuple[Need, ...]] = {}
-        self._called: dict[str, tuple[Need, ...]] = {}
+        self._capabilities: dict[str, tuple[MissingRequirement, ...]] = {}
+        self._skills: dict[str, tuple[MissingRequirement, ...]] = {}
+        self._called: dict[str, tuple[MissingRequirement, ...]] = {}
         self._closures = 0
         self._faulty: frozenset[str] | None = None
 
-    def capability(self, id: str) -> tuple[Need, ...]:
+    def capability(self, id: str) -> tuple[MissingRequirement, ...]:
         """Return the missing needs of a capability and its gates; empty if it can be called."""
         if id not in self._capabilities:
             self._capabilities[id] = self._needs_of_closure(
@@ -105,7 +105,7 @@ class MissingNeeds:
             )
         return self._capabilities[id]
 
-    def skill(self, id: str) -> tuple[Need, ...]:
+    def skill(self, id: str) -> tuple[MissingRequirement, ...]:
         """Return the missing needs of a skill and its closure, each once; empty if it can run.
 
         A skill in a cycle always has a need."""
@@ -117,14 +117,17 @@ class MissingNeeds:
             nested = [name for skill in closure.skills.values() for name in skills_of(skill)]
             missing = [name for name in (id, *nested) if name not in closure.skills]
             needs = [
-                Need("binding", f"no skill `{name}`", short=f"skill {name}") for name in missing
+                MissingRequirement("binding", f"no skill `{name}`", short=f"skill {name}")
+                for name in missing
             ]
             self._skills[id] = tuple(
                 dict.fromkeys([*needs, *self._needs_of_closure(closure, called)])
             )
         return self._skills[id]
 
-    def _needs_of_closure(self, closure: Catalog, called: Iterable[str]) -> tuple[Need, ...]:
+    def _needs_of_closure(
+        self, closure: Catalog, called: Iterable[str]
+    ) -> tuple[MissingRequirement, ...]:
         names = dict.fromkeys([*called, *closure.capabilities])
         needs = [need for name in names for need in self._needs_of_call(name)]
         if self._may_be_refused(closure):
@@ -146,14 +149,14 @@ class MissingNeeds:
         faulty = self._faulty
         return not faulty.isdisjoint(_spec_files(closure)) or not faulty <= _spec_files(catalog)
 
-    def _needs_of_call(self, id: str) -> tuple[Need, ...]:
+    def _needs_of_call(self, id: str) -> tuple[MissingRequirement, ...]:
         """Return the missing needs of the binding that is selected for a capability."""
         if id not in self._called:
             self._called[id] = tuple(_needs_of_selection(self._catalog, id, self._options))
         return self._called[id]
 
 
-class NeedsOfRuns(MissingNeeds):
+class UntrustedRunRequirements(RequirementSearch):
     """The missing needs in a project that is not trusted (docs/reference/service.md#trust).
 
     A run of a spec from a trusted layer reads only trusted layers. Any other run may only call
@@ -162,27 +165,29 @@ class NeedsOfRuns(MissingNeeds):
     def __init__(self, trusted: Catalog, whole: Catalog, options: SelectionOptions) -> None:
         super().__init__(whole, options)
         self._trusted = trusted
-        self._needs_of_trusted = MissingNeeds(trusted, options)
+        self._needs_of_trusted = RequirementSearch(trusted, options)
 
-    def capability(self, id: str) -> tuple[Need, ...]:
+    def capability(self, id: str) -> tuple[MissingRequirement, ...]:
         """Return the missing needs of a capability and its gates; empty if it can be called."""
         if self._trusted.capability(id) is not None:
             return self._needs_of_trusted.capability(id)
         return super().capability(id)
 
-    def skill(self, id: str) -> tuple[Need, ...]:
+    def skill(self, id: str) -> tuple[MissingRequirement, ...]:
         """Return the missing needs of a skill and its closure, each once; empty if it can run."""
         return self._needs_of_trusted.skill(id) if id in self._trusted.skills else super().skill(id)
 
 
-def find_needs(registry: Registry, catalog: Catalog, options: SelectionOptions) -> MissingNeeds:
+def find_needs(
+    registry: Registry, catalog: Catalog, options: SelectionOptions
+) -> RequirementSearch:
     """Return the missing needs of a catalog, which has all specs of a registry or the closure of
     one run."""
     if registry.is_trusted or catalog.partial:
-        return MissingNeeds(catalog, options)
+        return RequirementSearch(catalog, options)
     distrust = registry.without_trust().distrust
     whole = catalog_without_trust(catalog, distrust)
-    return NeedsOfRuns(registry.trusted_layers().everything(), whole, options)
+    return UntrustedRunRequirements(registry.trusted_layers().everything(), whole, options)
 
 
 def _spec_files(catalog: Catalog) -> set[str]:
@@ -191,7 +196,9 @@ def _spec_files(catalog: Catalog) -> set[str]:
     return {spec.file for specs in by_kind for spec in specs.values()} | {*catalog.broken.values()}
 
 
-def _find_closure_errors(closure: Catalog, options: SelectionOptions) -> Iterator[Need]:
+def _find_closure_errors(
+    closure: Catalog, options: SelectionOptions
+) -> Iterator[MissingRequirement]:
     """Yield the errors that keep a run of the closure from starting, except errors in the selection
     of bindings."""
     told = [
@@ -203,7 +210,9 @@ def _find_closure_errors(closure: Catalog, options: SelectionOptions) -> Iterato
         if problem.severity != "W" and not problem.message.endswith(tuple(told)):
             place = f"{problem.file}:{problem.line}" if problem.line else problem.file
             kind = REPLACED if is_made_unusable(problem) else _BY_CODE.get(problem.code, "binding")
-            yield Need(kind, f"{place}: {problem.message}", problem.hint, f"error {problem.code}")
+            yield MissingRequirement(
+                kind, f"{place}: {problem.message}", problem.hint, f"error {problem.code}"
+            )
 
 
 def _selection_error(
@@ -217,21 +226,25 @@ def _selection_error(
     return None
 
 
-def _needs_of_selection(catalog: Catalog, id: str, options: SelectionOptions) -> Iterator[Need]:
+def _needs_of_selection(
+    catalog: Catalog, id: str, options: SelectionOptions
+) -> Iterator[MissingRequirement]:
     """Yield the missing needs of the binding that is selected for a capability."""
     if catalog.capability(id) is None:
-        yield Need("binding", f"no capability `{id}`", short=f"capability {id}")
+        yield MissingRequirement("binding", f"no capability `{id}`", short=f"capability {id}")
         return
     try:
         link = first_eligible_link(catalog, id, options)
     except BindingResolutionError as error:
-        yield Need("binding", error.message, error.hint, "no binding")
+        yield MissingRequirement("binding", error.message, error.hint, "no binding")
         return
     service = catalog.services.get(link.service_id or "")
     for reason in link.reasons:
         yield _need_from_reason(reason, service)
     if link.eligible and service is not None and (extra := protocol_extra(service)):
-        yield Need("extra", f"it needs the extra `{extra}`", install_line(extra), f"extra {extra}")
+        yield MissingRequirement(
+            "extra", f"it needs the extra `{extra}`", install_line(extra), f"extra {extra}"
+        )
 
 
 def first_eligible_link(catalog: Catalog, id: str, options: SelectionOptions) -> ChainLink:
@@ -242,17 +255,19 @@ def first_eligible_link(catalog: Catalog, id: str, options: SelectionOptions) ->
     return next((link for link in chain.tried if link.eligible), chain.chain[0])
 
 
-def needs_of_binding(catalog: Catalog, binding: Binding, options: SelectionOptions) -> list[Need]:
+def needs_of_binding(
+    catalog: Catalog, binding: Binding, options: SelectionOptions
+) -> list[MissingRequirement]:
     """Return the missing needs of a binding; empty if it can be called."""
     service = catalog.services.get(binding.service)
     return [_need_from_reason(reason, service) for reason in reasons(catalog, binding, options)]
 
 
-def _need_from_reason(reason: Reason, service: Service | None) -> Need:
+def _need_from_reason(reason: Reason, service: Service | None) -> MissingRequirement:
     """Convert the reason why a binding cannot be called to a need."""
     kind = reason.need or _BY_CODE.get(reason.code, "binding")
     kind = MODEL if kind == "service" and is_model(service) else kind
-    return Need(kind, reason.text, reason.cure, reason.short)
+    return MissingRequirement(kind, reason.text, reason.cure, reason.short)
 
 
 def is_model(service: Service | None) -> bool:
@@ -266,7 +281,9 @@ def protocol_extra(service: Service) -> str:
     return extra if extra and missing_module(extra) else ""
 
 
-def find_outside_need(catalog: Catalog, capability: Capability, link: ChainLink) -> Need | None:
+def find_outside_need(
+    catalog: Catalog, capability: Capability, link: ChainLink
+) -> MissingRequirement | None:
     """Return the need for a service outside this machine; None for a function on this machine."""
     service = catalog.services.get(link.service_id or "")
     if service is None:
@@ -274,13 +291,13 @@ def find_outside_need(catalog: Catalog, capability: Capability, link: ChainLink)
     if catalog.in_process(service) and not service.declares_network:
         return None
     if is_model(service):
-        return Need(MODEL, f"service `{service.id}` is a model")
+        return MissingRequirement(MODEL, f"service `{service.id}` is a model")
     binding = catalog.bindings.get(link.binding_id)
     kind = "service" if service.variables or any(variables_of(binding, service)) else "web"
-    return Need(kind, f"service `{service.id}` is outside of this machine")
+    return MissingRequirement(kind, f"service `{service.id}` is outside of this machine")
 
 
-def count_first_needs(found: Iterable[tuple[Need, ...]]) -> dict[str, int]:
+def count_first_needs(found: Iterable[tuple[MissingRequirement, ...]]) -> dict[str, int]:
     """Count entries by their first need, in the order of KINDS. Entries without needs are not
     counted."""
     order = [*KINDS]

@@ -10,7 +10,7 @@ from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.settings.pins import active_environment, active_pins, has_untrusted_pin
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.jsonvalue import Json, kind_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
@@ -30,7 +30,7 @@ from cogcli.specs.unchecked import value_at
 _POLICY: Final = "/policy_layer"
 
 
-class FoundPack(NamedTuple):
+class PackInRegistry(NamedTuple):
     """A pack, its file, and the registry in which its references are resolved."""
 
     pack: Pack
@@ -74,7 +74,7 @@ def resolve_pack(settings: Settings, name: str, skill_id: str = "") -> str:
     pinned.
 
     The searched layers are those of a run of the skill. Without a skill, they are those of a run of
-    the pack's agent. Raise EnvironmentRefusal `pack.unpinned` or `pack.unknown`, and
+    the pack's agent. Raise UnusableEnvironment `pack.unpinned` or `pack.unknown`, and
     `pack.mismatch` if layers contain different packs of this version and no hash selects one."""
     return _locate(
         settings, name, run_of=("skill", skill_id) if skill_id else ("pack", "")
@@ -86,7 +86,7 @@ def read_pack(settings: Settings, name: str) -> Pack:
     return _load_pack(settings, name, packs_alone=True).pack
 
 
-def find_pack(settings: Settings, name: str) -> FoundPack:
+def find_pack(settings: Settings, name: str) -> PackInRegistry:
     """Return a pack and its registry. The pack is given by reference, bare id or file.
 
     Raise the errors of `resolve_pack`, `pack.mismatch` if its hash is not the one in the reference,
@@ -94,7 +94,7 @@ def find_pack(settings: Settings, name: str) -> FoundPack:
     return _load_pack(settings, name, packs_alone=False)
 
 
-def _load_pack(settings: Settings, name: str, *, packs_alone: bool) -> FoundPack:
+def _load_pack(settings: Settings, name: str, *, packs_alone: bool) -> PackInRegistry:
     """Return the same as `find_pack`. With `packs_alone`, its registry contains only packs."""
     located = _locate(settings, name)
     catalog = open_registry(settings).files([located.path], packs_alone=packs_alone)
@@ -106,10 +106,10 @@ def _load_pack(settings: Settings, name: str, *, packs_alone: bool) -> FoundPack
     wanted = located.reference.partition("#")[2]
     if wanted and wanted != pack.hash:
         text = f"pack `{pack.pack_id}@{pack.version}` is {pack.hash}, not {wanted}"
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "pack.mismatch", text, hint="restore it, or name the pack that you mean"
         )
-    return FoundPack(pack, located.path, catalog)
+    return PackInRegistry(pack, located.path, catalog)
 
 
 class _LocatedPack(NamedTuple):
@@ -119,17 +119,17 @@ class _LocatedPack(NamedTuple):
     path: str
 
 
-def _unknown_pack_error(settings: Settings, registry: Registry, id: str) -> EnvironmentRefusal:
+def _unknown_pack_error(settings: Settings, registry: Registry, id: str) -> UnusableEnvironment:
     """Return the error for an id without a pack in the searched layers."""
     if open_registry(settings).paths("pack", id):
-        return EnvironmentRefusal(
+        return UnusableEnvironment(
             "pack.unknown",
             f"no pack `{id}` but that of the project, which is not trusted",
             hint="a project's packs count once it is trusted",
             next=("cogcli config trust",),
         )
     hint = suggestion(id, registry.ids("pack")) or "packs are in packs/ID/VERSION.yaml"
-    return EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
+    return UnusableEnvironment("pack.unknown", f"no pack `{id}`", hint=hint)
 
 
 def _locate(
@@ -169,21 +169,23 @@ def _locate_file(name: str) -> _LocatedPack:
 def _files_with_hash(settings: Settings, registry: Registry, id: str, wanted: str) -> list[str]:
     """Return the files of a pack with the wanted hash.
 
-    If no hash is wanted, return an empty list, or raise EnvironmentRefusal if the files differ."""
+    If no hash is wanted, return an empty list, or raise UnusableEnvironment if the files differ."""
     hashes = registry.packs(id)
     if wanted:
         return [path for path, each in hashes.items() if each == wanted]
     if len(set(hashes.values())) > 1:
         named = " or ".join(f"{id}#{each}" for each in dict.fromkeys(hashes.values()) if each)
         text = f"layers hold several packs `{id}`: {', '.join(map(settings.display_path, hashes))}"
-        raise EnvironmentRefusal("pack.mismatch", text, hint=f"name the one that you mean: {named}")
+        raise UnusableEnvironment(
+            "pack.mismatch", text, hint=f"name the one that you mean: {named}"
+        )
     return []
 
 
 def _find_pinned_reference(settings: Settings, id: str) -> str:
     """Return the reference to which a bare id is pinned.
 
-    Raise EnvironmentRefusal if it is not pinned, even if only one version exists."""
+    Raise UnusableEnvironment if it is not pinned, even if only one version exists."""
     settings.require_sound_files()
     pin = active_pins(settings).get(id)
     if pin is not None:
@@ -192,7 +194,7 @@ def _find_pinned_reference(settings: Settings, id: str) -> str:
     versions = [each for each in known if each.startswith(f"{id}@")]
     if not versions:
         hint = suggestion(id, known) or "packs are in packs/ID/VERSION.yaml"
-        raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
+        raise UnusableEnvironment("pack.unknown", f"no pack `{id}`", hint=hint)
     environment = active_environment(settings.environ)
     flag = f" --env {environment}" if environment else ""
     where = f" in the environment `{environment}`" if environment else ""
@@ -200,12 +202,12 @@ def _find_pinned_reference(settings: Settings, id: str) -> str:
     hint = f"name a version: {', '.join(versions)}"
     if has_untrusted_pin(settings, id):
         next, hint = ["cogcli config trust"], "pins of a project count once it is trusted"
-    raise EnvironmentRefusal(
+    raise UnusableEnvironment(
         "pack.unpinned", f"no version of `{id}` is pinned{where}", hint=hint, next=tuple(next)
     )
 
 
-def evaluate_call(found: FoundPack, capability_id: str, data: Json) -> Verdict:
+def evaluate_call(found: PackInRegistry, capability_id: str, data: Json) -> Verdict:
     """Return the verdict of a pack's policy on a call with this data
     (docs/reference/pack.md#rules).
 

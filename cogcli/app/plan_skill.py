@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
-from cogcli.app.needs import MissingNeeds
+from cogcli.app.needs import RequirementSearch
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import BindingResolutionError, CogcliError
@@ -20,7 +20,7 @@ from cogcli.declarations.service_spec import Service
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.value_types import Json
 from cogcli.run.engine.plan import PlannedStep, StepTarget, plan_entry, plan_skill
-from cogcli.run.given_inputs import GivenRun, prepare_given
+from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.prepare import RunRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -29,7 +29,9 @@ from cogcli.specs.selection import SelectionOptions, named_binding
 from cogcli.specs.step_values import references_in
 
 
-def plan_given(settings: Settings, given: GivenRun, write: Callable[[Json], None]) -> list[Problem]:
+def plan_given(
+    settings: Settings, given: RequestedRun, write: Callable[[Json], None]
+) -> list[Problem]:
     """Pass the plan of a run to `write`, and return the warnings. Nothing is executed.
 
     Raise the errors of `prepare_given`. The plan of a refused run is written first, unless its
@@ -59,7 +61,8 @@ def _plan(catalog: Catalog, request: RunRequest, options: SelectionOptions, exit
         "needs": {
             **_describe_needs(survey.calls, request),
             "missing": [
-                need.to_payload() for need in MissingNeeds(catalog, options).skill(request.skill_id)
+                need.to_payload()
+                for need in RequirementSearch(catalog, options).skill(request.skill_id)
             ],
         },
         "exit_code": exit_code,

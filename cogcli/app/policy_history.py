@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
@@ -84,7 +84,7 @@ class EpisodeComparison(NamedTuple):
 def read_governed(directory: Path) -> GovernedLog | None:
     """Return the log of an episode; None if the run had no pack.
 
-    Raise EnvironmentRefusal `episode.unreadable`."""
+    Raise UnusableEnvironment `episode.unreadable`."""
     if not _names_pack(directory):
         return None  # its log may not fit into memory
     events, log = read_log_index(directory)
@@ -99,12 +99,12 @@ def read_governed(directory: Path) -> GovernedLog | None:
 def _find_packs(catalog: Catalog, request: PolicyRequest) -> tuple[Pack, tuple[Pack, ...]]:
     """Return the composed pack of a run, and the packs that add to it.
 
-    Raise EnvironmentRefusal `episode.unreadable` if the catalog lacks one."""
+    Raise UnusableEnvironment `episode.unreadable` if the catalog lacks one."""
     found = []
     for reference in (request.pack, *request.with_packs):
         pack = catalog.packs.get(reference.partition("#")[0])
         if pack is None:
-            raise EnvironmentRefusal(
+            raise UnusableEnvironment(
                 "episode.unreadable", f"the specs of this run have no `{reference}`"
             )
         found.append(pack)
@@ -310,7 +310,7 @@ def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison 
 def compare_with_present(episode_id: str, log: GovernedLog, present: Catalog) -> EpisodeComparison:
     """Return the recorded decisions of a run that the present specs and packs make differently.
 
-    Raise EnvironmentRefusal `episode.unreadable` if the present specs lack a pack of the run."""
+    Raise UnusableEnvironment `episode.unreadable` if the present specs lack a pack of the run."""
     recorded = policy_under(log.catalog, log.pack, log.started)
     before = list(decide_again(log.events, log.catalog, recorded, recorded))
     request = PolicyRequest.recorded(start_of(log.started)) or PolicyRequest()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
-from cogcli.app.packs import FoundPack
+from cogcli.app.packs import PackInRegistry
 from cogcli.base.errors import ServiceResolutionError
 from cogcli.base.extras import install_line, missing_module
 from cogcli.policy.policy_proof import PolicyProof, prove
@@ -17,7 +17,7 @@ _TIMEOUT_MS: Final = 10_000
 """How long the solver may think about one question."""
 
 
-def prove_packs(old: FoundPack, new: FoundPack) -> PolicyProof:
+def prove_packs(old: PackInRegistry, new: PackInRegistry) -> PolicyProof:
     """Prove how the policy of a new pack relates to that of an old one. Capabilities are those of the new registry.
 
     Raise ServiceResolutionError `env.extra` if the solver is not installed."""

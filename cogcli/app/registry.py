@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from cogcli.app.settings import Settings
-from cogcli.base.errors import EnvironmentRefusal, ServiceResolutionError
-from cogcli.base.files import FileRefused, hint_for_write, read_regular
+from cogcli.base.errors import ServiceResolutionError, UnusableEnvironment
+from cogcli.base.files import UnreadableFile, hint_for_write, read_regular
 from cogcli.base.redact import Redactor
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.field_spec import Fields
@@ -102,12 +102,12 @@ class Layers:
 
 @contextmanager
 def writing_to(display_name: str) -> Iterator[None]:
-    """Convert an OSError in the `with` block to EnvironmentRefusal `env.disk`, which names the file
+    """Convert an OSError in the `with` block to UnusableEnvironment `env.disk`, which names the file
     as `display_name`."""
     try:
         yield
     except OSError as error:
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "env.disk",
             f"{display_name} cannot be written: {error.strerror}",
             hint=hint_for_write(error),
@@ -115,13 +115,13 @@ def writing_to(display_name: str) -> Iterator[None]:
 
 
 def read_spec_text(settings: Settings, file: str) -> str:
-    """Return the text of the file of a spec. Raise EnvironmentRefusal `specs.invalid`."""
+    """Return the text of the file of a spec. Raise UnusableEnvironment `specs.invalid`."""
     try:
         return read_regular(
             os.path.join(settings.base, file), limit=settings.ceilings.yaml_bytes
         ).decode("utf-8", "replace")
-    except FileRefused as error:
-        raise EnvironmentRefusal("specs.invalid", f"`{file}` {error.message}") from error
+    except UnreadableFile as error:
+        raise UnusableEnvironment("specs.invalid", f"`{file}` {error.message}") from error
 
 
 def fields_to_payload(fields: Fields) -> Json:

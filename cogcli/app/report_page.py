@@ -14,8 +14,8 @@ from cogcli.app.settings import Settings
 from cogcli.app.state_document import iterate_shown_events
 from cogcli.app.verify_episodes import verify_episode
 from cogcli.base.errors import CogcliError
-from cogcli.base.files import FileRefused
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.files import UnreadableFile
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.documents import Manifest
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
@@ -49,7 +49,7 @@ def read_source(settings: Settings, directory: Path, warn: Warn) -> PageSource:
     """Return the data of an episode for a page. The errors of unreadable parts are passed to
     `warn`.
 
-    Raise EnvironmentRefusal if no part is readable."""
+    Raise UnusableEnvironment if no part is readable."""
     warnings: list[str] = []
 
     def note(error: CogcliError) -> None:
@@ -150,7 +150,7 @@ def _read_specs(directory: Path, events: Sequence[Event]) -> Json:
         with open_episode(directory) as folder, closing(BlobFolder(folder)) as kept:
             data = kept.get(digest)
         return read_record(SpecsDocument, parse(data)).specs if data else {}
-    except (FileRefused, JsonRefused):
+    except (UnreadableFile, InvalidJson):
         return {}
 
 
@@ -159,5 +159,5 @@ def _read_manifest(directory: Path) -> Manifest:
     try:
         with open_episode(directory) as folder:
             return read_record(Manifest, parse(folder.read(MANIFEST, limit=_LARGEST_MANIFEST)))
-    except (FileRefused, JsonRefused):
+    except (UnreadableFile, InvalidJson):
         return read_record(Manifest, {})

@@ -35,8 +35,8 @@ from cogcli.base.calls import BindingChain
 from cogcli.base.errors import (
     BindingResolutionError,
     CogcliError,
-    EnvironmentRefusal,
     SkillNotFoundError,
+    UnusableEnvironment,
     UsageError,
 )
 from cogcli.base.named_tuple import NamedTuple
@@ -59,13 +59,13 @@ from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.run import resume as runs
 from cogcli.run.engine.plan import StepPlan, plan_skill
-from cogcli.run.given_inputs import GivenRun, prepare_given
+from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import TYPED
 from cogcli.run.log_index import LogIndex
 from cogcli.run.prepare import PreparedRun, RunRequest
 from cogcli.run.replay import reach_recorded, read_pinned_catalog
 from cogcli.run.rerun import (
-    Reuse,
+    ReusedSteps,
     find_failed_loops,
     find_first_step,
     find_open_loops,
@@ -94,7 +94,7 @@ def resume(
     """Resume a run if its recorded permissions are known to be the user's own.
 
     `on_response` receives the text of an agent's response repeatedly while it grows. Raise the
-    errors of `run.resume`, and EnvironmentRefusal `resume.untrusted`."""
+    errors of `run.resume`, and UnusableEnvironment `resume.untrusted`."""
     is_own = False
 
     def open_specs() -> Registry:
@@ -122,7 +122,7 @@ def resume(
 def find_warning(settings: Settings, directory: Path) -> CogcliError | None:
     """Return the warning of a resumption that ignores parts of a project that is not trusted.
 
-    Return None if it ignores nothing, or if the log has no first event. Raise EnvironmentRefusal
+    Return None if it ignores nothing, or if the log has no first event. Raise UnusableEnvironment
     `episode.unreadable`."""
     first = next(iterate_events(directory), None)
     if first is None:
@@ -174,7 +174,7 @@ class RerunRequest(NamedTuple):
     overrides: Json
     """Options of the run, by name."""
     inputs: Mapping[str, object]
-    """Changed inputs by name; a GivenText has no type yet."""
+    """Changed inputs by name; a InputText has no type yet."""
     problems: Sequence[CogcliError] = ()
     """The problems of reading the request."""
     origins: Mapping[str, str] = {}
@@ -183,11 +183,11 @@ class RerunRequest(NamedTuple):
 
 def prepare_rerun(
     settings: Settings, directory: Path, asked: RerunRequest, warn: Warn
-) -> tuple[PreparedRun, Reuse]:
+) -> tuple[PreparedRun, ReusedSteps]:
     """Return the prepared run of a rerun, and the results that it reuses.
 
     If the episode is not known to be the user's own, the current bindings, conformance, user and
-    typed inputs replace its own. Raise the errors of `prepare_given`, EnvironmentRefusal
+    typed inputs replace its own. Raise the errors of `prepare_given`, UnusableEnvironment
     `resume.untrusted` for a trust level above the current one, and UsageError for the run of an
     agent."""
     request, log = read_source_request(directory, asked.overrides, warn)
@@ -211,7 +211,7 @@ def prepare_rerun(
         inputs={**request.inputs, **asked.inputs}, origins={**origins, **asked.origins}
     )
     prepared = prepare_given(
-        catalog, GivenRun(given, asked.problems, asked.inputs), settings.environ
+        catalog, RequestedRun(given, asked.problems, asked.inputs), settings.environ
     )
     plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
     changed = _find_steps_to_repeat(plan, request, prepared, asked.inputs)
@@ -229,7 +229,7 @@ def prepare_rerun(
 
 
 def _warn_of_unvouched_results(
-    settings: Settings, directory: Path, log: LogIndex, reuse: Reuse, warn: Warn
+    settings: Settings, directory: Path, log: LogIndex, reuse: ReusedSteps, warn: Warn
 ) -> None:
     """Pass a warning to `warn` for reused results that no checkpoint vouches for.
 
@@ -247,7 +247,7 @@ def _warn_of_unvouched_results(
     ]
     if steps:
         text = f"nothing vouches for the results of {', '.join(steps)}, which are reused as the episode records them"
-        warn(EnvironmentRefusal("resume.untrusted", text))
+        warn(UnusableEnvironment("resume.untrusted", text))
 
 
 def _find_steps_to_repeat(
@@ -304,7 +304,7 @@ def _replace_choices(
     if changed:
         words = ["binds" if name == "bind" else name for name in changed]
         text = f"this episode is not known to be yours, so what it records of {', '.join(words)} does not count"
-        warn(EnvironmentRefusal("resume.untrusted", text))
+        warn(UnusableEnvironment("resume.untrusted", text))
     return request.with_options(**changed)
 
 
@@ -324,7 +324,7 @@ def _require_own_consent(
     """Check all recorded permissions of a log before the run is resumed.
 
     A permission is accepted if a checkpoint vouches for its event, or if the user repeats it by
-    naming the hash of the last event. Raise EnvironmentRefusal `resume.untrusted` for any other
+    naming the hash of the last event. Raise UnusableEnvironment `resume.untrusted` for any other
     permission, for a log that was truncated or altered after a checkpoint, and for a wrong hash."""
     if log.started is None:
         return
@@ -525,14 +525,14 @@ def _describe_higher_level(settings: Settings, options: RunOptions) -> list[str]
 
 def _untrusted_error(
     message: str, directory: Path, head: str, permissions: Sequence[str] = ()
-) -> EnvironmentRefusal:
+) -> UnusableEnvironment:
     """Return the error for permissions that may not be used again. `head` is the hash with which
     the user can accept them."""
     more = f" and {len(permissions) - 5} more" if len(permissions) > 5 else ""
     shown = ", ".join(visible(each[:_SHOWN]) for each in permissions[:5])
     found = f"; it records: {shown}{more}" if permissions else ""
     place = quote(str(directory))
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "resume.untrusted",
         f"{message}{found}",
         hint="look at the log; if you allow what it records, name the hash that it ends with: --head HASH",
@@ -541,7 +541,7 @@ def _untrusted_error(
 
 
 def _require_own_level(settings: Settings, directory: Path, log: LogIndex) -> None:
-    """Raise EnvironmentRefusal `resume.untrusted` if an episode of unknown origin records a trust
+    """Raise UnusableEnvironment `resume.untrusted` if an episode of unknown origin records a trust
     level above the user's."""
     if log.started is None:
         return
@@ -549,7 +549,7 @@ def _require_own_level(settings: Settings, directory: Path, log: LogIndex) -> No
     higher = _describe_higher_level(settings, options)
     if not higher:
         return
-    raise EnvironmentRefusal(
+    raise UnusableEnvironment(
         "resume.untrusted",
         f"this episode is not known to be yours; it records: {higher[0]}",
         hint="give the trust level yourself, if you allow it",

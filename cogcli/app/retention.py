@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import FileRefused
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import UnreadableFile
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import DATA_CLASSES, Pack
 from cogcli.declarations.run_start import RunPins, start_of
@@ -28,9 +28,9 @@ _DAY: Final = 86_400
 
 
 _UNREADABLE: Final = (
-    EnvironmentRefusal,
-    FileRefused,
-    JsonRefused,
+    UnusableEnvironment,
+    UnreadableFile,
+    InvalidJson,
     # The specs were altered.
     ValueError,
     KeyError,

@@ -20,16 +20,16 @@ from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import did_you_mean
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import OPTIONS, RunOptions, normalized
-from cogcli.protocols.pythoncall.readable_files import Reads, reads_of
+from cogcli.protocols.pythoncall.readable_files import ReadableFiles, reads_of
 from cogcli.run.engine.ports import LimitLedger
-from cogcli.run.given_inputs import GivenRun
+from cogcli.run.given_inputs import RequestedRun
 from cogcli.run.launch import Watch, launch_given
 from cogcli.run.prepare import AgentRun, RunEnvironment
 from cogcli.run.results import RunResult
 from cogcli.specs.catalog import Catalog
 
 
-def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
+def run_given(settings: Settings, given: RequestedRun, watch: Watch) -> RunResult:
     """Run the skill that a command line names, and return the result. `watch` surrounds the run
     with its display and signals.
 
@@ -51,7 +51,7 @@ def run_given(settings: Settings, given: GivenRun, watch: Watch) -> RunResult:
 def options_of(settings: Settings, given: Json) -> RunOptions:
     """Combine the options of the command line and of the settings.
 
-    Raise UsageError or EnvironmentRefusal `config.key`."""
+    Raise UsageError or UnusableEnvironment `config.key`."""
     values = dict(given)
     for option in OPTIONS.values():
         if option.setting:
@@ -105,8 +105,8 @@ def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> Ru
 def environment_of(settings: Settings) -> RunEnvironment:
     """Return the environment of a run, which depends on settings and trust.
 
-    Raise UsageError or EnvironmentRefusal `config.key`."""
-    reads = Reads("")
+    Raise UsageError or UnusableEnvironment `config.key`."""
+    reads = ReadableFiles("")
     if settings.project is not None and not settings.trust:
         # In a project that is not trusted, shipped functions may read only these files.
         reads = reads_of(settings.project)

@@ -76,7 +76,7 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
     `accept`, replace the lock or document.
 
     Raise UsageError for a service without a lock or document, ServiceResolutionError, the errors of
-    the call, and EnvironmentRefusal if the file cannot be written."""
+    the call, and UnusableEnvironment if the file cannot be written."""
     service = _find_service(settings, service_id)
     for reason in untrusted_reasons(service):
         hint = "trust the project: cogcli config trust"
@@ -147,7 +147,7 @@ def _refresh_document(
 def _replace_document(path: str, value: Json, shown: str, bound: str) -> bytes:
     """Replace the file of `spec_ref` atomically and return its content.
 
-    Raise EnvironmentRefusal or ServiceResolutionError."""
+    Raise UnusableEnvironment or ServiceResolutionError."""
     data = orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     try:
         # JSON is also YAML, so that the file reads back under any name.

@@ -20,7 +20,7 @@ from cogcli.app.policy_history import (
 )
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.run_start import RecordedStart, start_of
@@ -88,14 +88,14 @@ def forecast_run(settings: Settings, directory: Path) -> RunForecast:
     """Return what the present specs mean for the run of an episode. One that cannot be read is `unknown`."""
     try:
         return _forecast(settings, directory)
-    except EnvironmentRefusal as error:
+    except UnusableEnvironment as error:
         return RunForecast(directory.name, "", "unknown", why=error.message)
 
 
 def _forecast(settings: Settings, directory: Path) -> RunForecast:
     _, log = read_log_index(directory)
     if log.started is None:
-        raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
+        raise UnusableEnvironment("episode.unreadable", "this log has no beginning")
     start = start_of(log.started)
     pinned = read_pinned_catalog(log.started, directory)
     is_over = log.root in log.ended.runs

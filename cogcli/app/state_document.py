@@ -9,10 +9,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.jsonvalue import paused_collection
 from cogcli.base.output_diff import SAME_TYPES, differences
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.run_start import RecordedStart
@@ -33,18 +33,18 @@ _STATE_LIMIT: Final = 1 << 30
 
 
 def read_stored_state(directory: Path) -> bytes | None:
-    """Return the bytes of `state.json`; None if it does not exist. Raise EnvironmentRefusal."""
+    """Return the bytes of `state.json`; None if it does not exist. Raise UnusableEnvironment."""
     with open_episode(directory) as folder:
         try:
             return folder.read(STATE, limit=_STATE_LIMIT)
-        except FileRefused as error:
+        except UnreadableFile as error:
             if error.reason == "missing":
                 return None
             raise unreadable(directory, f"{STATE} {error.message}") from error
 
 
 def has_file(directory: Path, name: str) -> bool:
-    """Whether an episode has a file with this name. Raise EnvironmentRefusal."""
+    """Whether an episode has a file with this name. Raise UnusableEnvironment."""
     with open_episode(directory) as folder:
         return folder.holds(name)
 
@@ -57,17 +57,17 @@ def project_state(directory: Path, warn: Warn | None = None) -> DocumentText:
 
 
 def state_size(directory: Path) -> int:
-    """Return the number of bytes of `state.json`; 0 if it does not exist. Raise EnvironmentRefusal."""
+    """Return the number of bytes of `state.json`; 0 if it does not exist. Raise UnusableEnvironment."""
     with open_episode(directory) as folder:
         return folder.size(STATE) if folder.holds(STATE) else 0
 
 
 def stored_chunks(directory: Path) -> Iterator[bytes]:
-    """Yield the bytes of `state.json`. Raise EnvironmentRefusal."""
+    """Yield the bytes of `state.json`. Raise UnusableEnvironment."""
     with open_episode(directory) as folder:
         try:
             yield from folder.chunks(STATE)
-        except FileRefused as error:
+        except UnreadableFile as error:
             raise unreadable(directory, f"{STATE} {error.message}") from error
 
 
@@ -94,7 +94,7 @@ def is_foreign(directory: Path) -> bool:
     with open_episode(directory) as folder:
         try:
             return tells_so(folder)
-        except FileRefused:
+        except UnreadableFile:
             return False
 
 
@@ -118,11 +118,11 @@ def iterate_shown_events(directory: Path, warn: Warn | None = None) -> Iterator[
 
 
 def parse_state(data: bytes, directory: Path) -> Json:
-    """Parse `state.json` strictly and return the object. Raise EnvironmentRefusal
+    """Parse `state.json` strictly and return the object. Raise UnusableEnvironment
     `episode.unreadable`."""
     try:
         value = parse(data.rstrip(b"\n"))
-    except JsonRefused as error:
+    except InvalidJson as error:
         raise unreadable(directory, f"state.json: {error.message}") from error
     if not isinstance(value, dict):
         raise unreadable(directory, "state.json is not an object")
@@ -165,12 +165,12 @@ def declared_specs(directory: Path | None, events: Iterable[Event]) -> DeclaredP
         data = kept.get(start.pins.specs_blob)
     try:
         return declared_places(parse(data) if data else None, start.skill.id)
-    except JsonRefused:
+    except InvalidJson:
         return NOTHING
 
 
 def file_marks(directory: Path) -> list[FileStatus]:
-    """Return the status of each file of an episode. Raise EnvironmentRefusal
+    """Return the status of each file of an episode. Raise UnusableEnvironment
     `episode.unreadable`."""
     from cogcli.episode.manifest import file_statuses
 

@@ -31,7 +31,7 @@ def trace_exporter(settings: Settings) -> Callable[[Path], str] | None:
     """Return the function that sends the trace of a finished run; None if no collector is
     configured.
 
-    The function returns the reason of a failure, or an empty text. Raise EnvironmentRefusal
+    The function returns the reason of a failure, or an empty text. Raise UnusableEnvironment
     `config.key`."""
     url = settings.value("export.otlp")
     return partial(_push, settings, str(url)) if url else None

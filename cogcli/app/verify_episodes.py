@@ -10,7 +10,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import find_key
 from cogcli.app.settings.runs_dir import SIGNING_KEY, signer_of
 from cogcli.base.errors import CogcliError
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.jsonvalue import paused_collection
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
@@ -52,14 +52,14 @@ def trusted_of(
     """Return the keys that the user trusts: the keys for the user's own episodes and signatures, and
     `key`.
 
-    Raise EnvironmentRefusal `signing.key` for an unusable signing key, or `env.extra`."""
+    Raise UnusableEnvironment `signing.key` for an unusable signing key, or `env.extra`."""
     own = variable(settings.environ, SIGNING_KEY)
     own_keys = frozenset((public_key(own),)) if own else frozenset[str]()
     return TrustAnchors(key, None, find_key(settings.environ), own_keys, signature)
 
 
 def verify_episode(directory: Path, trusted: TrustAnchors = NO_TRUST) -> VerifiedEpisode:
-    """Verify an episode. Raise EnvironmentRefusal if it has no log."""
+    """Verify an episode. Raise UnusableEnvironment if it has no log."""
     with paused_collection():
         findings = verify(directory, trusted)
     return VerifiedEpisode(findings, level_of(findings))
@@ -189,7 +189,7 @@ def repair(settings: Settings, directory: Path) -> bool:
     """Repair an unsealed episode; return False if it needs no repair. Damage that does not prevent
     sealing remains.
 
-    Raise EnvironmentRefusal `episode.busy` or `env.disk`, and `episode.unreadable` for damage that
+    Raise UnusableEnvironment `episode.busy` or `env.disk`, and `episode.unreadable` for damage that
     cannot be repaired."""
     damaged = _is_damaged(directory)
     if not damaged and not _is_only_unsealed(directory):
@@ -215,7 +215,7 @@ def is_repairable(directory: Path) -> bool:
     with open_episode(directory) as folder:
         try:
             damage = None if MANIFEST in folder.entries() else find_damage(folder)
-        except FileRefused:
+        except UnreadableFile:
             return False
         return damage is not None and damage.can_be_mended
 
@@ -225,7 +225,7 @@ def _is_damaged(directory: Path) -> bool:
     with open_episode(directory) as folder:
         try:
             return MANIFEST not in folder.entries() and find_damage(folder) is not None
-        except FileRefused:
+        except UnreadableFile:
             return False  # `verify` reports the reason
 
 

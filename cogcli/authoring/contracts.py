@@ -20,8 +20,8 @@ from typing import Final
 
 from cogcli.app.needs import (
     NETWORK,
-    MissingNeeds,
-    Need,
+    MissingRequirement,
+    RequirementSearch,
     find_outside_need,
     first_eligible_link,
     protocol_extra,
@@ -125,7 +125,7 @@ class _JudgedCall(NamedTuple):
     """
 
     check: Check
-    need: Need | None
+    need: MissingRequirement | None
     ms: int
 
 
@@ -137,7 +137,7 @@ def check_contracts(
 
     With `once` it is called only with its first example through the selected binding. `real` are
     capabilities that are called at any address and with any effects. Raise ProblemsFound,
-    EnvironmentRefusal or UsageError.
+    UnusableEnvironment or UsageError.
     """
     catalog = sound_catalog(settings)
     ids, begun = match_ids(words, catalog.capabilities, "capability"), time.monotonic()
@@ -173,9 +173,9 @@ class _ContractSurvey:
         self._catalog = _without_fallbacks(catalog)
         self._folder = folder
         self._real = real
-        self._needs: dict[str, tuple[Need, ...]] = {}
+        self._needs: dict[str, tuple[MissingRequirement, ...]] = {}
         self._judged: dict[str, list[_JudgedCall]] = {}
-        self._all_needs = MissingNeeds(self._catalog, self._options)
+        self._all_needs = RequirementSearch(self._catalog, self._options)
 
     def add(self, capability: Capability, *, once: bool) -> None:
         """Plan the calls of a capability, unless it requires something that is missing here."""
@@ -190,7 +190,7 @@ class _ContractSurvey:
                 planned = _PlannedCall(capability, binding, call, number == 0)
                 self.rounds.setdefault((number, place), []).append(planned)
 
-    def _find_needs(self, capability: Capability) -> tuple[Need, ...]:
+    def _find_needs(self, capability: Capability) -> tuple[MissingRequirement, ...]:
         trusted = self._catalog.capabilities.get(capability.id)
         if trusted is None or trusted.file != capability.file:
             return (TRUST,)
@@ -198,10 +198,10 @@ class _ContractSurvey:
         needs = [need for id in called for need in self._all_needs.capability(id)]
         needs = needs or list(self._not_called(capability))
         if not needs and not examples_of(capability):
-            needs.append(Need("example", "no example that runs"))
+            needs.append(MissingRequirement("example", "no example that runs"))
         return tuple(needs)
 
-    def _not_called(self, capability: Capability) -> Iterator[Need]:
+    def _not_called(self, capability: Capability) -> Iterator[MissingRequirement]:
         """Yield the reasons for not calling the selected binding of a capability although it is
         callable.
         """
@@ -216,9 +216,11 @@ class _ContractSurvey:
         if outside is not None:
             yield from self._outside_needs(capability, outside)
         elif capability.effect != "none" and {layer.name for layer in layers} != {BUILT_IN}:
-            yield Need("effects", f"its effect class is {capability.effect}")
+            yield MissingRequirement("effects", f"its effect class is {capability.effect}")
 
-    def _outside_needs(self, capability: Capability, outside: Need) -> Iterator[Need]:
+    def _outside_needs(
+        self, capability: Capability, outside: MissingRequirement
+    ) -> Iterator[MissingRequirement]:
         """Yield the needs that prevent calling a capability outside this machine."""
         if capability.effect != "none":
             yield outside._replace(cure="")
@@ -356,7 +358,7 @@ class _ContractSurvey:
         return SpecResult(result, needs, is_shipped(self._settings, file))
 
 
-def _need_of_call(planned: _PlannedCall, step: StepHistory) -> Need | None:
+def _need_of_call(planned: _PlannedCall, step: StepHistory) -> MissingRequirement | None:
     """Return the need of a call that could not be made; None if it has none.
 
     The inputs of an example are valid. If a function that starts programs rejects them as
@@ -370,7 +372,9 @@ def _need_of_call(planned: _PlannedCall, step: StepHistory) -> Need | None:
     apart = safety is not None and "sandboxed_execution" in safety.scope_constraints
     if apart and planned.call.example and error.reason == "unsupported":
         kind = "isolation"
-    return Need(kind, error.message or step.reason, error.hint or "") if kind else None
+    return (
+        MissingRequirement(kind, error.message or step.reason, error.hint or "") if kind else None
+    )
 
 
 def _skill(calls: Mapping[str, _PlannedCall]) -> Json:

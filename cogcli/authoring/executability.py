@@ -10,7 +10,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from cogcli.app.needs import NETWORK, Need, find_needs, find_outside_need, first_eligible_link
+from cogcli.app.needs import (
+    NETWORK,
+    MissingRequirement,
+    find_needs,
+    find_outside_need,
+    first_eligible_link,
+)
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.authoring.contracts import check_contracts
@@ -55,12 +61,12 @@ class _TestedCase(NamedTuple):
     run: CaseRun | None
 
     @property
-    def lacking_extra(self) -> Need | None:
+    def lacking_extra(self) -> MissingRequirement | None:
         """The missing extra that ended the run, whatever the case expects; None without one."""
         failure = self.run.outcome.failure if self.run else None
         if failure is None or failure.code != "env.extra":
             return None
-        return Need("extra", failure.message, failure.hint)
+        return MissingRequirement("extra", failure.message, failure.hint)
 
     @property
     def is_untrusted(self) -> bool:
@@ -86,7 +92,7 @@ def check_skills(settings: Settings, words: Sequence[str] = ()) -> SkillResults:
 
     A skill passes if no case fails, and one case runs it successfully without a stub for a
     capability outside this machine. Other needs are part of the result. Raise ProblemsFound,
-    EnvironmentRefusal or UsageError.
+    UnusableEnvironment or UsageError.
     """
     catalog, begun = sound_catalog(settings), time.monotonic()
     ids = match_ids(words, catalog.skills, "skill")
@@ -126,8 +132,8 @@ def _judge_skill(
     settings: Settings,
     base: CheckResult,
     tested: Sequence[_TestedCase],
-    needs: tuple[Need, ...],
-    outside: Mapping[str, Need],
+    needs: tuple[MissingRequirement, ...],
+    outside: Mapping[str, MissingRequirement],
 ) -> SpecResult:
     """Return the result of a skill from the results of its cases.
 
@@ -154,11 +160,13 @@ def _passed_result(base: CheckResult, ran: Sequence[CheckResult]) -> CheckResult
     return base._replace(status=PASSED, checks=ran[0].checks, ms=took)
 
 
-def _needing_result(base: CheckResult, needs: tuple[Need, ...]) -> SpecResult:
+def _needing_result(base: CheckResult, needs: tuple[MissingRequirement, ...]) -> SpecResult:
     return SpecResult(base._replace(reason=needs[0].sentence), needs)
 
 
-def _needs_of_cases(settings: Settings, tested: Sequence[_TestedCase]) -> tuple[Need, ...]:
+def _needs_of_cases(
+    settings: Settings, tested: Sequence[_TestedCase]
+) -> tuple[MissingRequirement, ...]:
     """Return the needs of a skill without a passed case: those of its cases, or the need of a case
     that runs it.
     """
@@ -166,10 +174,12 @@ def _needs_of_cases(settings: Settings, tested: Sequence[_TestedCase]) -> tuple[
     ending_well = [each.case for each in tested if each.case.ends_well]
     unmet = [need for case in ending_well for need in unmet_needs(settings, case)]
     needs = tuple(dict.fromkeys([*filter(None, extras), *unmet]))
-    return needs or (Need("case", "a case that runs it", "cogcli test --record EP"),)
+    return needs or (MissingRequirement("case", "a case that runs it", "cogcli test --record EP"),)
 
 
-def _outside_calls(settings: Settings, catalog: Catalog, id: str) -> Iterator[tuple[str, Need]]:
+def _outside_calls(
+    settings: Settings, catalog: Catalog, id: str
+) -> Iterator[tuple[str, MissingRequirement]]:
     """Yield the capabilities that a skill calls outside this machine, with their needs. A stub for
     them proves nothing.
     """

@@ -72,7 +72,7 @@ response: {text: response.text}
 _SERVICE: Final = "id: bench\nkind: pythoncall\nmodule: cogcli.official.text\n"
 
 
-class RefusedStart(NamedTuple):
+class BlockedStart(NamedTuple):
     """A run that must not start: its code, its request, and the files that differ from the
     defaults.
     """
@@ -99,14 +99,14 @@ _FILES: Final = {
     "services/local/bench.yaml": _SERVICE,
 }
 _STARTS: Final = (
-    RefusedStart("skill.not-found", skill="bench.raed"),
-    RefusedStart("input.unknown", inputs={"text": "x", "txet": "y"}),
-    RefusedStart("input.missing"),
-    RefusedStart("input.type", inputs={"text": 1}),
-    RefusedStart("input.enum", inputs={"text": "x", "word": "c"}),
-    RefusedStart("input.schema", inputs={"text": "x", "count": 0}),
-    RefusedStart("frame.field", inputs={"text": "x"}, frame={"gaol": "y"}),
-    RefusedStart(
+    BlockedStart("skill.not-found", skill="bench.raed"),
+    BlockedStart("input.unknown", inputs={"text": "x", "txet": "y"}),
+    BlockedStart("input.missing"),
+    BlockedStart("input.type", inputs={"text": 1}),
+    BlockedStart("input.enum", inputs={"text": "x", "word": "c"}),
+    BlockedStart("input.schema", inputs={"text": "x", "count": 0}),
+    BlockedStart("frame.field", inputs={"text": "x"}, frame={"gaol": "y"}),
+    BlockedStart(
         "step.uses",
         "in a skill",
         inputs={"text": "x"},
@@ -116,17 +116,17 @@ _STARTS: Final = (
             )
         },
     ),
-    RefusedStart(
+    BlockedStart(
         "key.unknown",
         "in a capability",
         inputs={"text": "x"},
         files={"capabilities/bench.text.read.yaml": f"{_CAPABILITY}safty: {{}}\n"},
     ),
-    RefusedStart("capability.not-found", capability="bench.text.raed"),
+    BlockedStart("capability.not-found", capability="bench.text.raed"),
 )
 
 
-def _start_rule(start: RefusedStart) -> SelfCheck:
+def _start_rule(start: BlockedStart) -> SelfCheck:
     """Return the rule for a run that must not start: it makes no call and writes no episode."""
     row = FAILURE_OF.get(start.code)
     exit_code = row.exit if row else ENVIRONMENT
@@ -159,7 +159,7 @@ def _expect_refusal(code: str, allowed: Sequence[str], exit_code: int) -> Expect
     return expect_no_fault(faults)
 
 
-def _prepare(bench: Bench, start: RefusedStart, inputs: Mapping[str, object]) -> PreparedRun:
+def _prepare(bench: Bench, start: BlockedStart, inputs: Mapping[str, object]) -> PreparedRun:
     """Return the prepared run of a project in the directory of the bench. Raise CogcliError."""
     root = os.path.join(bench.directory, "registry")
     files = {**_FILES, **start.files}

@@ -63,7 +63,7 @@ def record_case(settings: Settings, episode: str) -> RecordedCase:
     Calls with outside effects are stubbed with their recorded answers. The file is named after the
     episode. Raise UsageError `usage.value` for an episode that is no finished run of a skill or has
     values that no file may contain, and `output.exists`. Raise SkillNotFoundError or
-    EnvironmentRefusal.
+    UnusableEnvironment.
     """
     directory = find(settings, episode)
     request, log = read_source_request(directory, {}, None)
@@ -268,7 +268,7 @@ def update_cases(
 ) -> UpdatedCases:
     """Replace the expected outputs of failed cases in their files by the actual ones.
 
-    Everything else in the files is unchanged. Secrets are never written. Raise EnvironmentRefusal
+    Everything else in the files is unchanged. Secrets are never written. Raise UnusableEnvironment
     `env.disk`.
     """
     changes: dict[str, dict[KeyPath, object]] = {}

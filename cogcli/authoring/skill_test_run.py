@@ -47,7 +47,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.protocols.exchange_checks import Check
 from cogcli.protocols.live.breaker import Circuits
-from cogcli.run.given_inputs import GivenRun, prepare_given
+from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import CASE
 from cogcli.run.log_index import LogIndex, read_log_index
 from cogcli.run.prepare import PreparedRun, RunEnvironment, RunRequest
@@ -128,7 +128,7 @@ def run_skill_case(
     environment = _environment(settings, case, folder, registry, trusted=trusted)
 
     def prepare(inputs: Inputs) -> PreparedRun:
-        given = GivenRun(request._replace(inputs=dict(inputs)), (), ())
+        given = RequestedRun(request._replace(inputs=dict(inputs)), (), ())
         return prepare_given(catalog, given, environment.environ)
 
     def approve(history: History) -> ResumeRequest | None:
@@ -209,7 +209,7 @@ _OPTION_OF: Final = {"tag": "tags"}
 
 def _project_options(settings: Settings) -> Json:
     """Return the options in the file of a trusted project, else the defaults. Raise
-    EnvironmentRefusal `config.key`.
+    UnusableEnvironment `config.key`.
     """
     settings.require_sound_files()
     names = [option.name for option in OPTIONS.values() if option.setting and CASES in option.also]

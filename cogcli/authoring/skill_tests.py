@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from cogcli.agent.use_cases.language_model import chosen_model
-from cogcli.app.needs import NETWORK, Need
+from cogcli.app.needs import NETWORK, MissingRequirement
 from cogcli.app.registry import open_registry, untrusted_warning
 from cogcli.app.settings import Settings
 from cogcli.app.settings.model_adapters import TEMPLATE
@@ -27,7 +27,7 @@ from cogcli.authoring.verification.check_result import (
     verify_all,
 )
 from cogcli.authoring.verification.skill_case import SkillCase, read_cases, skill_folder
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.extras import EXTRAS, install_line, missing_module
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, suggestion
@@ -43,7 +43,7 @@ UNTRUSTED: Final = "service.untrusted"
 """The code of a case that is skipped because its project is not trusted."""
 
 
-class FoundCases(NamedTuple):
+class RequestedCases(NamedTuple):
     """The requested cases, and the problems of files that cannot be read as cases."""
 
     cases: tuple[SkillCase, ...]
@@ -58,11 +58,11 @@ class CaseFile(NamedTuple):
     layer: Layer
 
 
-def find_cases(settings: Settings, words: Sequence[str]) -> FoundCases:
+def find_cases(settings: Settings, words: Sequence[str]) -> RequestedCases:
     """Return the cases that words name as skills, patterns of skills or cases, or paths. Without
     words return all of the project.
 
-    Raise UsageError `usage.value` for a word without a case, EnvironmentRefusal `project.none`.
+    Raise UsageError `usage.value` for a word without a case, UnusableEnvironment `project.none`.
     """
     files = _case_files(settings)
     if not words:
@@ -80,11 +80,11 @@ def find_cases(settings: Settings, words: Sequence[str]) -> FoundCases:
     return found
 
 
-def _own_cases(settings: Settings, files: Sequence[CaseFile]) -> FoundCases:
-    """Return the cases of the project. Raise EnvironmentRefusal `project.none`."""
+def _own_cases(settings: Settings, files: Sequence[CaseFile]) -> RequestedCases:
+    """Return the cases of the project. Raise UnusableEnvironment `project.none`."""
     if settings.project is None and not settings.value("registry"):
         hint = "name skills, or start in a project with -C DIR"
-        raise EnvironmentRefusal("project.none", "there is no project here", hint=hint)
+        raise UnusableEnvironment("project.none", "there is no project here", hint=hint)
     return _read(settings, {file: ["*"] for file in files if is_own(settings, file.layer)})
 
 
@@ -105,7 +105,7 @@ def _find_files(settings: Settings, word: str, files: Sequence[CaseFile]) -> lis
     return found
 
 
-def all_cases(settings: Settings) -> FoundCases:
+def all_cases(settings: Settings) -> RequestedCases:
     """Return the cases of all skills in all layers, including shipped ones."""
     return _read(settings, {file: ["*"] for file in _case_files(settings)})
 
@@ -156,7 +156,7 @@ def _no_such_case(settings: Settings, word: str, files: Sequence[CaseFile]) -> U
     )
 
 
-def _read(settings: Settings, wanted: Mapping[CaseFile, Sequence[str]]) -> FoundCases:
+def _read(settings: Settings, wanted: Mapping[CaseFile, Sequence[str]]) -> RequestedCases:
     """Return the cases in these files that match one of the patterns."""
     cases: list[SkillCase] = []
     problems: list[Problem] = []
@@ -166,7 +166,7 @@ def _read(settings: Settings, wanted: Mapping[CaseFile, Sequence[str]]) -> Found
         cases += [
             case for case in read.cases if any(_fits(case.id, pattern) for pattern in patterns)
         ]
-    return FoundCases(tuple(cases), tuple(problems))
+    return RequestedCases(tuple(cases), tuple(problems))
 
 
 def _fits(case_id: str, pattern: str) -> bool:
@@ -270,14 +270,14 @@ def judge_run(case: SkillCase, run: CaseRun, base: CheckResult) -> CheckResult:
 # -- needs -----------------------------------------------------------------------------------------------------------
 
 
-def unmet_needs(settings: Settings, case: SkillCase) -> Iterator[Need]:
+def unmet_needs(settings: Settings, case: SkillCase) -> Iterator[MissingRequirement]:
     """Yield the needs of a case that this machine does not meet."""
     if (
         not _is_trusted(settings, case)
         and open_registry(settings).for_run("skill", case.skill_id).is_trusted
     ):
         # A run takes the shipped skill, and this case belongs to another one.
-        yield Need("trust", "a trusted project", "cogcli config trust")
+        yield MissingRequirement("trust", "a trusted project", "cogcli config trust")
     for word in case.needs:
         kind, _, name = word.partition(".")
         need = _FIND_NEED[kind](settings, name)
@@ -285,28 +285,34 @@ def unmet_needs(settings: Settings, case: SkillCase) -> Iterator[Need]:
             yield need
 
 
-def _find_variable(settings: Settings, name: str) -> Need | None:
+def _find_variable(settings: Settings, name: str) -> MissingRequirement | None:
     is_set = bool(settings.environ.get(name))
-    return None if is_set else Need("service", f"the variable {name}", f"export {name}=...")
+    return (
+        None
+        if is_set
+        else MissingRequirement("service", f"the variable {name}", f"export {name}=...")
+    )
 
 
-def _find_extra(settings: Settings, name: str) -> Need | None:
+def _find_extra(settings: Settings, name: str) -> MissingRequirement | None:
     is_installed = name in EXTRAS and not missing_module(name)
-    return None if is_installed else Need("extra", f"extra {name}", install_line(name))
+    return (
+        None if is_installed else MissingRequirement("extra", f"extra {name}", install_line(name))
+    )
 
 
-def _find_network(settings: Settings, name: str) -> Need | None:
+def _find_network(settings: Settings, name: str) -> MissingRequirement | None:
     is_allowed = bool(variable(settings.environ, NETWORK))
-    return None if is_allowed else Need("web", "the network", f"{NETWORK}=1")
+    return None if is_allowed else MissingRequirement("web", "the network", f"{NETWORK}=1")
 
 
-def _find_model(settings: Settings, name: str) -> Need | None:
+def _find_model(settings: Settings, name: str) -> MissingRequirement | None:
     if chosen_model(settings).settings.adapter != TEMPLATE:
         return None
-    return Need("model", "a model", "[model] in the configuration, or COGCLI_MODEL")
+    return MissingRequirement("model", "a model", "[model] in the configuration, or COGCLI_MODEL")
 
 
-_FIND_NEED: Final[dict[str, Callable[[Settings, str], Need | None]]] = {
+_FIND_NEED: Final[dict[str, Callable[[Settings, str], MissingRequirement | None]]] = {
     "env": _find_variable,
     "extra": _find_extra,
     "network": _find_network,
@@ -315,5 +321,5 @@ _FIND_NEED: Final[dict[str, Callable[[Settings, str], Need | None]]] = {
 """The function that returns the unmet need, None if it is met, by the kind of a word of `needs`."""
 
 
-def _need_text(need: Need) -> str:
+def _need_text(need: MissingRequirement) -> str:
     return need.text if need.kind == "service" else f"{need.text}: {need.cure}"

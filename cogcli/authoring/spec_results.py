@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from cogcli.app.needs import Need, count_first_needs, describe_counts
+from cogcli.app.needs import MissingRequirement, count_first_needs, describe_counts
 from cogcli.app.registry import Layers, open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.authoring.verification.check_result import FAILED, PASSED, CheckResult
@@ -18,14 +18,14 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
 from cogcli.specs.layers import BUILT_IN
 
-TRUST: Final = Need("trust", "its layer is not trusted", "cogcli config trust")
+TRUST: Final = MissingRequirement("trust", "its layer is not trusted", "cogcli config trust")
 
 
 class SpecResult(NamedTuple):
     """The result of one capability or skill, and its unmet needs if it did not run."""
 
     result: CheckResult
-    needs: tuple[Need, ...] = ()
+    needs: tuple[MissingRequirement, ...] = ()
     shipped: bool = False
     """Whether it is shipped, and the project is not the repository of the shipped specs."""
 

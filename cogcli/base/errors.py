@@ -58,7 +58,7 @@ class UsageError(CogcliError):
     """A usage error: nothing ran, nothing was written."""
 
 
-class EnvironmentRefusal(CogcliError):
+class UnusableEnvironment(CogcliError):
     """The command cannot use the environment, the project or an episode."""
 
 
@@ -385,7 +385,7 @@ FAILURES: tuple[FailureRow, ...] = (
     FailureRow("batch", CogcliError, "batch.executor-lost", TRANSIENT),
     FailureRow(
         "environment",
-        EnvironmentRefusal,
+        UnusableEnvironment,
         "episode.foreign episode.unreadable episode.altered episode.renamed episode.busy resume.changed-specs"
         " resume.masked"
         " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none project.link registry.size"

@@ -60,7 +60,7 @@ class ExpressionFault(ValueError):
         self.hint = hint
 
 
-class Mention(NamedTuple):
+class ReferenceMention(NamedTuple):
     """A reference with its 0-based place in the text. `lenient`: a missing value is treated as
     null.
     """
@@ -78,7 +78,7 @@ class Expression(NamedTuple):
     references: tuple[Reference, ...]
     path: Reference | None
     """The reference, if the whole expression is one."""
-    mentions: tuple[Mention, ...]
+    mentions: tuple[ReferenceMention, ...]
     """Every place of a reference in the text."""
 
 
@@ -184,7 +184,7 @@ class _ExpressionParser:
     def __init__(self, loop_names: frozenset[str], source: _SourceText) -> None:
         self._loop_names = loop_names
         self._source = source
-        self.mentions: list[Mention] = []
+        self.mentions: list[ReferenceMention] = []
 
     def fault(
         self, message: str, node: ast.expr, *, name: str = "", hint: str = ""
@@ -207,7 +207,7 @@ class _ExpressionParser:
 
     def mention(self, reference: Reference, node: ast.expr, *, lenient: bool = False) -> None:
         """Record a reference and its place."""
-        self.mentions.append(Mention(reference, self._source.start(node), lenient))
+        self.mentions.append(ReferenceMention(reference, self._source.start(node), lenient))
 
     def build_evaluator(self, node: ast.expr, depth: int) -> Evaluate:
         """Return the evaluator of a node. Raise ExpressionFault."""

@@ -53,7 +53,7 @@ _KINDS = {
 }
 
 
-class FileRefused(Exception):
+class UnreadableFile(Exception):
     """A file that may not be read: `path`, a machine-readable `reason` and a `message` for people."""
 
     def __init__(self, path: str, reason: Reason, message: str) -> None:
@@ -66,7 +66,7 @@ class FileRefused(Exception):
 def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
     """Return all bytes of the regular file at `path`, at most `limit`. Symbolic links are followed.
 
-    Raise FileRefused for anything else, without waiting: opening never blocks on a writer, no
+    Raise UnreadableFile for anything else, without waiting: opening never blocks on a writer, no
     device is read, and the size is checked first. A file that grows past the limit during the read
     is refused as well.
     """
@@ -78,9 +78,9 @@ def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
     try:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            raise FileRefused(name, "not-regular", _irregular(found.st_mode))
+            raise UnreadableFile(name, "not-regular", _irregular(found.st_mode))
         if found.st_size > limit:
-            raise FileRefused(
+            raise UnreadableFile(
                 name, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed"
             )
         return _read_bounded(name, handle, limit)
@@ -92,7 +92,7 @@ def read_regular(path: str | os.PathLike[str], *, limit: int) -> bytes:
 
 def open_regular(path: str, *, limit: int) -> BinaryIO:
     """Open a regular file of at most `limit` bytes for reading. A link at `path` is not followed.
-    Raise FileRefused."""
+    Raise UnreadableFile."""
     try:
         handle = os.open(path, _READ | getattr(os, "O_NOFOLLOW", 0))
     except (OSError, ValueError) as error:
@@ -102,15 +102,15 @@ def open_regular(path: str, *, limit: int) -> BinaryIO:
         return os.fdopen(handle, "rb")
     os.close(handle)
     if stat.S_ISREG(found.st_mode):
-        raise FileRefused(
+        raise UnreadableFile(
             path, "too-large", f"has {found.st_size:,} bytes, at most {limit:,} are allowed"
         )
-    raise FileRefused(path, "not-regular", _irregular(found.st_mode))
+    raise UnreadableFile(path, "not-regular", _irregular(found.st_mode))
 
 
 def measure_regular(path: str) -> tuple[int, str]:
     """Return the size of a regular file and its SHA-256 in hex. A link at `path` is not followed.
-    Raise FileRefused."""
+    Raise UnreadableFile."""
     size, digest = 0, hashlib.sha256()
     with open_regular(path, limit=sys.maxsize) as file:
         while chunk := file.read(1 << 20):
@@ -137,15 +137,15 @@ def _irregular(mode: int) -> str:
     return f"is {_KINDS.get(stat.S_IFMT(mode), 'something else')}, not a regular file"
 
 
-def _reading_error(name: str, error: OSError | ValueError) -> FileRefused:
-    """Return the FileRefused error for an error of the operating system."""
+def _reading_error(name: str, error: OSError | ValueError) -> UnreadableFile:
+    """Return the UnreadableFile error for an error of the operating system."""
     if isinstance(error, ValueError):
-        return FileRefused(name, "missing", "no file has such a name")
+        return UnreadableFile(name, "missing", "no file has such a name")
     if error.errno in _MISSING:
-        return FileRefused(name, "missing", "does not exist")
+        return UnreadableFile(name, "missing", "does not exist")
     if error.errno in _NOT_REGULAR:
-        return FileRefused(name, "not-regular", "is not a regular file")
-    return FileRefused(name, "unreadable", f"cannot be read: {error.strerror or error}")
+        return UnreadableFile(name, "not-regular", "is not a regular file")
+    return UnreadableFile(name, "unreadable", f"cannot be read: {error.strerror or error}")
 
 
 def _read_bounded(name: str, handle: int, limit: int) -> bytes:
@@ -155,7 +155,7 @@ def _read_bounded(name: str, handle: int, limit: int) -> bytes:
         parts.append(part)
         left -= len(part)
         if left < 0:
-            raise FileRefused(name, "too-large", f"has more than {limit:,} bytes")
+            raise UnreadableFile(name, "too-large", f"has more than {limit:,} bytes")
     return b"".join(parts)
 
 
@@ -176,7 +176,7 @@ def write_atomic(
     but may not survive a power failure. Without `replace` an existing file is never replaced, even
     if it appears in the meantime: `FileExistsError`.
 
-    No link may lead the folder out of `bound` (`base/links.py`): EnvironmentRefusal `project.link`.
+    No link may lead the folder out of `bound` (`base/links.py`): UnusableEnvironment `project.link`.
     A link that is created in the meantime is not followed: `OSError`.
     """
     from contextlib import suppress

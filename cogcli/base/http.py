@@ -386,11 +386,11 @@ def _read_reply(reply: HttpReply, response: httpx.Response, cap: int) -> HttpRep
     )
     try:
         if announced.isdecimal() and len(announced) < 20 and int(announced) > cap:
-            raise inflate.TooLarge
+            raise inflate.ContentTooLarge
         return reply._replace(body=inflate.decompress(chunks, encoding, cap))
-    except inflate.TooLarge:
+    except inflate.ContentTooLarge:
         raise _size_error(cap) from None
-    except inflate.Damaged as fault:
+    except inflate.DamagedContent as fault:
         if reply.status >= 300:
             return reply._replace(fault=str(fault))
         raise ResponseMappingError(

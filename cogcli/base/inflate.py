@@ -11,18 +11,18 @@ _WINDOWS: Final = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS}
 _PLAIN: Final = ("", "identity")
 
 
-class TooLarge(Exception):
+class ContentTooLarge(Exception):
     """The received or decompressed bytes exceed the limit."""
 
 
-class Damaged(Exception):
+class DamagedContent(Exception):
     """The bytes do not match their content encoding, or that encoding was never requested."""
 
 
 def decompress(chunks: Iterable[bytes], encoding: str, cap: int) -> bytes:
     """Return all decompressed bytes of a body.
 
-    Raise TooLarge beyond `cap` bytes, received or decompressed, and Damaged. Both are raised before
+    Raise ContentTooLarge beyond `cap` bytes, received or decompressed, and DamagedContent. Both are raised before
     the rest is read.
     """
     name = encoding.strip().lower()
@@ -31,14 +31,14 @@ def decompress(chunks: Iterable[bytes], encoding: str, cap: int) -> bytes:
         for chunk in chunks:
             body += chunk
             if len(body) > cap:
-                raise TooLarge
+                raise ContentTooLarge
         return bytes(body)
     if name not in _WINDOWS:
-        raise Damaged(f"content encoding `{name[:40]}` was not asked for")
+        raise DamagedContent(f"content encoding `{name[:40]}` was not asked for")
     try:
         return _inflate(chunks, _WINDOWS[name], cap)
     except zlib.error as error:
-        raise Damaged(f"its {name} data is damaged") from error
+        raise DamagedContent(f"its {name} data is damaged") from error
 
 
 def _inflate(chunks: Iterable[bytes], window: int, cap: int) -> bytes:
@@ -47,12 +47,12 @@ def _inflate(chunks: Iterable[bytes], window: int, cap: int) -> bytes:
     for chunk in chunks:
         read += len(chunk)
         if read > cap:
-            raise TooLarge
+            raise ContentTooLarge
         data = chunk
         while data:
             if inflater.eof:  # gzip may hold several members, one after the other
                 if window != _GZIP:
-                    raise Damaged("bytes follow its deflate data")
+                    raise DamagedContent("bytes follow its deflate data")
                 inflater = zlib.decompressobj(window)
             elif (
                 window == zlib.MAX_WBITS and not body and read == len(chunk) and data[0] & 0x0F != 8
@@ -61,8 +61,8 @@ def _inflate(chunks: Iterable[bytes], window: int, cap: int) -> bytes:
                 inflater = zlib.decompressobj(window)
             body += inflater.decompress(data, cap + 1 - len(body))
             if len(body) > cap:
-                raise TooLarge
+                raise ContentTooLarge
             data = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
     if read and not inflater.eof:
-        raise Damaged("its compressed data breaks off")
+        raise DamagedContent("its compressed data breaks off")
     return bytes(body)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class BadPath(ValueError):
+class InvalidPath(ValueError):
     """A string is not a path; `position` is the 0-based place of the error."""
 
     def __init__(self, position: int, reason: str) -> None:
@@ -27,7 +27,7 @@ class PathNotFound(KeyError):
 
 
 def parse(path: str) -> list[str]:
-    """Return the segments of a path. Raise BadPath."""
+    """Return the segments of a path. Raise InvalidPath."""
     segments: list[str] = []
     at = 1 if path.startswith(".") else 0
     while at < len(path):
@@ -37,11 +37,11 @@ def parse(path: str) -> list[str]:
         if follows == ".":
             at += 1
             if at == len(path):
-                raise BadPath(at, "a name is missing")
+                raise InvalidPath(at, "a name is missing")
         elif follows not in ("", "["):
-            raise BadPath(at, "`.` or `[` expected")
+            raise InvalidPath(at, "`.` or `[` expected")
     if not segments and path not in ("", "."):
-        raise BadPath(0, "a name is missing")
+        raise InvalidPath(0, "a name is missing")
     return segments
 
 
@@ -49,7 +49,7 @@ def _parse_name(path: str, at: int) -> tuple[str, int]:
     ends = (path.find(char, at) for char in ".[")
     end = min((place for place in ends if place >= 0), default=len(path))
     if end == at:
-        raise BadPath(at, "a name is missing")
+        raise InvalidPath(at, "a name is missing")
     return path[at:end], end
 
 
@@ -58,11 +58,11 @@ def _parse_bracket(path: str, at: int) -> tuple[str, int]:
     if quote and quote in "\"'":
         end = path.find(f"{quote}]", at + 2)
         if end < 0:
-            raise BadPath(at, f"`{quote}]` is missing")
+            raise InvalidPath(at, f"`{quote}]` is missing")
         return path[at + 2 : end], end + 2
     end = path.find("]", at)
     if end < 0 or not path[at + 1 : end].isdigit():
-        raise BadPath(at, 'a number in brackets, or ["name"], is expected')
+        raise InvalidPath(at, 'a number in brackets, or ["name"], is expected')
     return path[at + 1 : end], end + 1
 
 

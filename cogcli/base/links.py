@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 
 LEAVES = "project.link"
 """The code of the error for a link that leaves its project."""
@@ -51,7 +51,7 @@ def find_leaving_link(path: str, bound: str) -> str:
     return path
 
 
-def link_refusal(link: str) -> EnvironmentRefusal:
+def link_refusal(link: str) -> UnusableEnvironment:
     """Return the error for a link that leaves an untrusted project."""
     try:
         target = os.readlink(link)
@@ -61,7 +61,7 @@ def link_refusal(link: str) -> EnvironmentRefusal:
     if is_below(link, here):
         place = os.path.relpath(link, here)
     shown = place.replace(os.sep, "/")
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         LEAVES,
         f"`{shown}` is a link that leaves the project, which is not trusted",
         expected="a path inside the project",
@@ -75,7 +75,7 @@ def link_refusal(link: str) -> EnvironmentRefusal:
 def require_inside(path: str, bound: str) -> str:
     """Return the path after checking that none of its links leaves `bound`.
 
-    With a bound, the result is the real path. Raise EnvironmentRefusal `project.link`.
+    With a bound, the result is the real path. Raise UnusableEnvironment `project.link`.
     """
     if not bound:
         return path

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 
 _OPEN: dict[str, int] = {}
 """The folders that are in use, with the process that made them."""
@@ -20,14 +20,14 @@ def scratch_folder(purpose: str, *, keep: bool = False) -> Iterator[str]:
     """Return the real path of a new folder, which is removed at the end.
 
     With `keep` it is removed only if it is empty, unless a signal ends the process. Raise
-    EnvironmentRefusal `env.disk` if no folder can be created.
+    UnusableEnvironment `env.disk` if no folder can be created.
     """
     try:
         folder = os.path.realpath(tempfile.mkdtemp(prefix=f"cogcli-{purpose}-"))
     except OSError as error:
         hint = "free some space, or set TMPDIR to a directory that is writable"
         message = f"the directory of temporary files cannot be written: {error.strerror}"
-        raise EnvironmentRefusal("env.disk", message, hint=hint) from error
+        raise UnusableEnvironment("env.disk", message, hint=hint) from error
     _OPEN[folder] = os.getpid()
     try:
         yield folder

@@ -35,7 +35,7 @@ _KEY_END = re.compile(rb'"[ \t\n\r]*+:')
 _ESCAPED_END = re.compile(rb'(\\++)"[ \t\n\r]*+:')
 
 
-class JsonRefused(Exception):
+class InvalidJson(Exception):
     """A JSON text was refused: stable `code`, `message`, 1-based place (0 if unknown) and a `hint`.
 
     Columns count code points. Hints address the person who typed the JSON on a command line.
@@ -64,12 +64,12 @@ def loads(
 
     With `wide_integers` an integer beyond 2^53-1 is the nearest float instead of a fault.
 
-    Raise `JsonRefused` for everything outside the rules above, and nothing else.
+    Raise `InvalidJson` for everything outside the rules above, and nothing else.
     """
     raw = _encode(data)
     if len(raw) > max_bytes:
         hint = "send less, or split the input"
-        raise JsonRefused(
+        raise InvalidJson(
             "json.size", f"{len(raw):,} bytes, at most {max_bytes:,} are allowed", hint=hint
         )
     raw = raw.removeprefix(_BOM)
@@ -96,7 +96,7 @@ def loads(
 
 
 def _encode(data: bytes | str) -> bytes:
-    """Return the text as UTF-8 bytes. Raise JsonRefused for lone surrogates."""
+    """Return the text as UTF-8 bytes. Raise InvalidJson for lone surrogates."""
     if isinstance(data, bytes):
         return data
     try:
@@ -169,7 +169,7 @@ def _decode(raw: bytes) -> str:
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff") or (
         len(raw) > 3 and 0 in (max(raw[:8:2]), max(raw[1:8:2]))
     ):
-        raise JsonRefused(
+        raise InvalidJson(
             "json.encoding", "the text is UTF-16, expected UTF-8", hint="save it as UTF-8"
         )
     try:
@@ -179,10 +179,10 @@ def _decode(raw: bytes) -> str:
         found = f"byte 0x{raw[error.start]:02X} is not UTF-8"
         raise _refusal("json.encoding", found, "save it as UTF-8", before, len(before)) from error
     if not text.strip(_BLANK):
-        raise JsonRefused("json.empty", "the text is empty, expected a JSON value", hint="write {}")
+        raise InvalidJson("json.empty", "the text is empty, expected a JSON value", hint="write {}")
     return text
 
 
-def _refusal(code: str, message: str, hint: str, text: str, offset: int) -> JsonRefused:
+def _refusal(code: str, message: str, hint: str, text: str, offset: int) -> InvalidJson:
     line, column = line_column(text, offset)
-    return JsonRefused(code, message, line=line, column=column, hint=hint)
+    return InvalidJson(code, message, line=line, column=column, hint=hint)

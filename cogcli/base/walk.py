@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Mark = tuple[int, int]
 """Device and inode of a directory."""
 
 
-class Walk:
+class FolderWalk:
     """A walk below one root. It lists at most `limit` entries in all of its calls together."""
 
     def __init__(self, root: str, limit: int = MAX_ENTRIES) -> None:
@@ -32,7 +32,7 @@ class Walk:
     def entries(self, folder: str) -> list[os.DirEntry[str]]:
         """Return the entries of a folder, sorted by name; empty if it cannot be listed.
 
-        Raise EnvironmentRefusal `registry.size`."""
+        Raise UnusableEnvironment `registry.size`."""
         found: list[os.DirEntry[str]] = []
         try:
             with os.scandir(folder) as entries:
@@ -56,7 +56,7 @@ class Walk:
         """Yield the entries below a folder, by default the root, that are not directories.
 
         `enters` decides which directories are entered. With `links`, directories that are links may
-        be entered. A directory is never entered inside itself. Raise EnvironmentRefusal
+        be entered. A directory is never entered inside itself. Raise UnusableEnvironment
         `registry.size`.
         """
         folder = folder or self.root
@@ -71,8 +71,8 @@ class Walk:
                     entry.path, enters=enters, links=links, _inside=(*_inside, mark)
                 )
 
-    def _size_error(self) -> EnvironmentRefusal:
-        return EnvironmentRefusal(
+    def _size_error(self) -> UnusableEnvironment:
+        return UnusableEnvironment(
             "registry.size",
             f"`{self.root}` has more than {self._limit:,} entries where specs are looked for",
             expected=f"at most {self._limit:,} files and folders",

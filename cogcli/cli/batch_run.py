@@ -22,13 +22,13 @@ from cogcli.cli.run_skill import read_options_of, require_skill_id, warn_of_dist
 from cogcli.cli.streams import Screen, silence_stdout
 from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import duration
-from cogcli.run.given_inputs import GivenRun
+from cogcli.run.given_inputs import RequestedRun
 from cogcli.run.prepare import RunRequest
 from cogcli.scale.batch_folder import Shard
 from cogcli.scale.batch_request import STDOUT, BatchRequest, BatchResult
 from cogcli.scale.batch_run import run_batch
 from cogcli.scale.cluster.address import LOCAL, address_of, is_dask, parse_executor
-from cogcli.scale.coordinator import StopSwitch
+from cogcli.scale.coordinator import StopSignals
 from cogcli.scale.pacing import FailureLimit
 from cogcli.scale.rates import parse_rate
 from cogcli.scale.shard_words import parse_shard
@@ -52,13 +52,13 @@ def run_batch_command(
     inputs = read_inputs(context, flags)
     options = read_options_of(context, skill_id, flags, inputs.frame)
     problems = [*options.problems, *inputs.problems]
-    given = GivenRun(RunRequest(skill_id, {}, options.options), problems, ())
+    given = RequestedRun(RunRequest(skill_id, {}, options.options), problems, ())
     request = read_request(context, batch)
     warn_of_distrust(context, "skill", skill_id)
     return perform_batch(context, given, request)
 
 
-def perform_batch(context: CommandContext, given: GivenRun, request: BatchRequest) -> int:
+def perform_batch(context: CommandContext, given: RequestedRun, request: BatchRequest) -> int:
     """Run a batch with its display and signals, report the totals, and return the exit code."""
     context.warn_of_shared_runs()
     display = BatchDisplay(context.screen, request.output, str(context.settings.value("progress")))
@@ -113,7 +113,7 @@ def _stdin(context: CommandContext) -> BinaryIO | None:
 
 
 def _output_path(context: CommandContext, path: str) -> str:
-    """Return the real path of the output. Raise UsageError, or EnvironmentRefusal `project.link`."""
+    """Return the real path of the output. Raise UsageError, or UnusableEnvironment `project.link`."""
     folder, name = os.path.split(os.path.abspath(path))
     if not name or os.path.isdir(path):
         raise wrong_value(f"`-o {path}` is a directory", expected="a file")
@@ -124,7 +124,7 @@ def _output_path(context: CommandContext, path: str) -> str:
 
 
 def _existing_path(context: CommandContext, path: str | None) -> str:
-    """Return the real path of a file that is read. Raise EnvironmentRefusal `project.link`."""
+    """Return the real path of a file that is read. Raise UnusableEnvironment `project.link`."""
     return "" if path is None else context.settings.inside(os.path.abspath(path))
 
 
@@ -204,7 +204,7 @@ class RowPrinter:
         self._screen = screen
 
     def write(self, row: bytes) -> None:
-        """Write one row. Raise EnvironmentRefusal `env.disk`."""
+        """Write one row. Raise UnusableEnvironment `env.disk`."""
         try:
             self._screen.answer(row.decode())
         except BrokenPipeError:
@@ -283,9 +283,9 @@ class BatchDisplay:
 
 
 @contextmanager
-def _handle_signals(context: CommandContext, display: BatchDisplay) -> Iterator[StopSwitch]:
+def _handle_signals(context: CommandContext, display: BatchDisplay) -> Iterator[StopSignals]:
     """Return the switch that signals press within the block: the first stops sending, a second one ends at once."""
-    stop = StopSwitch()
+    stop = StopSignals()
     previous: dict[int, Any] = {}
 
     def handle_signal(number: int, frame: object) -> None:

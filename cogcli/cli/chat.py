@@ -12,7 +12,7 @@ import orjson
 
 from cogcli.agent.modes import CALLS
 from cogcli.agent.use_cases.builtin_pack import find_skill
-from cogcli.agent.use_cases.invoke_agent import GivenInvocation, invoke
+from cogcli.agent.use_cases.invoke_agent import AgentCommandInput, invoke
 from cogcli.agent.use_cases.user_memory import profile_payload
 from cogcli.base.errors import ABORTED, OK, CogcliError
 from cogcli.base.jsonvalue import object_of
@@ -45,11 +45,11 @@ from cogcli.run.resume import ResumeRequest
 COMMAND: Final = "agent chat"
 _PROMPT: Final = "› "
 _HIDDEN_MEMBERS: Final = ("entries", "schema_version", "synthesis_version", "tenant_id")
-Ask = Callable[[str, str], GivenInvocation]
+Ask = Callable[[str, str], AgentCommandInput]
 """A function that builds the request of a message, in a mode."""
 
 
-class ChatWord(NamedTuple):
+class ChatCommand(NamedTuple):
     """A `/word` of a conversation: its description, and the method that handles its argument."""
 
     help: str
@@ -351,16 +351,16 @@ class Chat:
             self._context.screen.notify_line([(line, style)])
 
 
-WORDS: Final[dict[str, ChatWord]] = {
-    "/help": ChatWord("these words", Chat.show_help),
-    "/why": ChatWord("why the last answer is what it is", Chat.explain),
-    "/state": ChatWord("goal, strategy, facts and insights", Chat.show_state),
-    "/trace": ChatWord("the last run, turn by turn", Chat.show_trace),
-    "/budget": ChatWord("what the last run used", Chat.show_budget),
-    "/mode": ChatWord("fast, deep or adapt, from the next message on", Chat.set_mode),
-    "/approve": ChatWord("[NAME[:ROLE]]: let what waits go on", Chat.approve),
-    "/reject": ChatWord("[NAME[:ROLE]]: do not", Chat.reject),
-    "/profile": ChatWord("what is remembered of you", Chat.show_profile),
-    "/quit": ChatWord("leave; the conversation is kept", Chat.leave),
+WORDS: Final[dict[str, ChatCommand]] = {
+    "/help": ChatCommand("these words", Chat.show_help),
+    "/why": ChatCommand("why the last answer is what it is", Chat.explain),
+    "/state": ChatCommand("goal, strategy, facts and insights", Chat.show_state),
+    "/trace": ChatCommand("the last run, turn by turn", Chat.show_trace),
+    "/budget": ChatCommand("what the last run used", Chat.show_budget),
+    "/mode": ChatCommand("fast, deep or adapt, from the next message on", Chat.set_mode),
+    "/approve": ChatCommand("[NAME[:ROLE]]: let what waits go on", Chat.approve),
+    "/reject": ChatCommand("[NAME[:ROLE]]: do not", Chat.reject),
+    "/profile": ChatCommand("what is remembered of you", Chat.show_profile),
+    "/quit": ChatCommand("leave; the conversation is kept", Chat.leave),
 }
 """The words that may be typed instead of a message."""

@@ -49,7 +49,7 @@ def values(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple
     if isinstance(kind, tuple):
         return [(word, "") for word in kind]
     # Names of commands and flags do not need this.
-    from cogcli.cli.completion_values import CompletionQuery, TypedWords, find_values
+    from cogcli.cli.completion_values import CompletionQuery, TypedArguments, find_values
 
     # For the value of a flag, typer has not yet read the words before it.
     unread = (each.name for each in ctx.command.params if each.param_type_name == "argument")
@@ -59,7 +59,9 @@ def values(kind: str | tuple[str, ...], ctx: Any, incomplete: str) -> list[tuple
         | words
         | {name: value for name, value in ctx.params.items() if value}
     )
-    return find_values(kind, CompletionQuery(ctx.command.words, TypedWords.of(typed), incomplete))
+    return find_values(
+        kind, CompletionQuery(ctx.command.words, TypedArguments.of(typed), incomplete)
+    )
 
 
 @contextmanager

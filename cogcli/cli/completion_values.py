@@ -16,7 +16,7 @@ from typing import Final
 from cogcli.app.explain import pages
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import KEYS
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.cli.app import COMMANDS, TOPICS, first_words
 from cogcli.declarations.field_spec import FieldSpec
@@ -24,13 +24,13 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
 from cogcli.specs.host_layout import layout_of
-from cogcli.specs.layout import FoundFile, Layout
+from cogcli.specs.layout import Layout, LayoutFile
 
 NEWEST: Final = 50
 """The most episodes that completion offers."""
 
 
-class TypedWords(Record):
+class TypedArguments(Record):
     """The flags and words typed before the value, as far as completion uses them."""
 
     directory: str | None = None
@@ -49,7 +49,7 @@ class CompletionQuery(NamedTuple):
     """
 
     command: str
-    typed: TypedWords
+    typed: TypedArguments
     incomplete: str
 
     @property
@@ -151,12 +151,12 @@ def _binding_ids_of_capability(settings: Settings, capability: str) -> list[str]
     return sorted(_ids_in_files(settings, files))
 
 
-def _ids_in_files(settings: Settings, files: list[FoundFile]) -> set[str]:
+def _ids_in_files(settings: Settings, files: list[LayoutFile]) -> set[str]:
     """Return the ids in binding files. Their file names may differ from the ids."""
     return {str(raw["id"]) for raw in _read_cached(settings, "binding", files)}
 
 
-def _read_cached(settings: Settings, kind: str, files: list[FoundFile]) -> list[Json]:
+def _read_cached(settings: Settings, kind: str, files: list[LayoutFile]) -> list[Json]:
     """Return the cached content of files, without files outside the cache. No file is parsed."""
     from cogcli.base.canonical import digest
     from cogcli.specs.cache import CompiledCache, cached_kind
@@ -165,7 +165,7 @@ def _read_cached(settings: Settings, kind: str, files: list[FoundFile]) -> list[
     name = cached_kind(kind, ceilings)
     cache, found = CompiledCache(settings.cache_file), []
     for file in files:
-        with suppress(FileRefused):
+        with suppress(UnreadableFile):
             compiled = cache.get(name, digest(read_regular(file.path, limit=ceilings.yaml_bytes)))
             if compiled:
                 found.append(compiled.raw)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from cogcli.base.errors import (
     NO,
     CogcliError,
-    EnvironmentRefusal,
     ServiceResolutionError,
+    UnusableEnvironment,
     UsageError,
 )
 from cogcli.base.problems import suggestion
@@ -68,7 +68,7 @@ class CommandContext:
 
     @property
     def settings(self) -> Settings:
-        """The settings, resolved on first use. Raise UsageError or EnvironmentRefusal."""
+        """The settings, resolved on first use. Raise UsageError or UnusableEnvironment."""
         if self._settings is None:
             from cogcli.app.settings import Settings
 
@@ -86,7 +86,7 @@ class CommandContext:
         """
         if settings.has_idle_host:
             message = "`.agent-skills/` has no effect: it counts only in a project, and there is no project here"
-            self.warn(EnvironmentRefusal("project.none", message, next=("cogcli new project .",)))
+            self.warn(UnusableEnvironment("project.none", message, next=("cogcli new project .",)))
         elif self.kind != "config" and settings.has_idle_leniency:
             message = "`[roots]` of cogcli.toml counts once the project is trusted: until then every root is strict"
             idle = ServiceResolutionError("service.untrusted", message)
@@ -109,7 +109,7 @@ class CommandContext:
 
     def reread_settings(self) -> Settings:
         """Return the settings from the current configuration files. Raise UsageError or
-        EnvironmentRefusal."""
+        UnusableEnvironment."""
         self._settings = None
         return self.settings
 

@@ -27,7 +27,7 @@ _MAX_DRAWN = 500
 """The most table rows that rich draws; each takes about a millisecond."""
 
 
-class DrawnColumn(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of a table: its heading, and its maximum width."""
 
     heading: str
@@ -35,7 +35,7 @@ class DrawnColumn(NamedTuple):
     right: bool = False
 
 
-class DrawnPart(NamedTuple):
+class TableSection(NamedTuple):
     """Rows of a table below a heading line. The first part usually has no heading."""
 
     heading: str
@@ -43,7 +43,7 @@ class DrawnPart(NamedTuple):
 
 
 def draw_table(
-    out: OutputStream, columns: Sequence[DrawnColumn], parts: Sequence[DrawnPart]
+    out: OutputStream, columns: Sequence[TableColumn], parts: Sequence[TableSection]
 ) -> str:
     """Return a table with a line below its headings and above each part with a heading.
 
@@ -67,7 +67,7 @@ def draw_table(
     return _trim_lines(drawn)
 
 
-def _empty_table(out: OutputStream, columns: Sequence[DrawnColumn], *, has_header: bool) -> Table:
+def _empty_table(out: OutputStream, columns: Sequence[TableColumn], *, has_header: bool) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -84,7 +84,7 @@ def _empty_table(out: OutputStream, columns: Sequence[DrawnColumn], *, has_heade
 
 
 def _plain_lines(
-    out: OutputStream, columns: Sequence[DrawnColumn], parts: Sequence[DrawnPart]
+    out: OutputStream, columns: Sequence[TableColumn], parts: Sequence[TableSection]
 ) -> Iterator[str]:
     """Yield the lines of a table that has too many rows for rich."""
     headings = [(column.heading, "dim") for column in columns]
@@ -96,7 +96,7 @@ def _plain_lines(
             yield out.line(_plain_row(row, columns))
 
 
-def _plain_row(row: Sequence[StyledSpan], columns: Sequence[DrawnColumn]) -> StyledLine:
+def _plain_row(row: Sequence[StyledSpan], columns: Sequence[TableColumn]) -> StyledLine:
     line: StyledLine = []
     for (text, style), column in zip(row, columns, strict=True):
         fill = " " * (column.width - cells(text))
@@ -121,7 +121,7 @@ def draw_paragraph(out: OutputStream, text: str) -> str:
     return _trim_lines(drawn)
 
 
-class DrawnCheck(NamedTuple):
+class CheckDisplay(NamedTuple):
     """A check: its sign, name and finding, and the remedies below it."""
 
     sign: StyledSpan
@@ -130,7 +130,7 @@ class DrawnCheck(NamedTuple):
     details: Sequence[str]
 
 
-def draw_checks(out: OutputStream, groups: Sequence[tuple[str, Sequence[DrawnCheck]]]) -> str:
+def draw_checks(out: OutputStream, groups: Sequence[tuple[str, Sequence[CheckDisplay]]]) -> str:
     """Return checks by group, with the findings in one column. A long string wraps in its column."""
     from rich.table import Table
     from rich.text import Text

@@ -14,7 +14,7 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import parse_step_word
 from cogcli.cli.options import wrong_flag, wrong_value
 from cogcli.cli.prompt import ask, can_ask, terminal_safe
-from cogcli.run.rerun import Reuse
+from cogcli.run.rerun import ReusedSteps
 from cogcli.run.rerun_effects import EFFECT_CHOICES, EffectQuestion
 
 _MAX_NAMED = 5
@@ -32,7 +32,7 @@ def parse_effects(texts: Sequence[str]) -> dict[str, str]:
     return choices
 
 
-def ask_effects(context: CommandContext, reuse: Reuse) -> Reuse:
+def ask_effects(context: CommandContext, reuse: ReusedSteps) -> ReusedSteps:
     """Return a copy of `reuse` with a choice for every effect. Missing ones are prompted for at a
     terminal.
 
@@ -49,7 +49,7 @@ def ask_effects(context: CommandContext, reuse: Reuse) -> Reuse:
     return reuse
 
 
-def show_plan(context: CommandContext, reuse: Reuse) -> int:
+def show_plan(context: CommandContext, reuse: ReusedSteps) -> int:
     """Write which steps would be reused, called and prompted for, without running any."""
     plan = reuse.to_payload()
     context.own["plan"] = plan
@@ -68,7 +68,7 @@ def show_plan(context: CommandContext, reuse: Reuse) -> int:
     return OK
 
 
-def _prompt_choice(context: CommandContext, reuse: Reuse, question: EffectQuestion) -> str:
+def _prompt_choice(context: CommandContext, reuse: ReusedSteps, question: EffectQuestion) -> str:
     """Prompt for the choice of an effect and return it; empty for `quit` and at the end of input."""
     capabilities = ", ".join(dict.fromkeys(effect.capability for effect in question.effects))
     text = f"{question.step}: {capabilities} is {question.state} in {reuse.episode_id}"
@@ -83,7 +83,7 @@ def _prompt_choice(context: CommandContext, reuse: Reuse, question: EffectQuesti
 
 
 def _missing_choices_error(
-    context: CommandContext, reuse: Reuse, questions: list[EffectQuestion]
+    context: CommandContext, reuse: ReusedSteps, questions: list[EffectQuestion]
 ) -> UsageError:
     """Return the error for missing choices, with the commands that make them."""
     first = questions[:_MAX_NAMED]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cogcli.base.errors import OK, CogcliError, EnvironmentRefusal, ServiceResolutionError
+from cogcli.base.errors import OK, CogcliError, ServiceResolutionError, UnusableEnvironment
 from cogcli.cli.context import CommandContext
 from cogcli.cli.envelope import error_object
 from cogcli.cli.report_files import RequestedReports
@@ -39,7 +39,7 @@ def find_refusal(
             "nothing was checked: everything was skipped",
             "each line above says what is missing",
         )
-    return EnvironmentRefusal("check.nothing", empty, hint=hint)
+    return UnusableEnvironment("check.nothing", empty, hint=hint)
 
 
 def conclude(

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from cogcli.base.errors import UsageError
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.jsonvalue import preview
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.problems import suggestion
@@ -27,7 +27,7 @@ from cogcli.cli.options import wrong_value
 from cogcli.cli.prompt import read_stdin
 from cogcli.cli.run_flags import RunFlags
 from cogcli.declarations.value_types import Json
-from cogcli.run.given_inputs import GivenText, json_value
+from cogcli.run.given_inputs import InputText, json_value
 from cogcli.run.input_origins import FILE, TYPED
 
 _Read = TypeVar("_Read")
@@ -35,7 +35,7 @@ _Read = TypeVar("_Read")
 
 def read_inputs(context: CommandContext, flags: RunFlags) -> CommandInputs:
     """Return the inputs and the frame of a run, with the problems of reading them. Raise
-    EnvironmentRefusal `project.link`.
+    UnusableEnvironment `project.link`.
     """
     result = CommandInputs(context)
     result.read(flags)
@@ -47,7 +47,7 @@ class CommandInputs:
 
     def __init__(self, context: CommandContext) -> None:
         self.inputs: Json = {}
-        """Values, and a GivenText for each text of `-p`."""
+        """Values, and a InputText for each text of `-p`."""
         self.frame: Json = {}
         self.problems: list[UsageError] = []
         self.doubtful: set[str] = set()
@@ -132,7 +132,7 @@ class CommandInputs:
                 _decode_text(read_bytes(self._context, path), path),
                 f"-p {name}, file {path}",
             )
-        return GivenText(text, where)
+        return InputText(text, where)
 
     def _read_all_of_stdin(self) -> bytes:
         """Return the content of stdin. Raise UsageError for a second read or too much data."""
@@ -181,7 +181,7 @@ def parse_step_word(text: str, flag: str, words: Sequence[str]) -> tuple[str | N
 
 def read_json_flag(context: CommandContext, text: str, flag: str) -> Json:
     """Return the object of a flag that takes JSON or `@FILE`. Raise UsageError or
-    EnvironmentRefusal `project.link`.
+    UnusableEnvironment `project.link`.
     """
     if text.startswith("@"):
         return _read_object(context, text[1:], flag)
@@ -190,14 +190,14 @@ def read_json_flag(context: CommandContext, text: str, flag: str) -> Json:
 
 def read_bytes(context: CommandContext, path: str) -> bytes:
     """Return the bytes of a file. Raise UsageError `input.file` or `input.size`, or
-    EnvironmentRefusal `project.link`."""
+    UnusableEnvironment `project.link`."""
     if not path:
         raise UsageError("input.file", "an empty word names no file", hint="is a variable unset?")
     if os.path.realpath(path) != os.path.abspath(path):
         context.settings.inside(path)
     try:
         return read_regular(path, limit=MAX_BYTES)
-    except FileRefused as error:
+    except UnreadableFile as error:
         code = "input.size" if error.reason == "too-large" else "input.file"
         hint = _similar_names_hint(path) if error.reason == "missing" else ""
         raise UsageError(code, f"`{path}` {error.message}", hint=hint) from error

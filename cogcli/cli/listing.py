@@ -10,7 +10,7 @@ from typing import Any, Final
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import cells, shorten_middle, truncate, visible
 from cogcli.cli.context import CommandContext
-from cogcli.cli.drawing import DrawnColumn, DrawnPart, draw_table
+from cogcli.cli.drawing import TableColumn, TableSection, draw_table
 from cogcli.cli.options import ListFlags
 from cogcli.cli.run_flags import TraceFlags
 from cogcli.cli.streams import OutputStream
@@ -124,11 +124,11 @@ def _draw_table(
     ]
     sizes = [[cells(row[n]) for row in texts] for n in range(len(columns))]
     widths = _fit_columns(columns, sizes, width)
-    drawn = [DrawnColumn(columns[n].heading, size, columns[n].right) for n, size in widths.items()]
-    parts: list[DrawnPart] = []
+    drawn = [TableColumn(columns[n].heading, size, columns[n].right) for n, size in widths.items()]
+    parts: list[TableSection] = []
     for heading, pairs in groupby(zip(rows, texts, strict=True), lambda pair: section(pair[0])):
         spans = [_row_spans(columns, widths, row, text) for row, text in pairs]
-        parts.append(DrawnPart(heading, spans))
+        parts.append(TableSection(heading, spans))
     # Only a table above shows the heading of the first part.
     parts[0] = parts[0]._replace(heading="")
     return draw_table(out, drawn, parts)

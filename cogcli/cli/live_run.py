@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.step_path import StepPath
 from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
@@ -270,10 +270,10 @@ def _warn_of_incomplete_result(context: CommandContext, result: RunResult) -> No
     unstored = result.finished.not_stored
     if unstored is not None:
         text = f"the log has what the run learned, its store does not: {unstored.message}"
-        context.warn(EnvironmentRefusal(unstored.code, text))
+        context.warn(UnusableEnvironment(unstored.code, text))
     if result.not_exported:
         text = f"the trace was not sent: {result.not_exported}"
-        context.warn(EnvironmentRefusal("export.failed", text))
+        context.warn(UnusableEnvironment("export.failed", text))
 
 
 def _write_outputs(context: CommandContext, outputs: Json | None, *, is_agent: bool) -> None:

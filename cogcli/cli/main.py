@@ -13,7 +13,7 @@ from cogcli.base.errors import (
     BUG,
     OK,
     CogcliError,
-    EnvironmentRefusal,
+    UnusableEnvironment,
     UsageError,
     out_of_memory,
 )
@@ -150,7 +150,7 @@ def _resource_error(error: BaseException) -> CogcliError | None:
     if not threads.is_thread_shortage(error):
         return None
     hint = "end other programs of yours, or allow more processes (ulimit -u) or memory (ulimit -v)"
-    return EnvironmentRefusal("env.threads", "the system gave no thread", hint=hint)
+    return UnusableEnvironment("env.threads", "the system gave no thread", hint=hint)
 
 
 def _change_directory(directory: str | None) -> None:

@@ -12,13 +12,13 @@ from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import Glyphs, StyledLine, fit
-from cogcli.run.given_inputs import GivenRun
+from cogcli.run.given_inputs import RequestedRun
 
 PlanRow = tuple[str, ...]
 """Wave, step, target, tool, reads; a row of fewer cells is not aligned."""
 
 
-def show_plan(context: CommandContext, given: GivenRun) -> int:
+def show_plan(context: CommandContext, given: RequestedRun) -> int:
     """Write the plan of a run. Raise the errors of `plan_given`."""
 
     def write(plan: Json) -> None:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from cogcli.app.checks.reports import RENDERERS
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.files import hint_for_write, write_atomic
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
@@ -48,7 +48,7 @@ class RequestedReports(NamedTuple):
         """Write every report of a command that ends with `code`. Annotations go to stderr.
 
         If the command supports annotations, a table of at most `maximum` rows is appended to the file
-        GITHUB_STEP_SUMMARY. Raise EnvironmentRefusal `env.disk` or `project.link`.
+        GITHUB_STEP_SUMMARY. Raise UnusableEnvironment `env.disk` or `project.link`.
         """
         for kind, path in self.files:
             if kind != GITHUB:
@@ -88,7 +88,7 @@ def _write_file(path: str, text: str) -> None:
     except OSError as error:
         message = f"report `{path}` cannot be written: {error.strerror or error}"
         hint = f"{hint_for_write(error)}, or name another file"
-        raise EnvironmentRefusal("env.disk", message, hint=hint) from error
+        raise UnusableEnvironment("env.disk", message, hint=hint) from error
 
 
 def parse_reports(values: Sequence[str], *, without: Sequence[str] = ()) -> RequestedReports:

@@ -26,7 +26,7 @@ _WORDS = {
 def judge_runs(context: CommandContext, names: Sequence[str]) -> int:
     """Judge the named episodes, display those that are affected, and return the exit code.
 
-    Raise EnvironmentRefusal `check.nothing` if no run waits and no decision was recorded."""
+    Raise UnusableEnvironment `check.nothing` if no run waits and no decision was recorded."""
     settings = context.settings
     found = [forecast_run(settings, directory) for directory in find_all(settings, names)]
     context.own["runs"] = [each.to_payload() for each in found]

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from cogcli.app.registry import open_registry, untrusted_warning
 from cogcli.app.run_skill import options_of, run_given, with_pack
 from cogcli.app.settings import Settings
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, SkillNotFoundError, UsageError
+from cogcli.base.errors import CogcliError, SkillNotFoundError, UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion_hint
 from cogcli.base.terminal_text import visible
@@ -32,7 +32,7 @@ from cogcli.cli.streams import Screen
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.value_types import Json
-from cogcli.run.given_inputs import GivenRun
+from cogcli.run.given_inputs import RequestedRun
 from cogcli.run.prepare import PreparedRun, RunRequest
 from cogcli.run.results import Control, RunResult
 
@@ -60,7 +60,7 @@ def run_skill(
 
     result = run_given(context.settings, given, watch)
     for text in result.leftovers:
-        context.warn(EnvironmentRefusal("service.leftover", text))
+        context.warn(UnusableEnvironment("service.leftover", text))
     result, listener = answer_pause(context, result, listener)
     report_result(context, result, listener, after, answer=answer)
     return result.exit_code
@@ -72,7 +72,7 @@ def warn_of_distrust(context: CommandContext, kind: str, id: str) -> None:
         context.warn(warning)
 
 
-def _read_request(context: CommandContext, skill_id: str, flags: RunFlags) -> GivenRun:
+def _read_request(context: CommandContext, skill_id: str, flags: RunFlags) -> RequestedRun:
     """Return the run that a command line requests, with the problems found while reading it.
 
     Raise SkillNotFoundError for a path instead of an id, and the errors of the settings.
@@ -80,7 +80,7 @@ def _read_request(context: CommandContext, skill_id: str, flags: RunFlags) -> Gi
     require_skill_id(context, skill_id)
     read = read_inputs(context, flags)
     request = read_options_of(context, skill_id, flags, read.frame)
-    return GivenRun(
+    return RequestedRun(
         RunRequest(skill_id, read.inputs, request.options, read.origins),
         [*request.problems, *read.problems],
         read.doubtful,

@@ -12,7 +12,7 @@ import os
 import sys
 from contextlib import suppress
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.system_text import parse_whole_number
 from cogcli.base.terminal_text import visible_block
 from cogcli.cli.windows_console import enable_codes
@@ -129,7 +129,7 @@ class Screen:
     def answer(self, text: str) -> None:
         """Write text to stdout.
 
-        Raise BrokenPipeError if the reader closed the pipe, EnvironmentRefusal `env.disk` for any
+        Raise BrokenPipeError if the reader closed the pipe, UnusableEnvironment `env.disk` for any
         other error.
         """
         try:
@@ -139,7 +139,7 @@ class Screen:
         except OSError as error:
             silence_stdout()
             self.out.file = None
-            raise EnvironmentRefusal(
+            raise UnusableEnvironment(
                 "env.disk",
                 f"stdout cannot be written: {error.strerror or error}",
                 hint="free some space",

@@ -13,7 +13,7 @@ from typing import Final
 
 from cogcli.app import episodes
 from cogcli.app.state_document import iterate_shown_events
-from cogcli.base.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.base.errors import OK, UnusableEnvironment, UsageError
 from cogcli.base.files import hint_for_write
 from cogcli.base.problems import suggestion
 from cogcli.base.step_path import StepPath
@@ -216,7 +216,7 @@ def _view_writer(view: str) -> Callable[[CommandContext, TracedEpisode], None]:
 def _write_to_file(context: CommandContext, view: str, shown: TracedEpisode, path: str) -> None:
     """Write a view to a new file, without colors and truncation.
 
-    Raise UsageError `output.exists` or EnvironmentRefusal `env.disk`.
+    Raise UsageError `output.exists` or UnusableEnvironment `env.disk`.
     """
     screen, before, whole = context.screen, context.screen.out, StringIO()
     try:
@@ -232,7 +232,7 @@ def _write_to_file(context: CommandContext, view: str, shown: TracedEpisode, pat
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no such name"
         hint = f"{hint_for_write(error)}, or name another file"
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "env.disk", f"`{path}` cannot be written: {reason}", hint=hint
         ) from error
 

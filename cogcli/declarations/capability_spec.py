@@ -83,7 +83,7 @@ class CapabilityMetadata(Spec):
     """Stated for readers."""
 
 
-class Production(Spec):
+class DefaultOutputPath(Spec):
     """The path for a hinted output if a step has no `output` mapping."""
 
     type: str
@@ -103,7 +103,7 @@ class CognitiveHints(Spec):
     """What it is for; the first gives the [kind](#effects) of its steps."""
     consumes: str | tuple[str, ...] | None = None
     """Types, stated for readers."""
-    produces: dict[str, Production] = NOTHING
+    produces: dict[str, DefaultOutputPath] = NOTHING
     """Output to where it is written."""
 
 
@@ -216,7 +216,7 @@ class Capability(Spec):
         return allowed is not None and allowed.type == "boolean"
 
     @property
-    def produces(self) -> dict[str, Production]:
+    def produces(self) -> dict[str, DefaultOutputPath]:
         """Return the hinted path of each output that has one."""
         return self.cognitive_hints.produces if self.cognitive_hints else NOTHING
 

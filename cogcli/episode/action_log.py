@@ -45,7 +45,7 @@ class ActionLog:
         return iter(self.objects())
 
     def append(self, action: Json) -> None:
-        """Add an action. Raise EnvironmentRefusal `env.disk`."""
+        """Add an action. Raise UnusableEnvironment `env.disk`."""
         text = orjson.dumps(action, option=orjson.OPT_INDENT_2).replace(b"\n", _INDENT)
         if self.count:
             text = _SEPARATOR + text
@@ -57,7 +57,7 @@ class ActionLog:
             self._spill()
 
     def chunks(self, size: int) -> Iterator[bytes]:
-        """Yield the first `size` bytes of the text. Raise EnvironmentRefusal `env.disk`."""
+        """Yield the first `size` bytes of the text. Raise UnusableEnvironment `env.disk`."""
         stored = self.size - self._pending
         for start in range(0, min(size, stored), _CHUNK):
             yield read_at(self._fd, min(_CHUNK, size - start, stored - start), start)

@@ -12,10 +12,10 @@ from hashlib import sha256
 from typing import Final
 
 from cogcli.base.canonical import digest
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.checksum import has_valid_checksum
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StateProjected
@@ -74,7 +74,7 @@ class Agreement(NamedTuple):
 def check_agreement(folder: Folder, owner: bytes | None, *, thorough: bool) -> Agreement:
     """Compare the files of an episode. If `thorough`, include blobs, and the long log of an unfinished run.
 
-    Raise FileRefused if the log cannot be read.
+    Raise UnreadableFile if the log cannot be read.
     """
     sealed = folder.holds(MANIFEST)
     if not (sealed or thorough) and folder.size(EVENTS) > LONGEST_OPEN:
@@ -97,7 +97,7 @@ def _vouched_fault(folder: Folder, vouched: TrustedEvents, *, sealed: bool) -> s
 
 
 def scan_log(folder: Folder, places: Collection[int] = (), *, sealed: bool = True) -> LogScan:
-    """Read a log once. Raise FileRefused."""
+    """Read a log once. Raise UnreadableFile."""
     scan = _Scan()
     for number, line in Lines(scan.chunks(folder)):
         scan.take(number, line)
@@ -156,7 +156,7 @@ class _Scan:
 
     def _begin(self, line: bytes) -> None:
         self._first = line
-        with suppress(JsonRefused):
+        with suppress(InvalidJson):
             value = parse_line(line)
             self._foreign, self._summed = is_unchained(value), "sum" in value
             event = event_of(value)
@@ -184,9 +184,9 @@ class _Scan:
 def _sealed_fault(folder: Folder, log: LogScan, *, thorough: bool) -> str:
     try:
         manifest = object_of(parse(folder.read(MANIFEST, limit=_DOCUMENT)))
-    except FileRefused as error:
+    except UnreadableFile as error:
         return f"{MANIFEST} {error.message}"
-    except JsonRefused as error:
+    except InvalidJson as error:
         return f"{MANIFEST} is not JSON: {error.message}"
     listed = manifest_files(manifest)
     if listed.problems:
@@ -235,7 +235,7 @@ def _log_fault(file: NamedFile, log: LogScan) -> str:
 def _describe_change(folder: Folder, file: NamedFile) -> str:
     try:
         return describe_change(folder, file)
-    except FileRefused as error:
+    except UnreadableFile as error:
         return error.message
 
 
@@ -277,7 +277,7 @@ def _state_fault(folder: Folder, log: LogScan) -> str:
 
 def _recorded_state(line: bytes) -> str:
     """Return the hash of `state.json` that an evidence line records. Empty if there is none."""
-    with suppress(JsonRefused):
+    with suppress(InvalidJson):
         state = read_record(StateProjected, event_of(parse_line(line)).payload).state
         return f"sha256:{state.sha256}" if state and state.sha256 else ""
     return ""
@@ -291,10 +291,10 @@ def find_end(log: LogScan) -> Event | None:
     """Return the event that ends the root run, or None if the run has not ended."""
     try:
         root = event_of(parse_line(log.first)).run_id
-    except JsonRefused:
+    except InvalidJson:
         return None
     for line in log.ends:
-        with suppress(JsonRefused):
+        with suppress(InvalidJson):
             event = event_of(parse_line(line))
             if event.phase == "terminate" and event.run_id == root:
                 return event
@@ -304,5 +304,5 @@ def find_end(log: LogScan) -> Event | None:
 def _read(folder: Folder, name: str) -> bytes:
     try:
         return folder.read(name, limit=_DOCUMENT)
-    except FileRefused:
+    except UnreadableFile:
         return b""

@@ -16,8 +16,8 @@ from typing import Any, Final, TypeGuard
 
 import orjson
 
-from cogcli.base.files import FileRefused
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.files import UnreadableFile
+from cogcli.base.strict_json import InvalidJson
 from cogcli.base.strict_json import loads as strict_loads
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import SYNCED, Folder, disk_errors
@@ -106,14 +106,14 @@ def _value(member: object, get: Get) -> object:
     data = get(member["$blob"])
     if data is None or len(data) != member["bytes"]:
         return member
-    with suppress(JsonRefused):
+    with suppress(InvalidJson):
         return parse(data)
     return member
 
 
 def parse(data: bytes) -> Any:
     """Parse one JSON text strictly. For text that cogcli wrote, a fast parser gives the same result. Raise
-    JsonRefused.
+    InvalidJson.
     """
     try:
         value = orjson.loads(data)
@@ -142,7 +142,7 @@ class BlobFolder:
     def put(self, data: bytes) -> str:
         """Store bytes and return `sha256:...`. They survive the process; after `sync` also a power loss.
 
-        Raise EnvironmentRefusal `env.disk`.
+        Raise UnusableEnvironment `env.disk`.
         """
         name = _sha256(data)
         if name not in self._written:
@@ -183,7 +183,7 @@ class BlobFolder:
             if self._folder is None:
                 self._folder = self._episode.sub(BLOBS)
             data = self._folder.read(digest[7:], limit=MAX_BLOB)
-        except (OSError, FileRefused):
+        except (OSError, UnreadableFile):
             return None
         return data if _sha256(data) == digest[7:] else None
 

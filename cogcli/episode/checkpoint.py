@@ -25,9 +25,9 @@ import orjson
 
 from cogcli.base.canonical import digest
 from cogcli.base.errors import CogcliError
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.base.strict_json import loads as strict_loads
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import Folder, fdatasync, write_all
@@ -134,7 +134,7 @@ def read_checkpoints(folder: Folder) -> list[Checkpoint]:
     """Return the well-formed records of an episode. Empty if the file is missing or cannot be read."""
     try:
         data = folder.read(CHECKPOINT, limit=4 * SLOT)
-    except FileRefused:
+    except UnreadableFile:
         return []
     found = [_parse_record(data[at : at + SLOT], at // SLOT) for at in range(0, len(data), SLOT)]
     return [record for record in found if record is not None]
@@ -156,7 +156,7 @@ def _parse_record(data: bytes, slot: int) -> Checkpoint | None:
                 )  # fmt: skip
             case _:
                 return None
-    except (JsonRefused, TypeError, ValueError):
+    except (InvalidJson, TypeError, ValueError):
         return None
     return record if _is_sound(record) else None
 
@@ -257,7 +257,7 @@ def _merge_ranges(ranges: Iterable[EventRange]) -> list[EventRange]:
 
 def read_vouched(folder: Folder, owner: bytes | None, sign: Sign | None = None) -> TrustedEvents:
     """Compare the known records of an episode with its log, up to the first line that breaks the chain. Raise
-    FileRefused.
+    UnreadableFile.
     """
     known = known_records(folder, owner, sign)
     if not known:
@@ -352,7 +352,7 @@ class CheckpointWriter:
                 self._fd = self._open()
             self._put(1 - self._slot, self._line(record))
             self._slot = 1 - self._slot
-        except (OSError, CogcliError, FileRefused):
+        except (OSError, CogcliError, UnreadableFile):
             self._is_given_up = True
             self.close()
 
@@ -366,7 +366,7 @@ class CheckpointWriter:
         try:
             return self._folder.create(CHECKPOINT, os.O_WRONLY)
         except FileExistsError:
-            self._folder.size(CHECKPOINT)  # raises FileRefused unless it is a regular file
+            self._folder.size(CHECKPOINT)  # raises UnreadableFile unless it is a regular file
             return self._folder.descriptor(CHECKPOINT, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0))
 
     def _put(self, slot: int, line: bytes) -> None:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Final
 
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.checksum import (
     corrections,
     has_valid_checksum,
@@ -67,7 +67,7 @@ class Damage(NamedTuple):
 
 
 def find_damage(folder: Folder) -> Damage | None:
-    """Return the first line that no cogcli process can have written, or None. Raise FileRefused."""
+    """Return the first line that no cogcli process can have written, or None. Raise UnreadableFile."""
     lines, offset = Lines(folder.chunks(EVENTS)), 0
     for _, raw, _ in lines.objects(sound=True):
         offset += len(raw) + 1
@@ -77,7 +77,7 @@ def find_damage(folder: Folder) -> Damage | None:
 
 
 def read_log_from(folder: Folder, offset: int) -> bytes:
-    """Return the bytes of an episode's log from an offset on. Raise FileRefused, OSError."""
+    """Return the bytes of an episode's log from an offset on. Raise UnreadableFile, OSError."""
     with os.fdopen(folder.open_file(EVENTS), "rb") as file:
         file.seek(offset)
         return file.read()
@@ -106,11 +106,11 @@ def identify_lost(data: bytes, heads: tuple[str | None, ...]) -> LostIntent | No
     """Return the original of the damaged line in these bytes, or None. Its `prev` must be one of `heads`."""
     lost = data[: data.rfind(b"\n")] if b"\n" in data else data
     for line in corrections(lost):
-        with suppress(JsonRefused):
+        with suppress(InvalidJson):
             value = parse_line(line)
             if value.get("prev") in heads:
                 return _lost_intent(value, line)
-    with suppress(JsonRefused):
+    with suppress(InvalidJson):
         return _lost_intent(parse_line(lost), lost)
     found = _TYPE.match(lost)
     row = row_of(found[1].decode()) if found else UNKNOWN

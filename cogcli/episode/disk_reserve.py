@@ -15,7 +15,7 @@ import os
 from contextlib import ExitStack, suppress
 from typing import Final
 
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.episode.folder import Folder, write_all
 from cogcli.episode.layout import BALLAST
@@ -83,7 +83,7 @@ def _reserve(fd: int) -> None:
 
 def holder(folder: Folder) -> str:
     """Describe the process that holds the log of an episode."""
-    with suppress(OSError, FileRefused):
+    with suppress(OSError, UnreadableFile):
         for chunk in folder.chunks(BALLAST):
             if match := _HOLDER.match(chunk):
                 return f"process {match[1].decode()} on {match[2].decode()}"

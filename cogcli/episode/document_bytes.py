@@ -8,9 +8,9 @@ from typing import Final
 
 import orjson
 
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.jsonvalue import object_of
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import parse
@@ -27,13 +27,13 @@ def to_bytes(document: Json) -> bytes:
 
 
 def read_document(folder: Folder, name: str) -> object:
-    """Return the JSON value of a document of at most 256 MiB. Raise FileRefused, JsonRefused."""
+    """Return the JSON value of a document of at most 256 MiB. Raise UnreadableFile, InvalidJson."""
     return parse(folder.read(name, limit=_LARGEST))
 
 
 def read_object(folder: Folder, name: str) -> Json:
     """Return the object of a document. Empty if it is not an object or cannot be read."""
-    with suppress(FileRefused, JsonRefused):
+    with suppress(UnreadableFile, InvalidJson):
         return object_of(read_document(folder, name))
     return {}
 

@@ -17,9 +17,9 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.file_lock import is_free
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.links import BY_DESCRIPTOR, open_directory
 
 _OPENED: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -36,9 +36,9 @@ TEMPORARY: Final = ".tmp-"
 fdatasync = getattr(os, "fdatasync", os.fsync)
 
 
-def disk_refusal(path: Path | str, error: OSError) -> EnvironmentRefusal:
+def disk_refusal(path: Path | str, error: OSError) -> UnusableEnvironment:
     """Return the error for a failed write."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "env.disk",
         f"`{path}` cannot be written: {error.strerror or error}",
         hint="free space or make it writable; existing files stay readable",
@@ -47,7 +47,7 @@ def disk_refusal(path: Path | str, error: OSError) -> EnvironmentRefusal:
 
 @contextlib.contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Raise EnvironmentRefusal `env.disk` about `path` for an OSError in the body."""
+    """Raise UnusableEnvironment `env.disk` about `path` for an OSError in the body."""
     try:
         yield
     except OSError as error:
@@ -167,33 +167,33 @@ class Folder:
         return fd
 
     def open_file(self, name: str, *, appending: bool = False) -> int:
-        """Return the descriptor of a regular file, for reading, or for appending too. Raise FileRefused."""
+        """Return the descriptor of a regular file, for reading, or for appending too. Raise UnreadableFile."""
         place = str(self.path / name)
         try:
             fd = self.descriptor(name, _APPEND if appending else _READ)
         except FileNotFoundError as error:
-            raise FileRefused(place, "missing", "does not exist") from error
+            raise UnreadableFile(place, "missing", "does not exist") from error
         except OSError as error:
             if stat.S_ISLNK(self._mode(name)):
-                raise FileRefused(place, "not-regular", "is a symbolic link") from error
+                raise UnreadableFile(place, "not-regular", "is a symbolic link") from error
             doing = "written" if appending else "read"
-            raise FileRefused(
+            raise UnreadableFile(
                 place, "unreadable", f"cannot be {doing}: {error.strerror}"
             ) from error
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
-            raise FileRefused(place, "not-regular", "is not a regular file")
+            raise UnreadableFile(place, "not-regular", "is not a regular file")
         return fd
 
     def open_reader(self, name: str) -> BinaryIO:
-        """Return a regular file, open for reading at any place. Raise FileRefused."""
+        """Return a regular file, open for reading at any place. Raise UnreadableFile."""
         return open(self.open_file(name), "rb", buffering=0)
 
     def is_locked(self, name: str) -> bool:
         """Return whether a process holds the lock of a file; for a log the process of its live run."""
         try:
             fd = self.open_file(name)
-        except FileRefused:
+        except UnreadableFile:
             return False
         try:
             return not is_free(fd)
@@ -201,7 +201,7 @@ class Folder:
             os.close(fd)
 
     def size(self, name: str) -> int:
-        """Return the size of a regular file in bytes. Raise FileRefused."""
+        """Return the size of a regular file in bytes. Raise UnreadableFile."""
         fd = self.open_file(name)
         try:
             return os.fstat(fd).st_size
@@ -211,7 +211,7 @@ class Folder:
     def chunks(
         self, name: str, wait: Callable[[], None] | None = None
     ) -> Generator[bytes, None, None]:
-        """Yield the bytes of a regular file in chunks. Raise FileRefused.
+        """Yield the bytes of a regular file in chunks. Raise UnreadableFile.
 
         With `wait`, follow the file while a process holds its lock, and call `wait` whenever there are no new
         bytes.
@@ -228,12 +228,12 @@ class Folder:
                 wait()
         except OSError as error:
             why = f"cannot be read: {error.strerror}"
-            raise FileRefused(str(self.path / name), "unreadable", why) from error
+            raise UnreadableFile(str(self.path / name), "unreadable", why) from error
         finally:
             os.close(fd)
 
     def part(self, name: str, start: int, end: int) -> Iterator[bytes]:
-        """Yield the bytes of a regular file from `start` to `end`, in chunks. Raise FileRefused, OSError."""
+        """Yield the bytes of a regular file from `start` to `end`, in chunks. Raise UnreadableFile, OSError."""
         fd = self.open_file(name)
         try:
             while start < end:
@@ -246,21 +246,24 @@ class Folder:
             os.close(fd)
 
     def read(self, name: str, *, limit: int) -> bytes:
-        """Return all bytes of a regular file of at most `limit` bytes. Its size is checked first. Raise FileRefused."""
+        """Return all bytes of a regular file of at most `limit` bytes.
+
+        The size is checked before the file is read. Raise UnreadableFile.
+        """
         place, parts, size = str(self.path / name), [], 0
         if (there := self.size(name)) > limit:
-            raise FileRefused(
+            raise UnreadableFile(
                 place, "too-large", f"has {there:,} bytes, at most {limit:,} are read"
             )
         for chunk in self.chunks(name):
             size += len(chunk)
             if size > limit:
-                raise FileRefused(place, "too-large", f"has more than {limit:,} bytes")
+                raise UnreadableFile(place, "too-large", f"has more than {limit:,} bytes")
             parts.append(chunk)
         return b"".join(parts)
 
     def replace(self, name: str, data: bytes | Iterable[bytes], *, sync: bool = True) -> None:
-        """Atomically replace the content of a file with `data`, or with its chunks. Raise EnvironmentRefusal
+        """Atomically replace the content of a file with `data`, or with its chunks. Raise UnusableEnvironment
         `env.disk`.
         """
         temporary = f"{TEMPORARY}{os.urandom(8).hex()}"

@@ -20,7 +20,7 @@ from cogcli.episode.document_bytes import measured_ms, milliseconds_between
 _WRONG: Final = ("failed", "vetoed", "error")
 
 
-class _ForeignWords(Record):
+class _ForeignMembers(Record):
     """The members of a payload that other tools name differently."""
 
     outcome: str | None = None
@@ -55,7 +55,7 @@ def translate_event(event: Event) -> Event:
         or event.phase not in ("act", "terminate")
     ):
         return event
-    words = read_record(_ForeignWords, event.payload)
+    words = read_record(_ForeignMembers, event.payload)
     more = _status(event.phase, words)
     error = _error(event.phase, words, words.outcome if more else None)
     if error is not None:
@@ -68,7 +68,7 @@ def translate_event(event: Event) -> Event:
     return event._replace(payload={**event.payload, **more}, metrics=metrics)
 
 
-def _status(phase: str, words: _ForeignWords) -> Json:
+def _status(phase: str, words: _ForeignMembers) -> Json:
     """Return the outcome under the shared format's name. Empty if the payload has that name."""
     name, known = ("result_status", words.result_status)
     if phase == "terminate":
@@ -76,7 +76,7 @@ def _status(phase: str, words: _ForeignWords) -> Json:
     return {} if known is not None or words.outcome is None else {name: words.outcome}
 
 
-def _error(phase: str, words: _ForeignWords, outcome: str | None) -> Json | None:
+def _error(phase: str, words: _ForeignMembers, outcome: str | None) -> Json | None:
     """Return the error as an object, or None if there is none, or if it is an object already."""
     if isinstance(words.error, str):
         return {"message": words.error}
@@ -89,7 +89,7 @@ def _error(phase: str, words: _ForeignWords, outcome: str | None) -> Json | None
     return {"message": words.message} if is_wrong else None
 
 
-def _duration(event: Event, words: _ForeignWords) -> int | float | None:
+def _duration(event: Event, words: _ForeignMembers) -> int | float | None:
     """Return the duration in milliseconds from the payload or from start and end, or None if `metrics` have it
     already.
     """

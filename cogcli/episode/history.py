@@ -41,7 +41,7 @@ _DEEPEST: Final = 64
 """Levels of nested runs that are shown. Our logs have fewer, a forged log may have any number."""
 
 
-class Ask(NamedTuple):
+class DecisionRequest(NamedTuple):
     """One request for the decision of a person."""
 
     approval_id: str
@@ -68,9 +68,9 @@ class Ask(NamedTuple):
         return f"{flag} {quote(name or self.name)}{by}"
 
 
-def ask_from(request: Approval) -> Ask:
+def ask_from(request: Approval) -> DecisionRequest:
     """Return the request in a payload."""
-    return Ask(
+    return DecisionRequest(
         approval_id=request.approval_id,
         step_id=request.step_id or "",
         capability=request.capability or "",
@@ -82,11 +82,11 @@ def ask_from(request: Approval) -> Ask:
     )
 
 
-class Asks:
+class OpenDecisionRequests:
     """The unanswered requests of a log."""
 
     def __init__(self) -> None:
-        self._open: dict[str, Ask] = {}
+        self._open: dict[str, DecisionRequest] = {}
 
     def apply(self, payload: Payload) -> None:
         """Add a request, or remove the one that this answer closes."""
@@ -100,7 +100,7 @@ class Asks:
                 self._open = {each.approval_id: each for each in (*others, request)}
 
     @property
-    def open(self) -> list[Ask]:
+    def open(self) -> list[DecisionRequest]:
         """The open requests, the oldest first."""
         return list(self._open.values())
 
@@ -113,7 +113,7 @@ class History:
         self.trace_id = ""
         self.root: RunHistory | None = None
         self.runs: dict[str, RunHistory] = {}
-        self.asks = Asks()
+        self.asks = OpenDecisionRequests()
         self.active_time = ActiveTime()
         self.turns = AgentHistory(self.active_time)
         self.last = ""

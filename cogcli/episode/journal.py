@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, NotRequired, TypedDict, 
 import orjson
 
 from cogcli.base.canonical import digest
-from cogcli.base.errors import EnvironmentRefusal, InternalError
+from cogcli.base.errors import InternalError, UnusableEnvironment
 from cogcli.base.file_lock import lock
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.base.step_path import StepPath
@@ -186,7 +186,7 @@ class Journal:
         return self.folder.path
 
     def append(self, draft: Draft, *, durable: bool = False) -> Event:
-        """Write an event and return it for the state of the run (rule 4). Raise EnvironmentRefusal `env.disk`."""
+        """Write an event and return it for the state of the run (rule 4). Raise UnusableEnvironment `env.disk`."""
         payload = mask_payload(draft.payload, self._redactor)
         event = self._append(draft, payload, durable)
         if payload is draft.payload:
@@ -264,7 +264,7 @@ class Journal:
 
         `values` are those that may contain a secret. `names` are ids, references and targets of the skill, which are
         never JSON. Return None and append nothing if the event needs `append`: a value has to be masked or may be a
-        blob, an earlier write failed, every event is synced, or the clock went back. Raise EnvironmentRefusal
+        blob, an earlier write failed, every event is synced, or the clock went back. Raise UnusableEnvironment
         `env.disk`.
         """
         if self._failed is not None or self._each or self._rules != LATEST:
@@ -348,7 +348,7 @@ class Journal:
             raise InternalError(
                 "internal", f"event {event.event_type} holds no JSON: {error}"
             ) from error
-        except EnvironmentRefusal as error:
+        except UnusableEnvironment as error:
             self._failed = (
                 error.__cause__ if isinstance(error.__cause__, OSError) else OSError(str(error))
             )
@@ -361,7 +361,7 @@ class Journal:
         return line
 
     def _write_after(self, error: OSError, line: bytes, *, last: bool) -> None:
-        """Write a line whose first write failed. Raise EnvironmentRefusal unless it is the last line and the reserve
+        """Write a line whose first write failed. Raise UnusableEnvironment unless it is the last line and the reserve
         has space for it.
         """
         self._cut_off(error)
@@ -453,7 +453,7 @@ class Journal:
         return True
 
     def sync(self) -> None:
-        """Sync all events to disk, unless durability is `none`. Raise EnvironmentRefusal `env.disk`."""
+        """Sync all events to disk, unless durability is `none`. Raise UnusableEnvironment `env.disk`."""
         if self._failed is not None:
             raise self._refusal(self._failed)
         if not self._syncs:
@@ -477,17 +477,17 @@ class Journal:
         self._failed = error
         raise self._refusal(error) from error
 
-    def _refusal(self, error: OSError) -> EnvironmentRefusal:
+    def _refusal(self, error: OSError) -> UnusableEnvironment:
         """Return the error of a log that can no longer be written, for this reason."""
         if isinstance(error, _LogChanged):
             return altered_error(self.directory, f"{EVENTS}: {error}")
         return disk_refusal(self.directory / EVENTS, error)
 
     def require_unchanged(self) -> None:
-        """Raise EnvironmentRefusal `episode.altered` unless the log on disk equals the written lines."""
+        """Raise UnusableEnvironment `episode.altered` unless the log on disk equals the written lines."""
         try:
             log = scan_log(self.folder)
-        except FileRefused as error:
+        except UnreadableFile as error:
             raise altered_error(self.directory, f"{EVENTS} {error.message}") from error
         if log.fault or (log.events, log.head, log.size) != (
             self._sequence,
@@ -512,7 +512,7 @@ class Journal:
         return self._blobs.put(text)
 
     def cut(self, size: int) -> None:
-        """Truncate the log to its committed lines, and sync it. Raise EnvironmentRefusal."""
+        """Truncate the log to its committed lines, and sync it. Raise UnusableEnvironment."""
         try:
             os.ftruncate(self._fd, size)
         except OSError as error:
@@ -521,13 +521,13 @@ class Journal:
         self.sync()
 
     def replace(self, name: str, data: bytes | Iterable[bytes]) -> None:
-        """Atomically replace the content of one of the episode's files with `data`. Raise EnvironmentRefusal
+        """Atomically replace the content of one of the episode's files with `data`. Raise UnusableEnvironment
         `env.disk`.
         """
         self.folder.replace(name, data, sync=self._syncs)
 
     def remove(self, name: str) -> None:
-        """Remove a file of the episode, if it exists. Raise EnvironmentRefusal `env.disk`."""
+        """Remove a file of the episode, if it exists. Raise UnusableEnvironment `env.disk`."""
         with disk_errors(self.directory / name), contextlib.suppress(FileNotFoundError):
             self.folder.unlink(name)
 
@@ -544,7 +544,7 @@ class Journal:
         return (event for _, event in self.events())
 
     def free_reserve(self) -> None:
-        """Free the reserve before the end is written. Raise EnvironmentRefusal `env.disk`."""
+        """Free the reserve before the end is written. Raise UnusableEnvironment `env.disk`."""
         with disk_errors(self.directory / BALLAST):
             self._reserve.remove()
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import orjson
 
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import MARK, MAX_BLOB, SPILL, Get, Put, is_reference, parse, reference_to
 
@@ -126,7 +126,7 @@ class BlobReader:
             return reference
         try:
             held = parse(data)
-        except JsonRefused:
+        except InvalidJson:
             return reference
         if type(held) is str:
             return self._share_text(reference["$blob"], held)

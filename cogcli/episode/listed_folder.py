@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.episode.folder import Folder
 
 _FILE: Final = stat.S_IFREG | 0o600
@@ -55,7 +55,7 @@ class ListedFolder(Folder):
     def size(self, name: str) -> int:
         size = self._sizes().get(name)
         if size is None:
-            raise FileRefused(str(self.path / name), "missing", "does not exist")
+            raise UnreadableFile(str(self.path / name), "missing", "does not exist")
         return size
 
     def open_reader(self, name: str) -> BinaryIO:

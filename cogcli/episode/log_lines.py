@@ -28,7 +28,7 @@ import orjson
 
 from cogcli.base.canonical import digest
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.base.strict_json import loads as strict_loads
 from cogcli.declarations.checksum import Checksums, looks_complete, valid_prefix
 from cogcli.declarations.reading import read_record
@@ -69,7 +69,7 @@ def first_link(episode_id: str) -> str:
     return digest(f"cogcli/events/1:{episode_id}".encode())
 
 
-class RefusedLine(NamedTuple):
+class InvalidLogLine(NamedTuple):
     """A line that cogcli cannot have written: its number, the reason, and whether a newline ends it."""
 
     number: int
@@ -93,7 +93,7 @@ class Lines:
         """After `objects`: the number of committed lines with an object."""
         self.torn = 0
         """After `objects`: the bytes after the last committed line, from an interrupted write."""
-        self.refused: RefusedLine | None = None
+        self.refused: InvalidLogLine | None = None
         """After `objects`: the line before which reading stopped; with `torn` it is the last line."""
 
     def __iter__(self) -> Iterator[NumberedLine]:
@@ -169,12 +169,12 @@ class Lines:
         """Judge the bytes after the last newline."""
         if self.too_long:
             why = f"longer than {LONGEST_LINE:,} bytes"
-            self.refused = RefusedLine(self.too_long, why, False)
+            self.refused = InvalidLogLine(self.too_long, why, False)
         elif is_torn_tail(self.tail):
             self.torn = len(self.tail)
         else:
             why = "what ends it is not a newline: it was damaged"
-            self.refused = RefusedLine(self.count + 1, why, False)
+            self.refused = InvalidLogLine(self.count + 1, why, False)
 
 
 def _split(lines: list[NumberedLine]) -> Iterator[list[NumberedLine]]:
@@ -188,27 +188,27 @@ def _split(lines: list[NumberedLine]) -> Iterator[list[NumberedLine]]:
 
 def _parse_lines(
     lines: list[NumberedLine], batch: list[LineObject], checksums: Checksums | None
-) -> RefusedLine | None:
+) -> InvalidLogLine | None:
     """Add the lines to a batch with their objects, up to the first line that is refused, and return that."""
     for number, line in lines:
         try:
             value = parse_line(line)
-        except JsonRefused as error:
-            return RefusedLine(number, error.message, True)
+        except InvalidJson as error:
+            return InvalidLogLine(number, error.message, True)
         if checksums is not None and (problem := checksums.problem(line, value)):
-            return RefusedLine(number, f"the line {problem[1]}", True, is_json=True)
+            return InvalidLogLine(number, f"the line {problem[1]}", True, is_json=True)
         batch.append((number, line, value))
     return None
 
 
 def first_line(folder: Folder) -> bytes:
-    """Return the first committed line of an episode's log. Empty if there is none. Raise FileRefused."""
+    """Return the first committed line of an episode's log. Empty if there is none. Raise UnreadableFile."""
     return next((line for _, line in Lines(folder.chunks(EVENTS))), b"")
 
 
 def is_foreign_line(line: bytes) -> bool:
     """Return whether a line is a whole event of another tool's log."""
-    with suppress(JsonRefused):
+    with suppress(InvalidJson):
         return is_unchained(parse_line(line))
     return False
 
@@ -238,7 +238,7 @@ def is_torn_tail(tail: bytes) -> bool:
 
 
 def parse_line(line: bytes) -> Json:
-    """Return the object of one line, strictly. Raise JsonRefused.
+    """Return the object of one line, strictly. Raise InvalidJson.
 
     A line that we wrote gives the same bytes again, which no repeated key or odd number survives; any other line
     is read by the strict parser.
@@ -251,5 +251,5 @@ def parse_line(line: bytes) -> Json:
     if not is_ours:
         value = strict_loads(line, max_bytes=LONGEST_LINE, max_nodes=1_000_000)
     if type(value) is not dict:
-        raise JsonRefused("json.type", "an event is an object")
+        raise InvalidJson("json.type", "an event is an object")
     return value

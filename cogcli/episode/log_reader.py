@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from cogcli.base.errors import CogcliError
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.declarations.envelope import ABSENT, TYPES, Event, from_json
 from cogcli.declarations.value_types import Json
 from cogcli.episode import blobs, refusals
@@ -36,7 +36,7 @@ class EventLog:
     run that pauses, ends or dies releases its lock.
 
     Once iterated: `torn` counts the omitted bytes, `stopped` is the reason of an early end, `unresolved` counts the
-    blobs that are missing, altered or unreadable. Iterating raises EnvironmentRefusal `episode.unreadable` if there is
+    blobs that are missing, altered or unreadable. Iterating raises UnusableEnvironment `episode.unreadable` if there is
     no log.
     """
 
@@ -69,7 +69,7 @@ class EventLog:
 
             try:
                 yield from self._events(folder.chunks(EVENTS, self._wait), BlobReader(get))
-            except FileRefused as error:
+            except UnreadableFile as error:
                 raise refusals.no_log_error(folder, error) from error
 
     def _events(self, chunks: Iterable[bytes], reader: BlobReader) -> Iterator[tuple[int, Event]]:
@@ -100,7 +100,7 @@ def iterate_events(
 
     A damaged line, or a first event other than `run.started`, is a warning. With `whole` it is an error, because the
     events after the damage are unknown; so is an event without one of its blobs, which has other values than it had.
-    Raise EnvironmentRefusal `episode.unreadable`, also for a log without events.
+    Raise UnusableEnvironment `episode.unreadable`, also for a log without events.
     """
     log, first = EventLog(directory, wait), None
     for number, event in log:

@@ -22,10 +22,10 @@ from typing import Final
 
 from cogcli.base.canonical import digest
 from cogcli.base.errors import CogcliError
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -102,7 +102,7 @@ def entry(name: str, digest: str, size: int) -> Json:
 
 
 def list_files(folder: Folder) -> list[Json]:
-    """Return the manifest entries of all files except the manifest, by name. Raise FileRefused."""
+    """Return the manifest entries of all files except the manifest, by name. Raise UnreadableFile."""
     entries = [entry(name, *measure(folder, name)) for name in _regular(folder) if name != MANIFEST]
     try:
         kept = folder.sub(BLOBS)
@@ -111,7 +111,7 @@ def list_files(folder: Folder) -> list[Json]:
     except OSError as error:
         # A manifest without the unreadable blobs would seal an episode that never verifies.
         why = f"cannot be read: {error.strerror}"
-        raise FileRefused(str(folder.path / BLOBS), "unreadable", why) from error
+        raise UnreadableFile(str(folder.path / BLOBS), "unreadable", why) from error
     with kept:
         entries += [entry(f"{BLOBS}/{name}", *measure(kept, name)) for name in _regular(kept)]
     return sorted(entries, key=itemgetter("name"))
@@ -128,7 +128,7 @@ def _regular(folder: Folder) -> list[str]:
 
 
 def measure(folder: Folder, name: str) -> tuple[str, int]:
-    """Return hash and size of a file. Raise FileRefused."""
+    """Return hash and size of a file. Raise UnreadableFile."""
     content, size = sha256(), 0
     for chunk in folder.chunks(name):
         content.update(chunk)
@@ -137,7 +137,7 @@ def measure(folder: Folder, name: str) -> tuple[str, int]:
 
 
 def read_chain(folder: Folder, episode_id: str) -> Json:
-    """Return the number of lines in the log, and the hash of the last. Raise FileRefused."""
+    """Return the number of lines in the log, and the hash of the last. Raise UnreadableFile."""
     count, last = 0, None
     for count, last in Lines(folder.chunks(EVENTS)):  # noqa: B007
         pass
@@ -215,7 +215,7 @@ def is_inside(name: str) -> bool:
 
 
 def describe_change(folder: Folder, file: NamedFile) -> str:
-    """Describe how a file differs from its entry in the manifest. Empty if it does not. Raise FileRefused.
+    """Describe how a file differs from its entry in the manifest. Empty if it does not. Raise UnreadableFile.
 
     `file.name` must be inside the episode (`is_inside`). No link in its path is followed.
     """
@@ -225,10 +225,12 @@ def describe_change(folder: Folder, file: NamedFile) -> str:
             try:
                 folder = opened.enter_context(folder.sub(part))
             except FileNotFoundError as error:
-                raise FileRefused(str(folder.path / part), "missing", "does not exist") from error
+                raise UnreadableFile(
+                    str(folder.path / part), "missing", "does not exist"
+                ) from error
             except OSError as error:
                 why = f"cannot be opened: {error.strerror}"
-                raise FileRefused(str(folder.path / part), "unreadable", why) from error
+                raise UnreadableFile(str(folder.path / part), "unreadable", why) from error
         if file.size is not None and (size := folder.size(name)) != file.size:
             return f"has {size:,} bytes, the manifest says {file.size:,}"
         if file.sha256 and (found := measure(folder, name)[0]) != file.sha256:
@@ -242,7 +244,7 @@ def read_seal(directory: Path) -> tuple[str, str] | None:
         with open_episode(directory) as folder:
             data = folder.read(MANIFEST, limit=1 << 30)
         episode_id = read_record(NamedEpisode, parse(data)).episode_id
-    except (CogcliError, FileRefused, JsonRefused):
+    except (CogcliError, UnreadableFile, InvalidJson):
         return None
     return None if episode_id is None else (episode_id, sha256(data).hexdigest())
 
@@ -272,7 +274,7 @@ def file_statuses(folder: Folder) -> Iterator[FileStatus]:
             yield FileStatus(
                 name, _count_lines(folder, name), good and not describe_change(folder, file)
             )
-        except FileRefused as error:
+        except UnreadableFile as error:
             if error.reason != "missing" or name in listed.files:
                 yield FileStatus(name, 0, False)
     for name, file in listed.files.items():
@@ -281,7 +283,7 @@ def file_statuses(folder: Folder) -> Iterator[FileStatus]:
 
 
 def _count_lines(folder: Folder, name: str) -> int:
-    """Return the number of lines of a file, 0 for a document. Raise FileRefused if it does not exist."""
+    """Return the number of lines of a file, 0 for a document. Raise UnreadableFile if it does not exist."""
     folder.size(name)
     chunks = folder.chunks(name) if name.endswith(".jsonl") else ()
     return sum(chunk.count(b"\n") for chunk in chunks)
@@ -291,7 +293,7 @@ def _differs(folder: Folder, file: NamedFile) -> bool:
     """Return whether a file is not the one that the manifest names, or cannot be read."""
     try:
         return bool(describe_change(folder, file))
-    except FileRefused:
+    except UnreadableFile:
         return True
 
 
@@ -299,13 +301,13 @@ def _named_by_manifest(folder: Folder) -> NamedFiles:
     """Return the files that the manifest names, or none without a manifest."""
     try:
         manifest: object = parse(folder.read(MANIFEST, limit=_LIMIT))
-    except FileRefused:
+    except UnreadableFile:
         return NamedFiles({}, [])
-    except JsonRefused as error:
+    except InvalidJson as error:
         return NamedFiles({}, [error.message])
     listed = manifest_files(manifest)
     named, own = object_of(manifest).get("episode_id"), None
-    with suppress(FileRefused, JsonRefused):  # an unreadable log names no episode
+    with suppress(UnreadableFile, InvalidJson):  # an unreadable log names no episode
         own = parse_line(first_line(folder)).get("episode_id")
     if None not in (named, own) and named != own:
         listed.problems.append("is the manifest of another episode")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.episode.folder import Folder, write_all
 from cogcli.episode.listed_folder import ListedFolder
 
@@ -69,7 +69,7 @@ class MemoryFolder(ListedFolder):
         self, name: str, wait: Callable[[], None] | None = None
     ) -> Generator[bytes, None, None]:
         if not self._has(name):
-            raise FileRefused(str(self.path / name), "missing", "does not exist")
+            raise UnreadableFile(str(self.path / name), "missing", "does not exist")
         fd = self._open.get(name)
         if fd is None:
             yield self._files[name]
@@ -81,7 +81,7 @@ class MemoryFolder(ListedFolder):
 
     def open_file(self, name: str, *, appending: bool = False) -> int:
         if not self._has(name):
-            raise FileRefused(str(self.path / name), "missing", "does not exist")
+            raise UnreadableFile(str(self.path / name), "missing", "does not exist")
         return self.descriptor(name, os.O_APPEND if appending else os.O_RDONLY)
 
     # -- writing -------------------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from pathlib import Path
 from shlex import quote
 from typing import Final
 
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import FileRefused
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import UnreadableFile
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.declarations.envelope import Event
@@ -22,7 +22,7 @@ _SKILL: Final = lazy_pattern(rb'"skill":\{"id":"([a-z0-9_]+(?:\.[a-z0-9_]+)+)"')
 def open_episode(path: Path) -> Folder:
     """Return an episode's directory, or the archived episode that has this path.
 
-    Raise EnvironmentRefusal `episode.unreadable` or `archive.unreadable`.
+    Raise UnusableEnvironment `episode.unreadable` or `archive.unreadable`.
     """
     try:
         return Folder.open(path)
@@ -36,11 +36,11 @@ def open_episode(path: Path) -> Folder:
         raise unreadable(path, error.strerror or "cannot be opened") from error
 
 
-def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> EnvironmentRefusal:
+def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> UnusableEnvironment:
     """Return the error for an unreadable episode, because of its `file`, at `line` if that is known."""
     if not file:
-        return EnvironmentRefusal("episode.unreadable", f"`{path}`: {why}", next=("cogcli ls",))
-    return EnvironmentRefusal(
+        return UnusableEnvironment("episode.unreadable", f"`{path}`: {why}", next=("cogcli ls",))
+    return UnusableEnvironment(
         "episode.unreadable",
         f"`{path.name}`: {file}{f':{line}' if line else ''}: {why}",
         file=str(path / file),
@@ -49,14 +49,14 @@ def unreadable(path: Path, why: str, *, file: str = "", line: int = 0) -> Enviro
     )
 
 
-def no_log_error(folder: Folder, refused: FileRefused) -> EnvironmentRefusal:
+def no_log_error(folder: Folder, refused: UnreadableFile) -> UnusableEnvironment:
     """Return the error for a log that cannot be opened."""
     if refused.reason == "missing" and (began_nothing := nothing_began_error(folder)):
         return began_nothing
     return unreadable(folder.path, refused.message, file=EVENTS)
 
 
-def nothing_began_error(folder: Folder, *, held: bool = False) -> EnvironmentRefusal | None:
+def nothing_began_error(folder: Folder, *, held: bool = False) -> UnusableEnvironment | None:
     """Return the error for a run that stopped before its first event, or None if it has an event or is alive.
 
     `held` means that the caller holds the lock of the log.
@@ -68,7 +68,7 @@ def nothing_began_error(folder: Folder, *, held: bool = False) -> EnvironmentRef
         return None
     skill = _SKILL.search(begun)
     again = f"run {skill[1].decode()}" if skill else "skills ls"
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "episode.unreadable",
         f"`{folder.path.name}`: nothing began before the run was stopped: run it again",
         hint="no step was begun, no service was called",
@@ -90,7 +90,7 @@ def _first_bytes(folder: Folder) -> bytes | None:
     try:
         with closing(folder.chunks(EVENTS)) as chunks:
             return next(chunks, b"")
-    except FileRefused as error:
+    except UnreadableFile as error:
         return b"" if error.reason == "missing" else None
 
 
@@ -101,13 +101,13 @@ _START_MEMBERS: Final = {
 """The members of our start event that a resumed log needs, in words."""
 
 
-def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
+def another_tools(path: Path, first: Event) -> UnusableEnvironment:
     """Return the error for resuming another tool's episode, or running it again."""
     payload = object_of(first.payload)
     lacking = [
         words for name, words in _START_MEMBERS.items() if type(payload.get(name)) is not dict
     ]
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "episode.foreign",
         f"`{path.name}` is another tool's, without a chain: it can be looked at, not run",
         expected=f"a log that tells {', '.join(_START_MEMBERS.values())}, each line naming the one before it",
@@ -121,9 +121,9 @@ def another_tools(path: Path, first: Event) -> EnvironmentRefusal:
     )
 
 
-def altered_error(path: Path, fault: str) -> EnvironmentRefusal:
+def altered_error(path: Path, fault: str) -> UnusableEnvironment:
     """Return the warning about an episode whose files do not agree; `fault` names the first one, and how."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "episode.altered",
         f"`{path.name}`: {fault}",
         hint="its status cannot be relied on",
@@ -131,9 +131,9 @@ def altered_error(path: Path, fault: str) -> EnvironmentRefusal:
     )
 
 
-def renamed_folder_error(path: Path, episode_id: str) -> EnvironmentRefusal:
+def renamed_folder_error(path: Path, episode_id: str) -> UnusableEnvironment:
     """Return the error for a folder with the id of another episode."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "episode.renamed",
         f"the folder is named `{path.name}`, what it holds is `{episode_id:.80}`",
         hint="give each episode its own name back",
@@ -143,7 +143,7 @@ def renamed_folder_error(path: Path, episode_id: str) -> EnvironmentRefusal:
 
 def no_beginning_error(
     path: Path, first: Event | None, *, held: bool = False
-) -> EnvironmentRefusal:
+) -> UnusableEnvironment:
     """Return the error for a log without the start of a run: `first` is another event, or None without any."""
     if first is None:
         empty = unreadable(path, "no event was committed", file=EVENTS)

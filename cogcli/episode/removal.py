@@ -21,7 +21,7 @@ from typing import Final
 
 from cogcli.base.errors import CogcliError
 from cogcli.base.file_lock import is_free
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.episode.folder import Folder, disk_errors
 from cogcli.episode.layout import EVENTS, is_episode_id
 from cogcli.episode.listing.episode_row import EpisodeRow, read_row
@@ -56,7 +56,7 @@ def is_being_made(row: EpisodeRow) -> bool:
 
 
 def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
-    """Remove an episode if `may_go` accepts its row under the lock. Raise EnvironmentRefusal `env.disk`."""
+    """Remove an episode if `may_go` accepts its row under the lock. Raise UnusableEnvironment `env.disk`."""
     with (
         disk_errors(directory),
         suppress(FileNotFoundError),
@@ -80,7 +80,7 @@ def remove(directory: Path, may_go: Callable[[EpisodeRow], bool]) -> bool:
 
 
 def remove_leftovers(runs_dir: Path) -> None:
-    """Finish interrupted removals. Raise EnvironmentRefusal `env.disk`."""
+    """Finish interrupted removals. Raise UnusableEnvironment `env.disk`."""
     with disk_errors(runs_dir), suppress(FileNotFoundError), Folder.open(runs_dir) as runs:
         names = [name for name in runs.names() if name.startswith(REMOVED)]
         for name in filter(runs.holds_directory, names):
@@ -94,7 +94,7 @@ def _lock_log(folder: Folder) -> Iterator[bool]:
     """Lock the log against writers, and yield whether that succeeded. Without a log no lock is needed."""
     try:
         fd = folder.open_file(EVENTS)
-    except FileRefused as error:
+    except UnreadableFile as error:
         yield error.reason == "missing"
         return
     try:
@@ -120,7 +120,7 @@ def _delete(parent: Folder, name: str) -> None:
 
 
 def read_pins(runs_dir: Path) -> frozenset[str]:
-    """Return the ids of all pinned episodes, also of removed ones. Raise EnvironmentRefusal `env.disk`."""
+    """Return the ids of all pinned episodes, also of removed ones. Raise UnusableEnvironment `env.disk`."""
     with disk_errors(runs_dir / PINS), suppress(FileNotFoundError), _open_pins(runs_dir) as pins:
         return frozenset(filter(is_episode_id, pins.names()))
     return frozenset()
@@ -132,7 +132,7 @@ def _open_pins(runs_dir: Path) -> Folder:
 
 
 def pin(runs_dir: Path, episode_id: str) -> None:
-    """Pin an episode, if it is not pinned yet. Raise EnvironmentRefusal `env.disk`."""
+    """Pin an episode, if it is not pinned yet. Raise UnusableEnvironment `env.disk`."""
     with disk_errors(runs_dir / PINS / episode_id), Folder.open(runs_dir) as runs:
         with suppress(FileExistsError):
             runs.make(PINS).close()
@@ -141,7 +141,7 @@ def pin(runs_dir: Path, episode_id: str) -> None:
 
 
 def unpin(runs_dir: Path, episode_id: str) -> None:
-    """Remove the pin of an episode, if there is one. Raise EnvironmentRefusal `env.disk`."""
+    """Remove the pin of an episode, if there is one. Raise UnusableEnvironment `env.disk`."""
     with (
         disk_errors(runs_dir / PINS / episode_id),
         suppress(FileNotFoundError),

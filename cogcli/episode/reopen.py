@@ -22,9 +22,9 @@ from shlex import quote
 from typing import Final, Unpack
 
 from cogcli.base.canonical import digest
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.file_lock import lock
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import RunRecovered
@@ -93,7 +93,7 @@ def reopen(
             _require_unsealed(folder)
             try:
                 fd = folder.open_file(EVENTS, appending=True)
-            except FileRefused as error:
+            except UnreadableFile as error:
                 raise refusals.no_log_error(folder, error) from error
             opened.callback(os.close, fd)
             _lock(folder, fd)
@@ -124,7 +124,7 @@ def _require_ours(folder: Folder) -> None:
     """Raise an error for another tool's log, which lacks the data for a resume. An unreadable log is refused later."""
     try:
         first = first_line(folder)
-    except FileRefused:
+    except UnreadableFile:
         return
     if is_foreign_line(first):
         raise refusals.another_tools(folder.path, event_of(parse_line(first)))
@@ -168,7 +168,7 @@ def _lock(folder: Folder, fd: int) -> None:
             lock(fd, wait=False)
         except BlockingIOError as error:
             if not left:
-                raise EnvironmentRefusal(
+                raise UnusableEnvironment(
                     "episode.busy",
                     f"`{folder.path.name}` is held by {holder(folder)}",
                     hint="its run is alive: wait for it to end",
@@ -176,7 +176,7 @@ def _lock(folder: Folder, fd: int) -> None:
                 ) from error
             time.sleep(_WAIT)
         except OSError as error:
-            raise EnvironmentRefusal(
+            raise UnusableEnvironment(
                 "env.runs-dir",
                 f"`{folder.path / EVENTS}` cannot be locked: {error.strerror or error}",
                 hint="runs need a file system with locks; copy the episode to one",
@@ -206,7 +206,7 @@ def _read_sound(folder: Folder, known: list[Checkpoint]) -> _Log:
     """Read the log. If it can be mended, the refusal names the command."""
     try:
         return _read(folder, known)
-    except EnvironmentRefusal as error:
+    except UnusableEnvironment as error:
         damage = find_damage(folder)
         if damage is not None and damage.can_be_mended:
             error.next = (f"cogcli verify {quote(str(folder.path))} --repair",)
@@ -214,7 +214,7 @@ def _read_sound(folder: Folder, known: list[Checkpoint]) -> _Log:
 
 
 def _read_mended(folder: Folder, known: list[Checkpoint]) -> _Log:
-    """Read the log without its damaged newest line; restore altered newlines. Raise EnvironmentRefusal, OSError."""
+    """Read the log without its damaged newest line; restore altered newlines. Raise UnusableEnvironment, OSError."""
     while (damage := find_damage(folder)) and damage.corrupted_newline >= 0:
         write_newline(folder, damage.corrupted_newline)
     if damage is None or damage.number == 1:
@@ -229,7 +229,7 @@ def _read(folder: Folder, known: list[Checkpoint], lost: Damage | None = None) -
     """Read the committed events, each line checked against its neighbors, and the bytes after them."""
     try:
         log = _read_lines(folder, known, lost)
-    except FileRefused as error:
+    except UnreadableFile as error:
         raise refusals.unreadable(folder.path, error.message, file=EVENTS) from error
     if lost and identify_lost(lost.rest, (log.end.head,)) is None:
         raise _bad_line(folder, lost.number, "was altered beyond recognition")
@@ -271,7 +271,7 @@ def _read_lines(folder: Folder, known: list[Checkpoint], lost: Damage | None) ->
 
 
 def _read_blob(folder: Folder, kept: blobs.BlobFolder, name: str, number: int) -> bytes:
-    """Return a blob that line `number` names. Raise EnvironmentRefusal if it does not exist."""
+    """Return a blob that line `number` names. Raise UnusableEnvironment if it does not exist."""
     data = kept.get(name)
     if data is None:
         raise _bad_line(folder, number, f"names {name or 'too much'}, which is not there")
@@ -279,7 +279,7 @@ def _read_blob(folder: Folder, kept: blobs.BlobFolder, name: str, number: int) -
 
 
 def _rules(folder: Folder, first: Json) -> int:
-    """Return the rules that a log follows, by its first line. Raise EnvironmentRefusal if it does not start a
+    """Return the rules that a log follows, by its first line. Raise UnusableEnvironment if it does not start a
     run, or if it names rules of a later version, which may require other lines.
     """
     if first.get("phase") != "start":
@@ -297,7 +297,7 @@ def _refuse_first(folder: Folder, findings: Iterable[Finding]) -> None:
             raise _bad_line(folder, finding.line, finding.message)
 
 
-def _bad_line(folder: Folder, number: int, why: str) -> EnvironmentRefusal:
+def _bad_line(folder: Folder, number: int, why: str) -> UnusableEnvironment:
     return refusals.unreadable(folder.path, why, file=EVENTS, line=number)
 
 
@@ -354,7 +354,7 @@ def _truncate_tail(journal: Journal, log: _Log) -> bytes:
     the last `run.recovered` (rule 4)."""
     try:
         kept = journal.folder.read(TORN, limit=_MAX_TORN)
-    except FileRefused as error:
+    except UnreadableFile as error:
         if error.reason != "missing":
             raise refusals.unreadable(journal.directory, error.message, file=TORN) from error
         kept = b""

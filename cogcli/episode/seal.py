@@ -6,7 +6,7 @@ freed before the end is written, so that a run on a full disk ends in that space
 from __future__ import annotations
 
 from cogcli.base.errors import InternalError
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import StateDigest, StateProjected
 from cogcli.episode.document_bytes import to_bytes
@@ -21,7 +21,7 @@ from cogcli.episode.summary import summary_of
 
 
 def seal(journal: Journal) -> None:
-    """Finish an episode whose run has terminated. Raise EnvironmentRefusal `env.disk`, `episode.altered`."""
+    """Finish an episode whose run has terminated. Raise UnusableEnvironment `env.disk`, `episode.altered`."""
     journal.free_reserve()
     journal.sync()
     fold = _fold_whole(journal)
@@ -33,7 +33,7 @@ def seal(journal: Journal) -> None:
     journal.remove(WAYPOINT)
     try:
         files, chain = list_files(journal.folder), read_chain(journal.folder, journal.episode_id)
-    except FileRefused as error:
+    except UnreadableFile as error:
         raise unreadable(journal.directory, error.message) from error
     if chain != journal.chain:
         raise altered_error(journal.directory, f"{EVENTS} changed while the episode was sealed")
@@ -53,7 +53,7 @@ def seal(journal: Journal) -> None:
 
 
 def persist_pending(journal: Journal) -> None:
-    """Write evidence and `state.json` of a run that waits. Raise EnvironmentRefusal `env.disk`, `episode.altered`."""
+    """Write evidence and `state.json` of a run that waits. Raise UnusableEnvironment `env.disk`, `episode.altered`."""
     _persist(journal, _fold_whole(journal))
     journal.vouch()
 
@@ -61,7 +61,7 @@ def persist_pending(journal: Journal) -> None:
 def _fold_whole(journal: Journal) -> LogFold:
     """Fold the whole log. A part of it, or a log that another process changed, is refused.
 
-    Raise EnvironmentRefusal `episode.unreadable`, `episode.altered`.
+    Raise UnusableEnvironment `episode.unreadable`, `episode.altered`.
     """
     journal.require_unchanged()
     log = journal.events()

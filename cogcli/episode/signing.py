@@ -16,8 +16,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from cogcli.base.canonical import canonical
-from cogcli.base.errors import EnvironmentRefusal, ServiceResolutionError
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.errors import ServiceResolutionError, UnusableEnvironment
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
@@ -34,7 +34,7 @@ Sign = Callable[[Json], dict[str, str]]
 
 
 def signer(path: str) -> Sign:
-    """Return a function that signs with the private key of a file. Raise EnvironmentRefusal `signing.key`,
+    """Return a function that signs with the private key of a file. Raise UnusableEnvironment `signing.key`,
     `env.extra`.
     """
     key = _load_key(path, _read(path, _TO_SIGN), _TO_SIGN)
@@ -52,7 +52,7 @@ def signer(path: str) -> Sign:
 
 
 def public_key(path: str) -> str:
-    """Return the `key_id` of the key in a file, public or private. Raise EnvironmentRefusal `signing.key`,
+    """Return the `key_id` of the key in a file, public or private. Raise UnusableEnvironment `signing.key`,
     `env.extra`.
     """
     data = _read(path, _TO_CHECK)
@@ -112,7 +112,7 @@ def _name_of(key: Ed25519PublicKey) -> str:
 
 
 def _load_key(path: str, data: bytes, use: _Use, *, private: bool = True) -> Any:
-    """Return the ed25519 key of a PEM file. Raise EnvironmentRefusal `signing.key`, ServiceResolutionError
+    """Return the ed25519 key of a PEM file. Raise UnusableEnvironment `signing.key`, ServiceResolutionError
     `env.extra`.
     """
     try:
@@ -176,7 +176,7 @@ def _require_private(path: str) -> None:
             path, getattr(error, "strerror", None) or "cannot be read", _TO_SIGN
         ) from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "signing.key",
             f"{_TO_SIGN.what} may be used by others than its owner",
             expected="mode 0600 or stricter",
@@ -189,12 +189,12 @@ def _require_private(path: str) -> None:
 def _read(path: str, use: _Use) -> bytes:
     try:
         return read_regular(path, limit=_LIMIT)
-    except FileRefused as error:
+    except UnreadableFile as error:
         raise _unusable(path, error.message, use) from error
 
 
-def _unusable(path: str, why: str, use: _Use, *, found: str = "") -> EnvironmentRefusal:
-    return EnvironmentRefusal(
+def _unusable(path: str, why: str, use: _Use, *, found: str = "") -> UnusableEnvironment:
+    return UnusableEnvironment(
         "signing.key",
         f"{use.what} {why}",
         expected=use.expected,

@@ -16,8 +16,8 @@ from contextlib import closing
 from typing import Final
 
 from cogcli.base.errors import CogcliError
-from cogcli.base.files import FileRefused
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.files import UnreadableFile
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import StateDigest, StateProjected
 from cogcli.episode.blobs import BlobFolder
@@ -94,7 +94,7 @@ class Snapshots:
         began, estimate = time.monotonic(), self._estimate()
         try:
             self._write()
-        except (CogcliError, FileRefused, JsonRefused, OSError):
+        except (CogcliError, UnreadableFile, InvalidJson, OSError):
             self._given_up = True
         ended = time.monotonic()
         self._taken += ended - began

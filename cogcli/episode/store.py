@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Unpack
 
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.episode.archive.access import open_archives, read_archived_ids
 from cogcli.episode.archive.directories import SUFFIX
@@ -44,7 +44,10 @@ class Store:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def create(self, episode_id: str, *, trace_id: str, **ports: Unpack[JournalPorts]) -> Journal:
-        """Return a new episode with an empty, locked log. Raise EnvironmentRefusal `env.runs-dir` and leave no file."""
+        """Return a new episode with an empty, locked log.
+
+        Raise UnusableEnvironment `env.runs-dir` and leave no file.
+        """
         if not is_own_id(episode_id) or not is_trace_id(trace_id):
             raise ValueError("not an episode id or trace id")
         # Commands that only read never import these.
@@ -63,9 +66,9 @@ class Store:
                 made.close()
             raise self._cannot_create_error(error) from error
 
-    def _cannot_create_error(self, error: OSError) -> EnvironmentRefusal:
+    def _cannot_create_error(self, error: OSError) -> UnusableEnvironment:
         why = error.strerror or str(error)
-        return EnvironmentRefusal(
+        return UnusableEnvironment(
             "env.runs-dir",
             f"no episode can be made in `{self.runs_dir}`: {why}",
             hint="name another directory with --runs-dir",
@@ -84,7 +87,7 @@ class Store:
         `mend`: a damaged newest line is moved to `events.torn` (`episode/damage.py`) instead of being refused.
         `by_waypoint`: events that its waypoint leaves out are not read, if it can be used.
 
-        Raise UsageError `episode.sealed`; EnvironmentRefusal `episode.busy`, `episode.unreadable`, `env.disk`,
+        Raise UsageError `episode.sealed`; UnusableEnvironment `episode.busy`, `episode.unreadable`, `env.disk`,
         `env.runs-dir`.
         """
         from cogcli.episode.reopen import reopen
@@ -133,7 +136,7 @@ class Store:
     def resolve(self, text: str) -> Path:
         """Return the directory of the episode that a user names: a path, `@last`, an id, a prefix or a trace id.
 
-        Raise UsageError `episode.unknown` or `episode.ambiguous`, EnvironmentRefusal `episode.unreadable`.
+        Raise UsageError `episode.unknown` or `episode.ambiguous`, UnusableEnvironment `episode.unreadable`.
         """
         if "/" in text or os.sep in text or text in (".", "..") or text.endswith(SUFFIX):
             return _directory(text)
@@ -206,7 +209,7 @@ def _directory(text: str) -> Path:
 def _in_archive(path: Path) -> Path | None:
     """Return the path of the archived episode that `ARCHIVE/ID` names, or `ARCHIVE` if it has only one.
 
-    Raise UsageError for an archive of several, and EnvironmentRefusal `archive.unreadable`.
+    Raise UsageError for an archive of several, and UnusableEnvironment `archive.unreadable`.
     """
     named, archive = ("", path) if path.name.endswith(SUFFIX) else (path.name, path.parent)
     if not archive.name.endswith(SUFFIX) or not archive.is_file():

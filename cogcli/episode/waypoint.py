@@ -37,7 +37,7 @@ _LEFT_OUT: Final = frozenset((b"run.state_projection", b"run.waypoint"))
 """Events that no resume needs, wherever they are."""
 
 
-class KeptLine(NamedTuple):
+class ResumeLine(NamedTuple):
     """One line of the log that a resume needs."""
 
     sequence: int
@@ -63,7 +63,7 @@ class Waypoint(NamedTuple):
     """The time of the last of them that counts as active time."""
     times: tuple[tuple[int, str], ...]
     """For each `run.resumed`: its `seq`, and the time of the last event before it that counts."""
-    lines: tuple[KeptLine, ...]
+    lines: tuple[ResumeLine, ...]
 
     def to_bytes(self) -> bytes:
         """Return the content of the file."""
@@ -77,7 +77,7 @@ def parse_waypoint(data: bytes) -> Waypoint | None:
         value = object_of(orjson.loads(data))
         if value.pop("schema_version", None) != SCHEMA:
             return None
-        lines = tuple(KeptLine._make(line) for line in value.pop("lines"))
+        lines = tuple(ResumeLine._make(line) for line in value.pop("lines"))
         times = tuple((int(seq), str(time)) for seq, time in value.pop("times"))
         found = Waypoint(**value, times=times, lines=lines)
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -168,7 +168,7 @@ class WaypointFold:
         if self._open_line is not None:
             self._open_line[3] = head
         lines = sorted(line for part in self._parts.values() for line in part.lines)
-        kept = tuple(KeptLine._make(line) for line in lines)
+        kept = tuple(ResumeLine._make(line) for line in lines)
         return Waypoint(
             episode_id, self.events, self.size, head, self._last, tuple(self._times), kept
         )

@@ -17,9 +17,9 @@ from contextlib import closing
 from hashlib import sha256
 
 from cogcli.base.errors import CogcliError
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import WaypointSet
 from cogcli.declarations.reading import read_record
@@ -66,7 +66,7 @@ def read_from_waypoint(folder: Folder, known: Collection[Checkpoint]) -> LogFrom
         if waypoint is None:
             return None
         return _read(folder, waypoint, sha256(data).hexdigest(), known)
-    except (WaypointUnusable, FileRefused, JsonRefused, CogcliError):
+    except (WaypointUnusable, UnreadableFile, InvalidJson, CogcliError):
         return None
 
 

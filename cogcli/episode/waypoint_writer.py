@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Final
 
 from cogcli.base.errors import CogcliError
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import WaypointSet
 from cogcli.episode.journal import Journal
@@ -46,7 +46,7 @@ class Waypoints:
         """Write a waypoint. It never raises (rule 3)."""
         try:
             self._write()
-        except (CogcliError, FileRefused, OSError):
+        except (CogcliError, UnreadableFile, OSError):
             self._due = 1 << 62
 
     def _write(self) -> None:

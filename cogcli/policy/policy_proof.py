@@ -37,7 +37,7 @@ from cogcli.policy.policy_effect import (
 from cogcli.policy.smt_script import EXACT, FALSE, all_of, any_of, either, equals, negated
 from cogcli.policy.symbolic_policy import (
     PolicySide,
-    Scene,
+    SymbolicCaller,
     SymbolicVerdict,
     VerdictReader,
     limits_on,
@@ -98,7 +98,7 @@ def _verdict_payload(verdict: Verdict) -> Json:
     }
 
 
-class OpenPart(NamedTuple):
+class UnprovenPart(NamedTuple):
     """A part of the packs that the proof does not cover, and why."""
 
     what: str
@@ -109,7 +109,7 @@ class PolicyProof(NamedTuple):
     """What is proven about two packs."""
 
     differences: tuple[PolicyDifference, ...]
-    open_parts: tuple[OpenPart, ...]
+    open_parts: tuple[UnprovenPart, ...]
     calls: int
     """How many kinds of calls were compared."""
 
@@ -139,7 +139,9 @@ def prove(old: Pack, new: Pack, find_tool: FindTool, open_solver: OpenSolver) ->
     kinds, open_parts = _list_calls(packs, find_tool)
     open_parts += _find_uncovered(old, new)
     if not kinds:
-        open_parts.append(OpenPart("calls", "no intent of either pack lists a known capability"))
+        open_parts.append(
+            UnprovenPart("calls", "no intent of either pack lists a known capability")
+        )
     questions = _Questions(packs)
     asked = [questions.ask(kind) for kind in kinds if _may_differ(packs, kind)]
     differences = []
@@ -152,7 +154,9 @@ def prove(old: Pack, new: Pack, find_tool: FindTool, open_solver: OpenSolver) ->
     return PolicyProof(tuple(differences), tuple(open_parts), len(kinds))
 
 
-def _list_calls(packs: ComparedPacks, find_tool: FindTool) -> tuple[list[CallKind], list[OpenPart]]:
+def _list_calls(
+    packs: ComparedPacks, find_tool: FindTool
+) -> tuple[list[CallKind], list[UnprovenPart]]:
     """Return the kinds of calls that either pack lists, and the names that stand for no known capability."""
     kinds: dict[tuple[str, str, str], CallKind] = {}
     unknown: dict[str, None] = {}
@@ -165,7 +169,7 @@ def _list_calls(packs: ComparedPacks, find_tool: FindTool) -> tuple[list[CallKin
         for each in tool.reaches if name.startswith(NESTED) else ():
             kinds[intent, each.id, name] = CallKind(intent, each, name)
     why = "the registry has no such capability, so its approval mode is not known"
-    return list(kinds.values()), [OpenPart(f"`{name}`", why) for name in unknown]
+    return list(kinds.values()), [UnprovenPart(f"`{name}`", why) for name in unknown]
 
 
 def _listed_names(packs: ComparedPacks) -> Iterator[tuple[str, str]]:
@@ -177,7 +181,7 @@ def _listed_names(packs: ComparedPacks) -> Iterator[tuple[str, str]]:
             yield intent, name
 
 
-def _find_uncovered(old: Pack, new: Pack) -> list[OpenPart]:
+def _find_uncovered(old: Pack, new: Pack) -> list[UnprovenPart]:
     """Return the changes that decide about more than single calls, or about what is known of them."""
     found = []
     for change in diff_packs(old, new):
@@ -187,14 +191,14 @@ def _find_uncovered(old: Pack, new: Pack) -> list[OpenPart]:
         counter = members - set(_COUNTED)
         is_open |= change.kind == "limit" and change.change == "changed" and bool(counter)
         if is_open:
-            found.append(OpenPart(f"{change.kind} {change.id}", _WHY_OPEN[change.kind]))
+            found.append(UnprovenPart(f"{change.kind} {change.id}", _WHY_OPEN[change.kind]))
     parts = (
         ("intelligence_refs", old.knowledge, new.knowledge),
         ("slots", _list_slots(old), _list_slots(new)),
     )
-    found += [OpenPart(name, _WHY_OPEN[name]) for name, mine, its in parts if mine != its]
+    found += [UnprovenPart(name, _WHY_OPEN[name]) for name, mine, its in parts if mine != its]
     if old.policy.limits and new.policy.limits and _owner_of(old) != _owner_of(new):
-        found.append(OpenPart("limits", _WHY_OPEN["limits"]))
+        found.append(UnprovenPart("limits", _WHY_OPEN["limits"]))
     nested = (
         name
         for pack in (old, new)
@@ -202,7 +206,9 @@ def _find_uncovered(old: Pack, new: Pack) -> list[OpenPart]:
         for name in pack.decisions.required_evidence(intent)
         if name.count(".") != 1
     )
-    return found + [OpenPart(f"`{name}`", _WHY_OPEN["evidence"]) for name in dict.fromkeys(nested)]
+    return found + [
+        UnprovenPart(f"`{name}`", _WHY_OPEN["evidence"]) for name in dict.fromkeys(nested)
+    ]
 
 
 _OPEN_SETTINGS: Final = frozenset((("setting", "budget"), ("setting", "read_only_actions")))
@@ -317,7 +323,7 @@ class _Questions:
         """Ask about one kind of call."""
         facts, packs = self.shared.facts, self.packs
         named = negated(equals(self.user.text, facts.text("default")))
-        scene = Scene(named, self.host, self.hosts)
+        scene = SymbolicCaller(named, self.host, self.hosts)
         fixed = [self._list_fixed(pack, kind, number) for number, pack in enumerate(packs[:2])]
         own = frozenset(path for path in fixed[0] if fixed[0][path] != fixed[1][path])
         verdicts: list[SymbolicVerdict] = []
@@ -426,7 +432,7 @@ def _read_fact(found: Unknown, solver: Solver, texts: Mapping[int, str]) -> obje
 
 def _settle(
     question: _Question, solver: Solver, questions: _Questions
-) -> tuple[list[PolicyDifference], list[OpenPart]]:
+) -> tuple[list[PolicyDifference], list[UnprovenPart]]:
     """Return the confirmed differences of one kind of call, and what could not be proven about it."""
     differences, unproven = [], []
     for relation, name in question.asked.items():
@@ -454,7 +460,7 @@ def _confirm(
     return PolicyDifference(relation, case, *packs.decide(case))
 
 
-def _explain_open(question: _Question, relation: str, *, gave_up: bool) -> OpenPart:
+def _explain_open(question: _Question, relation: str, *, gave_up: bool) -> UnprovenPart:
     """Return why it is not known whether the packs differ in a way."""
     what = f"{question.kind.capability.id} for {question.kind.intent}"
     used = ", ".join(f"`{name}`" for name in question.inexact)
@@ -464,4 +470,4 @@ def _explain_open(question: _Question, relation: str, *, gave_up: bool) -> OpenP
         why = f"it depends on what {used} gives"
     else:
         why = "what the solver found is not what the evaluator finds"
-    return OpenPart(what, f"whether it is {relation}: {why}")
+    return UnprovenPart(what, f"whether it is {relation}: {why}")

@@ -42,7 +42,7 @@ _NO: Final = ("deny", "refuse")
 """The verdicts after which no further rule is judged."""
 
 
-class Scene(NamedTuple):
+class SymbolicCaller(NamedTuple):
     """What both policies share about a call: who calls, and which host is reached."""
 
     named_user: str
@@ -121,7 +121,9 @@ class _RuleOutcome(NamedTuple):
 class VerdictReader:
     """Reads the verdict of one policy on one kind of call."""
 
-    def __init__(self, shared: Readings, side: PolicySide, call: CallKind, scene: Scene) -> None:
+    def __init__(
+        self, shared: Readings, side: PolicySide, call: CallKind, scene: SymbolicCaller
+    ) -> None:
         self._shared, self._side, self._call, self._scene = shared, side, call, scene
         tools, id = side.pack.tooling.capabilities, call.capability.id
         self._mode = mode_under(tools, call.capability)

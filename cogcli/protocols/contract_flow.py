@@ -11,7 +11,7 @@ from cogcli.base.problems import Severity, suggest_path
 from cogcli.base.schema.bundle import SchemaBundler
 from cogcli.base.schema.candidates import TYPES, types_of
 from cogcli.base.schema.containment import disjoint
-from cogcli.base.schema.lookup import FoundSchema, members, schema_at
+from cogcli.base.schema.lookup import SchemaAtPath, members, schema_at
 from cogcli.base.schema.validator import refused_patterns
 from cogcli.base.schema.visitor import Bundle, any_of
 from cogcli.declarations.binding_spec import Binding
@@ -146,7 +146,7 @@ def _path_findings(
 def _output_findings(
     name: str,
     source: str,
-    steps: list[FoundSchema],
+    steps: list[SchemaAtPath],
     partly: bool,
     field: FieldSpec,
     wire: OperationContract,
@@ -169,7 +169,7 @@ def _output_findings(
         yield ContractFinding("wire.type", found.severity, path, f"`{source}` {found.said}")
 
 
-def _absence_text(steps: list[FoundSchema], *, partly: bool, null: bool) -> str:
+def _absence_text(steps: list[SchemaAtPath], *, partly: bool, null: bool) -> str:
     """Return how a reply may lack the value; empty if it always has one."""
     if partly or any(step.maybe for step in steps):
         return "may be absent"

@@ -16,7 +16,7 @@ from cogcli.declarations.value_types import Json
 if TYPE_CHECKING:
     from cogcli.base.file_roots import Roots
     from cogcli.base.system import Clock
-    from cogcli.protocols.pythoncall.readable_files import Reads
+    from cogcli.protocols.pythoncall.readable_files import ReadableFiles
     from cogcli.protocols.secrets import Secrets
     from cogcli.specs.registry import Registry
 
@@ -58,7 +58,7 @@ class InvokerContext(NamedTuple):
     """The folder of the project's stores; empty for none."""
     bytecode_dir: str = ""
     """The folder of bytecode for started Python programs; empty for next to their sources."""
-    reads: Reads | None = None
+    reads: ReadableFiles | None = None
     """The files that shipped functions may read; None for any."""
     write_roots: Roots = ()
     """The folders where functions write files; () for the working directory."""

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from cogcli.base.errors import RequestMappingError
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
-    from cogcli.protocols.pythoncall.readable_files import Reads
+    from cogcli.protocols.pythoncall.readable_files import ReadableFiles
 
 MAX_FILE: Final = 25 * 1024 * 1024
 _SHOWN: Final = 200
@@ -40,16 +40,16 @@ class FileText(str):
     about: Json
 
 
-def read_file(path: str, form: str, reads: Reads | None) -> str:
+def read_file(path: str, form: str, reads: ReadableFiles | None) -> str:
     """Return the sent form of a regular file of at most 25 MB: `base64`, a `data_url`, or the name
     of its `format`.
 
     `reads` are the readable files, None for any. Raise RequestMappingError `request.value` or
-    `request.size`, or ReadRefused."""
+    `request.size`, or UnreadablePath."""
     shown = visible(path[:_SHOWN])
     try:
         data = read_regular(reads.checked_path(path) if reads else path, limit=MAX_FILE)
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         code = "request.size" if refused.reason == "too-large" else "request.value"
         raise RequestMappingError(code, f"`{shown}` {refused.message}", left=False) from refused
     media, name = _detect_media(data)

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from cogcli.base.canonical import digest, digest_of
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols import ProtocolRow
 from cogcli.specs.cache import CompiledFile, newest_change
-from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.cached_positions import FilePositions
 from cogcli.specs.module_lookup import module_file
 from cogcli.specs.protocol import DOCUMENT, LOCK, SOURCE
 from cogcli.specs.service import MODULES, TABLES
@@ -139,7 +139,7 @@ class _ContractChecks:
     ) -> Iterable[ContractFinding]:
         """Return the cached findings, else new ones, which are then cached."""
         catalog = self._context.catalog
-        cache = catalog.places.cache if isinstance(catalog.places, FilePlaces) else None
+        cache = catalog.places.cache if isinstance(catalog.places, FilePositions) else None
         if cache is None or any(name not in catalog.raw for name in names):
             return judge()
         raw = [catalog.raw[name] for name in names]
@@ -204,7 +204,7 @@ def _document_bytes(service: Service) -> bytes | None:
         return f"{fault.message}\0{fault.hint}".encode()
     try:
         return loader.document_bytes(identity) if identity else None
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         return refused.message.encode()
 
 
@@ -230,5 +230,5 @@ def _bytes(path: str, limit: int) -> bytes:
     depends."""
     try:
         return read_regular(path, limit=limit)
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         return refused.message.encode()

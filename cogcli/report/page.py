@@ -26,7 +26,7 @@ from cogcli.report.humanize import duration, short_trace, size
 from cogcli.report.lineage import DeclaredPlaces, Lineage, rows, targets
 from cogcli.report.page_drawings import lineage_of, timeline_of
 from cogcli.report.page_error import PageError, error_of
-from cogcli.report.page_log import AnsweredAsk, PageLog
+from cogcli.report.page_log import PageLog, RequestAndAnswer
 from cogcli.report.page_steps import DecisionReasons, PageDecision, PageStep, StepPages
 from cogcli.report.page_turns import PageTurn, turns_of
 from cogcli.report.page_values import PageValue, ValueLimit
@@ -254,7 +254,7 @@ def _approvals(log: PageLog) -> list[PageApproval]:
     return [_approval(asked) for asked in log.approvals.values()]
 
 
-def _approval(asked: AnsweredAsk) -> PageApproval:
+def _approval(asked: RequestAndAnswer) -> PageApproval:
     request, word = asked.request, asked.answer or "waits"
     # The page has no clock: whether the request has expired is seen by its time.
     view = view_payload(request, asked.asked_at)

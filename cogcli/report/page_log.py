@@ -22,7 +22,7 @@ from cogcli.declarations.governance_events import (
 from cogcli.declarations.typed_payload import read_payload
 
 
-class AnsweredAsk(NamedTuple):
+class RequestAndAnswer(NamedTuple):
     """A request to a person and its answer. `answer` is empty while the request is open."""
 
     asked_at: str
@@ -47,7 +47,7 @@ class PageLog:
     def __init__(self, events: Iterable[Event]) -> None:
         self.decisions: dict[str, list[tuple[Event, GateDecided | PolicyDecided]]] = {}
         """By step: the decisions of gates, rules and people."""
-        self.approvals: dict[str, AnsweredAsk] = {}
+        self.approvals: dict[str, RequestAndAnswer] = {}
         self.model_calls: dict[str, ModelCall] = {}
         self.begun: dict[tuple[str | None, str], int] = {}
         """By run and step: the line that holds the step's input."""
@@ -67,7 +67,7 @@ class PageLog:
             case PolicyDecided():
                 self._add_decision(event.step_id or payload.step_id, event, payload)
             case ApprovalRequested():
-                self.approvals[payload.approval_id] = AnsweredAsk(event.timestamp, payload)
+                self.approvals[payload.approval_id] = RequestAndAnswer(event.timestamp, payload)
             case ApprovalGranted():
                 self._answer_approval(event, payload, "granted")
             case ApprovalRejected():

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
@@ -20,7 +20,7 @@ MOST: Final = 20_000
 FIRST: Final = 20
 
 
-class ThinnedLog(NamedTuple):
+class ReducedLog(NamedTuple):
     """The events that views show."""
 
     events: list[Event]
@@ -88,28 +88,28 @@ class _Thinning:
             part = self._open[name] = _OpenPart()
         return part
 
-    def result(self) -> ThinnedLog:
+    def result(self) -> ReducedLog:
         events = list(self.whole.events)
         for part in self._open.values():
             events += part.events
         if self.events_left_out or self._open:
             events.sort(key=lambda event: event.seq or 0)
-        return ThinnedLog(events, self.events_left_out, self.parts_left_out)
+        return ReducedLog(events, self.events_left_out, self.parts_left_out)
 
 
-def thin_log(events: Iterable[Event]) -> ThinnedLog:
+def thin_log(events: Iterable[Event]) -> ReducedLog:
     """Return the events of a log that fit memory. A log of another tool is not thinned."""
     thinning = _Thinning()
     iterator = iter(events)
     for event in iterator:
         if event.seq is None:
-            return ThinnedLog([*thinning.result().events, event, *iterator], 0, 0)
+            return ReducedLog([*thinning.result().events, event, *iterator], 0, 0)
         thinning.apply(event)
     return thinning.result()
 
 
-def left_out_warning(log: ThinnedLog) -> EnvironmentRefusal:
+def left_out_warning(log: ReducedLog) -> UnusableEnvironment:
     """Return the warning about what a view leaves out."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "trace.left-out", log.note, hint="`trace --view events` lists all of them"
     )

@@ -15,7 +15,7 @@ from typing import Final
 
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.terminal_text import visible
-from cogcli.episode.history import Ask, History
+from cogcli.episode.history import DecisionRequest, History
 from cogcli.episode.run_history import StepHistory
 from cogcli.episode.turn_history import TurnHistory
 from cogcli.report.humanize import seconds_of
@@ -27,7 +27,7 @@ ALIVE: Final = "running"
 class UnfinishedState(NamedTuple):
     """The requests and steps that keep a run from ending. Each step makes a call."""
 
-    asks: tuple[Ask, ...] = ()
+    asks: tuple[DecisionRequest, ...] = ()
     doubtful: tuple[StepHistory, ...] = ()
     cut_off: tuple[StepHistory, ...] = ()
 
@@ -60,7 +60,7 @@ def _mark_turns(turns: list[TurnHistory], *, waiting: bool) -> None:
             turn.step.status = WAITS if waiting else CUT_OFF
 
 
-def _mark_requested(steps: list[StepHistory], asks: tuple[Ask, ...]) -> None:
+def _mark_requested(steps: list[StepHistory], asks: tuple[DecisionRequest, ...]) -> None:
     """Set the status of the steps that have not started because of an open request."""
     requested = {ask.step_id for ask in asks}
     for step in steps:
@@ -96,13 +96,13 @@ def describe(
     return [(word, visible(text)) for word, text in rows]
 
 
-def is_expired(ask: Ask, now: str) -> bool:
+def is_expired(ask: DecisionRequest, now: str) -> bool:
     """Whether an approval would be too late, so that a resume makes the request again."""
     until, current = seconds_of(ask.expires_at), seconds_of(now)
     return until is not None and current is not None and until <= current
 
 
-def _describe_request(ask: Ask, now: str, when: Callable[[str], str]) -> str:
+def _describe_request(ask: DecisionRequest, now: str, when: Callable[[str], str]) -> str:
     who = f"{ask.step_id}, gate {ask.gate}" if ask.gate else ask.step_id
     text = f"{who}: {ask.reason or f'{ask.capability} needs a yes from a person'}"
     if not ask.expires_at:

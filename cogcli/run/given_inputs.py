@@ -11,7 +11,7 @@ from cogcli.base.errors import FAILURE_OF, CogcliError, InputValidationError, Us
 from cogcli.base.jsonvalue import preview
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound, suggestion
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.value_types import Json
 from cogcli.run.prepare import (
@@ -34,25 +34,25 @@ _EXAMPLES: Final = {"array": '["a"]', "object": '{"a": 1}'}
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
-class GivenText(NamedTuple):
+class InputText(NamedTuple):
     """The text of an input before conversion to its declared type. `where` names its place in messages."""
 
     text: str
     where: str
 
 
-class GivenRun(NamedTuple):
+class RequestedRun(NamedTuple):
     """The run that a command line requests, parsed but not yet checked against any spec."""
 
     request: RunRequest
-    """Its inputs are values, or a GivenText for each text without a type."""
+    """Its inputs are values, or a InputText for each text without a type."""
     problems: Sequence[CogcliError]
     """Errors found while the command line was read."""
     doubtful: Iterable[str]
     """Inputs that were given but unreadable, as in `raise_together`."""
 
 
-def prepare_given(catalog: Catalog, given: GivenRun, environ: Mapping[str, str]) -> PreparedRun:
+def prepare_given(catalog: Catalog, given: RequestedRun, environ: Mapping[str, str]) -> PreparedRun:
     """Return the prepared run, as `prepare` does. Raise its problems together with those of `given`.
 
     If the skill's file has errors, only these are raised.
@@ -70,7 +70,7 @@ def prepare_given(catalog: Catalog, given: GivenRun, environ: Mapping[str, str])
 
 
 def _prepare_given(
-    catalog: Catalog, given: GivenRun, fields: Fields, environ: Mapping[str, str]
+    catalog: Catalog, given: RequestedRun, fields: Fields, environ: Mapping[str, str]
 ) -> PreparedRun:
     request = given.request
     inputs, unreadable = convert_texts(request.inputs, fields)
@@ -87,7 +87,7 @@ def _prepare_given(
 
 
 def prepare_given_for_inputs(
-    catalog: Catalog, given: GivenRun, environ: Mapping[str, str]
+    catalog: Catalog, given: RequestedRun, environ: Mapping[str, str]
 ) -> PreparedRun:
     """Return a prepared run without inputs, as `prepare_for_inputs` does. Raise its problems together with those
     of `given`.
@@ -115,7 +115,7 @@ def convert_texts(given: Mapping[str, object], fields: Fields) -> tuple[Json, li
     inputs: Json = {}
     problems: list[UsageError] = []
     for name, value in given.items():
-        if not isinstance(value, GivenText):
+        if not isinstance(value, InputText):
             inputs[name] = value
             continue
         try:
@@ -141,7 +141,7 @@ def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[Usa
                 )
 
 
-def _convert_text(given: GivenText, wanted: str, name: str) -> object:
+def _convert_text(given: InputText, wanted: str, name: str) -> object:
     """Return the text converted to the declared type. Raise UsageError `input.type`."""
     text, where = given
     if wanted in ("string", "any"):
@@ -170,7 +170,7 @@ def json_value(data: bytes | str, where: str, *, file: str = "") -> Any:
     """Parse JSON text from a file or from the place `where`. Raise UsageError with line and column."""
     try:
         return loads(data)
-    except JsonRefused as error:
+    except InvalidJson as error:
         code = _CODES.get(error.code, "input.json")
         message = f"`{where}`{' is not JSON' if code == 'input.json' else ''}: {error.message}"
         place = file or (where if error.line else "")

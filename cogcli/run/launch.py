@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cogcli import __version__
 from cogcli.base.calls import Answer, Attempt, BindingChain
 from cogcli.base.canonical import compact
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
@@ -36,7 +36,7 @@ from cogcli.run.engine.context import Engine
 from cogcli.run.engine.doubt import EarlierCalls
 from cogcli.run.engine.ports import CallPolicy, CapabilityRunner, LimitAccount, LimitLedger
 from cogcli.run.engine.run import SKILL, FinishedRun, Request, execute
-from cogcli.run.given_inputs import GivenRun, prepare_given
+from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import select_typed_inputs
 from cogcli.run.log_index import LogIndex
 from cogcli.run.policy_request import PolicyRequest
@@ -98,7 +98,7 @@ class InterceptedRunner(NamedTuple):
 
 
 def launch_given(
-    environment: RunEnvironment, catalog: Catalog, given: GivenRun, watch: Watch
+    environment: RunEnvironment, catalog: Catalog, given: RequestedRun, watch: Watch
 ) -> RunResult:
     """Prepare a run over the closure of its skill, and launch it within `watch`.
 
@@ -125,7 +125,7 @@ def launch(
     """Run a prepared run to its end as a new sealed episode, and return its result.
 
     On rerun, the steps in `taken_over` are not run, and `effects` are the earlier run's, for `run.started`. All
-    attempts go through `intercept`. Without an `identity` the run gets new ids. Raise EnvironmentRefusal if the log
+    attempts go through `intercept`. Without an `identity` the run gets new ids. Raise UnusableEnvironment if the log
     cannot be written; the written part stays readable.
     """
     control, intercept = control or Control(), intercept or environment.intercept
@@ -195,12 +195,12 @@ def launch(
 def open_ledger(environment: RunEnvironment, policy: CallPolicy | None) -> LimitLedger | None:
     """Return the counters of the policy's limits, or None if it has no limits.
 
-    Raise EnvironmentRefusal if they cannot be used: then no call may be made.
+    Raise UnusableEnvironment if they cannot be used: then no call may be made.
     """
     if policy is None or not policy.has_limits:
         return None
     if environment.limits is None:
-        raise EnvironmentRefusal("limits.lost", "this program has no counters for limits of packs")
+        raise UnusableEnvironment("limits.lost", "this program has no counters for limits of packs")
     ledger = environment.limits()
     ledger.require_sound()
     return ledger
@@ -209,7 +209,7 @@ def open_ledger(environment: RunEnvironment, policy: CallPolicy | None) -> Limit
 def _create_journal(
     environment: RunEnvironment, options: RunOptions, redactor: Redactor
 ) -> Journal:
-    """Return the log of a new episode with ids of its own. Raise EnvironmentRefusal `env.runs-dir`."""
+    """Return the log of a new episode with ids of its own. Raise UnusableEnvironment `env.runs-dir`."""
     ids = environment.ids
     store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
     return store.create(

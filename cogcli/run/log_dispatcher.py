@@ -25,7 +25,7 @@ from cogcli.declarations.events import (
 )
 from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.run.engine.doubt import SkippedByPerson
-from cogcli.run.engine.outcome import LEFT_OUT, Degraded
+from cogcli.run.engine.outcome import LEFT_OUT, CallSkipped
 from cogcli.run.engine.ports import RecordedCall
 from cogcli.run.engine.tasks import Cancelled
 from cogcli.run.log_index import LogIndex, error_of, is_of_probe
@@ -171,7 +171,7 @@ def error_of_ending(end: Event) -> Exception:
     """
     match payload := recorded_payload(end):
         case StepDegraded():
-            return Degraded(payload.detail or "")
+            return CallSkipped(payload.detail or "")
         case StepSkipped() if payload.reason == LEFT_OUT:
             return SkippedByPerson(payload.detail or "")
         case StepFailed() | StepVetoed() if payload.error:

@@ -596,7 +596,7 @@ def located_error(recorded: RunError) -> RuntimeErrorBase:
 def read_log_index(directory: Path, warn: Warn | None = None) -> tuple[list[Event], LogIndex]:
     """Return the events of a whole cogcli log, and their index.
 
-    Raise EnvironmentRefusal `episode.unreadable` for a damaged log or a log of another tool.
+    Raise UnusableEnvironment `episode.unreadable` for a damaged log or a log of another tool.
     """
     events = list(iterate_events(directory, warn, whole=True))
     if events[0].seq is None:
@@ -612,7 +612,7 @@ def index_events(
 ) -> LogIndex:
     """Return the index of the events of a log. With `waypoint` those that it leaves out are not among them.
 
-    Events in `foreign` have no proof of origin, so their payloads are checked first. Raise EnvironmentRefusal
+    Events in `foreign` have no proof of origin, so their payloads are checked first. Raise UnusableEnvironment
     `episode.unreadable` for an event that no cogcli log contains.
     """
     ids, steps = set(), set()
@@ -630,7 +630,7 @@ def index_events(
 
 
 def require_known_payload(directory: Path, event: Event) -> None:
-    """Raise EnvironmentRefusal `episode.unreadable` for an event whose payload does not fit its type."""
+    """Raise UnusableEnvironment `episode.unreadable` for an event whose payload does not fit its type."""
     from cogcli.run.recorded_start import find_recorded_problem
 
     kind = event.event_type or ""

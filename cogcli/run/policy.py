@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.problems import suggestion
 from cogcli.declarations.pack_spec import BUCKETS, PHASES, Pack, PackIntent
 from cogcli.declarations.run_start import LATEST_EDITION
@@ -19,7 +19,7 @@ from cogcli.policy.run_policy import LimitsPolicy, OwnSkill, Requester, RunPolic
 from cogcli.policy.verdict import is_above
 from cogcli.run.engine.ports import CallPolicy
 from cogcli.run.policy_request import PolicyRequest
-from cogcli.run.state_view import StateOfRun
+from cogcli.run.state_view import RunStateReader
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.skill_tools import skill_tools
 
@@ -34,7 +34,7 @@ def build_policy(
 ) -> CallPolicy:
     """Return the policy for the calls of a skill's run with these inputs.
 
-    Raise EnvironmentRefusal `pack.unknown` or `pack.mismatch`. Raise UsageError for an unknown intent, or for a
+    Raise UnusableEnvironment `pack.unknown` or `pack.mismatch`. Raise UsageError for an unknown intent, or for a
     mode or a budget above the pack's.
     """
     if not request.pack:
@@ -84,7 +84,7 @@ def governed_by(
         hosts={id: _find_host(catalog, service) for id, service in catalog.services.items()},
         required=pack.decisions.required_evidence(requester.intent),
         retries=int(limits["retries"]) if "retries" in limits else None,
-        view=StateOfRun(rules.state_parts) if rules.state_parts else None,
+        view=RunStateReader(rules.state_parts) if rules.state_parts else None,
         tools=skill_tools(catalog, pack, catalog.by_name),
         own=own,
         edition=edition,
@@ -115,7 +115,7 @@ def _find_host(catalog: Catalog, service: Service) -> str:
 def pack_of(catalog: Catalog, request: PolicyRequest) -> Pack:
     """Return the pack that a run names, with what further packs add to it.
 
-    Raise EnvironmentRefusal `pack.unknown`, `pack.mismatch`; UsageError if two packs contradict each other.
+    Raise UnusableEnvironment `pack.unknown`, `pack.mismatch`; UsageError if two packs contradict each other.
     """
     others = [_find_pack(catalog, reference) for reference in request.with_packs]
     return compose(_find_pack(catalog, request.pack), others)
@@ -127,10 +127,10 @@ def _find_pack(catalog: Catalog, reference: str) -> Pack:
     if pack is None:
         known = catalog.known("pack") if catalog.known else list(catalog.packs)
         hint = suggestion(id, known) or "packs are in packs/ID/VERSION.yaml"
-        raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
+        raise UnusableEnvironment("pack.unknown", f"no pack `{id}`", hint=hint)
     if wanted and wanted != pack.hash:
         text = f"pack `{id}` is {pack.hash}, not {wanted}"
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "pack.mismatch", text, hint="restore it, or name the pack that you mean"
         )
     return pack

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cogcli.declarations.envelope import Event
     from cogcli.episode.signing import Sign
     from cogcli.protocols.live.breaker import Circuits
-    from cogcli.protocols.pythoncall.readable_files import Reads
+    from cogcli.protocols.pythoncall.readable_files import ReadableFiles
     from cogcli.run.engine.ports import CallPolicy, LimitLedger
     from cogcli.run.engine.run import RunProgram
     from cogcli.specs.registry import Registry
@@ -65,7 +65,7 @@ class AgentRun(NamedTuple):
     """Opens the model of a resumed run, given the events of its log. Called before any work continues; raises the error
     of an unusable model."""
     hold: Callable[[], AbstractContextManager[object]] = nullcontext
-    """Returns the lock of the conversation that a resumed run holds while it is live. Raises EnvironmentRefusal
+    """Returns the lock of the conversation that a resumed run holds while it is live. Raises UnusableEnvironment
     `session.busy`."""
 
 
@@ -350,7 +350,7 @@ class RunEnvironment(NamedTuple):
     bytecode_dir: str = ""
     """The folder for bytecode of started Python programs. Empty means next to their sources, since only the sources
     were accepted (docs/reference/service.md#accepted)."""
-    reads: Reads | None = None
+    reads: ReadableFiles | None = None
     """The files that shipped functions may read; None for any (docs/reference/service.md#trust)."""
     write_roots: Roots = ()
     """The folders in which functions write files. `()` means the working directory

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from cogcli.base.errors import EnvironmentRefusal, PolicyApprovalError, UsageError
+from cogcli.base.errors import PolicyApprovalError, UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event, draft_of
@@ -72,7 +72,7 @@ def record_answers(
 ) -> None:
     """Record one answer to each of these requests, named by their ids, or none at all.
 
-    Raise UsageError `episode.unknown-approval`, PolicyApprovalError `policy.approval`; EnvironmentRefusal
+    Raise UsageError `episode.unknown-approval`, PolicyApprovalError `policy.approval`; UnusableEnvironment
     `episode.busy`, `episode.unreadable`, `episode.altered`.
     """
     with ExitStack() as opened:
@@ -114,7 +114,7 @@ def _lock(
 def _checked(journal: Journal, log: LogIndex, ids: Iterable[str], *, granted: bool) -> LockedRun:
     """Return the run with an answer to each of these requests, all of which must be open."""
     if log.started is None:
-        raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
+        raise UnusableEnvironment("episode.unreadable", "this log has no beginning")
     asked = {ApprovalRequested.of(each.payload).approval_id: each for each in log.open_requests}
     for id in ids:
         if id not in asked:

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.links import LEAVES
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
@@ -61,12 +61,12 @@ def replay(
     source is used.
 
     If the run was resumed with changed specs, the registry is not compared, since the log already notes the
-    change. Raise EnvironmentRefusal `episode.unreadable` if the log has no first event or its specs are missing.
+    change. Raise UnusableEnvironment `episode.unreadable` if the log has no first event or its specs are missing.
     """
     events, log = read_log_index(directory)
     started = log.started
     if started is None:
-        raise EnvironmentRefusal("episode.unreadable", "this log does not record its specs")
+        raise UnusableEnvironment("episode.unreadable", "this log does not record its specs")
     catalog = without_secret_requirements(read_pinned_catalog(started, directory))
     changed = {} if log.changed else find_changed_specs(open_registry, started, catalog)
     step = _find_first_step_using(changed, catalog, started)
@@ -127,23 +127,23 @@ def _explain_by_change(
 
 
 def read_pinned_catalog(started: Event, directory: Path) -> Catalog:
-    """Return the catalog from the specs blob that a run pinned. Raise EnvironmentRefusal `episode.unreadable`."""
+    """Return the catalog from the specs blob that a run pinned. Raise UnusableEnvironment `episode.unreadable`."""
     pins = start_of(started).pins
     digest = pins.specs_blob
     if not digest:
-        raise EnvironmentRefusal("episode.unreadable", "this log does not record its specs")
+        raise UnusableEnvironment("episode.unreadable", "this log does not record its specs")
     try:
         with open_episode(directory) as folder, closing(BlobFolder(folder)) as blobs:
             data = blobs.get(digest)
         if data is None:
-            raise EnvironmentRefusal(
+            raise UnusableEnvironment(
                 "episode.unreadable", f"the specs of this run are missing: {digest}"
             )
         catalog = catalog_of(parse(data), PROTOCOLS)
         return with_recorded_variables(catalog, pins.variables)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         text = f"the specs of this run cannot be read: {error}"
-        raise EnvironmentRefusal("episode.unreadable", text) from error
+        raise UnusableEnvironment("episode.unreadable", text) from error
 
 
 def request_from(started: Event) -> Request:
@@ -202,7 +202,7 @@ def find_changed_specs(
     """Return the pinned specs whose digest differs in the registry now, with the present digest. Empty if the
     skill is missing.
 
-    Raise EnvironmentRefusal `project.link` for a link that leaves the project, since specs behind it cannot be
+    Raise UnusableEnvironment `project.link` for a link that leaves the project, since specs behind it cannot be
     compared. Choices for this host are not compared, since a replay selects no binding.
     """
     recorded = start_of(started).pins.specs

@@ -31,7 +31,7 @@ from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.declarations.value_types import Json
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.run.closed_scopes import draft_full_disk_end
-from cogcli.run.engine.tasks import Cancelled, Unanswered
+from cogcli.run.engine.tasks import CallNeverAnswered, Cancelled
 from cogcli.run.log_dispatcher import LogDispatcher
 from cogcli.run.log_index import LogIndex
 from cogcli.run.results import Control
@@ -128,7 +128,7 @@ class ReplaySink:
     def _end_unanswered(self, attempt: Attempt | None) -> NoReturn:
         """End a call without a recorded answer in the way it ended in the log (rule 1)."""
         if attempt is None:
-            raise Unanswered
+            raise CallNeverAnswered
         log, key = self._log, (attempt.run_id, attempt.step_id)
         end = log.ended.find_end(*key)
         if log.stops_early and (end is None or end is log.full_disk_end):
@@ -144,7 +144,7 @@ class ReplaySink:
         # The recorded call was cancelled by a failed step, a signal or a time limit. The engine does the same again.
         if key in log.closings:
             attempt.cancel.hold_back("cancelled before it left")
-        raise Unanswered
+        raise CallNeverAnswered
 
     def _cancel(self) -> None:
         if self._signal is not None:

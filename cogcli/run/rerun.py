@@ -27,7 +27,7 @@ from cogcli.state.inputs import Scope
 from cogcli.state.reducer import ReusedResult, initial_state
 
 
-class Reuse(NamedTuple):
+class ReusedSteps(NamedTuple):
     """The steps of an earlier episode whose results are reused, and the reason why each other step runs."""
 
     episode_id: str
@@ -62,7 +62,7 @@ def read_source_request(
 ) -> tuple[RunRequest, LogIndex]:
     """Return the request of an earlier run with options replaced by `overrides`, and the index of its log.
 
-    Raise EnvironmentRefusal `episode.unreadable`.
+    Raise UnusableEnvironment `episode.unreadable`.
     """
     events, log = read_log_index(directory, warn)
     start = start_of(events[0])
@@ -116,7 +116,7 @@ def find_open_loops(log: LogIndex, plan: StepPlan) -> set[str]:
 
 def plan_reuse(
     log: LogIndex, plan: StepPlan, roots: Mapping[str, str], *, loops: Container[str] = ()
-) -> Reuse:
+) -> ReusedSteps:
     """Return a Reuse of all steps that are done in the log, except those in `roots` and downstream of them.
 
     `roots` maps a step id to the reason why it runs. The completed items and rounds of `loops` are reused too.
@@ -132,15 +132,15 @@ def plan_reuse(
     return _reuse_of(log, why, taken)
 
 
-def _reuse_of(log: LogIndex, why: dict[str, str], taken: Mapping[str, ReusedResult]) -> Reuse:
+def _reuse_of(log: LogIndex, why: dict[str, str], taken: Mapping[str, ReusedResult]) -> ReusedSteps:
     called = [step for step, reason in why.items() if reason != "reused"]
     effects = select_effects(find_effects(log), called, taken)
-    return Reuse(log.started.episode_id if log.started else "", taken, why, effects)
+    return ReusedSteps(log.started.episode_id if log.started else "", taken, why, effects)
 
 
 def keep_equal_items(
-    reuse: Reuse, log: LogIndex, plan: StepPlan, inputs: Mapping[str, object]
-) -> Reuse:
+    reuse: ReusedSteps, log: LogIndex, plan: StepPlan, inputs: Mapping[str, object]
+) -> ReusedSteps:
     """Return the reuse without the results of items that are others with these inputs of the new run.
 
     Only a loop whose items come from the inputs can have other items: the steps before it are reused.

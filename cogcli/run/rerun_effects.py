@@ -15,7 +15,7 @@ from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.base.step_path import StepPath
@@ -176,7 +176,7 @@ def find_repeats(runs_dir: str | Path, episode_id: str) -> dict[str, str]:
             break
         try:
             first = next((event for _, event in EventLog(store.runs_dir / name)), None)
-        except EnvironmentRefusal:
+        except UnusableEnvironment:
             continue  # unreadable, or removed in the meantime
         start = read_record(RunStarted, first.payload if first else None)
         for entry in start.effects.values():

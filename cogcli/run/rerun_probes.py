@@ -16,7 +16,7 @@ from cogcli.run.engine.doubt import DoubtResolution
 from cogcli.run.engine.probe import is_promise, parse_probe_reply
 from cogcli.run.launch import launch
 from cogcli.run.prepare import PreparedRun, RunEnvironment, one_step_skill, prepare_one_step
-from cogcli.run.rerun import Reuse
+from cogcli.run.rerun import ReusedSteps
 from cogcli.run.rerun_effects import find_repeats
 
 _HEAD: Final = {
@@ -26,7 +26,9 @@ _HEAD: Final = {
 }
 
 
-def probe_effects(environment: RunEnvironment, prepared: PreparedRun, reuse: Reuse) -> Reuse:
+def probe_effects(
+    environment: RunEnvironment, prepared: PreparedRun, reuse: ReusedSteps
+) -> ReusedSteps:
     """Call the probes of effects in doubt that have no choice, and return a copy of `reuse` with the answers."""
     effects = reuse.effects
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cogcli.base.calls import Answer, Attempt, BindingChain, chain_from_payload
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, RunTimeoutError
+from cogcli.base.errors import CogcliError, RunTimeoutError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound
 from cogcli.base.redact import Redactor
@@ -58,7 +58,7 @@ from cogcli.run.results import (
     pause_in_doubt,
     seal_run,
 )
-from cogcli.run.resume_adapters import ClosedRunner, ResumeSink, send_unmasked
+from cogcli.run.resume_adapters import RecordedBindingRunner, ResumeSink, send_unmasked
 from cogcli.run.waypoints import has_foldable_loops, live_files
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -108,7 +108,7 @@ def resume(
 ) -> RunResult:
     """Continue an interrupted or paused run in its own log, with its own ids and options. Seal it if it ends.
 
-    Raise UsageError `episode.sealed` or `episode.unknown-approval`. Raise EnvironmentRefusal `episode.busy`,
+    Raise UsageError `episode.sealed` or `episode.unknown-approval`. Raise UnusableEnvironment `episode.busy`,
     `episode.unreadable`, `resume.changed-specs`, `resume.untrusted` or `resume.masked`. Raise RunTimeoutError,
     before any event is appended, if no time remains.
     """
@@ -129,7 +129,7 @@ def resume(
         log = index_events(directory, events, foreign, from_waypoint)
         events.clear()
         if log.started is None:
-            raise EnvironmentRefusal("episode.unreadable", "this log has no beginning")
+            raise UnusableEnvironment("episode.unreadable", "this log has no beginning")
         end = log.ended.runs.get(log.root)
         if end is not None:
             return export_trace(_seal_ended_run(journal, end, log.ended.signal), environment.export)
@@ -225,13 +225,13 @@ class _Resumption(NamedTuple):
                     agent.secrets.connect(redactor.add)
                 recorded = selected if self._is_closed else {}
                 engine = self._build_engine(
-                    catalog, ClosedRunner(live, recorded), doubts, listener, control, agent
+                    catalog, RecordedBindingRunner(live, recorded), doubts, listener, control, agent
                 )
                 return self._run_engine(engine, control, agent)
             except CogcliError as error:
                 if error in self.refusals:
                     self._pause()
-                if not isinstance(error, EnvironmentRefusal):
+                if not isinstance(error, UnusableEnvironment):
                     raise
                 is_full = error.code == "env.disk" and not request.abort
                 waiting = find_run_in_doubt(journal) if is_full else None
@@ -300,7 +300,7 @@ class _Resumption(NamedTuple):
         return finish_run(finished, self.journal, control)
 
     def _build_engine(
-        self, catalog: Catalog, live: ClosedRunner, doubts: OpenDoubts, listener: Callable[[Event], None],
+        self, catalog: Catalog, live: RecordedBindingRunner, doubts: OpenDoubts, listener: Callable[[Event], None],
         control: Control, agent: AgentRun | None,
     ) -> Engine:  # fmt: skip
         environment, request, log = self.environment, self.request, self.log
@@ -365,7 +365,7 @@ class _Resumption(NamedTuple):
         changed pins.
 
         To close a run the specs in its log are enough, and to reject as well if the present ones are refused.
-        Raise EnvironmentRefusal `resume.changed-specs` or ProblemsFound.
+        Raise UnusableEnvironment `resume.changed-specs` or ProblemsFound.
         """
         if self._is_closed:
             pinned = self._load_pinned_specs()
@@ -429,7 +429,7 @@ class _Resumption(NamedTuple):
         )
         if changed and not allowed:
             names = ", ".join(f"`{name}`" for name in changed)
-            raise EnvironmentRefusal(
+            raise UnusableEnvironment(
                 "resume.changed-specs",
                 f"changed since this run began: {names}",
                 hint="restore them, or continue with --allow-changed-specs",
@@ -461,12 +461,12 @@ class _Resumption(NamedTuple):
 
 
 def recorded_chains(started: Event) -> dict[str, BindingChain]:
-    """Return the non-empty binding chains pinned at the start, by capability. Raise EnvironmentRefusal
+    """Return the non-empty binding chains pinned at the start, by capability. Raise UnusableEnvironment
     `episode.unreadable`."""
     recorded = RunStarted.of(started.payload).selection
     try:
         chains = {id: chain_from_payload(each) for id, each in recorded.items()}
     except (AttributeError, KeyError, TypeError) as error:
         text = "this log does not record the chosen bindings"
-        raise EnvironmentRefusal("episode.unreadable", text) from error
+        raise UnusableEnvironment("episode.unreadable", text) from error
     return {id: chain for id, chain in chains.items() if chain.members}

@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 
 from cogcli.base.calls import Answer, Attempt, BindingChain
 from cogcli.base.canonical import compact
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import MASK
 from cogcli.base.step_path import StepPath
@@ -36,11 +36,11 @@ ABORT: Final = "ABORT"
 
 
 def send_unmasked(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
-    """Make a live attempt and return its answer. Raise EnvironmentRefusal `resume.masked` if the input contains a
+    """Make a live attempt and return its answer. Raise UnusableEnvironment `resume.masked` if the input contains a
     mask instead of a secret.
     """
     if MASK.encode() in compact(attempt.input):
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "resume.masked",
             f"step `{attempt.step_id}` needs a value that the log holds masked only",
             hint="run the skill again and give the secret again",
@@ -48,7 +48,7 @@ def send_unmasked(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer
     return send(attempt)
 
 
-class ClosedRunner(NamedTuple):
+class RecordedBindingRunner(NamedTuple):
     """A capability runner with the recorded chains of bindings. A capability without one is selected anew."""
 
     live: LiveRunner

@@ -14,7 +14,7 @@ from cogcli.episode.log_lines import LATEST
 from cogcli.episode.projection import Projection
 
 
-class StateOfRun:
+class RunStateReader:
     """The requested parts of `state.json` after the events so far. Other parts are not computed."""
 
     def __init__(self, parts: Collection[str]) -> None:

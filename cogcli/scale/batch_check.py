@@ -44,7 +44,7 @@ _OF_LINE: Final = 21
 
 
 def check_batch(settings: Settings, batch_id: str) -> list[Finding]:
-    """Return the findings about a batch, at most 100. Raise UsageError `batch.unknown`, or EnvironmentRefusal
+    """Return the findings about a batch, at most 100. Raise UsageError `batch.unknown`, or UnusableEnvironment
     `batch.damaged` for a header that cannot be read.
     """
     found: list[Finding] = []

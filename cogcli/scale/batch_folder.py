@@ -19,8 +19,8 @@ from typing import Final
 import orjson
 
 from cogcli.base.canonical import canonical
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
-from cogcli.base.files import FileRefused
+from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
+from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.batch_records import BatchHeader, ShardCommand
 from cogcli.declarations.reading import read_record
@@ -97,13 +97,13 @@ class BatchFolder:
 
     @classmethod
     def make(cls, runs_dir: str, batch_id: str) -> BatchFolder:
-        """Open the folder of a batch, and create it if it does not exist. Raise EnvironmentRefusal."""
+        """Open the folder of a batch, and create it if it does not exist. Raise UnusableEnvironment."""
         path = batches_dir(runs_dir) / batch_id
         try:
             return cls(Folder.open(path, make=True))
         except OSError as error:
             text = f"no batch can be kept in `{path}`: {error.strerror or error}"
-            raise EnvironmentRefusal("env.runs-dir", text) from error
+            raise UnusableEnvironment("env.runs-dir", text) from error
 
     def __enter__(self) -> BatchFolder:
         return self
@@ -118,7 +118,7 @@ class BatchFolder:
     # -- header --------------------------------------------------------------------------------------------------------
 
     def create_header(self, header: BatchHeader, key: bytes) -> BatchHeader:
-        """Write the header unless one exists, and return the header that counts. Raise EnvironmentRefusal."""
+        """Write the header unless one exists, and return the header that counts. Raise UnusableEnvironment."""
         unsigned = header.replace(mac="")
         signed = header.replace(mac=_mac(unsigned.json, key))
         data = orjson.dumps(signed.json, option=orjson.OPT_INDENT_2) + b"\n"
@@ -151,15 +151,15 @@ class BatchFolder:
         self.folder.unlink(temporary)
 
     def find_header(self, key: bytes) -> BatchHeader | None:
-        """Return the header; None if there is none yet. Raise EnvironmentRefusal."""
+        """Return the header; None if there is none yet. Raise UnusableEnvironment."""
         return self.read_header(key) if self.folder.holds(HEADER) else None
 
     def read_header(self, key: bytes) -> BatchHeader:
-        """Return the header, which is the user's own. Raise EnvironmentRefusal `batch.foreign` or `batch.damaged`."""
+        """Return the header, which is the user's own. Raise UnusableEnvironment `batch.foreign` or `batch.damaged`."""
         header = read_header(self.folder)
         unsigned = header.replace(mac="")
         if not compare_digest(_mac(unsigned.json, key), header.mac):
-            raise EnvironmentRefusal(
+            raise UnusableEnvironment(
                 "batch.foreign",
                 f"`{self.batch_id}` is not known to be yours: no key of yours vouches for its {HEADER}",
                 hint="run it under another --batch-name, or in a runs directory of your own",
@@ -169,13 +169,13 @@ class BatchFolder:
     # -- shards --------------------------------------------------------------------------------------------------------
 
     def open_ledger(self, shard: Shard) -> Ledger:
-        """Open and lock the ledger of a shard. Raise EnvironmentRefusal `batch.busy`, `batch.damaged`, `env.disk`."""
+        """Open and lock the ledger of a shard. Raise UnusableEnvironment `batch.busy`, `batch.damaged`, `env.disk`."""
         try:
             return Ledger(self.folder, shard.ledger, self.batch_id, shard.name)
         except BlockingIOError as error:
             command = self.find_command(shard)
             who = f"process {command.pid} on {command.host}" if command else "another process"
-            raise EnvironmentRefusal(
+            raise UnusableEnvironment(
                 "batch.busy",
                 f"`{self.batch_id}` is run by {who}",
                 hint="wait for it to end, or stop it: the same command then continues the batch",
@@ -186,19 +186,19 @@ class BatchFolder:
         return read_ledger(self.folder, shard.ledger, self.batch_id, shard.name)
 
     def write_command(self, shard: Shard, command: ShardCommand, key: bytes) -> None:
-        """Record how a shard is run now. The caller holds its ledger. Raise EnvironmentRefusal `env.disk`."""
+        """Record how a shard is run now. The caller holds its ledger. Raise UnusableEnvironment `env.disk`."""
         signed = command.replace(mac=_mac(command.json, key))
         self.folder.replace(shard.command, orjson.dumps(signed.json) + b"\n", sync=False)
 
     def read_own_command(self, shard: Shard, key: bytes) -> ShardCommand:
-        """Return how a shard was last run by the user. Raise EnvironmentRefusal `batch.foreign`: a command of
+        """Return how a shard was last run by the user. Raise UnusableEnvironment `batch.foreign`: a command of
         unknown origin could name any output.
         """
         command = self.find_command(shard)
         unsigned = {} if command is None else {**command.json}
         mac = str(unsigned.pop("mac", ""))
         if command is None or not compare_digest(_mac(unsigned, key), mac):
-            raise EnvironmentRefusal(
+            raise UnusableEnvironment(
                 "batch.foreign",
                 f"`{self.batch_id}`: how it was run is not known to be yours",
                 hint="run the whole command again: cogcli run SKILL --batch ... -o ...",
@@ -209,7 +209,7 @@ class BatchFolder:
         """Return how a shard was last run; None if that is unknown."""
         try:
             return read_record(ShardCommand, _read_json(self.folder, shard.command), whole=True)
-        except (FileRefused, ValueError):
+        except (UnreadableFile, ValueError):
             return None
 
     def shards(self) -> list[Shard]:
@@ -235,17 +235,17 @@ def _mac(json: Json, key: bytes) -> str:
 
 
 def read_header(folder: Folder) -> BatchHeader:
-    """Return the header of a batch, whoever wrote it. Raise EnvironmentRefusal `batch.damaged`."""
+    """Return the header of a batch, whoever wrote it. Raise UnusableEnvironment `batch.damaged`."""
     try:
         return read_record(BatchHeader, _read_json(folder, HEADER), whole=True)
-    except (FileRefused, ValueError) as error:
+    except (UnreadableFile, ValueError) as error:
         text = f"`{folder.path.name}`: {HEADER} cannot be read: {error}"
         hint = "run it under another --batch-name"
-        raise EnvironmentRefusal("batch.damaged", text, hint=hint) from error
+        raise UnusableEnvironment("batch.damaged", text, hint=hint) from error
 
 
 def _read_json(folder: Folder, name: str) -> object:
-    """Return the JSON in a file of a batch. Raise FileRefused or ValueError."""
+    """Return the JSON in a file of a batch. Raise UnreadableFile or ValueError."""
     value: object = orjson.loads(folder.read(name, limit=_LARGEST))
     return value
 

@@ -9,7 +9,7 @@ from typing import Final
 from cogcli import __version__
 from cogcli.app.settings import Settings
 from cogcli.base.canonical import digest_of
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.declarations.batch_records import BatchHeader, BatchInput
 from cogcli.declarations.options import OPTIONS
 from cogcli.declarations.value_types import Json
@@ -147,7 +147,7 @@ def _wrote_output(
     with BatchFolder.open(settings.runs_dir, header.batch_id) as folder:
         try:
             return folder.read_own_command(request.shard, key).output == request.output
-        except EnvironmentRefusal:
+        except UnusableEnvironment:
             return False
 
 

@@ -23,7 +23,7 @@ _MOST_ROWS: Final = 200
 
 def page_of_batch(settings: Settings, text: str) -> tuple[str, bytes]:
     """Return the id of the batch that a text names, and its page. Raise UsageError `batch.unknown`, or
-    EnvironmentRefusal `batch.damaged`.
+    UnusableEnvironment `batch.damaged`.
     """
     batch_id = find_batch(settings.runs_dir, text)
     totals, slowest = Totals(), _Slowest()

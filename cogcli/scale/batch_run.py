@@ -15,28 +15,28 @@ from cogcli.app.settings.owner_key import ensure_key
 from cogcli.base.errors import UsageError
 from cogcli.declarations.batch_records import BatchHeader
 from cogcli.declarations.options import RunOptions
-from cogcli.run.given_inputs import GivenRun, prepare_given_for_inputs
+from cogcli.run.given_inputs import RequestedRun, prepare_given_for_inputs
 from cogcli.scale.batch_folder import SUMS, BatchFolder
 from cogcli.scale.batch_header import describe_batch, find_generation, require_output
 from cogcli.scale.batch_request import BatchRequest, BatchResult, PreparedBatch
 from cogcli.scale.batch_session import BatchSession
 from cogcli.scale.cluster.address import require_executor
-from cogcli.scale.coordinator import BatchObserver, StopSwitch
-from cogcli.scale.input_lines import FirstPass, open_input, read_lines
+from cogcli.scale.coordinator import BatchObserver, StopSignals
+from cogcli.scale.input_lines import InputLineCheck, open_input, read_lines
 from cogcli.scale.output import RowWriter
 from cogcli.scale.rates import find_rates
 from cogcli.scale.retry import read_selection
 from cogcli.scale.spool import STDIN, open_line_file
 from cogcli.scale.tables import require_reader
 
-TakeSignals = Callable[[], AbstractContextManager[StopSwitch]]
+TakeSignals = Callable[[], AbstractContextManager[StopSignals]]
 """A context manager that returns the switch which signals press."""
 _OWN_TAGS: Final = ("batch", "line", "try", "input", "retry_of")
 
 
 def run_batch(
     settings: Settings,
-    given: GivenRun,
+    given: RequestedRun,
     request: BatchRequest,
     writer: RowWriter,
     observer: BatchObserver,
@@ -45,7 +45,7 @@ def run_batch(
     """Run the lines of an input that have no result yet, and return the totals of the batch. `writer` gets the rows
     for stdout. Signals are taken once lines may run; before, nothing has begun that would have to be finished.
 
-    Raise the errors of `prepare_given`, UsageError for problems of the input, and EnvironmentRefusal.
+    Raise the errors of `prepare_given`, UsageError for problems of the input, and UnusableEnvironment.
     """
     with ExitStack() as opened:
         batch = _prepare_batch(settings, given, request, opened)
@@ -59,7 +59,7 @@ def run_batch(
 
 
 def _prepare_batch(
-    settings: Settings, given: GivenRun, request: BatchRequest, opened: ExitStack
+    settings: Settings, given: RequestedRun, request: BatchRequest, opened: ExitStack
 ) -> PreparedBatch:
     """Return the batch, after the specs of the skill and each line of the input were checked."""
     _refuse_own_tags(given.request.options)
@@ -77,7 +77,7 @@ def _prepare_batch(
     retry = None
     if request.retry_failed:
         retry = read_selection(settings, request.retry_failed)
-    first = FirstPass(
+    first = InputLineCheck(
         fields, file.shown, header_lines=file.header_lines, stops=request.invalid == "stop",
         check=None if retry is None else retry.check,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import ensure_key
 from cogcli.app.settings.user_dirs import state_home
 from cogcli.app.verify_episodes import trusted_of
-from cogcli.base.errors import ABORTED, NO, EnvironmentRefusal
+from cogcli.base.errors import ABORTED, NO, UnusableEnvironment
 from cogcli.base.files import write_atomic
 from cogcli.declarations.batch_records import BatchHeader, BatchSummary, ShardCommand
 from cogcli.declarations.value_types import Json
@@ -24,15 +24,15 @@ from cogcli.episode.folder import disk_refusal
 from cogcli.scale.batch_folder import SUMS, BatchFolder
 from cogcli.scale.batch_request import STDOUT, BatchRequest, BatchResult, PreparedBatch
 from cogcli.scale.cluster.address import address_of, is_dask
-from cogcli.scale.cluster.arrivals import Arrivals
+from cogcli.scale.cluster.arrivals import ReceivedAnswers
 from cogcli.scale.cluster.dask_workers import ClusterRequest, DaskWorkers
 from cogcli.scale.cluster.facts import find_identity
-from cogcli.scale.coordinator import BatchObserver, Coordinator, Rows, StopSwitch
+from cogcli.scale.coordinator import BatchObserver, Coordinator, Rows, StopSignals
 from cogcli.scale.executor import Executor
 from cogcli.scale.identity import BatchKey, LineTask
 from cogcli.scale.in_process import InProcessExecutor
 from cogcli.scale.input_lines import open_input, read_checked_lines
-from cogcli.scale.keeping import BatchKeeper, KeptShard, archives_lines
+from cogcli.scale.keeping import BatchKeeper, RetainedShard, archives_lines
 from cogcli.scale.ledger import Ledger, LedgerEntry, SentLine
 from cogcli.scale.line_archive import LineArchive
 from cogcli.scale.line_result import result_from_entry, result_from_episode, row_of
@@ -48,7 +48,7 @@ from cogcli.scale.output import (
     UnorderedRows,
 )
 from cogcli.scale.rates import ServiceRates, is_limited, open_rates
-from cogcli.scale.sent_lines import GuardedExecutor, SentLines, may_repeat_calls
+from cogcli.scale.sent_lines import DispatchedLines, GuardedExecutor, may_repeat_calls
 from cogcli.scale.tables import kind_of_file, write_table
 from cogcli.scale.totals import Totals
 
@@ -90,13 +90,13 @@ class BatchSession:
         request = self._request
         if not archives_lines(request.keep, self._header.input.lines):
             return None
-        shard = KeptShard(
+        shard = RetainedShard(
             request.shard, self._key, self._totals, self._ledger, self._header.input.lines, self._selects,
             is_durable=self._batch.prepared.request.options.durability != "none",
         )  # fmt: skip
         return BatchKeeper(Path(self._settings.runs_dir), self._folder, request.keep, shard)
 
-    def run(self, writer: RowWriter, observer: BatchObserver, stop: StopSwitch) -> BatchResult:
+    def run(self, writer: RowWriter, observer: BatchObserver, stop: StopSignals) -> BatchResult:
         """Run the lines without a result, and return the totals."""
         for entry in self._ledger.entries():
             if isinstance(entry, LedgerEntry):
@@ -128,7 +128,7 @@ class BatchSession:
             stopped_by=stop.signals[0] if stop.signals else "",
         )
 
-    def _run_lines(self, rows: Rows, observer: BatchObserver, stop: StopSwitch) -> bool:
+    def _run_lines(self, rows: Rows, observer: BatchObserver, stop: StopSignals) -> bool:
         """Run the lines without a result, and finish the output. Return whether `--max-failures` stopped them."""
         self._restore(rows)
         keeper = self._keeper
@@ -154,7 +154,7 @@ class BatchSession:
             self._finish(executor, ended / seconds if ended and seconds else None)
         return coordinator.was_limited
 
-    def _exit_code(self, stop: StopSwitch, *, was_limited: bool) -> int:
+    def _exit_code(self, stop: StopSignals, *, was_limited: bool) -> int:
         if self._totals.ended < self._lines and stop.signals:
             return ABORTED[stop.signals[0]]
         return NO if was_limited else self._totals.exit_code
@@ -171,7 +171,7 @@ class BatchSession:
         services = catalog.services.values()
         return bool(self._batch.rates) or any(is_limited(each, catalog) for each in services)
 
-    def _open_executor(self, observer: BatchObserver, stop: StopSwitch) -> Executor:
+    def _open_executor(self, observer: BatchObserver, stop: StopSignals) -> Executor:
         if is_dask(self._request.executor):
             return self._open_cluster(observer, stop)
         executor = self._open_local()
@@ -194,8 +194,8 @@ class BatchSession:
             archives=archives,
         )
 
-    def _open_sent_lines(self) -> SentLines:
-        return SentLines(
+    def _open_sent_lines(self) -> DispatchedLines:
+        return DispatchedLines(
             self._key,
             Path(self._settings.runs_dir),
             {
@@ -208,7 +208,7 @@ class BatchSession:
             in_doubt=self._request.in_doubt,
         )
 
-    def _open_cluster(self, observer: BatchObserver, stop: StopSwitch) -> Executor:
+    def _open_cluster(self, observer: BatchObserver, stop: StopSignals) -> Executor:
         """Return the executor on Dask workers."""
         folder = Path(os.path.abspath(self._folder.folder.path))
         sent = self._open_sent_lines()
@@ -219,7 +219,7 @@ class BatchSession:
             continues=f"cogcli resume {self._key.id}",
             identity=partial(find_identity, self._settings),
             sent=sent,
-            arrivals=Arrivals(folder, sent, trusted_of(self._settings)),
+            arrivals=ReceivedAnswers(folder, sent, trusted_of(self._settings)),
             run_here=self._open_runner(archives=False).run,
             is_stopping=lambda: bool(stop.signals),
         )
@@ -264,7 +264,7 @@ class BatchSession:
         return self._folder.folder.read(SUMS, limit=1 << 30).decode("ascii", "replace").split()
 
     def _drop_part_of_other_order(self) -> None:
-        """Remove an unfinished output in another order, so that its rows are made again. Raise EnvironmentRefusal."""
+        """Remove an unfinished output in another order, so that its rows are made again. Raise UnusableEnvironment."""
         before = self._folder.find_command(self._request.shard)
         if before is None or before.order == self._request.order or self._request.output == STDOUT:
             return
@@ -333,7 +333,7 @@ class BatchSession:
         directory = self._archive.path_of(entry.at, entry.episode)
         try:
             found = result_from_episode(directory, entry.line, entry.attempt, entry.input_hash)
-        except EnvironmentRefusal as error:
+        except UnusableEnvironment as error:
             return row_of(entry, None, {"code": error.code, "message": error.message})
         return found.row
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Final, Unpack
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.file_lock import lock
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
@@ -55,7 +55,7 @@ class Claim(NamedTuple):
     log: int = -1
 
     def open_journal(self, trace_id: str, **ports: Unpack[JournalPorts]) -> Journal:
-        """Return the journal of a free claim, which then owns folder and log. Raise EnvironmentRefusal."""
+        """Return the journal of a free claim, which then owns folder and log. Raise UnusableEnvironment."""
         if self.folder is None:
             raise ValueError("the claim is not free")
         name = self.folder.path.name
@@ -84,7 +84,7 @@ def claim(
 ) -> Claim:
     """Claim an episode. `is_closed` reads whether its line is closed; it may raise OSError.
 
-    Raise EnvironmentRefusal `env.runs-dir`.
+    Raise UnusableEnvironment `env.runs-dir`.
     """
     try:
         while (found := _claim_once(runs_dir, episode_id, is_closed)) is None:
@@ -193,14 +193,14 @@ def _empty(folder: Folder, log: int) -> None:
         os.close(folder.create(LEARN, os.O_WRONLY))
 
 
-def _refused(path: Path, error: OSError) -> EnvironmentRefusal:
+def _refused(path: Path, error: OSError) -> UnusableEnvironment:
     text = f"no episode can be made at `{path}`: {error.strerror or error}"
-    return EnvironmentRefusal("env.runs-dir", text, hint="name another directory with --runs-dir")
+    return UnusableEnvironment("env.runs-dir", text, hint="name another directory with --runs-dir")
 
 
-def collision_error(directory: Path, expected: Json, found: Json) -> EnvironmentRefusal:
+def collision_error(directory: Path, expected: Json, found: Json) -> UnusableEnvironment:
     """Return the error for an episode that another line, try or input has under the same id."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "batch.collision",
         f"`{directory.name}` exists and is the run of something else",
         expected=_describe(expected),
@@ -209,9 +209,9 @@ def collision_error(directory: Path, expected: Json, found: Json) -> Environment
     )
 
 
-def closed_error(episode_id: str) -> EnvironmentRefusal:
+def closed_error(episode_id: str) -> UnusableEnvironment:
     """Return the error for a line that ended before, and whose episode was removed since."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "episode.unreadable",
         f"`{episode_id}` was removed after its line had ended: the line does not run twice",
         hint="`--retry-failed` runs a line again, as another try",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.episode.folder import Folder
 from cogcli.scale.batch_folder import Shard, find_shards
 
@@ -25,7 +25,7 @@ def closed_file(shard: Shard) -> str:
 
 
 def close_lines(folder: Folder, shard: Shard, line: int) -> None:
-    """Close the lines of a shard up to this one. Raise EnvironmentRefusal `env.disk`."""
+    """Close the lines of a shard up to this one. Raise UnusableEnvironment `env.disk`."""
     folder.replace(closed_file(shard), b"%d\n" % line)
 
 
@@ -34,7 +34,7 @@ def read_closed(folder: Folder, shard: Shard) -> int:
     name = closed_file(shard)
     try:
         text = folder.read(name, limit=_LARGEST).strip()
-    except FileRefused as error:
+    except UnreadableFile as error:
         return 0 if error.reason == "missing" else _EVERY
     return int(text) if text.isdigit() else _EVERY
 

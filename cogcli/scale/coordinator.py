@@ -48,7 +48,7 @@ class EntryLog(Protocol):
     """What receives ledger entries."""
 
     def append(self, entry: LedgerEntry) -> None:
-        """Write one entry. Raise EnvironmentRefusal `env.disk`."""
+        """Write one entry. Raise UnusableEnvironment `env.disk`."""
         ...
 
 
@@ -56,7 +56,7 @@ class Rows(Protocol):
     """What receives the rows of lines."""
 
     def add(self, line: int, row: bytes) -> None:
-        """Write the row of a line. Raise EnvironmentRefusal `env.disk`."""
+        """Write the row of a line. Raise UnusableEnvironment `env.disk`."""
         ...
 
     def may_send(self, line: int) -> bool:
@@ -64,19 +64,19 @@ class Rows(Protocol):
         ...
 
 
-class Keeper(Protocol):
+class EpisodeKeeper(Protocol):
     """What keeps the episodes of lines."""
 
     def sync(self, archives: set[str]) -> None:
-        """Make the episodes in these archives survive a power loss. Raise EnvironmentRefusal `env.disk`."""
+        """Make the episodes in these archives survive a power loss. Raise UnusableEnvironment `env.disk`."""
         ...
 
     def place(self, entry: LedgerEntry) -> None:
-        """Prepare the episode of a line whose entry comes next. Raise EnvironmentRefusal `env.disk`."""
+        """Prepare the episode of a line whose entry comes next. Raise UnusableEnvironment `env.disk`."""
         ...
 
     def move(self) -> None:
-        """Move episodes whose entries are written, if there are enough. Raise EnvironmentRefusal `env.disk`."""
+        """Move episodes whose entries are written, if there are enough. Raise UnusableEnvironment `env.disk`."""
         ...
 
 
@@ -96,7 +96,7 @@ class BatchObserver(Protocol):
         ...
 
 
-class StopSwitch:
+class StopSignals:
     """The signals that a batch received. A signal handler calls `press`."""
 
     def __init__(self) -> None:
@@ -122,12 +122,12 @@ class Coordinator:
         rows: Rows,
         totals: Totals,
         observer: BatchObserver,
-        stop: StopSwitch,
+        stop: StopSignals,
         *,
         limit: FailureLimit | None = None,
         pause: ServicePause | None = None,
         rates: ServiceRates | None = None,
-        keeper: Keeper | None = None,
+        keeper: EpisodeKeeper | None = None,
         clock: Callable[[], float] = time.monotonic,
         flush: Callable[[], None] = lambda: None,
     ) -> None:

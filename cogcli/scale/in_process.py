@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Final
 
 from cogcli.base import threads
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.scale.executor import Completion
 from cogcli.scale.identity import LineTask
 
@@ -29,7 +29,7 @@ class InProcessExecutor:
     workers = 1
 
     def __init__(self, run_line: RunLine, finish: Callable[[], None] = lambda: None) -> None:
-        """Start the thread, which calls `finish` at its end. Raise EnvironmentRefusal `env.threads`."""
+        """Start the thread, which calls `finish` at its end. Raise UnusableEnvironment `env.threads`."""
         self._run_line = run_line
         self._finish = finish
         self._finished = threading.Event()
@@ -41,7 +41,7 @@ class InProcessExecutor:
             threads.start(self._work, name="batch")
         except threads.NoThread as error:
             text = "the system gave no thread for the lines of the batch"
-            raise EnvironmentRefusal("env.threads", text) from error
+            raise UnusableEnvironment("env.threads", text) from error
 
     @property
     def free(self) -> int:

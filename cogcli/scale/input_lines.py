@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import BinaryIO, Final
 
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
-from cogcli.base.files import FileRefused, open_regular
+from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
+from cogcli.base.files import UnreadableFile, open_regular
 from cogcli.base.jsonvalue import preview
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.value_types import Json
 from cogcli.run.prepare import check_inputs
@@ -38,7 +38,7 @@ def parse_line(data: bytes) -> Json:
         raise UsageError("input.empty", "the line is blank, expected an object of inputs")
     try:
         value = loads(data, max_bytes=MOST_BYTES, max_nodes=_NODES)
-    except JsonRefused as error:
+    except InvalidJson as error:
         code = "input.size" if error.code in ("json.size", "json.nodes") else "input.json"
         raise UsageError(code, error.message, hint=error.hint, column=error.column) from error
     if not isinstance(value, dict):
@@ -69,7 +69,7 @@ def open_input(path: str) -> BinaryIO:
     """Open a file of lines. Raise UsageError `input.file`."""
     try:
         return open_regular(path, limit=_LARGEST)
-    except FileRefused as error:
+    except UnreadableFile as error:
         raise UsageError("input.file", f"`{path}` {error.message}") from error
 
 
@@ -87,7 +87,7 @@ def _skip_line(file: BinaryIO) -> None:
         pass
 
 
-class FirstPass:
+class InputLineCheck:
     """Checks and hashes the lines of an input. With `stops` it raises after the problems; otherwise it counts them."""
 
     def __init__(
@@ -149,7 +149,7 @@ class FirstPass:
 def read_checked_lines(
     open_file: Callable[[], BinaryIO], sums: list[str], batch_id: str
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of the second pass with their numbers. Raise EnvironmentRefusal `batch.input-changed`."""
+    """Yield the lines of the second pass with their numbers. Raise UnusableEnvironment `batch.input-changed`."""
     with open_file() as file:
         lines = read_lines(file)
         number = 0
@@ -168,7 +168,7 @@ def read_checked_lines(
 
 
 def _hash_block(lines: Iterator[bytes], expected: str, batch_id: str) -> Iterator[bytes] | None:
-    """Return the lines of the next block, or None if they are too long to be kept. Raise EnvironmentRefusal."""
+    """Return the lines of the next block, or None if they are too long to be kept. Raise UnusableEnvironment."""
     block, kept, size = sha256(), [], 0
     for _, line in zip(range(BLOCK), lines, strict=False):
         block.update(line + b"\n")
@@ -187,9 +187,9 @@ def _read_until(file: BinaryIO, end: int) -> Iterator[bytes]:
         yield line
 
 
-def changed_input_error(batch_id: str, how: str) -> EnvironmentRefusal:
+def changed_input_error(batch_id: str, how: str) -> UnusableEnvironment:
     """Return the error for an input that was changed after it was checked."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "batch.input-changed",
         f"the input of `{batch_id}` was changed: {how}",
         hint="put the earlier file back, or run the new one under another -o or --batch-name",

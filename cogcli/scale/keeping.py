@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive.locator import open_kept
 from cogcli.episode.archive.transfer import (
@@ -72,7 +72,7 @@ class _MovableEpisode(NamedTuple):
     """Whether an earlier process recorded its end, and may have archived it."""
 
 
-class KeptShard(NamedTuple):
+class RetainedShard(NamedTuple):
     """The shard whose episodes are kept."""
 
     shard: Shard
@@ -90,7 +90,7 @@ class KeptShard(NamedTuple):
 class BatchKeeper:
     """Keeps the episodes of one shard in archives. The caller holds the ledger."""
 
-    def __init__(self, runs_dir: Path, batch: BatchFolder, keep: str, shard: KeptShard) -> None:
+    def __init__(self, runs_dir: Path, batch: BatchFolder, keep: str, shard: RetainedShard) -> None:
         self._runs_dir = runs_dir
         self._folder = batch.folder
         self._shard = shard.shard
@@ -128,7 +128,7 @@ class BatchKeeper:
         return {line: at for line, at in lines if line not in done and self._shard.has(line)}
 
     def remove_moved_folders(self) -> None:
-        """Remove the folders of lines that moved before a kill. Raise EnvironmentRefusal `env.disk`."""
+        """Remove the folders of lines that moved before a kill. Raise UnusableEnvironment `env.disk`."""
         remove_leftovers(self._runs_dir)
         with disk_errors(self._runs_dir), Folder.open(self._runs_dir) as runs:
             names = [name for name in runs.names() if is_own_id(name)]
@@ -139,7 +139,7 @@ class BatchKeeper:
     # -- each line -----------------------------------------------------------------------------------------------------
 
     def sync(self, archives: set[str]) -> None:
-        """Make what workers appended to these archives survive a power loss. Raise EnvironmentRefusal `env.disk`."""
+        """Make what workers appended to these archives survive a power loss. Raise UnusableEnvironment `env.disk`."""
         if self._is_durable:
             with disk_errors(self._archive.directory):
                 self._archive.sync_files(archives)
@@ -147,7 +147,7 @@ class BatchKeeper:
     def place(self, entry: LedgerEntry) -> None:
         """Prepare the episode of a line for its entry: a line that did not end well gets a folder next to its record.
 
-        Raise EnvironmentRefusal `env.disk`.
+        Raise UnusableEnvironment `env.disk`.
         """
         if not entry.is_final:
             return
@@ -176,7 +176,7 @@ class BatchKeeper:
     def move(self, *, all: bool = False) -> None:
         """Move the episodes of ended lines, if there are enough of them, or `all`.
 
-        Raise EnvironmentRefusal `env.disk`.
+        Raise UnusableEnvironment `env.disk`.
         """
         while self._ended_up_to < self._lines and self._has_ended(self._ended_up_to + 1):
             self._ended_up_to += 1
@@ -221,7 +221,7 @@ class BatchKeeper:
                 return ""
             with Folder.open(directory) as folder:
                 return self._archive.append_folder(folder, line)
-        except EnvironmentRefusal as error:
+        except UnusableEnvironment as error:
             if error.code == "env.disk":
                 raise
             return ""
@@ -236,7 +236,7 @@ class BatchKeeper:
     # -- the end -------------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Write the index of each archive that has none, and close them. Raise EnvironmentRefusal `env.disk`."""
+        """Write the index of each archive that has none, and close them. Raise UnusableEnvironment `env.disk`."""
         self._archive.close()
         self._archive.index_files()
 

@@ -21,9 +21,9 @@ from typing import Final
 import orjson
 
 from cogcli.base.canonical import digest
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.file_lock import lock
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.checksum import add_sum
 from cogcli.declarations.value_types import Json
@@ -241,7 +241,7 @@ class Ledger:
     def __init__(self, folder: Folder, name: str, batch_id: str, part: str) -> None:
         """Open or create the ledger and lock it. Raise BlockingIOError if another process holds it.
 
-        Raise EnvironmentRefusal `env.disk` or `batch.damaged`.
+        Raise UnusableEnvironment `env.disk` or `batch.damaged`.
         """
         self._folder = folder
         self._name = name
@@ -259,7 +259,7 @@ class Ledger:
     def entries(self) -> Iterator[AnyEntry]:
         """Yield all entries, then cut a torn last line. Call it once, before the first `append`.
 
-        Raise EnvironmentRefusal `batch.damaged`.
+        Raise UnusableEnvironment `batch.damaged`.
         """
         yield from self._reading.entries()
         if self._reading.fault:
@@ -281,7 +281,7 @@ class Ledger:
         return self._reading.head
 
     def append(self, entry: AnyEntry) -> None:
-        """Write one entry. Raise EnvironmentRefusal `env.disk`."""
+        """Write one entry. Raise UnusableEnvironment `env.disk`."""
         text = orjson.dumps({**entry.to_payload(), "prev": self._reading.head})
         line = add_sum(text)
         with disk_errors(self._folder.path / self._name):
@@ -292,14 +292,14 @@ class Ledger:
         self._reading.head = digest(line)
 
     def append_moved(self, moved: Sequence[MovedEntry]) -> None:
-        """Write moves and sync them, before their folders are removed. Raise EnvironmentRefusal `env.disk`."""
+        """Write moves and sync them, before their folders are removed. Raise UnusableEnvironment `env.disk`."""
         for entry in moved:
             self.append(entry)
         with disk_errors(self._folder.path / self._name):
             self._sync()
 
     def append_sent(self, sent: SentLine) -> None:
-        """Write that a line leaves, and sync. Raise EnvironmentRefusal `env.disk`."""
+        """Write that a line leaves, and sync. Raise UnusableEnvironment `env.disk`."""
         self.append(sent)
         with disk_errors(self._folder.path / self._name):
             self._sync()
@@ -309,7 +309,7 @@ class Ledger:
         self._unsynced = 0
 
     def close(self) -> None:
-        """Sync and release the ledger. May be called twice. Raise EnvironmentRefusal `env.disk`."""
+        """Sync and release the ledger. May be called twice. Raise UnusableEnvironment `env.disk`."""
         if self._fd < 0:
             return
         try:
@@ -327,16 +327,16 @@ def read_ledger(folder: Folder, name: str, batch_id: str, part: str) -> LedgerRe
     def chunks() -> Iterator[bytes]:
         try:
             yield from folder.chunks(name)
-        except FileRefused as error:
+        except UnreadableFile as error:
             if error.reason != "missing":
                 raise damaged_ledger_error(folder, name, error.message) from error
 
     return LedgerReading(chunks(), batch_id, part)
 
 
-def damaged_ledger_error(folder: Folder, name: str, fault: str) -> EnvironmentRefusal:
+def damaged_ledger_error(folder: Folder, name: str, fault: str) -> UnusableEnvironment:
     """Return the error for a ledger that was altered or damaged."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "batch.damaged",
         f"`{folder.path.name}`: {name}: {fault}",
         hint="the episodes of its lines are whole: run the batch under another --batch-name",

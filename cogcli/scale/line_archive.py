@@ -8,8 +8,8 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import FileRefused
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import UnreadableFile
 from cogcli.episode.archive.directories import BATCH_ARCHIVES, BATCHES, archives_in
 from cogcli.episode.archive.format import episode_of_key
 from cogcli.episode.archive.reader import Archive
@@ -30,7 +30,7 @@ class LineArchive:
     def append_folder(self, folder: Folder, line: int) -> str:
         """Append a sealed episode in one write, and return its `at`.
 
-        Raise EnvironmentRefusal `archive.refused` or `env.disk`.
+        Raise UnusableEnvironment `archive.refused` or `env.disk`.
         """
         place = self._series.append_folder(folder, line=line)
         return place_in_archive(place.path.name, place.offset)
@@ -41,7 +41,7 @@ class LineArchive:
         return "" if place is None else place_in_archive(place.path.name, place.offset)
 
     def sync(self) -> None:
-        """Make the episodes that this process appended survive a power loss. Raise EnvironmentRefusal `env.disk`."""
+        """Make the episodes that this process appended survive a power loss. Raise UnusableEnvironment `env.disk`."""
         self._series.sync()
 
     def close(self) -> None:
@@ -61,27 +61,27 @@ class LineArchive:
         """Make what any process appended to these archives survive a power loss. Raise OSError."""
         with Folder.open(self.directory) as folder:
             for name in names:
-                with suppress(FileRefused):
+                with suppress(UnreadableFile):
                     _sync_file(folder, name)
 
     def lines(self, key: BatchKey) -> Iterator[tuple[int, str]]:
         """Yield line and `at` of each archived line of the batch."""
         for path in archives_in(self.directory):
-            with suppress(EnvironmentRefusal), Archive.open(path) as archive:
+            with suppress(UnusableEnvironment), Archive.open(path) as archive:
                 for record, place in archive.contents.records.items():
                     line = line_of_episode(key, episode_of_key(record))
                     if line:
                         yield line, place_in_archive(path.name, place.offset)
 
     def index_files(self) -> None:
-        """Write the index of each archive whose writer was killed. Raise EnvironmentRefusal `env.disk`."""
+        """Write the index of each archive whose writer was killed. Raise UnusableEnvironment `env.disk`."""
         for path in archives_in(self.directory):
-            with suppress(EnvironmentRefusal), Archive.open(path) as archive:
+            with suppress(UnusableEnvironment), Archive.open(path) as archive:
                 if archive.contents.indexed:
                     continue
             try:
                 ArchiveWriter(path, batch=self.directory.parent.name).close()
-            except EnvironmentRefusal as error:
+            except UnusableEnvironment as error:
                 if error.code == "env.disk":
                     raise
 
@@ -89,7 +89,7 @@ class LineArchive:
         """Return name and hash of each archive, as the summary of a batch has them."""
         found: list[str] = []
         for path in archives_in(self.directory):
-            with suppress(FileRefused, OSError), Folder.open(path.parent) as folder:
+            with suppress(UnreadableFile, OSError), Folder.open(path.parent) as folder:
                 content = sha256()
                 for chunk in folder.chunks(path.name):
                     content.update(chunk)

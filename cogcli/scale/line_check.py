@@ -20,7 +20,7 @@ _SAME: Final = ("batch", "line", "try", "input")
 
 
 def require_vouched(directory: Path, trusted: TrustAnchors) -> None:
-    """Raise EnvironmentRefusal unless an episode is whole, unaltered, and a key of the user vouches for it."""
+    """Raise UnusableEnvironment unless an episode is whole, unaltered, and a key of the user vouches for it."""
     verified = verify_episode(directory, trusted)
     if verified.level not in VOUCHED:
         fault = next(
@@ -31,7 +31,7 @@ def require_vouched(directory: Path, trusted: TrustAnchors) -> None:
 
 
 def require_same(expected: Json, directory: Path, found: Json) -> None:
-    """Raise EnvironmentRefusal `batch.collision` if an episode is the run of another line, try or input."""
+    """Raise UnusableEnvironment `batch.collision` if an episode is the run of another line, try or input."""
     if any(found.get(name) != expected[name] for name in _SAME):
         raise collision_error(directory, expected, found)
 

@@ -12,7 +12,7 @@ from typing import Final
 import orjson
 
 from cogcli.base.errors import ABORTED, NO, OK, CogcliError, exit_code
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.summary_document import Summary
@@ -92,13 +92,13 @@ def result_from_entry(entry: LedgerEntry) -> LineResult:
 
 
 def result_from_episode(directory: Path, line: int, attempt: int, input_hash: str) -> LineResult:
-    """Return the result in a sealed episode. Raise EnvironmentRefusal `episode.unreadable`."""
+    """Return the result in a sealed episode. Raise UnusableEnvironment `episode.unreadable`."""
     with open_episode(directory) as folder:
         return result_from_folder(folder, line, attempt, input_hash)
 
 
 def result_from_folder(folder: Folder, line: int, attempt: int, input_hash: str) -> LineResult:
-    """Return the result in the open folder of a sealed episode. Raise EnvironmentRefusal `episode.unreadable`."""
+    """Return the result in the open folder of a sealed episode. Raise UnusableEnvironment `episode.unreadable`."""
     json = _read_summary(folder)
     summary = read_record(Summary, json)
     error = short_error(summary.error)
@@ -115,7 +115,7 @@ def result_from_folder(folder: Folder, line: int, attempt: int, input_hash: str)
 
 
 def read_tags(directory: Path) -> Json:
-    """Return the tags in the summary of a sealed episode. Raise EnvironmentRefusal `episode.unreadable`."""
+    """Return the tags in the summary of a sealed episode. Raise UnusableEnvironment `episode.unreadable`."""
     with open_episode(directory) as folder:
         return read_record(Summary, _read_summary(folder)).tags
 
@@ -125,7 +125,7 @@ def _read_summary(folder: Folder) -> Json:
     try:
         data = folder.read(SUMMARY, limit=MAX_BLOB)
         json: Json = orjson.loads(data)
-    except (FileRefused, ValueError) as error:
+    except (UnreadableFile, ValueError) as error:
         raise unreadable(folder.path, str(error), file=SUMMARY) from error
     if MARK in data:
         blobs = BlobFolder(folder)

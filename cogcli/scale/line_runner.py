@@ -115,7 +115,7 @@ class LineRunner:
         self._runs_in_memory = archives and may_run_in_memory(prepared)
 
     def close(self) -> None:
-        """Close the archive that lines were appended to. Raise EnvironmentRefusal `env.disk`."""
+        """Close the archive that lines were appended to. Raise UnusableEnvironment `env.disk`."""
         self._archive.close()
 
     def run(self, task: LineTask) -> Completion:
@@ -255,13 +255,13 @@ class LineRunner:
         return resume(self._settings, directory, request, listener=listener, control=Control())
 
     def _take_sealed(self, task: LineTask, directory: Path) -> LineResult:
-        """Return the result of a run that is sealed. Raise EnvironmentRefusal unless it is whole and the user's."""
+        """Return the result of a run that is sealed. Raise UnusableEnvironment unless it is whole and the user's."""
         require_vouched(directory, self._trusted)
         self._require_same(task, directory, read_tags(directory))
         return self._read(task, directory)
 
     def _require_same(self, task: LineTask, directory: Path, found: Json) -> None:
-        """Raise EnvironmentRefusal `batch.collision` if an episode is the run of another line, try or input."""
+        """Raise UnusableEnvironment `batch.collision` if an episode is the run of another line, try or input."""
         require_same(self._key_of(task).tags(task), directory, found)
 
     def _result(self, task: LineTask, directory: Path, result: RunResult) -> LineResult:

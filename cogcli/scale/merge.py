@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 import orjson
 
 from cogcli.base.errors import UsageError
-from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.files import UnreadableFile, read_regular, write_atomic
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.batch_records import BatchSummary
 from cogcli.declarations.reading import read_record
@@ -61,14 +61,14 @@ def read_result_file(path: str) -> ResultFile:
     try:
         json = orjson.loads(read_regular(path + SUMMARY, limit=_LARGEST_SUMMARY))
         return ResultFile(path, read_record(BatchSummary, json, whole=True))
-    except (FileRefused, ValueError):
+    except (UnreadableFile, ValueError):
         return ResultFile(path, None)
 
 
 def merge_results(files: Sequence[ResultFile], output: str) -> MergedResults:
     """Write the rows of all files to `output`, in the order of lines, and its summary.
 
-    Raise UsageError `batch.parts`, EnvironmentRefusal `batch.rows` or `env.disk`.
+    Raise UsageError `batch.parts`, UnusableEnvironment `batch.rows` or `env.disk`.
     """
     if len(files) > _MOST_FILES:
         raise UsageError("usage.value", f"{len(files)} files, at most {_MOST_FILES} are merged")

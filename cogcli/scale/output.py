@@ -17,8 +17,8 @@ from typing import BinaryIO, Final, Protocol
 
 import orjson
 
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import FileRefused, open_regular
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import UnreadableFile, open_regular
 from cogcli.episode.folder import disk_refusal
 from cogcli.scale.batch_folder import Shard
 from cogcli.scale.line_set import LineSet
@@ -34,7 +34,7 @@ class RowWriter(Protocol):
     """What receives rows in the order of the output."""
 
     def write(self, row: bytes) -> None:
-        """Write one row. Raise EnvironmentRefusal `env.disk`."""
+        """Write one row. Raise UnusableEnvironment `env.disk`."""
         ...
 
 
@@ -43,7 +43,7 @@ class PartFile:
 
     def __init__(self, path: str, has_entry: Callable[[int], bool] = lambda line: True) -> None:
         """Open or create the file, and cut an unfinished last row. A row of a line without an entry in the ledger is
-        not from this batch: it is cut with all that follows. Raise EnvironmentRefusal `env.disk`.
+        not from this batch: it is cut with all that follows. Raise UnusableEnvironment `env.disk`.
         """
         self.path = path
         self._has_entry = has_entry
@@ -78,21 +78,21 @@ class PartFile:
         self._amended[line] = row
 
     def write(self, row: bytes) -> None:
-        """Append one row. Raise EnvironmentRefusal `env.disk`."""
+        """Append one row. Raise UnusableEnvironment `env.disk`."""
         try:
             self._file.write(row)
         except OSError as error:
             raise disk_refusal(self.path, error) from error
 
     def flush(self) -> None:
-        """Hand all rows to the system. Raise EnvironmentRefusal `env.disk`."""
+        """Hand all rows to the system. Raise UnusableEnvironment `env.disk`."""
         try:
             self._file.flush()
         except OSError as error:
             raise disk_refusal(self.path, error) from error
 
     def finish(self, output: str) -> None:
-        """Sync the file and give it the name of the output. Raise EnvironmentRefusal `env.disk`."""
+        """Sync the file and give it the name of the output. Raise UnusableEnvironment `env.disk`."""
         try:
             self._apply_amendments()
             self._file.flush()
@@ -116,7 +116,7 @@ class PartFile:
         self._file = open(self.path, "r+b")  # noqa: SIM115  # closed by `finish`
 
     def close(self) -> None:
-        """Close the file, and leave it for the next process. Raise EnvironmentRefusal `env.disk`."""
+        """Close the file, and leave it for the next process. Raise UnusableEnvironment `env.disk`."""
         try:
             self._file.close()
         except OSError as error:
@@ -156,10 +156,10 @@ def line_of_row(row: bytes) -> int | None:
 
 
 def read_rows(path: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the rows of a result file with their lines. Raise EnvironmentRefusal `batch.rows`."""
+    """Yield the rows of a result file with their lines. Raise UnusableEnvironment `batch.rows`."""
     try:
         file = open_regular(os.path.realpath(path), limit=_LARGEST)
-    except FileRefused as error:
+    except UnreadableFile as error:
         raise rows_error(path, error.message) from error
     with file:
         for number, row in enumerate(file, 1):
@@ -170,11 +170,11 @@ def read_rows(path: str) -> Iterator[tuple[int, bytes]]:
             yield line, whole
 
 
-def rows_error(path: str, why: str, number: int = 0) -> EnvironmentRefusal:
+def rows_error(path: str, why: str, number: int = 0) -> UnusableEnvironment:
     """Return the error for a file that is not the output of a batch."""
     place = f"{path}:{number}" if number else path
     hint = "name the file that a batch wrote with -o"
-    return EnvironmentRefusal("batch.rows", f"`{place}` {why}", hint=hint, file=path, line=number)
+    return UnusableEnvironment("batch.rows", f"`{place}` {why}", hint=hint, file=path, line=number)
 
 
 class UnorderedRows:
@@ -184,7 +184,7 @@ class UnorderedRows:
         self._writer = writer
 
     def add(self, line: int, row: bytes) -> None:
-        """Write the row of a line. Raise EnvironmentRefusal `env.disk`."""
+        """Write the row of a line. Raise UnusableEnvironment `env.disk`."""
         self._writer.write(row)
 
     def skip(self, line: int) -> None:
@@ -219,7 +219,7 @@ class OrderedRows:
         return (line - self._first) // self._step
 
     def add(self, line: int, row: bytes) -> None:
-        """Write the row of a line, or keep it until its turn. Raise EnvironmentRefusal `env.disk`."""
+        """Write the row of a line, or keep it until its turn. Raise UnusableEnvironment `env.disk`."""
         index = self._index(line)
         if index == self._next:
             self._writer.write(row)
@@ -296,7 +296,7 @@ class ContinuedRows:
         self._rows = rows
 
     def add(self, line: int, row: bytes) -> None:
-        """Write the row of a line. Raise EnvironmentRefusal `env.disk`."""
+        """Write the row of a line. Raise UnusableEnvironment `env.disk`."""
         if line not in self._part.written:
             self._rows.add(line, row)
         elif line in self._part.pending:

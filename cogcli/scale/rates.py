@@ -70,7 +70,7 @@ class SharedBucket:
     def change(self, calls: float, burst: float, held: float = 0.0) -> float:
         """Take so many calls; a negative number gives them back. With `held` none may be made for so long.
 
-        Return how many calls are left, negative for a debt. Raise EnvironmentRefusal `env.disk`.
+        Return how many calls are left, negative for a debt. Raise UnusableEnvironment `env.disk`.
         """
         with disk_errors(self._folder / self._name):
             with Folder.open(self._folder, make=True) as folder:

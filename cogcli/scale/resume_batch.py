@@ -11,7 +11,7 @@ from cogcli.base.errors import UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.batch_records import BatchHeader, ShardCommand
 from cogcli.declarations.options import RunOptions
-from cogcli.run.given_inputs import GivenRun
+from cogcli.run.given_inputs import RequestedRun
 from cogcli.run.prepare import RunRequest
 from cogcli.scale.batch_folder import LINES, BatchFolder, Shard, find_batch
 from cogcli.scale.batch_request import BatchRequest
@@ -21,12 +21,12 @@ from cogcli.scale.shard_words import parse_shard
 class RecordedBatch(NamedTuple):
     """A batch as it was begun: the run of each line, and the flags."""
 
-    given: GivenRun
+    given: RequestedRun
     request: BatchRequest
 
 
 def read_recorded_batch(settings: Settings, text: str, shard: str, in_doubt: str) -> RecordedBatch:
-    """Return the batch that a text names. `shard` names one of several. Raise UsageError, or EnvironmentRefusal
+    """Return the batch that a text names. `shard` names one of several. Raise UsageError, or UnusableEnvironment
     `batch.foreign` unless it is known to be the user's own.
     """
     key = find_key(settings.environ)
@@ -37,7 +37,7 @@ def read_recorded_batch(settings: Settings, text: str, shard: str, in_doubt: str
         command = folder.read_own_command(chosen, key)
         lines = os.fspath(folder.folder.path / LINES)
         path = lines if folder.folder.holds(LINES) else header.input.path
-    given = GivenRun(RunRequest(header.skill, {}, RunOptions(**header.options)), [], ())
+    given = RequestedRun(RunRequest(header.skill, {}, RunOptions(**header.options)), [], ())
     return RecordedBatch(given, _request(header, command, chosen, path, in_doubt))
 
 

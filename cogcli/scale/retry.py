@@ -13,7 +13,7 @@ import orjson
 
 from cogcli.app.settings import Settings
 from cogcli.base.canonical import canonical
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -34,7 +34,7 @@ class BatchTags(Record):
     input: str
 
 
-class EarlierTry(NamedTuple):
+class FailedLineTry(NamedTuple):
     """The try of a line that did not end well."""
 
     episode: str
@@ -51,14 +51,14 @@ class RetrySelection:
     def __init__(self, file: str) -> None:
         self.file = file
         self._good = LineSet()
-        self._tries: dict[int, EarlierTry] = {}
+        self._tries: dict[int, FailedLineTry] = {}
 
     def note_good(self, line: int) -> None:
         """Note that a line ended well."""
         self._good.add(line)
         self._tries.pop(line, None)
 
-    def note_failed(self, line: int, earlier: EarlierTry) -> None:
+    def note_failed(self, line: int, earlier: FailedLineTry) -> None:
         """Note the try of a line that did not end well."""
         self._good.discard(line)
         self._tries[line] = earlier
@@ -74,10 +74,10 @@ class RetrySelection:
         return sum(shard.has(line) and self.has(line) for line in range(1, lines + 1))
 
     def check(self, line: int, data: bytes) -> None:
-        """Raise EnvironmentRefusal `batch.input-changed` if a line differs from its earlier try."""
+        """Raise UnusableEnvironment `batch.input-changed` if a line differs from its earlier try."""
         earlier = self._tries.get(line)
         if earlier is not None and earlier.input_hash not in ("", line_hash(data)):
-            raise EnvironmentRefusal(
+            raise UnusableEnvironment(
                 "batch.input-changed",
                 f"line {line} is not the one that {self.file} has a result for",
                 hint="put the earlier line back; changed inputs are a batch of their own",
@@ -102,7 +102,7 @@ class RetrySelection:
 def read_selection(settings: Settings, path: str) -> RetrySelection:
     """Return the lines of a result file that run again. Of two rows for a line, the later one counts.
 
-    Raise EnvironmentRefusal `batch.rows`.
+    Raise UnusableEnvironment `batch.rows`.
     """
     selection = RetrySelection(path)
     for line, row in read_rows(path):
@@ -112,7 +112,7 @@ def read_selection(settings: Settings, path: str) -> RetrySelection:
             continue
         episode = value.get("episode_id")
         if episode is None:
-            selection.note_failed(line, EarlierTry(""))
+            selection.note_failed(line, FailedLineTry(""))
             continue
         earlier = _read_earlier(settings, path, line, str(episode))
         waits = value.get("status") == "pending"
@@ -120,8 +120,8 @@ def read_selection(settings: Settings, path: str) -> RetrySelection:
     return selection
 
 
-def _read_earlier(settings: Settings, path: str, line: int, episode: str) -> EarlierTry:
-    """Return the try that an episode has recorded. Raise EnvironmentRefusal `batch.rows`."""
+def _read_earlier(settings: Settings, path: str, line: int, episode: str) -> FailedLineTry:
+    """Return the try that an episode has recorded. Raise UnusableEnvironment `batch.rows`."""
     if not is_own_id(episode):
         raise rows_error(path, f"names no episode for line {line}")
     directory = Path(settings.runs_dir) / episode
@@ -137,4 +137,4 @@ def _read_earlier(settings: Settings, path: str, line: int, episode: str) -> Ear
     if tags.line != str(line) or not attempt.isdigit():
         raise rows_error(path, f"names `{episode}`, which is not the run of line {line}")
     key = BatchKey(tags.batch, created_ms_of(episode))
-    return EarlierTry(episode, int(attempt), tags.input, key)
+    return FailedLineTry(episode, int(attempt), tags.input, key)

@@ -31,7 +31,7 @@ def may_repeat_calls(catalog: Catalog) -> bool:
     return all(each.effect in _REPEATABLE for each in catalog.capabilities.values())
 
 
-class SentLines:
+class DispatchedLines:
     """What is known of the lines of a batch that left."""
 
     def __init__(
@@ -70,7 +70,7 @@ class SentLines:
         return self._archives is not None and self._archives.has(directory.name)
 
     def note(self, task: LineTask, worker: str) -> None:
-        """Write that a line leaves for a worker. Raise EnvironmentRefusal `env.disk`."""
+        """Write that a line leaves for a worker. Raise UnusableEnvironment `env.disk`."""
         episode = self.directory_of(task).name
         sent = SentLine(task.line, task.attempt, episode, worker)
         self._write(sent)
@@ -121,7 +121,7 @@ class SentLines:
 class GuardedExecutor:
     """An executor whose lines run where the files of the batch are, but for those that are in doubt."""
 
-    def __init__(self, executor: Executor, sent: SentLines) -> None:
+    def __init__(self, executor: Executor, sent: DispatchedLines) -> None:
         self._executor = executor
         self._sent = sent
         self._judged: list[Completion] = []

@@ -24,7 +24,7 @@ class ServiceSlots:
         self._taken: dict[int, int] = {}
 
     def take(self) -> bool:
-        """Take a slot for the next line, and return whether there was one. Raise EnvironmentRefusal `env.disk`."""
+        """Take a slot for the next line, and return whether there was one. Raise UnusableEnvironment `env.disk`."""
         if self._next < 0 and len(self._taken) < self._count:
             with (
                 disk_errors(self._folder / self._name),

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.file_lock import lock
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.field_spec import Fields
@@ -36,7 +36,7 @@ class LineFile(NamedTuple):
     """The descriptor that holds the lock of a spooled file."""
 
     def place(self, batch: BatchFolder) -> LineFile:
-        """Return the file after moving a spooled one to the folder of its batch. Raise EnvironmentRefusal."""
+        """Return the file after moving a spooled one to the folder of its batch. Raise UnusableEnvironment."""
         if not self.is_spooled:
             return self
         target = os.fspath(batch.folder.path / LINES)
@@ -59,7 +59,7 @@ def open_line_file(
 ) -> LineFile:
     """Return the file of the lines. `path` is the real path of a file, or `-`.
 
-    Raise UsageError for an input that cannot be read, EnvironmentRefusal, or `env.extra`.
+    Raise UsageError for an input that cannot be read, UnusableEnvironment, or `env.extra`.
     """
     require_reader(path)
     if path == STDIN:
@@ -74,13 +74,13 @@ def open_line_file(
 
 
 def _spool(runs_dir: str, lines: Iterator[bytes], shown: str, header_lines: int) -> LineFile:
-    """Write lines to a new file in the folder of all batches. Raise EnvironmentRefusal."""
+    """Write lines to a new file in the folder of all batches. Raise UnusableEnvironment."""
     folder = batches_dir(runs_dir)
     try:
         path, handle = _create(folder)
     except OSError as error:
         text = f"nothing can be kept in `{folder}`: {error.strerror or error}"
-        raise EnvironmentRefusal("env.runs-dir", text) from error
+        raise UnusableEnvironment("env.runs-dir", text) from error
     file = LineFile(path, shown, is_spooled=True, header_lines=header_lines, lock=handle)
     with ExitStack() as undo:
         undo.callback(file.discard)

@@ -47,7 +47,7 @@ class TableRows:
             self._file.write(row)
 
     def problems(self, table: str) -> Iterator[RowProblem]:
-        """Yield what is wrong with a table. Raise EnvironmentRefusal `batch.rows` or `env.disk`."""
+        """Yield what is wrong with a table. Raise UnusableEnvironment `batch.rows` or `env.disk`."""
         order = array("Q")
         found = False
         for problem in self._check_lines(table, order):

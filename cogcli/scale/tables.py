@@ -21,7 +21,7 @@ from cogcli.base.problems import did_you_mean, suggestion_hint
 from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.value_types import Json
 from cogcli.episode.folder import disk_refusal
-from cogcli.run.given_inputs import GivenText, convert_texts
+from cogcli.run.given_inputs import InputText, convert_texts
 from cogcli.scale.input_lines import MOST_BYTES, open_input
 from cogcli.scale.output import create_temporary, read_rows, removed_on_error, rows_error
 
@@ -94,7 +94,7 @@ def _object_of_cells(names: list[str], cells: list[str], fields: Fields) -> Json
     so that the check of the line reports it.
     """
     given = {name: cell for name, cell in zip(names, cells, strict=False) if cell}
-    texts = {name: GivenText(cell, name) for name, cell in given.items()}
+    texts = {name: InputText(cell, name) for name, cell in given.items()}
     converted, _ = convert_texts(texts, fields)
     return {**given, **converted}
 
@@ -164,7 +164,7 @@ def _plain_value(value: object) -> str:
 
 
 def write_table(source: str, output: str) -> None:
-    """Write the rows of a result file as a table, which replaces `output`. Raise EnvironmentRefusal `env.disk`."""
+    """Write the rows of a result file as a table, which replaces `output`. Raise UnusableEnvironment `env.disk`."""
     names = _output_names(source)
     write = _write_csv if kind_of_file(output) == CSV else _write_parquet
     try:
@@ -247,7 +247,7 @@ def _column(values: list[object]) -> list[object]:
 def read_cells(path: str) -> Iterator[tuple[object, ...]]:
     """Yield the header of a table that a batch wrote, then its rows. Cells of CSV are text.
 
-    Raise EnvironmentRefusal `batch.rows` for a file that is no table.
+    Raise UnusableEnvironment `batch.rows` for a file that is no table.
     """
     reader = _read_csv_cells if kind_of_file(path) == CSV else _read_parquet_cells
     try:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.canonical import digest_of
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, InternalError
+from cogcli.base.errors import CogcliError, InternalError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.value_types import Json
@@ -76,7 +76,7 @@ def _serve(frames: Iterator[Json], sink: int) -> None:
         runner.close()
 
 
-class ReachedBatch(NamedTuple):
+class WorkerBatch(NamedTuple):
     """The batch of a worker, with its own settings and specs."""
 
     settings: Settings
@@ -93,19 +93,19 @@ def reach_settings(first: Json) -> Settings:
     return Settings(first["flags"], os.environ, base=first["base"])
 
 
-def reach_batch(first: Json) -> ReachedBatch:
+def reach_batch(first: Json) -> WorkerBatch:
     """Return the batch that the first frame describes. Raise CogcliError."""
     settings = reach_settings(first)
     request = RunRequest(first["skill"], {}, RunOptions(**first["options"]))
     catalog = open_registry(settings).reach(request.skill_id, packs=request.pack_refs)
-    return ReachedBatch(settings, request, catalog)
+    return WorkerBatch(settings, request, catalog)
 
 
 def open_runner(first: Json) -> LineRunner:
     """Return the runner of the batch that the first frame describes. Raise CogcliError."""
     batch = reach_batch(first)
     if digest_of(document_of(batch.catalog)) != first["specs"]:
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "batch.worker-differs",
             "a worker reads other specs than the batch: they were changed",
             hint="run the command again: changed specs are another batch",

@@ -59,7 +59,7 @@ class Reason(NamedTuple):
     """The reason in two or three words, such as `env OPENAI_API_KEY`."""
 
 
-class ConsideredRule(NamedTuple):
+class EvaluatedRule(NamedTuple):
     """A selection rule that was evaluated.
 
     It has the binding that the rule names, if any, and explains why that binding was chosen or not.
@@ -97,7 +97,7 @@ class Selection(NamedTuple):
     selection_source: str
     primary_binding_id: str
     required_conformance_profile: str
-    considered: tuple[ConsideredRule, ...]
+    considered: tuple[EvaluatedRule, ...]
     chain: tuple[ChainLink, ...]
 
     @property

@@ -15,14 +15,14 @@ from cogcli.specs.cache import CompiledCache, CompiledFile
 
 if TYPE_CHECKING:
     from cogcli.base.problems import KeyPath
-    from cogcli.base.yaml.positions import Places
+    from cogcli.base.yaml.positions import YamlPositions
 
 Within = tuple[str, int] | None
 """A text and an offset in it, for a problem inside a value."""
 _KIND: Final = "positions"
 
 
-class FilePlaces(dict[str, "Places"]):
+class FilePositions(dict[str, "YamlPositions"]):
     """The positions in files, by display path. A file is parsed when its positions are first needed.
 
     `cache` is the cache that the files were loaded from, `ceilings` limits the files.
@@ -51,9 +51,9 @@ class FilePlaces(dict[str, "Places"]):
         path, _ = self._files.get(file, ("", ""))
         return path[: -len(file)] if path.endswith(f"/{file}") else ""
 
-    def of(self, file: str) -> PlacesOfFile | None:
+    def of(self, file: str) -> PositionsOfFile | None:
         """Return the positions in one file, or None if they are unknown."""
-        return PlacesOfFile(self, file)
+        return PositionsOfFile(self, file)
 
     def position(
         self, file: str, path: KeyPath, *, key: bool, within: Within = None
@@ -92,7 +92,7 @@ class FilePlaces(dict[str, "Places"]):
             self.cache.flush()
         self._news.clear()
 
-    def __missing__(self, file: str) -> Places:
+    def __missing__(self, file: str) -> YamlPositions:
         from cogcli.base.yaml import reader
 
         path, loaded = self._files.get(file, (file, ""))
@@ -104,10 +104,10 @@ class FilePlaces(dict[str, "Places"]):
         return parsed.places
 
 
-class PlacesOfFile(NamedTuple):
+class PositionsOfFile(NamedTuple):
     """The positions in one of several files."""
 
-    places: FilePlaces
+    places: FilePositions
     file: str
 
     def position(self, path: KeyPath, *, key: bool, within: Within = None) -> tuple[int, int]:
@@ -119,11 +119,11 @@ class PlacesOfFile(NamedTuple):
         return self.places[self.file].declares(path)
 
 
-class NoFilePlaces(FilePlaces):
+class UnknownPositions(FilePositions):
     """The positions of a catalog that was not read from files. All are unknown."""
 
     def of(self, file: str) -> None:
         """Return None."""
 
 
-NO_PLACES: Final = NoFilePlaces()
+NO_PLACES: Final = UnknownPositions()

@@ -9,7 +9,7 @@ from cogcli.base.jsonvalue import NOTHING, Json
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, SpecCeilings
 from cogcli.declarations.spec_types import NESTED
-from cogcli.specs.cached_positions import NO_PLACES, FilePlaces
+from cogcli.specs.cached_positions import NO_PLACES, FilePositions
 from cogcli.specs.host_overrides import Host
 from cogcli.specs.skill import list_targets
 
@@ -69,7 +69,7 @@ class Catalog(NamedTuple):
     """The names of the layers, the earliest first."""
     aliases: dict[str, str] = NOTHING
     shadows: tuple[Shadow, ...] = ()
-    places: FilePlaces = NO_PLACES
+    places: FilePositions = NO_PLACES
     pins: dict[str, str] = NOTHING
     raw: dict[str, Json] = NOTHING
     """The checked mapping of each spec by `kind:id`. A capability's bases are merged in."""

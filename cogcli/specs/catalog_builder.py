@@ -23,7 +23,7 @@ from cogcli.specs.catalog import Catalog, Defaults, Shadow, names_of
 from cogcli.specs.extends import check_chain, fold_chain, follow_bases
 from cogcli.specs.host_layout import KIND_OF_FILE
 from cogcli.specs.host_overrides import HostFiles
-from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout
+from cogcli.specs.layout import NO_CHANNEL, Layout, LayoutFile
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.protocol import LOCK
 from cogcli.specs.service_variables import with_variables
@@ -46,7 +46,7 @@ class CatalogBuilder:
         layouts: Sequence[Layout],
         reader: SpecReader,
         *,
-        given: Sequence[FoundFile] = (),
+        given: Sequence[LayoutFile] = (),
         named: Collection[str] = (),
         environ: Mapping[str, str] = NOTHING,
     ) -> None:
@@ -176,7 +176,7 @@ class CatalogBuilder:
         self.specs.raw[f"pack:{id}"], self.specs.packs[id] = raw, pack
         self.specs.pins[f"pack:{id}"] = pack.hash
 
-    def _select_packs(self, id: str, wanted: str) -> list[FoundFile]:
+    def _select_packs(self, id: str, wanted: str) -> list[LayoutFile]:
         """Return the files of a pack. If some of them are in `named` or have the wanted hash, return only those."""
         found = self._find("pack", id)
         if named := [place for place in found if place.path in self._named]:
@@ -273,7 +273,7 @@ class CatalogBuilder:
             place for name in names for layout in self._layouts for place in layout.bindings(name)
         )
 
-    def add_bindings(self, found: Iterable[FoundFile]) -> None:
+    def add_bindings(self, found: Iterable[LayoutFile]) -> None:
         """Add the bindings in these files. Each id has one effective file."""
         groups: dict[str, list[SpecFile]] = {}
         for loaded in map(self._reader.load, found):
@@ -322,19 +322,19 @@ class CatalogBuilder:
             for id in self._reader.entries(place)
         ]
 
-    def _single_files(self) -> list[FoundFile]:
+    def _single_files(self) -> list[LayoutFile]:
         found = [place for layout in self._layouts for place in layout.single_files()]
         return found + [
             place for place in self._given if place.kind in ("policy", *KIND_OF_FILE.values())
         ]
 
-    def _find(self, kind: str, id: str) -> list[FoundFile]:
+    def _find(self, kind: str, id: str) -> list[LayoutFile]:
         """Return all files of an id, in layer order."""
         found = [place for layout in self._layouts for place in layout.find(kind, id)]
         found += filter(None, (self._find_given(place, kind, id) for place in self._given))
         return [place for place in found if not place.entry or id in self._reader.entries(place)]
 
-    def _find_given(self, place: FoundFile, kind: str, id: str) -> FoundFile | None:
+    def _find_given(self, place: LayoutFile, kind: str, id: str) -> LayoutFile | None:
         """Return the location of an id in a file outside all layers, or None if the file cannot contain it."""
         if place.kind == kind and self._reader.load(place).id == id:
             return place
@@ -343,7 +343,7 @@ class CatalogBuilder:
         return None
 
     def _find_effective_file(
-        self, kind: str, id: str, found: Sequence[FoundFile]
+        self, kind: str, id: str, found: Sequence[LayoutFile]
     ) -> SpecFile | None:
         """Return the effective file for an id, or None. Record shadows, duplicates and problems."""
         if not found:
@@ -395,7 +395,7 @@ class CatalogBuilder:
                     self.specs.replaced[id] = (*self.specs.replaced.get(id, ()), replaced)
         return self._own[id]
 
-    def files(self, kind: str) -> list[FoundFile]:
+    def files(self, kind: str) -> list[LayoutFile]:
         """Return every file of a kind, in layer order. Files outside all layers are last."""
         found = [place for layout in self._layouts for place in layout.all(kind)]
         return found + [place for place in self._given if place.kind == kind]

@@ -15,11 +15,20 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath, Problem, did_you_mean, names_from_hint
 from cogcli.base.redact import names_secret
 from cogcli.base.yaml.edit import UneditableYaml, rename_key, replace_values, source_of
-from cogcli.base.yaml.positions import Places
+from cogcli.base.yaml.positions import YamlPositions
 from cogcli.base.yaml.reader import parse
 from cogcli.declarations.spec_types import NESTED
 from cogcli.specs.protocol import Protocols
-from cogcli.specs.shape import Boolean, Either, ListOf, MapOf, NumberShape, RecordShape, Shape, Text
+from cogcli.specs.shape import (
+    Boolean,
+    ListOf,
+    MapOf,
+    NumberShape,
+    RecordShape,
+    Shape,
+    Text,
+    UnionShape,
+)
 from cogcli.specs.shapes import check_file, shape_of
 from cogcli.specs.unchecked import object_at
 
@@ -155,7 +164,7 @@ def _is_below(pointer: str, below: str) -> bool:
 
 def _parse_and_check(
     text: str, kind: str, protocols: Protocols
-) -> tuple[tuple[Any, Places], list[Problem]]:
+) -> tuple[tuple[Any, YamlPositions], list[Problem]]:
     parsed = parse(text.encode(), file="")
     if parsed.value is None:
         return (None, parsed.places), parsed.problems
@@ -164,7 +173,7 @@ def _parse_and_check(
 
 
 def _apply_only_repair(
-    text: str, parsed: tuple[Any, Places], problem: Problem, shape: Shape
+    text: str, parsed: tuple[Any, YamlPositions], problem: Problem, shape: Shape
 ) -> tuple[str, str] | None:
     """Return the text with the only repair of a problem, and the pointer of a renamed key.
 
@@ -208,9 +217,9 @@ def _locate_fault(shape: Shape, value: Any, path: KeyPath, source: str) -> _Faul
     holder, within = shape, value
     for step in path:
         holder, within = shape, value
-        holder = (holder.option_for(within) or holder) if isinstance(holder, Either) else holder
+        holder = (holder.option_for(within) or holder) if isinstance(holder, UnionShape) else holder
         shape, value = _find_member_shape(holder, step), value[step]
-    options = shape.options if isinstance(shape, Either) else (shape,)
+    options = shape.options if isinstance(shape, UnionShape) else (shape,)
     return _FaultPlace(options, holder, object_at(within), path[-1], value, source)
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from cogcli.base.problems import did_you_mean
 from cogcli.specs.id_grammar import is_plain_id
 from cogcli.specs.layers import Layer
-from cogcli.specs.layout import NO_CHANNEL, FoundFile, Layout, UnloadedFile
+from cogcli.specs.layout import NO_CHANNEL, Layout, LayoutFile, UnloadedFile
 
 CHANNELS: Final = ("local", "candidate")
 SERVICES_FILE: Final = "services.yaml"
@@ -38,7 +38,7 @@ class HostLayout(Layout):
     folders = {"capability": "capabilities", "binding": "bindings"}  # noqa: RUF012
     single = KIND_OF_FILE
 
-    def find(self, kind: str, id: str) -> list[FoundFile]:
+    def find(self, kind: str, id: str) -> list[LayoutFile]:
         """Return the files for an id, as other layers do.
 
         For a service, return the file that may contain it, if it exists.
@@ -48,7 +48,7 @@ class HostLayout(Layout):
         path = self._path(SERVICES_FILE)
         if not is_plain_id(id) or not self.has(path):
             return []
-        return [FoundFile("service", id, path, self.layer, NO_CHANNEL, entry=True)]
+        return [LayoutFile("service", id, path, self.layer, NO_CHANNEL, entry=True)]
 
     def is_channel(self, name: str) -> bool:
         return name in CHANNELS

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, cast
 
 from cogcli.base.jsonvalue import Json
-from cogcli.base.yaml.positions import Places
+from cogcli.base.yaml.positions import YamlPositions
 from cogcli.declarations.host_spec import (
     ActiveBindings,
     DefaultBindings,
@@ -47,7 +47,7 @@ def _build_entry_shape(protocols: Protocols) -> RecordShape:
 
 
 def read_services(
-    value: Json, places: Places | None, file: str, protocols: Protocols
+    value: Json, places: YamlPositions | None, file: str, protocols: Protocols
 ) -> CheckedFile:
     """Return the services in a file by id, with None for a service with errors, and all problems.
 

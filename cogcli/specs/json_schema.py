@@ -13,13 +13,13 @@ from cogcli.specs.protocol import Protocols
 from cogcli.specs.shape import (
     Boolean,
     Data,
-    Either,
     ListOf,
     MapOf,
     NumberShape,
     RecordShape,
     Shape,
     Text,
+    UnionShape,
 )
 from cogcli.specs.shapes import shape_of
 
@@ -94,7 +94,7 @@ class _SchemaWriter:
                 return self._list(shape)
             case MapOf():
                 return self._map(shape)
-            case Either():
+            case UnionShape():
                 return {"anyOf": [self.schema(option) for option in shape.options]}
             case RecordShape():
                 return self.record(shape)
@@ -140,11 +140,11 @@ class _SchemaWriter:
 
         None for another value.
         """
-        first = shape.options[0] if isinstance(shape, Either) else shape
+        first = shape.options[0] if isinstance(shape, UnionShape) else shape
         if self._known is None or not isinstance(first, Text) or first.ids != _BINDINGS_OF:
             return None
         one = _enumerate_ids(self._known.bindings_of.get(capability, {}))
-        return _allow_list(one) if isinstance(shape, Either) else one
+        return _allow_list(one) if isinstance(shape, UnionShape) else one
 
     def record(self, shape: RecordShape) -> Json:
         """Return the schema of a record. Its keys have descriptions."""

@@ -1,7 +1,7 @@
 """The files of a layer's specs, and the ids in their paths (docs/reference/spec-files.md#places).
 
 Only directories are read, each at most once per instance; no file is opened. If the layer has a bound, a link that
-leaves it raises EnvironmentRefusal `project.link`. Too many entries raise `registry.size` (`base/walk.py`).
+leaves it raises UnusableEnvironment `project.link`. Too many entries raise `registry.size` (`base/walk.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from cogcli.base.links import find_leaving_link, require_inside
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.system_text import bad_byte
-from cogcli.base.walk import Mark, Walk, directory_mark
+from cogcli.base.walk import FolderWalk, Mark, directory_mark
 from cogcli.specs.id_grammar import CHANNEL, is_capability_id, is_pack_id, is_plain_id, is_skill_id
 from cogcli.specs.layers import Layer
 
@@ -52,7 +52,7 @@ _STRAY: Final = {
 }
 
 
-class FoundFile(NamedTuple):
+class LayoutFile(NamedTuple):
     """The path of a spec file. `id` is the id in the path. It is empty for bindings, whose file names are free."""
 
     kind: str
@@ -92,12 +92,12 @@ class Layout:
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-        self._walk = Walk(layer.root)
+        self._walk = FolderWalk(layer.root)
         self._names: dict[str, list[str]] = {}
         self._unreadable: list[str] = []
         """Paths in listed folders whose names are not UTF-8."""
 
-    def find(self, kind: str, id: str) -> list[FoundFile]:
+    def find(self, kind: str, id: str) -> list[LayoutFile]:
         """Return the files for an id of a skill, capability, service or pack.
 
         A skill or service may have one file in each channel.
@@ -106,7 +106,7 @@ class Layout:
             return []
         root = self._path(self.folders[kind])
         places = (
-            FoundFile(kind, id, f"{root}/{path}", self.layer, channel)
+            LayoutFile(kind, id, f"{root}/{path}", self.layer, channel)
             for channel, path in self._list_places(kind, root, id)
         )
         return [place for place in places if self.has(place.path)]
@@ -133,7 +133,7 @@ class Layout:
         require_inside(path, self.layer.bound)
         return True
 
-    def bindings(self, capability: str) -> list[FoundFile]:
+    def bindings(self, capability: str) -> list[LayoutFile]:
         """Return the files of all bindings for one capability."""
         if not is_capability_id(capability):
             return []
@@ -144,23 +144,23 @@ class Layout:
             *((c, f"{root}/{c}/{capability}") for c in channels),
         ]
         return [
-            FoundFile("binding", "", f"{folder}/{name}", self.layer, channel, capability)
+            LayoutFile("binding", "", f"{folder}/{name}", self.layer, channel, capability)
             for channel, folder in folders
             for name in self._list(folder)
             if name.endswith(".yaml")
         ]
 
-    def cases(self) -> list[FoundFile]:
+    def cases(self) -> list[LayoutFile]:
         """Return all files of test cases. They are next to the files of skills."""
         beside = [(skill, os.path.dirname(skill.path) + f"/{CASES}") for skill in self.all("skill")]
         return [
-            FoundFile("case", "", f"{folder}/{name}", self.layer, skill.channel)
+            LayoutFile("case", "", f"{folder}/{name}", self.layer, skill.channel)
             for skill, folder in beside
             for name in self._list(folder)
             if name.endswith(".yaml")
         ]
 
-    def all(self, kind: str) -> list[FoundFile]:
+    def all(self, kind: str) -> list[LayoutFile]:
         """Return all spec files of a kind."""
         if kind == "case":
             return self.cases()
@@ -171,10 +171,10 @@ class Layout:
             found for parts in self._files(root, 3) if (found := self._classify(kind, root, parts))
         ]
 
-    def single_files(self) -> list[FoundFile]:
+    def single_files(self) -> list[LayoutFile]:
         """Return the files named in `single` that exist."""
         paths = [(kind, self._path(name)) for name, kind in self.single.items()]
-        return [FoundFile(kind, "", path, self.layer) for kind, path in paths if self.has(path)]
+        return [LayoutFile(kind, "", path, self.layer) for kind, path in paths if self.has(path)]
 
     def is_channel(self, name: str) -> bool:
         """Return whether a folder with this name may be a channel."""
@@ -193,7 +193,7 @@ class Layout:
             for path in sorted(set(self._unreadable))
         ]
 
-    def _classify(self, kind: str, root: str, parts: tuple[str, ...]) -> FoundFile | None:
+    def _classify(self, kind: str, root: str, parts: tuple[str, ...]) -> LayoutFile | None:
         """Return the spec file at a path below a kind's folder, or None if that is not a place for this kind."""
         if not parts[-1].endswith(".yaml"):
             return None
@@ -202,7 +202,7 @@ class Layout:
         if place is None:
             return None
         id, channel, capability = place
-        return FoundFile(kind, id, "/".join((root, *parts)), self.layer, channel, capability)
+        return LayoutFile(kind, id, "/".join((root, *parts)), self.layer, channel, capability)
 
     def _find_place(self, kind: str, parts: tuple[str, ...]) -> tuple[str, str, str] | None:
         """Return id, channel and capability of a file, from its path below the kind's folder, or None."""

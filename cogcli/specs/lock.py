@@ -13,10 +13,10 @@ from typing import Final
 
 from cogcli.base.api_documents.loader import Identity, with_position
 from cogcli.base.canonical import digest_of
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.json_pointer import DocumentFault, Pointer
 from cogcli.base.jsonvalue import Json
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.specs.unchecked import text_at, value_at
 
 NAME: Final = "cogcli.lock.json"
@@ -86,9 +86,9 @@ def _read_services(identity: Identity) -> dict[str, LockedTools] | DocumentFault
         value = loads(
             read_regular(identity.path, limit=MAX_BYTES), max_bytes=MAX_BYTES, max_nodes=MAX_NODES
         )
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         return _build_damage_fault(identity, refused.message)
-    except JsonRefused as refused:
+    except InvalidJson as refused:
         return _build_damage_fault(identity, refused.message, place=(refused.line, refused.column))
     services = value_at(value, "services")
     if not isinstance(services, dict) or value_at(value, "schema") != SCHEMA:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import ProblemsFound, sort_problems, suggestion
 from cogcli.declarations.pack_spec import Pack, TaskTemplate
@@ -43,8 +43,8 @@ def reach_pack(
     """Return the closure of a pack's agent and of its templates, which become skills of the catalog. `others` are
     references of packs that only add to it.
 
-    Capabilities in `also` are added if they exist. Raise EnvironmentRefusal `pack.unknown`, or ProblemsFound for a pack
-    with errors.
+    Capabilities in `also` are added if they exist. Raise UnusableEnvironment `pack.unknown`, or
+    ProblemsFound for a pack with errors.
     """
     whole, registry = registry, registry.for_run("pack", ref.partition("#")[0])
     builder = registry.builder()
@@ -58,7 +58,7 @@ def _add_pack(builder: CatalogBuilder, ref: str, whole: Registry) -> Pack:
     id = ref.partition("#")[0]
     if not builder.exists("pack", id):
         hint = suggestion(id, whole.ids("pack")) or "packs are in packs/ID/VERSION.yaml"
-        raise EnvironmentRefusal("pack.unknown", f"no pack `{id}`", hint=hint)
+        raise UnusableEnvironment("pack.unknown", f"no pack `{id}`", hint=hint)
     pack = builder.add_pack(ref)
     if pack is None:
         raise ProblemsFound(sort_problems(builder.problems))

@@ -33,7 +33,7 @@ _LONGEST: Final = 2000
 _SHOWN: Final = 72
 
 
-class PlausibleRead(NamedTuple):
+class ReferenceLookalike(NamedTuple):
     """A part of a string that looks like a reference: its offset, its text, and the path in it as it is written.
 
     `fills` is true for a placeholder, and false if the whole text is an expression. `rest` is the text after the path
@@ -93,7 +93,7 @@ def _patterns(loops: frozenset[str]) -> _Patterns:
 
 def placeholders(
     text: str, loops: frozenset[str], *, named: bool = False
-) -> Iterator[PlausibleRead]:
+) -> Iterator[ReferenceLookalike]:
     """Yield the placeholders of rule 1. With `named`, only those with a path in a namespace or a loop name."""
     if not ("{" in text or "$" in text or "<%" in text):
         return
@@ -102,14 +102,14 @@ def placeholders(
         path = next(filter(None, map(found.group, ("double", "dollar", "bare", "single", "tag"))))
         if not named or path.partition(".")[0] in patterns.heads:
             rest = found["rest2"] or found["rest1"] or found["rest3"] or ""
-            yield PlausibleRead(
+            yield ReferenceLookalike(
                 found.start(), found[0], path, fills=found["tag"] is None, rest=rest
             )
 
 
 def find_plausible(
     text: str, loops: frozenset[str], *, named: bool = False
-) -> PlausibleRead | None:
+) -> ReferenceLookalike | None:
     """Return the first part of a string that looks like a reference, or None for plain text.
 
     `named` is as in `placeholders`.
@@ -119,7 +119,7 @@ def find_plausible(
         return found
     patterns, whole = _patterns(loops), text.strip()
     if marked := patterns.marked.fullmatch(whole):
-        return PlausibleRead(text.index(whole), whole, marked["path"] or marked["step"])
+        return ReferenceLookalike(text.index(whole), whole, marked["path"] or marked["step"])
     if not patterns.spaced.search(text):
         return None
     operated = patterns.operated.match(whole)
@@ -130,7 +130,7 @@ def find_plausible(
         if operated
         else _find_path_in_expression(whole, patterns.heads)
     )
-    return PlausibleRead(text.index(whole), whole, path, fills=False) if path else None
+    return ReferenceLookalike(text.index(whole), whole, path, fills=False) if path else None
 
 
 _WORDS: Final = r"(?:and|or|not|in|is|if|else|for|lambda|await)\b"
@@ -180,7 +180,7 @@ def _join_dotted_path(node: ast.expr, heads: frozenset[str]) -> str:
 
 
 def suggest_correct_form(
-    text: str, found: PlausibleRead, loops: frozenset[str], guess: Callable[[str], str]
+    text: str, found: ReferenceLookalike, loops: frozenset[str], guess: Callable[[str], str]
 ) -> str:
     """Return the correct text to write instead. `guess` returns the reference for a path as it is written."""
     if not found.fills or (found.found == text.strip() and not found.fallback):

@@ -21,9 +21,9 @@ from importlib.machinery import (
 from importlib.util import find_spec
 from typing import Final
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.extras import extra_of, install_line
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.links import require_inside
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
@@ -270,7 +270,7 @@ def _read_tree(file: str, bound: str) -> ast.Module | str:
         require_inside(file, bound)
         tree: ast.Module = parse_python(read_regular(file, limit=_MAX_BYTES))
         return tree
-    except (EnvironmentRefusal, FileRefused) as refused:
+    except (UnusableEnvironment, UnreadableFile) as refused:
         return refused.message
     except SyntaxError as error:
         return f"line {error.lineno}: {error.msg}"

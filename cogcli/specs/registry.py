@@ -14,7 +14,7 @@ from cogcli.base.errors import CapabilityNotFoundError, CogcliError, SkillNotFou
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.links import is_below, require_inside
 from cogcli.base.problems import Problem, sort_problems, suggestion
-from cogcli.base.walk import Walk
+from cogcli.base.walk import FolderWalk
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, SpecCeilings
@@ -23,7 +23,7 @@ from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
 from cogcli.specs.host_layout import ACTIVE_FILE, KIND_OF_FILE, is_host_root, is_root, layout_of
 from cogcli.specs.layers import HOST_FOLDER, Layer, distinct
-from cogcli.specs.layout import CASES, SKILL_FILE, FoundFile, Layout
+from cogcli.specs.layout import CASES, SKILL_FILE, Layout, LayoutFile
 from cogcli.specs.protocol import Protocols
 from cogcli.specs.skill import capabilities_of, skills_of
 from cogcli.specs.spec_reader import SpecReader
@@ -308,7 +308,7 @@ def catalog_without_trust(catalog: Catalog, distrust: str) -> Catalog:
     return catalog._replace(services=services, bindings=bindings, distrust=distrust)
 
 
-def _list_files(layout: Layout) -> Iterator[FoundFile]:
+def _list_files(layout: Layout) -> Iterator[LayoutFile]:
     for kind in _KINDS:
         yield from layout.all(kind)
     yield from layout.single_files()
@@ -342,14 +342,14 @@ _KIND_OF_KEY = {
 
 def _classify(
     paths: Iterable[str],
-    places: Mapping[str, FoundFile],
+    places: Mapping[str, LayoutFile],
     reader: SpecReader,
     expected: str,
     bound_of: Callable[[str], str],
-) -> tuple[set[str], list[FoundFile], list[Problem]]:
+) -> tuple[set[str], list[LayoutFile], list[Problem]]:
     """Return (paths with directories expanded, files outside all layers, problems of unreadable files)."""
     wanted: set[str] = set()
-    outside: list[FoundFile] = []
+    outside: list[LayoutFile] = []
     problems: list[Problem] = []
     for path in paths:
         for file in _find_spec_files(path, places):
@@ -359,7 +359,7 @@ def _classify(
             problems += found
             if kind:
                 outside.append(
-                    FoundFile(kind, "", file, Layer("given", os.path.dirname(file), False))
+                    LayoutFile(kind, "", file, Layer("given", os.path.dirname(file), False))
                 )
     return wanted, outside, problems
 
@@ -374,7 +374,7 @@ def _find_spec_files(path: str, known: Iterable[str]) -> Iterator[str]:
     elif below := [file for file in known if file.startswith(f"{path.rstrip('/')}/")]:
         yield from below
     else:
-        for entry in Walk(path).files(enters=_is_read):
+        for entry in FolderWalk(path).files(enters=_is_read):
             if _is_read(entry) and entry.name.endswith((".yaml", ".yml")):
                 yield entry.path.replace(os.sep, "/")
 

@@ -19,7 +19,7 @@ from cogcli.specs.binding_chain import (
     BY_NAME,
     CANDIDATE,
     ChainLink,
-    ConsideredRule,
+    EvaluatedRule,
     Reason,
     Selection,
     SelectionOptions,
@@ -40,7 +40,7 @@ __all__ = [
     "BY_NAME",
     "CANDIDATE",
     "ChainLink",
-    "ConsideredRule",
+    "EvaluatedRule",
     "Selection",
     "SelectionOptions",
     "named_binding",
@@ -79,7 +79,7 @@ class Explanation(NamedTuple):
     """
 
     capability_id: str
-    considered: tuple[ConsideredRule, ...]
+    considered: tuple[EvaluatedRule, ...]
     selection: Selection | None
     error: BindingResolutionError | None
 
@@ -111,7 +111,7 @@ class _Chooser:
         self.options = options
         self.capability = catalog.capability(name)
         self.id = self.capability.id if self.capability else name
-        self.considered: list[ConsideredRule] = []
+        self.considered: list[EvaluatedRule] = []
         self.listed: tuple[ChainLink, ...] = ()
         """The bindings of a policy that names several, if that policy decides."""
 
@@ -148,24 +148,24 @@ class _Chooser:
                 text = f"{file} has errors, so nothing is chosen"
                 raise nothing_named_error(self.id, text, f"cogcli validate {file}", file=file)
 
-    def by_flag(self) -> ConsideredRule:
+    def by_flag(self) -> EvaluatedRule:
         aliases, binds = self.catalog.aliases, self.options.binds
         names = [self.id, *(alias for alias, target in aliases.items() if target == self.id)]
         flag = next((binds[name] for name in names if name in binds), None)
-        return ConsideredRule(
+        return EvaluatedRule(
             "flag",
             flag,
             flag is not None,
             "not given" if flag is None else "named on the command line",
         )
 
-    def by_active(self) -> ConsideredRule:
+    def by_active(self) -> EvaluatedRule:
         active = self.catalog.host.active.get(self.id)
         return _consider_file(
             "active", active.binding if active else None, active.file if active else ""
         )
 
-    def by_policy(self) -> ConsideredRule:
+    def by_policy(self) -> EvaluatedRule:
         """Return the default binding. If several bindings are listed, it is the first eligible one."""
         defaults = self.catalog.defaults
         names, file = defaults.bindings.get(self.id, ()), defaults.files.get(self.id, "")
@@ -177,9 +177,9 @@ class _Chooser:
         )
         before = self.listed[: self.listed.index(chosen)]
         passed = "".join(f"; before it `{link.binding_id}`: {link.reason}" for link in before)
-        return ConsideredRule("policy", chosen.binding_id, True, f"named in {file}{passed}")
+        return EvaluatedRule("policy", chosen.binding_id, True, f"named in {file}{passed}")
 
-    def _consider_single_default(self, name: str | None, file: str) -> ConsideredRule:
+    def _consider_single_default(self, name: str | None, file: str) -> EvaluatedRule:
         shipped = self.catalog.bindings.get(name or "")
         replaced = (
             shipped
@@ -187,13 +187,13 @@ class _Chooser:
             and name not in self._list_non_candidates()
         )
         if shipped and replaced and (fault := explain_shipped_misfit(self.catalog, shipped)):
-            return ConsideredRule("policy", name, False, f"named in {file}, but {fault}")
+            return EvaluatedRule("policy", name, False, f"named in {file}, but {fault}")
         return _consider_file("policy", name, file)
 
     def _has_eligible_fallback(self, link: ChainLink) -> bool:
         return any(each.eligible for each in self._build_chain(link.binding_id, named=False))
 
-    def by_override(self) -> ConsideredRule:
+    def by_override(self) -> EvaluatedRule:
         """Return the binding that an override names.
 
         Raise BindingResolutionError `binding.none` if the capability has no binding on the service that it names.
@@ -206,21 +206,21 @@ class _Chooser:
         if name is None:
             reason = f"{file} names service `{service}`, which has no binding for it"
             if override.prefers:
-                return ConsideredRule("override", None, False, reason)
+                return EvaluatedRule("override", None, False, reason)
             hint = f"add a binding on `{service}`, or write mode: prefer"
             raise nothing_named_error(self.id, reason, hint, file=file)
         if override.prefers:
             link = self._build_link(name, named=True)
             if not link.eligible:
-                return ConsideredRule(
+                return EvaluatedRule(
                     "override", name, False, f"preferred in {file}, but {link.reason}"
                 )
         on = "" if override.binding else f" as the binding on service `{service}`"
-        return ConsideredRule(
+        return EvaluatedRule(
             "override", name, True, f"{'preferred' if override.prefers else 'named'} in {file}{on}"
         )
 
-    def by_prefer(self) -> ConsideredRule:
+    def by_prefer(self) -> EvaluatedRule:
         """Return the binding on the first preferred service that has an eligible one."""
         first, why = None, []
         for service in self.options.prefer:
@@ -230,17 +230,17 @@ class _Chooser:
                 continue
             link = self._build_link(name, named=False)
             if link.eligible:
-                return ConsideredRule("prefer", name, True, f"service `{service}` is preferred")
+                return EvaluatedRule("prefer", name, True, f"service `{service}` is preferred")
             first = first or name
             why.append(f"service `{service}` is preferred, but {link.reason}")
-        return ConsideredRule("prefer", first, False, "; ".join(why))
+        return EvaluatedRule("prefer", first, False, "; ".join(why))
 
-    def by_only(self) -> ConsideredRule:
+    def by_only(self) -> EvaluatedRule:
         ids = self._list_non_candidates()
         if len(ids) == 1:
-            return ConsideredRule("only", ids[0], True, "the only one")
+            return EvaluatedRule("only", ids[0], True, "the only one")
         reason = f"there are {len(ids)}: {', '.join(ids)}" if ids else "there is none"
-        return ConsideredRule("only", None, False, reason)
+        return EvaluatedRule("only", None, False, reason)
 
     def _list_non_candidates(self) -> list[str]:
         """Return the bindings that are not candidates.
@@ -289,12 +289,12 @@ class _Chooser:
         return ChainLink(name, binding.service, binding.conformance, tuple(found))
 
 
-def _consider_file(rule: str, binding: str | None, file: str) -> ConsideredRule:
+def _consider_file(rule: str, binding: str | None, file: str) -> EvaluatedRule:
     reason = "names none" if binding is None else f"named in {file}"
-    return ConsideredRule(rule, binding, binding is not None, reason)
+    return EvaluatedRule(rule, binding, binding is not None, reason)
 
 
-_RULES: Final[dict[str, Callable[[_Chooser], ConsideredRule]]] = {
+_RULES: Final[dict[str, Callable[[_Chooser], EvaluatedRule]]] = {
     "flag": _Chooser.by_flag,
     "active": _Chooser.by_active,
     "override": _Chooser.by_override,

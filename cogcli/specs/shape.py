@@ -97,7 +97,7 @@ class RecordShape(NamedTuple):
     open: bool = False
 
 
-class Either(NamedTuple):
+class UnionShape(NamedTuple):
     """A choice between shapes. The first one that accepts the kind of the value is used."""
 
     options: tuple[Shape, ...]
@@ -109,7 +109,7 @@ class Either(NamedTuple):
         )
 
 
-Shape = Text | NumberShape | Boolean | Data | ListOf | MapOf | RecordShape | Either
+Shape = Text | NumberShape | Boolean | Data | ListOf | MapOf | RecordShape | UnionShape
 
 KIND: Final = {
     Text: "text", NumberShape: "number", Boolean: "boolean", ListOf: "list", MapOf: "object", RecordShape: "object",
@@ -128,7 +128,7 @@ def clean(shape: Shape, value: object) -> Any:
     Ignored keys and null values of optional keys are removed; integers become `int`.
     """
     match shape, value:
-        case Either(), _:
+        case UnionShape(), _:
             chosen = shape.option_for(value)
             return value if chosen is None else clean(chosen, value)
         case ListOf(item=item), list(entries):

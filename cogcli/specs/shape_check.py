@@ -17,13 +17,13 @@ from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import (
     KIND,
     Data,
-    Either,
     ListOf,
     MapOf,
     NumberShape,
     RecordShape,
     Shape,
     Text,
+    UnionShape,
     is_ignored,
 )
 from cogcli.specs.unchecked import text_at
@@ -65,7 +65,7 @@ def _check(shape: Shape, value: Any, spot: _CheckedPlace) -> None:
     match shape:
         case Data():
             return
-        case Either():
+        case UnionShape():
             chosen = shape.option_for(value)
             if chosen is None:
                 _report_type(shape, value, spot)
@@ -204,7 +204,7 @@ def _suggest_place(name: str, shape: RecordShape) -> str:
 
 def _list_kinds(shape: Shape) -> str:
     match shape:
-        case Either():
+        case UnionShape():
             return " or ".join(map(_list_kinds, shape.options))
         case NumberShape(whole=True):
             return "whole number"

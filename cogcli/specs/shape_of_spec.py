@@ -14,7 +14,6 @@ from cogcli.declarations.spec import Spec, SpecLimits, hints_of, plain_hint
 from cogcli.specs.shape import (
     Boolean,
     Data,
-    Either,
     ListOf,
     MapOf,
     NumberShape,
@@ -22,6 +21,7 @@ from cogcli.specs.shape import (
     RecordShape,
     Shape,
     Text,
+    UnionShape,
 )
 
 _SHAPES: Final[dict[type[Spec], RecordShape]] = {}
@@ -79,7 +79,7 @@ def shape_of_hint(hint: Any) -> Shape:
     origin, args = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         shapes = tuple(shape_of_hint(option) for option in args if option is not NoneType)
-        return shapes[0] if len(shapes) == 1 else Either(shapes)
+        return shapes[0] if len(shapes) == 1 else UnionShape(shapes)
     if origin is Literal:
         return Text(choices=args)
     if origin in (tuple, list):
@@ -109,7 +109,7 @@ def text_pattern(hint: Any) -> re.Pattern[str]:
 
 def _build_spec_shape(cls: type[Spec]) -> Shape:
     shape = shape_of_spec(cls)
-    return Either((shape.keys[cls.shorthand].shape, shape)) if cls.shorthand else shape
+    return UnionShape((shape.keys[cls.shorthand].shape, shape)) if cls.shorthand else shape
 
 
 def _build_map_shape(names: Any, value: object, words: Json) -> Shape:

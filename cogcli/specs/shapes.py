@@ -7,7 +7,7 @@ from typing import Final
 
 from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.yaml.positions import Places
+from cogcli.base.yaml.positions import YamlPositions
 from cogcli.specs.binding_shape import binding_shape, check_binding
 from cogcli.specs.capability_shape import CAPABILITY, check_capability
 from cogcli.specs.case_shape import CASES, check_cases
@@ -64,7 +64,7 @@ def shape_of(kind: str, protocols: Protocols) -> Shape:
 
 
 def check_file(
-    kind: str, value: Json, places: Places | None, file: str, protocols: Protocols
+    kind: str, value: Json, places: YamlPositions | None, file: str, protocols: Protocols
 ) -> CheckedFile:
     """Check a single parsed file against the shape and the rules of its kind."""
     if kind == "services":

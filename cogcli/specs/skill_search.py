@@ -39,7 +39,7 @@ _EXAMPLES: Final = {
 _FILES: Final = ("text", "content", "document", "html", "markdown", "source")
 
 
-class FoundSkill(NamedTuple):
+class SkillMatch(NamedTuple):
     """A skill that a message may request, with its missing inputs and a command that runs it."""
 
     skill_id: str
@@ -57,8 +57,8 @@ class FoundSkill(NamedTuple):
 class SkillAnswer(NamedTuple):
     """The result of a search: one skill that is clearly requested, or the skills that match best."""
 
-    hit: FoundSkill | None
-    nearest: tuple[FoundSkill, ...] = ()
+    hit: SkillMatch | None
+    nearest: tuple[SkillMatch, ...] = ()
 
     @property
     def text(self) -> str:
@@ -159,11 +159,11 @@ def _matched_id_share(id: str, asked: list[str]) -> float:
     return sum(word in asked for word in words) / max(1, len(words))
 
 
-def _build_found_skill(tool: Capability, given: Mapping[str, object]) -> FoundSkill:
+def _build_found_skill(tool: Capability, given: Mapping[str, object]) -> SkillMatch:
     required = [name for name, field in tool.inputs.items() if field.needs_value]
     missing = tuple(name for name in required if given.get(name) is None)
     id = tool.id.removeprefix(NESTED)
-    return FoundSkill(id, tool.description, missing, run_line(id, tool.inputs, given))
+    return SkillMatch(id, tool.description, missing, run_line(id, tool.inputs, given))
 
 
 def run_line(skill_id: str, inputs: Fields, given: Mapping[str, object] = {}) -> str:

@@ -7,21 +7,21 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from cogcli.base.canonical import digest, digest_of
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, suggestion
 from cogcli.declarations.record import Record
 from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, SpecCeilings
 from cogcli.specs.cache import CompiledCache, CompiledFile, cached_kind
-from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.cached_positions import FilePositions
 from cogcli.specs.layout import IS_ID
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.unchecked import text_at
 
 if TYPE_CHECKING:
     from cogcli.base.yaml.reader import Parsed
-    from cogcli.specs.layout import FoundFile
+    from cogcli.specs.layout import LayoutFile
     from cogcli.specs.protocol import Protocols
 
 
@@ -31,7 +31,7 @@ class SpecFile(NamedTuple):
     `raw` is None if the file has errors; `id` is then the id in its path or content.
     """
 
-    found: FoundFile
+    found: LayoutFile
     file: str
     id: str
     digest: str
@@ -52,7 +52,7 @@ class SpecReader:
         ceilings: SpecCeilings = DEFAULT_CEILINGS,
     ) -> None:
         self.protocols = protocols
-        self.places = FilePlaces(cache, ceilings)
+        self.places = FilePositions(cache, ceilings)
         self._ceilings = ceilings
         self._cache = cache
         self._base = base if base.endswith("/") else f"{base}/"
@@ -63,7 +63,7 @@ class SpecReader:
         """Return the path of a file as messages display it."""
         return path[len(self._base) :] if path.startswith(self._base) else path
 
-    def load(self, found: FoundFile) -> SpecFile:
+    def load(self, found: LayoutFile) -> SpecFile:
         """Return the file, checked alone and against its path. For an entry, return only its part of the file."""
         if found.entry:
             return self._load_entry(found)
@@ -73,7 +73,7 @@ class SpecReader:
             loaded = self._loaded[key] = self._load(found)
         return loaded
 
-    def entries(self, found: FoundFile) -> Json:
+    def entries(self, found: LayoutFile) -> Json:
         """Return the services in a file with several services, with None for a service with errors.
 
         Return an empty object for another kind of file.
@@ -91,7 +91,7 @@ class SpecReader:
             return reader.parse(self._contents[path], file=file, limits=limits)
         return reader.read_file(path, file=file, limits=limits)[1]
 
-    def _load_entry(self, found: FoundFile) -> SpecFile:
+    def _load_entry(self, found: LayoutFile) -> SpecFile:
         """Return one service of a file with several services. Its pin covers only its own entry."""
         expected = self.entries(found).get(found.id)
         raw = None if expected is None else {"id": found.id, **expected}
@@ -99,7 +99,7 @@ class SpecReader:
             found, self.display_path(found.path), found.id, digest_of(expected), raw, []
         )
 
-    def _load(self, found: FoundFile) -> SpecFile:
+    def _load(self, found: LayoutFile) -> SpecFile:
         file = self.display_path(found.path)
         read = SpecFile(
             found,
@@ -113,7 +113,7 @@ class SpecReader:
         if data is None:
             try:
                 data = read_regular(found.path, limit=self._ceilings.yaml_bytes)
-            except FileRefused:
+            except UnreadableFile:
                 from cogcli.base.yaml import reader
 
                 # Read again for the problem; a file that is readable now is used.
@@ -187,7 +187,7 @@ class SpecReader:
         )
 
 
-def is_tolerated(found: FoundFile, problem: Problem) -> bool:
+def is_tolerated(found: LayoutFile, problem: Problem) -> bool:
     """Return whether a repeated key is allowed: it must be in the metadata of a lenient layer's skill or capability.
 
     The key that limits the eligible bindings must never be repeated.
@@ -212,7 +212,7 @@ class _SpecHead(Record):
     capability: str | None = None
 
 
-def _find_path_mismatches(found: FoundFile, raw: Json) -> list[_Mismatch]:
+def _find_path_mismatches(found: LayoutFile, raw: Json) -> list[_Mismatch]:
     """Return the keys whose value contradicts the path of the file."""
     head = _SpecHead.of(raw)
     if found.kind == "pack":
@@ -224,13 +224,13 @@ def _find_path_mismatches(found: FoundFile, raw: Json) -> list[_Mismatch]:
     ]
 
 
-def _find_pack_mismatches(found: FoundFile, id: str) -> Iterator[_Mismatch]:
+def _find_pack_mismatches(found: LayoutFile, id: str) -> Iterator[_Mismatch]:
     if found.id not in ("", id):
         hint = f"write pack_id and pack_version of `{found.id}`, or move the file"
         yield "pack_meta", f"pack `{id}`: its path says `{found.id}`", hint
 
 
-def _find_id_mismatches(found: FoundFile, head: _SpecHead) -> Iterator[_Mismatch]:
+def _find_id_mismatches(found: LayoutFile, head: _SpecHead) -> Iterator[_Mismatch]:
     if found.id and head.id != found.id:
         message = f"{found.kind} `{head.id}`: its path says `{found.id}`"
         is_id = IS_ID.get(found.kind, bool)(found.id)
@@ -242,7 +242,7 @@ def _find_id_mismatches(found: FoundFile, head: _SpecHead) -> Iterator[_Mismatch
         yield "id", message, hint
 
 
-def _find_capability_mismatches(found: FoundFile, head: _SpecHead) -> Iterator[_Mismatch]:
+def _find_capability_mismatches(found: LayoutFile, head: _SpecHead) -> Iterator[_Mismatch]:
     if found.capability and head.capability != found.capability:
         expected = f"capability `{head.capability}`, its folder says `{found.capability}`"
         near = suggestion(str(head.capability), [found.capability])
@@ -254,7 +254,7 @@ def _find_capability_mismatches(found: FoundFile, head: _SpecHead) -> Iterator[_
         yield "capability", f"binding `{head.id}`: {expected}", hint
 
 
-def _find_skill_mismatches(found: FoundFile, raw: Json) -> Iterator[_Mismatch]:
+def _find_skill_mismatches(found: LayoutFile, raw: Json) -> Iterator[_Mismatch]:
     if found.kind == "skill" and found.id:
         domain, slug = found.id.split(".")
         for key, expected in (("channel", found.channel), ("domain", domain), ("slug", slug)):
@@ -263,7 +263,7 @@ def _find_skill_mismatches(found: FoundFile, raw: Json) -> Iterator[_Mismatch]:
                 yield key, message, "remove the key, or move the file"
 
 
-def _find_id(found: FoundFile, raw: Json) -> str:
+def _find_id(found: LayoutFile, raw: Json) -> str:
     """Return the id in a checked mapping, with the version for a pack. Empty if the kind of file has no id."""
     if found.kind == "pack":
         return f"{raw['pack_meta']['pack_id']}@{raw['pack_meta']['pack_version']}"

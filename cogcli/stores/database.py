@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.files import hint_for_write
 from cogcli.base.sqlite_file import (
     bound_connection,
@@ -54,7 +54,7 @@ class Database:
     Each entry of `versions` has the statements that upgrade the tables to the next version, the first one to version 1.
     A file of an older version is copied to `NAME.v<N>` next to it, then upgraded to the last version.
 
-    Raise EnvironmentRefusal `memory.damaged` for a file that is not a database of this store, or of a newer version;
+    Raise UnusableEnvironment `memory.damaged` for a file that is not a database of this store, or of a newer version;
     `memory.busy` if another process writes for longer than five seconds; `env.disk` if the file cannot be written.
     """
 
@@ -111,7 +111,7 @@ class Database:
     def rewrite(self) -> None:
         """Rewrite the file without deleted data, and empty its write-ahead log, so that neither contains deleted bytes.
 
-        No transaction of `reading` or `writing` may be open. Raise EnvironmentRefusal `memory.busy` if another process
+        No transaction of `reading` or `writing` may be open. Raise UnusableEnvironment `memory.busy` if another process
         reads.
         """
         with _translate_errors(self.path):
@@ -143,7 +143,7 @@ class Database:
     def _require_own_schema(self) -> int:
         """Return the version of the file, or 0 if it is new.
 
-        Raise EnvironmentRefusal for a newer version, and for a schema that no version of this store creates: a foreign
+        Raise UnusableEnvironment for a newer version, and for a schema that no version of this store creates: a foreign
         table, column, index, trigger or view could run code during our statements. The file stays unchanged.
         """
         found, last = (
@@ -152,7 +152,7 @@ class Database:
         )
         if found > last:
             text = f"{self.path} is of version {found}, this is version {last}"
-            raise EnvironmentRefusal(
+            raise UnusableEnvironment(
                 "memory.damaged", text, hint="use the newer cogcli that wrote it"
             )
         if found < 0:
@@ -208,7 +208,7 @@ def _open(path: Path, busy_seconds: float) -> sqlite3.Connection:
 
 
 def _require_plain_files(path: Path) -> None:
-    """Raise EnvironmentRefusal if a file of the database is a link, a special file, or a dangerous journal.
+    """Raise UnusableEnvironment if a file of the database is a link, a special file, or a dangerous journal.
 
     A link could lead out of the project, SQLite would block on a special file, and the journal would delete another
     file.
@@ -225,7 +225,7 @@ def _require_plain_files(path: Path) -> None:
 
 
 def _require_opened(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise EnvironmentRefusal if SQLite opened a file other than `path`.
+    """Raise UnusableEnvironment if SQLite opened a file other than `path`.
 
     This happens if a link was created after `path` was resolved.
     """
@@ -236,7 +236,7 @@ def _require_opened(connection: sqlite3.Connection, path: Path) -> None:
 
 @contextlib.contextmanager
 def _translate_errors(path: Path) -> Iterator[None]:
-    """Raise EnvironmentRefusal for errors of SQLite and of the disk in the `with` block."""
+    """Raise UnusableEnvironment for errors of SQLite and of the disk in the `with` block."""
     import sqlite3
 
     try:
@@ -249,7 +249,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
             raise _build_busy_error(path, "another process has been writing") from error
         if code in _DAMAGE:
             raise _build_damage_error(path, str(error)) from error
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "env.disk", f"{path}: {error}", hint="make room, or the directory writable"
         ) from error
     except (UnreadableRow, orjson.JSONDecodeError, UnicodeDecodeError) as error:
@@ -257,13 +257,13 @@ def _translate_errors(path: Path) -> Iterator[None]:
         raise _build_damage_error(path, str(error)) from error
     except OSError as error:
         text = f"{path}: {error.strerror or error}"
-        raise EnvironmentRefusal("env.disk", text, hint=hint_for_write(error)) from error
+        raise UnusableEnvironment("env.disk", text, hint=hint_for_write(error)) from error
 
 
-def _build_busy_error(path: Path, what: str) -> EnvironmentRefusal:
-    return EnvironmentRefusal("memory.busy", f"{path}: {what} for too long", hint="try again")
+def _build_busy_error(path: Path, what: str) -> UnusableEnvironment:
+    return UnusableEnvironment("memory.busy", f"{path}: {what} for too long", hint="try again")
 
 
-def _build_damage_error(path: Path, why: str) -> EnvironmentRefusal:
+def _build_damage_error(path: Path, why: str) -> UnusableEnvironment:
     hint = "move it away, or restore a copy; it is never overwritten"
-    return EnvironmentRefusal("memory.damaged", f"{path} cannot be read: {why}", hint=hint)
+    return UnusableEnvironment("memory.damaged", f"{path} cannot be read: {why}", hint=hint)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from cogcli.base.errors import EnvironmentRefusal, ServiceResolutionError
+from cogcli.base.errors import ServiceResolutionError, UnusableEnvironment
 from cogcli.stores.database import Database
 
 
@@ -24,7 +24,7 @@ def open_database(
             yield database
         finally:
             database.close()
-    except EnvironmentRefusal as error:
+    except UnusableEnvironment as error:
         raise ServiceResolutionError(
             error.code, error.message, hint=error.hint, left=False
         ) from error

@@ -19,8 +19,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import UnreadableFile, read_regular, write_atomic
 from cogcli.policy.limits import CallAttempt, Counter, LimitClaim, decimal_of, sum_exactly
 from cogcli.stores.database import Database, UnreadableRow
 
@@ -64,7 +64,7 @@ Choose = Callable[[Mapping[str, Decimal]], Sequence[LimitClaim]]
 class LimitStore:
     """The counters of a project, or of the user. `Database` documents the errors of opening and using the file.
 
-    Raise EnvironmentRefusal `limits.lost` if the file that held them is gone or is another one.
+    Raise UnusableEnvironment `limits.lost` if the file that held them is gone or is another one.
     """
 
     def __init__(
@@ -204,15 +204,15 @@ class LimitStore:
                 write_atomic(anchor, f"{id}\n".encode(), replace=False)
         except OSError as error:
             text = f"{anchor}: {error.strerror or error}"
-            raise EnvironmentRefusal(
+            raise UnusableEnvironment(
                 "env.disk", text, hint="limits need a state directory that is writable"
             ) from error
 
     def _build_lost_error(
         self, what: str, anchored: Mapping[Path, str | None]
-    ) -> EnvironmentRefusal:
+    ) -> UnusableEnvironment:
         names = " and ".join(str(path) for path, id in anchored.items() if id is not None)
-        return EnvironmentRefusal(
+        return UnusableEnvironment(
             "limits.lost",
             f"{self.path} {what}: what calls added up to is not known",
             hint=f"restore it from a copy; to begin at zero remove {names}",
@@ -225,7 +225,7 @@ def _read_anchor(path: Path) -> str | None:
         return None
     try:
         return read_regular(path, limit=100).decode("ascii", "replace").strip()
-    except (FileRefused, OSError):
+    except (UnreadableFile, OSError):
         return ""
 
 

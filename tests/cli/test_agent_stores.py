@@ -16,7 +16,7 @@ import pytest
 from support.project import COGCLI, Project
 
 from cogcli.agent.use_cases.compile_context import parse_request
-from cogcli.agent.use_cases.invoke_agent import GivenInvocation, invoke
+from cogcli.agent.use_cases.invoke_agent import AgentCommandInput, invoke
 from cogcli.app.settings import Settings
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions
@@ -160,7 +160,7 @@ def test_the_end_of_a_run_is_stored_only_after_all_its_turns(
     request = parse_request(json.loads((desk.root / "requests/allowed.json").read_text()))
     run = RunRequest("", {}, RunOptions(pack="support-desk@4.0.0"))
     result = invoke(
-        settings, GivenInvocation(request, run), lambda prepared, control: nullcontext(listener)
+        settings, AgentCommandInput(request, run), lambda prepared, control: nullcontext(listener)
     )
     assert (result.finished.not_stored is None) == in_time
     if in_time:

@@ -213,7 +213,7 @@ def test_problems_of_shipped_files_come_last_and_are_counted_apart(
     demo: Any, tmp_path: Any, monkeypatch: Any
 ) -> None:
     """The shipped registry is without problems: another one stands for it."""
-    from cogcli.app.checks.registry_check import Demands, check_registry
+    from cogcli.app.checks.registry_check import CheckRequirements, check_registry
     from cogcli.app.checks.reports import RENDERERS, registry_report
     from cogcli.app.settings import Settings
 
@@ -230,7 +230,7 @@ def test_problems_of_shipped_files_come_last_and_are_counted_apart(
         n for n, file in enumerate(files) if file in checked.shipped
     )
     assert list(checked.files)[-1] == str(shipped)
-    report = registry_report(checked, Demands(), end_of=lambda *_: 0)
+    report = registry_report(checked, CheckRequirements(), end_of=lambda *_: 0)
     assert report.summary.endswith("in your files; shipped: 1 error, 0 warnings.")
     suites = [suite.get("name") for suite in ET.fromstring(RENDERERS["junit"](report))]
     assert "shipped capabilities" in suites[-1:]

@@ -36,7 +36,7 @@ from cogcli.base.expressions import ExpressionFault, evaluate, read_expression
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.refs import MISSING
 from cogcli.base.schema import patterns, validator
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.base.yaml import reader
 from cogcli.episode.archive import format as archive_format
 from cogcli.episode.archive.format import ArchiveFault
@@ -145,7 +145,7 @@ def _quietly(function: Callable[..., object], *arguments: object) -> object:
         warnings.simplefilter("ignore")
         try:
             return function(*arguments)
-        except (CogcliError, DocumentFault, Refused, JsonRefused):
+        except (CogcliError, DocumentFault, Refused, InvalidJson):
             return None
 
 
@@ -368,7 +368,7 @@ def _source(case: tuple[str, str]) -> object:
 
 def _reply(case: tuple[bytes, str]) -> object:
     data, encoding = case
-    with contextlib.suppress(inflate.Damaged, inflate.TooLarge):
+    with contextlib.suppress(inflate.DamagedContent, inflate.ContentTooLarge):
         return inflate.decompress([data[:7], data[7:]], encoding, 100_000)
     return None
 

@@ -17,7 +17,7 @@ import pytest
 from support.examples import LONG
 from support.project import Project
 
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.episode.archive import format
 from cogcli.episode.archive.format import BLOB, EPISODE, Header, RecordIndex, RecordPlace
 from cogcli.episode.archive.reader import Archive
@@ -195,7 +195,7 @@ def read_all(path: Path) -> dict[str, dict[str, bytes]]:
     found = {}
     with Archive.open(path) as archive:
         if archive.contents.fault:
-            raise EnvironmentRefusal("archive.unreadable", archive.contents.fault)
+            raise UnusableEnvironment("archive.unreadable", archive.contents.fault)
         for episode_id in archive.episode_ids():
             files, blobs = archive.read_episode(episode_id)
             found[episode_id] = files | {name: archive.read_blob(name) for name in blobs}
@@ -299,7 +299,7 @@ def test_a_file_above_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> 
     path.write_bytes(whole().data)
     with path.open("r+b") as file:
         file.truncate(format.LIMIT + 1)
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         Archive.open(path)
     assert refused.value.code == "archive.unreadable"
 
@@ -326,7 +326,7 @@ def test_only_a_regular_file_is_opened(kind: str, tmp_path: Path) -> None:
     }
     make[kind]()
     for opened in (Archive.open, ArchiveWriter):
-        with pytest.raises(EnvironmentRefusal) as refused:
+        with pytest.raises(UnusableEnvironment) as refused:
             opened(path)
         assert refused.value.code == "archive.unreadable"
     assert other.read_bytes() == whole().data

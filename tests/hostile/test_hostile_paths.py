@@ -206,7 +206,7 @@ def test_P17_files_are_the_owners_alone_whatever_the_umask(demo: Any) -> None:
 
 
 def test_P18_a_folder_swapped_for_a_link_takes_no_blob_outside(tmp_path: Path) -> None:
-    from cogcli.base.errors import EnvironmentRefusal
+    from cogcli.base.errors import UnusableEnvironment
     from cogcli.episode.blobs import BlobFolder
     from cogcli.episode.folder import Folder
 
@@ -234,7 +234,7 @@ def test_P18_a_folder_swapped_for_a_link_takes_no_blob_outside(tmp_path: Path) -
                 kept = BlobFolder(folder)
                 try:
                     kept.put(b"%d" % number)
-                except EnvironmentRefusal:
+                except UnusableEnvironment:
                     refused += 1
                 finally:
                     kept.close()

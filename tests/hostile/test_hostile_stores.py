@@ -19,7 +19,7 @@ from cogcli.agent.stores.agent_store import AgentStore
 from cogcli.agent.stores.knowledge_store import KnowledgeStore
 from cogcli.agent.stores.memory_rows import VERSIONS
 from cogcli.agent.stores.memory_store import MemoryStore
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.episode.listing import episode_index
 from cogcli.official import memory as entries
 from cogcli.stores.database import Database
@@ -79,7 +79,7 @@ def test_a_schema_that_no_release_writes_is_refused_and_named(
     store(path).close()
     _plant(path, PLANTED[planted], *STORES[store])
     before = path.read_bytes()
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store(path)
     assert refused.value.code == "memory.damaged"
     assert "planted" in refused.value.message or f"`{STORES[store][0]}`" in refused.value.message
@@ -98,7 +98,7 @@ def test_a_row_of_the_schema_that_calls_itself_one_of_sqlite_is_refused(tmp_path
     )
     connection.commit()
     connection.close()
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         KnowledgeStore(path)
     assert refused.value.code == "memory.damaged"
 
@@ -110,7 +110,7 @@ def test_a_schema_that_is_no_text_is_damage(tmp_path: Path, store: Any) -> None:
     store(path).close()
     data = path.read_bytes()
     path.write_bytes(data.replace(b"CREATE TABLE", b"CREATE \x80ABLE", 1))
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store(path)
     assert refused.value.code == "memory.damaged"
 
@@ -235,7 +235,7 @@ def test_a_store_with_a_journal_that_names_a_file_is_refused(tmp_path: Path, sto
     store(path).close()
     victim.write_text("precious")
     _plant_journal(path, victim)
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store(path)
     assert refused.value.code == "memory.damaged"
     assert victim.read_text() == "precious"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from readers import BROKEN_JSON, BROKEN_YAML, JSON, YAML, Case
 
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.base.yaml.reader import parse, read_file
 
 
@@ -22,7 +22,7 @@ def name(case: Case) -> str:
 def json_codes(data: bytes) -> frozenset[str]:
     try:
         loads(data)
-    except JsonRefused as refused:
+    except InvalidJson as refused:
         return frozenset({refused.code})
     return frozenset()
 

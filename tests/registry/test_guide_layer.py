@@ -10,7 +10,7 @@ import orjson
 import pytest
 from registry.test_baseline import CAPABILITIES, SKILLS, field
 
-from cogcli.app.needs import MissingNeeds, Need
+from cogcli.app.needs import MissingRequirement, RequirementSearch
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -89,7 +89,7 @@ class Laid:
         layers = layers_for(project=str(root), project_trusted=True)
         self.registry = Registry(layers, protocols=PROTOCOLS, base=str(root))
         self.catalog: Catalog = self.registry.everything()
-        self.needs = MissingNeeds(self.catalog, OPTIONS)
+        self.needs = RequirementSearch(self.catalog, OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_what_has_less_safety_than_ours_is_never_called(laid: Laid) -> None:
             assert "replaced" in kinds(laid.needs.capability(id)), id
 
 
-def kinds(needs: tuple[Need, ...]) -> set[str]:
+def kinds(needs: tuple[MissingRequirement, ...]) -> set[str]:
     return {need.kind for need in needs}
 
 

@@ -13,18 +13,18 @@ import pytest
 from cogcli.app.settings import Settings
 from cogcli.app.verify_episodes import trusted_of
 from cogcli.base.canonical import digest_of
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.declarations.value_types import Json
 from cogcli.episode.archive import format
 from cogcli.episode.archive.format import ArchiveFault, Header
 from cogcli.episode.archive.parcel import pack, unpack
 from cogcli.episode.archive.writer import EpisodeBytes
-from cogcli.scale.cluster.apart import LinesApart, Returned, remove_copies, run_apart
-from cogcli.scale.cluster.arrivals import Arrivals
+from cogcli.scale.cluster.apart import ReturnedLine, UnsharedLines, remove_copies, run_apart
+from cogcli.scale.cluster.arrivals import ReceivedAnswers
 from cogcli.scale.executor import Completion, LineEnded
 from cogcli.scale.identity import BatchKey, LineTask
 from cogcli.scale.ledger import SentLine
-from cogcli.scale.sent_lines import SentLines
+from cogcli.scale.sent_lines import DispatchedLines
 from cogcli.scale.worker import open_runner, reach_batch
 from cogcli.specs.spec_snapshot import document_of
 
@@ -58,8 +58,8 @@ class Ends:
 
     def take(self, frame: Json, task: LineTask = TASK) -> Completion:
         """The completion of a line."""
-        sent = SentLines(KEY, self.here, {}, lambda line: None, is_repeatable=False)
-        return Arrivals(self.here, sent, trusted_of(self.settings)).take(task, frame)
+        sent = DispatchedLines(KEY, self.here, {}, lambda line: None, is_repeatable=False)
+        return ReceivedAnswers(self.here, sent, trusted_of(self.settings)).take(task, frame)
 
     def files(self) -> list[str]:
         """The names of what is here."""
@@ -117,7 +117,7 @@ def test_an_episode_comes_back_byte_for_byte_and_its_copy_goes(ends: Ends) -> No
     assert b'"outputs":{"text":"A"}' in completion.result.row
     assert read_files(ends.here / name_of(TASK)) == there
     assert ends.files() == [name_of(TASK)]
-    remove_copies(ends.there, [Returned(1, 1, name_of(TASK)), Returned(1, 1, "../here")])
+    remove_copies(ends.there, [ReturnedLine(1, 1, name_of(TASK)), ReturnedLine(1, 1, "../here")])
     assert not (ends.there / name_of(TASK)).exists()
     assert ends.files() == [name_of(TASK)]
 
@@ -125,7 +125,7 @@ def test_an_episode_comes_back_byte_for_byte_and_its_copy_goes(ends: Ends) -> No
 def test_a_second_answer_replaces_nothing(ends: Ends) -> None:
     frame = ends.run()
     ends.take(frame)
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         ends.take(frame)
     assert refused.value.code == "batch.answer-refused"
 
@@ -160,7 +160,7 @@ def test_an_answer_that_is_not_the_users_own_episode_of_the_line_is_refused(
     ends: Ends, case: str
 ) -> None:
     frame = FORGED[case](ends, ends.run())
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         ends.take(frame)
     assert refused.value.code == "batch.answer-refused"
     assert ends.files() == []
@@ -172,7 +172,7 @@ def test_an_episode_of_another_users_key_is_refused(
     monkeypatch.setenv("HOME", str(tmp_path / "other"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "other"))
     frame = ends.run()
-    with pytest.raises(EnvironmentRefusal, match="no key of yours vouches for it"):
+    with pytest.raises(UnusableEnvironment, match="no key of yours vouches for it"):
         ends.take(frame)
     assert ends.files() == []
 
@@ -223,13 +223,13 @@ def _pack_size(parcel: bytes, size: int) -> bytes:
 
 
 def test_a_line_that_was_given_back_does_not_run_again() -> None:
-    lines = LinesApart()
+    lines = UnsharedLines()
     assert lines.begin(BATCH, TASK, "ep_1") is None
     assert lines.begin(BATCH, TASK, "ep_1") == {"kind": "busy"}
     lines.end("ep_1")
     assert lines.begin(BATCH, TASK, "ep_1") is None
     lines.end("ep_1")
-    lines.give(BATCH, [Returned(1, 1, "ep_1")])
+    lines.give(BATCH, [ReturnedLine(1, 1, "ep_1")])
     assert lines.begin(BATCH, TASK, "ep_1") == {"kind": "given"}
     assert lines.begin(OTHER, TASK, "ep_1") is None
 
@@ -238,7 +238,7 @@ def test_a_line_that_left_runs_elsewhere_only_if_its_calls_may_be_repeated(tmp_p
     before = {1: SentLine(1, 1, name_of(TASK), "Worker-1")}
 
     def judge(*, is_repeatable: bool, in_doubt: str = "", task: LineTask = TASK) -> str:
-        sent = SentLines(
+        sent = DispatchedLines(
             KEY, tmp_path, before, lambda line: None, is_repeatable=is_repeatable, in_doubt=in_doubt
         )
         found = sent.judge(task)

@@ -36,10 +36,10 @@ from pathlib import Path
 from cogcli.declarations.field_spec import FieldSpec
 from cogcli.episode.folder import Folder
 from cogcli.scale.batch_folder import Shard
-from cogcli.scale.coordinator import Coordinator, StopSwitch
+from cogcli.scale.coordinator import Coordinator, StopSignals
 from cogcli.scale.executor import LineEnded
 from cogcli.scale.identity import LineTask
-from cogcli.scale.input_lines import FirstPass, open_input, read_checked_lines, read_lines
+from cogcli.scale.input_lines import InputLineCheck, open_input, read_checked_lines, read_lines
 from cogcli.scale.ledger import Ledger, LedgerEntry
 from cogcli.scale.line_result import LineResult, row_of
 from cogcli.scale.output import ContinuedRows, OrderedRows, PartFile
@@ -99,7 +99,7 @@ with source.open("w") as file:
 open_source = partial(open_input, str(source))
 with open_source() as file:
     fields = {"text": FieldSpec(type="string")}
-    digest = FirstPass(fields, "in.jsonl", stops=True).read(read_lines(file))
+    digest = InputLineCheck(fields, "in.jsonl", stops=True).read(read_lines(file))
 part = PartFile(str(place / "out.part"))
 with Folder.open(place) as folder:
     ledger = Ledger(folder, "ledger.jsonl", "ba_x", "1/1")
@@ -109,7 +109,7 @@ with Folder.open(place) as folder:
     tasks = (LineTask(line, 1, data) for line, data in lines)
     totals = Totals()
     coordinator = Coordinator(
-        Executor(count), ledger, ContinuedRows(part, rows), totals, Display(), StopSwitch()
+        Executor(count), ledger, ContinuedRows(part, rows), totals, Display(), StopSignals()
     )
     coordinator.run(tasks)
     ledger.close()

@@ -29,7 +29,7 @@ from cogcli.declarations.options import RunOptions
 from cogcli.run.prepare import PreparedRun, RunRequest, prepare_for_inputs
 from cogcli.scale.cluster.connection import read_result
 from cogcli.scale.cluster.facts import Versions, compare_facts, compare_versions, find_facts
-from cogcli.scale.cluster.meeting import MeetingFile, sees_locked_file
+from cogcli.scale.cluster.meeting import RendezvousFile, sees_locked_file
 
 LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))
 ROOT = Path(__file__).parents[2]
@@ -146,7 +146,7 @@ def test_a_worker_that_lacks_a_variable_or_may_call_more_differs(counting: Any) 
 
 def test_files_are_shared_if_each_side_sees_the_lock_of_the_other(tmp_path: Path) -> None:
     folder = str(tmp_path)
-    meeting = MeetingFile(folder, "a1")
+    meeting = RendezvousFile(folder, "a1")
     assert sees_locked_file(folder, "a1")
     assert not sees_locked_file(folder, "b2")
     meeting.close()

@@ -20,9 +20,9 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.verify_episodes import trusted_of
 from cogcli.base.canonical import digest_of
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.extras import missing_module
-from cogcli.scale.cluster.arrivals import Arrivals
+from cogcli.scale.cluster.arrivals import ReceivedAnswers
 from cogcli.scale.cluster.dask_workers import ClusterRequest, DaskWorkers
 from cogcli.scale.cluster.facts import find_identity
 from cogcli.scale.executor import (
@@ -37,7 +37,7 @@ from cogcli.scale.identity import BatchKey, LineTask
 from cogcli.scale.in_process import InProcessExecutor
 from cogcli.scale.line_result import unsealed_result
 from cogcli.scale.local_workers import LocalWorkers
-from cogcli.scale.sent_lines import SentLines
+from cogcli.scale.sent_lines import DispatchedLines
 from cogcli.scale.worker import open_runner, reach_batch, reach_settings
 from cogcli.specs.spec_snapshot import document_of
 
@@ -53,7 +53,7 @@ def run_line(task: LineTask) -> Completion:
     if "busy" in word:
         return LineBusy(task)
     if "stop" in word:
-        return BatchStopped(task, EnvironmentRefusal("env.disk", "the disk is full"))
+        return BatchStopped(task, UnusableEnvironment("env.disk", "the disk is full"))
     if "bug" in word:
         raise ZeroDivisionError
     return LineEnded(task, unsealed_result(task, None, "ok", 0, None))
@@ -95,10 +95,10 @@ def cluster_request(project: Any, first: dict[str, Any]) -> ClusterRequest:
     folder.mkdir(parents=True)
     settings = reach_settings(first)
     key = BatchKey(first["batch"], first["created_ms"])
-    sent = SentLines(key, runs_dir, {}, lambda line: None, is_repeatable=False)
+    sent = DispatchedLines(key, runs_dir, {}, lambda line: None, is_repeatable=False)
     return ClusterRequest(
         address="", jobs=1, folder=str(folder), continues="", identity=partial(find_identity, settings),
-        sent=sent, arrivals=Arrivals(folder, sent, trusted_of(settings)), run_here=run_line,
+        sent=sent, arrivals=ReceivedAnswers(folder, sent, trusted_of(settings)), run_here=run_line,
     )  # fmt: skip
 
 

@@ -271,7 +271,7 @@ class Log:
 
 
 def test_no_entry_is_written_before_its_archive_is_on_disk() -> None:
-    from cogcli.scale.coordinator import Coordinator, StopSwitch
+    from cogcli.scale.coordinator import Coordinator, StopSignals
     from cogcli.scale.executor import LineEnded
     from cogcli.scale.identity import LineTask
     from cogcli.scale.in_process import InProcessExecutor
@@ -291,7 +291,7 @@ def test_no_entry_is_written_before_its_archive_is_on_disk() -> None:
     log = Log()
     executor = InProcessExecutor(run_line)
     coordinator = Coordinator(
-        executor, log, log, Totals(), Quiet(), StopSwitch(), keeper=log, clock=lambda: 0.0
+        executor, log, log, Totals(), Quiet(), StopSignals(), keeper=log, clock=lambda: 0.0
     )
     coordinator.run(LineTask(line, 1, b"{}") for line in (1, 2, 3))
     executor.close()

@@ -9,13 +9,13 @@ from cogcli.specs.field_shape import FIELD
 from cogcli.specs.shape import (
     Boolean,
     Data,
-    Either,
     ListOf,
     MapOf,
     NumberShape,
     RecordShape,
     Shape,
     Text,
+    UnionShape,
 )
 from cogcli.specs.skill_shape import STEP
 
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 def rows(shape: Shape, path: str = "", apart: Mapping[int, str] = ELSEWHERE) -> Iterator[Row]:
     """The keys of a shape in order, those of its inner mappings after their own, but for those of `apart`."""
-    if isinstance(shape, Either):
+    if isinstance(shape, UnionShape):
         for option in shape.options:
             yield from rows(option, path, apart)
     elif isinstance(shape, ListOf | MapOf):
@@ -57,7 +57,7 @@ def type_of(shape: Shape, apart: Mapping[int, str] = ELSEWHERE) -> str:
     """The type of a value in words."""
     if id(shape) in apart:
         return apart[id(shape)]
-    if isinstance(shape, Either):
+    if isinstance(shape, UnionShape):
         first, *others = shape.options
         if isinstance(first, Text) and first.choices and others == [ListOf(first)]:
             return f"{type_of(first)}, or a list of these"

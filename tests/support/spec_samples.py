@@ -10,13 +10,13 @@ from typing import Any, Final
 from cogcli.specs.shape import (
     Boolean,
     Data,
-    Either,
     ListOf,
     MapOf,
     NumberShape,
     RecordShape,
     Shape,
     Text,
+    UnionShape,
 )
 
 TEXTS: Final = (
@@ -41,7 +41,7 @@ _DEEP: Final = 8
 def draw_value(shape: Shape, random: Random, depth: int = 0) -> Any:
     """A value that fits a shape, with most of its optional keys as long as it is not deep."""
     match shape:
-        case Either():
+        case UnionShape():
             return draw_value(random.choice(shape.options), random, depth)
         case Text():
             return random.choice(sorted(shape.choices) or [t for t in TEXTS if _fits(shape, t)])
@@ -85,7 +85,7 @@ def find_keys(shape: Shape, seen: set[int]) -> Iterator[str]:
         return
     seen.add(id(shape))
     match shape:
-        case Either():
+        case UnionShape():
             for option in shape.options:
                 yield from find_keys(option, seen)
         case ListOf():

@@ -217,7 +217,7 @@ def invocation_of(
 ) -> Invocation:
     """Return a request to the agent of a pack. `asked` names pack and intent, user, ceiling and budgets.
 
-    Raises EnvironmentRefusal `pack.unknown`, `pack.mismatch`; UsageError for a mode or a budget above the pack's.
+    Raises UnusableEnvironment `pack.unknown`, `pack.mismatch`; UsageError for a mode or a budget above the pack's.
     """
     pack = pack_of(catalog, asked)
     limits = limits_of(pack, asked.budget)

@@ -30,7 +30,7 @@ from cogcli.policy.budgets import budget_hint
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.run import Limit, RootRun, run_limit
-from cogcli.run.engine.tasks import Effects, Park, Sleep, Spawn
+from cogcli.run.engine.tasks import AwaitWake, Effects, Sleep, Spawn
 from cogcli.run.prepare import AgentRun
 
 WALL_CLOCK: Final = "wall_clock_ms"
@@ -150,7 +150,7 @@ class AgentProgram:
             try:
                 run.emit(draft_of(payload, run.state.run_id))
             except CogcliError:
-                yield Park()  # the log cannot be written: the next event of the run reports it
+                yield AwaitWake()  # the log cannot be written: the next event of the run reports it
 
 
 def agent_run(

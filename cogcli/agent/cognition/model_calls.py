@@ -42,13 +42,13 @@ from cogcli.declarations.typed_payload import recorded_payload
 from cogcli.declarations.value_types import Json
 from cogcli.run.engine.run import RootRun
 from cogcli.run.engine.tasks import (
+    CallNeverAnswered,
     Cancel,
     Effects,
     Interrupted,
     Next,
     Sleep,
     Spawn,
-    Unanswered,
     WorkerCall,
 )
 
@@ -165,7 +165,7 @@ class ModelCalls:
             if log is not None:
                 log.end_unanswered()
             if self._open is None:
-                raise Unanswered
+                raise CallNeverAnswered
             self._model = self._model or self._open(self._known)
             try:
                 return self._generate(self._model, request, cancel)

@@ -18,7 +18,7 @@ _TRUST: Final = {trust: rank for rank, trust in enumerate(TRUST)}
 _CLASS: Final = {data_class: rank for rank, data_class in enumerate(DATA_CLASSES)}
 
 
-class FoundEdge(NamedTuple):
+class RelatedEdge(NamedTuple):
     """An edge and its distance from an entity of the request."""
 
     edge: Edge
@@ -28,7 +28,7 @@ class FoundEdge(NamedTuple):
 class Evidence(NamedTuple):
     """Found and omitted edges, facts by slot, and the gate of each required piece of evidence."""
 
-    found: tuple[FoundEdge, ...]
+    found: tuple[RelatedEdge, ...]
     omitted: tuple[Json, ...]
     facts: dict[str, Json]
     gates: tuple[EvidenceGate, ...]
@@ -77,7 +77,7 @@ def explain_hidden(edge: Edge, query: KnowledgeQuery) -> str:
     return "class" if _CLASS[edge.data_class] > _CLASS[query.max_class] else ""
 
 
-def _walk(by_subject: Mapping[str, list[Edge]], query: KnowledgeQuery) -> Iterator[FoundEdge]:
+def _walk(by_subject: Mapping[str, list[Edge]], query: KnowledgeQuery) -> Iterator[RelatedEdge]:
     """Yield usable edges breadth first from the entities of the slots. A slot's own edges are one hop away."""
     seen = set(query.slots.values())
     frontier = list(dict.fromkeys(query.slots.values()))
@@ -87,19 +87,19 @@ def _walk(by_subject: Mapping[str, list[Edge]], query: KnowledgeQuery) -> Iterat
             for edge in by_subject.get(entity, ()):
                 if fault_of(edge, query):
                     continue
-                yield FoundEdge(edge, hops)
+                yield RelatedEdge(edge, hops)
                 if edge.object and edge.object not in seen:
                     seen.add(edge.object)
                     following.append(edge.object)
         frontier = following
 
 
-def _order(found: FoundEdge) -> tuple[object, ...]:
+def _order(found: RelatedEdge) -> tuple[object, ...]:
     edge = found.edge
     return found.hops, edge.predicate, edge.object, edge.evidence_ref, edge.seq
 
 
-def _within_edges(found: list[FoundEdge], maximum: int) -> tuple[list[FoundEdge], list[Json]]:
+def _within_edges(found: list[RelatedEdge], maximum: int) -> tuple[list[RelatedEdge], list[Json]]:
     left_out = [
         {
             "subject": each.edge.subject,

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from cogcli.agent.models.port import ModelError, ModelRequest
 from cogcli.agent.models.server_events import ServerEvent
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -147,10 +147,10 @@ def parse_json(text: str | bytes) -> object:
     """
     try:
         return loads(text, max_bytes=MAX_REPLY)
-    except JsonRefused as error:
+    except InvalidJson as error:
         raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         counted, found = _LONG_COUNT.subn(rb"\1null", raw)
-        with suppress(JsonRefused):
+        with suppress(InvalidJson):
             if found:
                 return loads(counted, max_bytes=MAX_REPLY)
         raise ModelError("protocol", f"the answer is not JSON: {error}") from error

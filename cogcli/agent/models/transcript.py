@@ -10,10 +10,10 @@ from cogcli.agent.models.port import Delta, ModelError, ModelInfo, ModelReply, M
 from cogcli.agent.models.settings import ModelContext, ModelSettings
 from cogcli.base.calls import Cancellation
 from cogcli.base.canonical import compact
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 
 _LIMIT: Final = 256 * 1024 * 1024
 
@@ -48,9 +48,9 @@ def read_transcript(path: str, shown: str) -> list[Exchange]:
         for line, text in enumerate(lines, 1):  # noqa: B007
             found.append(_exchange_from(loads(text)))
         return found
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         problem = Problem("yaml.io", "E", shown, 0, 0, "", refused.message, "name a regular file")
-    except JsonRefused as refused:
+    except InvalidJson as refused:
         problem = Problem(
             refused.code, "E", shown, line, max(refused.column, 1), "", refused.message
         )

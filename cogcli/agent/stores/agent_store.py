@@ -29,7 +29,7 @@ from cogcli.agent.stores.memory_rows import VERSIONS, StoredProposal
 from cogcli.agent.stores.memory_store import keep_proposal, read_proposals
 from cogcli.agent.stores.sessions import SessionSnapshot, VersionChanged
 from cogcli.agent.stores.user_data import all_rows, forget_about, forget_in, forget_in_copies
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.declarations.value_types import Json
@@ -74,7 +74,7 @@ class AgentStore:
         """Store a run in one transaction: an interaction with its jobs, if `counts`, and its messages. This is
         idempotent.
 
-        Raise EnvironmentRefusal `memory.busy` if other processes keep writing or changing the conversation.
+        Raise UnusableEnvironment `memory.busy` if other processes keep writing or changing the conversation.
         """
         for _ in range(_TRIES):
             with suppress(VersionChanged):
@@ -82,7 +82,7 @@ class AgentStore:
             if session is not None:
                 session = session.rebased_on(self.session(tenant_id, user_id, session.session_id))
         text = f"{self._database.path}: a conversation was changed by others {_TRIES} times"
-        raise EnvironmentRefusal("memory.busy", text, hint="try again")
+        raise UnusableEnvironment("memory.busy", text, hint="try again")
 
     def _consolidate(
         self,

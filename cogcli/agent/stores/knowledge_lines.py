@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import has_at_most_values, kind_of
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.pack_spec import DATA_CLASSES, TRUST
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -55,7 +55,7 @@ def _check_line(line: bytes, file: str, number: int) -> Json:
         raise line_refusal(file, number, f"longer than {MAX_LINE} bytes")
     try:
         value = loads(line)
-    except JsonRefused as error:
+    except InvalidJson as error:
         raise line_refusal(file, number, str(error)) from error
     if not isinstance(value, dict):
         raise line_refusal(file, number, f"expected an object, found {kind_of(value)}")

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from cogcli.agent.context.inputs import Edge
 from cogcli.agent.stores.knowledge_lines import KnowledgeLine, faults_of
 from cogcli.base.canonical import canonical
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.value_types import Json
 from cogcli.stores.database import Database, UnreadableRow
 
@@ -95,7 +95,7 @@ class KnowledgeStore:
             return _compute_snapshot(connection)
 
     def verified(self, ref: str) -> Snapshot:
-        """Return the snapshot of a reference. Raise EnvironmentRefusal `snapshot.mismatch` if no prefix of the
+        """Return the snapshot of a reference. Raise UnusableEnvironment `snapshot.mismatch` if no prefix of the
         graph has its hash: the edges were changed, or the reference is that of another graph.
         """
         with self._database.reading() as connection:
@@ -103,7 +103,7 @@ class KnowledgeStore:
                 if each.ref == ref:
                     return each
         text = f"{self._database.path} has no state `{ref}`"
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "snapshot.mismatch", text, hint="run anew over what the graph holds now"
         )
 
@@ -149,7 +149,7 @@ def _read_edges(
 def _value_from(text: object) -> object:
     try:
         return loads(text if isinstance(text, bytes) else str(text))
-    except JsonRefused as error:
+    except InvalidJson as error:
         raise UnreadableRow(f"a value that is none: {error}") from error
 
 

@@ -21,7 +21,7 @@ from cogcli.agent.stores.memory_rows import (
     stored_from,
 )
 from cogcli.base.canonical import canonical
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.declarations.value_types import Json
@@ -124,7 +124,7 @@ class MemoryStore:
     ) -> Decision:
         """Promote a proposal by a person's decision, despite contradictions. A promoted one does not change.
 
-        Raise UsageError `memory.unknown`. Raise EnvironmentRefusal `memory.consent` if its user consented to its
+        Raise UsageError `memory.unknown`. Raise UnusableEnvironment `memory.consent` if its user consented to its
         class neither when it was made nor now.
         """
         with self._database.writing() as connection:
@@ -215,9 +215,9 @@ def _outcome(kept: StoredProposal, made: MemoryProposal) -> str:
     return "promoted" if kept.state == "promoted" else "waits"
 
 
-def _no_consent(stored: StoredProposal) -> EnvironmentRefusal:
+def _no_consent(stored: StoredProposal) -> UnusableEnvironment:
     made = stored.proposal.memory_class
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "memory.consent",
         f"`{stored.user_id}` gave no consent to `{made}`",
         hint=f"once the user consents, say so with --consent {made}",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from cogcli.base.canonical import digest_of
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.file_lock import lock
 from cogcli.episode.folder import Folder
 
@@ -23,7 +23,7 @@ def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> 
     """Hold the lock of a conversation against this process and others. The lock file's name is a hash; it is
     removed afterwards.
 
-    Raise EnvironmentRefusal `session.busy` if another run holds the lock for more than ten seconds, or `env.disk`
+    Raise UnusableEnvironment `session.busy` if another run holds the lock for more than ten seconds, or `env.disk`
     if no lock is possible.
     """
     name = digest_of([tenant_id, user_id, session_id]).removeprefix("sha256:")[:32]
@@ -37,7 +37,7 @@ def session_lock(store: Path, tenant_id: str, user_id: str, session_id: str) -> 
             time.sleep(_PAUSE)
     except OSError as error:
         text = f"{path}: {error.strerror or error}"
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "env.disk", text, hint="sessions need a directory with locks"
         ) from error
     try:
@@ -66,8 +66,8 @@ def _try_lock(path: Path) -> int:
     return -1
 
 
-def _busy(session_id: str) -> EnvironmentRefusal:
-    return EnvironmentRefusal(
+def _busy(session_id: str) -> UnusableEnvironment:
+    return UnusableEnvironment(
         "session.busy",
         f"another run of session `{session_id}` is alive",
         hint="wait for it to end, or begin another session",

@@ -62,7 +62,7 @@ class SessionSnapshot(NamedTuple):
 
     @classmethod
     def from_payload(cls, payload: Json) -> SessionSnapshot:
-        """Return the inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerState."""
+        """Return the inverse of `to_payload`, also for older versions. Raise UnreadableState, NewerStateVersion."""
         members = {name: payload[name] for name in cls._fields if name in payload}
         reasoning = _reasoning_from(
             {name: payload.get(name) for name in ("schema_version", "reasoning")}
@@ -183,7 +183,7 @@ def delete_session(
 
 
 def _reasoning_from(stored: Json) -> ReasoningContext:
-    """Return the reasoning of a stored conversation. Raise UnreadableState, NewerState."""
+    """Return the reasoning of a stored conversation. Raise UnreadableState, NewerStateVersion."""
     state = {**stored, "execution": {"query": ""}, "user_profile": None}
     return AgentState.from_payload(state).reasoning
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from cogcli.agent.context.blocks import tool_text
 from cogcli.agent.context.tokenizer import ESTIMATE
-from cogcli.app.needs import MissingNeeds
+from cogcli.app.needs import RequirementSearch
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.base.jsonvalue import NOTHING
@@ -50,7 +50,7 @@ def read_only_tools(catalog: Catalog, options: SelectionOptions) -> dict[str, Ca
     """Return the contracts of the runnable skills of a catalog that reach only `read_only` capabilities, by
     `skill:ID`. Faults of other skills are ignored.
     """
-    needs = MissingNeeds(catalog, options)
+    needs = RequirementSearch(catalog, options)
     callable_here = {
         name: each for name, each in catalog.by_name.items() if not needs.capability(each.id)
     }

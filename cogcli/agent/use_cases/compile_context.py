@@ -21,7 +21,7 @@ from cogcli.agent.context.intent import resolve_intent
 from cogcli.agent.stores.knowledge_store import PREFIX, Snapshot
 from cogcli.agent.use_cases.knowledge import open_knowledge
 from cogcli.agent.use_cases.memory import FETCHED, open_memory
-from cogcli.app.packs import FoundPack
+from cogcli.app.packs import PackInRegistry
 from cogcli.app.settings import Settings
 from cogcli.app.stores import has_store, is_of_project
 from cogcli.base.errors import UsageError
@@ -35,7 +35,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.layout import is_trace_id
 from cogcli.policy.budgets import DEFAULTS, merge_limits
 from cogcli.policy.pack_policy import Policy
-from cogcli.run.state_view import StateOfRun
+from cogcli.run.state_view import RunStateReader
 from cogcli.specs.id_grammar import USER_ID_WORDS, is_user_id
 from cogcli.specs.skill_tools import skill_tools
 from cogcli.stores import KNOWLEDGE, MEMORY
@@ -56,7 +56,7 @@ NOTHING_STORED: Final = StoredValues((), (), Snapshot(PREFIX, 0).ref)
 """The values of empty stores."""
 
 
-class GivenRequest(NamedTuple):
+class RequestWithOptions(NamedTuple):
     """A request with its members about the run. A command line may only tighten mode and budget."""
 
     request: AgentRequest
@@ -67,7 +67,7 @@ class GivenRequest(NamedTuple):
     tags: dict[str, str] = NOTHING
 
 
-def parse_request(raw: Json) -> GivenRequest:
+def parse_request(raw: Json) -> RequestWithOptions:
     """Parse the JSON of a request, with its members about the run. Raise the errors of `request_from`."""
     _require_types(raw)
     found = read_record(_RequestFile, raw)
@@ -75,7 +75,9 @@ def parse_request(raw: Json) -> GivenRequest:
     members = {name: value for name, value in raw.items() if name in _KEYS}
     members |= {"user": _user(found.user), "attachments": tuple(found.attachments)}
     run = {name: raw[name] for name in _OF_RUN if name in raw}
-    return GivenRequest(AgentRequest(**members), **{**run, "pack_refs": tuple(found.pack_refs)})
+    return RequestWithOptions(
+        AgentRequest(**members), **{**run, "pack_refs": tuple(found.pack_refs)}
+    )
 
 
 class _RequestFile(Record):
@@ -188,7 +190,9 @@ def _user(raw: Json) -> User:
     return user
 
 
-def compile_request(settings: Settings, found: FoundPack, request: AgentRequest) -> CompiledContext:
+def compile_request(
+    settings: Settings, found: PackInRegistry, request: AgentRequest
+) -> CompiledContext:
     """Return the context of a request under a pack, with the values of the stores now, or without stores for the
     pack of an untrusted project.
     """
@@ -204,7 +208,7 @@ def compile_request(settings: Settings, found: FoundPack, request: AgentRequest)
         now=now,
     )
     policy, known = Policy.of(pack), found.catalog.by_name
-    of_new_run = StateOfRun(policy.state_parts).read()
+    of_new_run = RunStateReader(policy.state_parts).read()
     given = CompileInput(
         pack,
         policy,

@@ -9,7 +9,7 @@ from typing import Final
 from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.app.settings import Settings
 from cogcli.app.stores import has_store
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.stores import MEMORY
 
 _SHOWN: Final = 5
@@ -25,7 +25,7 @@ def job_checks(settings: Settings, *, net: bool) -> Iterator[DoctorCheck]:
 
     try:
         jobs = list_jobs(settings, all=True)
-    except EnvironmentRefusal as refusal:
+    except UnusableEnvironment as refusal:
         yield _check("error", refusal.message, fix=refusal.hint)
         return
     failed = [job for job in jobs if job["state"] == "failed"]

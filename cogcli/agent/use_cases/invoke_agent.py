@@ -16,7 +16,7 @@ from cogcli.agent.context.compiler import compile_context
 from cogcli.agent.use_cases.builtin_pack import count_block, read_only_pack
 from cogcli.agent.use_cases.compile_context import (
     NOTHING_STORED,
-    GivenRequest,
+    RequestWithOptions,
     fetch,
     parse_request,
     require_expected,
@@ -52,10 +52,10 @@ SESSION_TAG: Final = "session_id"
 """The tag of a run that continues a conversation."""
 
 
-class GivenInvocation(NamedTuple):
+class AgentCommandInput(NamedTuple):
     """The input of a command that runs an agent."""
 
-    given: GivenRequest
+    given: RequestWithOptions
     request: RunRequest
     """Its policy has the pack, user, ceiling and budgets."""
     memory: bool = True
@@ -70,10 +70,10 @@ class GivenInvocation(NamedTuple):
 
 
 def invoke(
-    settings: Settings, given: GivenInvocation, watch: Watch, control: Control | None = None
+    settings: Settings, given: AgentCommandInput, watch: Watch, control: Control | None = None
 ) -> RunResult:
     """Run an agent to its end, within `watch`. A run with a conversation holds its lock. Raise ProblemsFound,
-    EnvironmentRefusal or UsageError before anything is started."""
+    UnusableEnvironment or UsageError before anything is started."""
     environment = environment_of(settings)
     with ExitStack() as opened:
         prepared = prepare_agent(settings, given, opened)
@@ -95,13 +95,15 @@ def invoke_request(
     merged = merge_options(settings, given, options, problems)
     raise_together(problems)
     request = RunRequest("", {}, merged)
-    result = invoke(settings, GivenInvocation(given, request, memory, model, mode), watch, control)
+    result = invoke(
+        settings, AgentCommandInput(given, request, memory, model, mode), watch, control
+    )
     if memory and not is_untrusted(settings, "pack", request.pack_ref):
         work_after_answer(settings, model)
     return result
 
 
-def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack) -> PreparedRun:
+def prepare_agent(settings: Settings, given: AgentCommandInput, opened: ExitStack) -> PreparedRun:
     """Check the closure of a pack and the request, and fetch the values of the stores. `opened` holds the lock of the
     conversation."""
     catalog, selection, invocation, warnings = _reach(settings, given)
@@ -142,7 +144,7 @@ def prepare_agent(settings: Settings, given: GivenInvocation, opened: ExitStack)
 
 
 def _reach(
-    settings: Settings, given: GivenInvocation
+    settings: Settings, given: AgentCommandInput
 ) -> tuple[Catalog, SelectionOptions, Invocation, list[Problem]]:
     """Return the closure of the pack, the selection of bindings, the invocation with the values of the stores,
     and warnings. Raise ProblemsFound before a store is opened.
@@ -178,12 +180,12 @@ def _reach(
     return catalog, selection, made, found
 
 
-def _has_memory(given: GivenInvocation, catalog: Catalog) -> bool:
+def _has_memory(given: AgentCommandInput, catalog: Catalog) -> bool:
     """Return whether a run uses the stores. The pack of an untrusted project has none."""
     return given.memory and not catalog.distrust
 
 
-def dry_run(settings: Settings, given: GivenInvocation) -> Json:
+def dry_run(settings: Settings, given: AgentCommandInput) -> Json:
     """Return the first context, the plan of the template planner, and with a model its first prompt. No call is
     made and no file is written.
     """

@@ -55,7 +55,7 @@ def edges_around(
     """Return the edges within `hops` of an entity, in the order of their writing, and the snapshot, by default
     the latest.
 
-    Raise UsageError, EnvironmentRefusal `snapshot.mismatch`.
+    Raise UsageError, UnusableEnvironment `snapshot.mismatch`.
     """
     if not all(entity.partition(":")[::2]):
         raise UsageError("usage.value", f"found `{entity[:60]}`, expected an entity `type:id`")

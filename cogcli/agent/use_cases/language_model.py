@@ -14,7 +14,7 @@ from cogcli.app.settings import WHOLE_TABLE, Settings
 from cogcli.app.settings.config import KEYS
 from cogcli.app.settings.model_adapters import MODELS, TEMPLATE
 from cogcli.base import system_text
-from cogcli.base.errors import USAGE, CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.errors import USAGE, CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound, did_you_mean, suggestion_hint
 from cogcli.protocols.secrets import Secrets
@@ -41,7 +41,7 @@ class ChosenModel(NamedTuple):
 
 def chosen_model(settings: Settings, flag: str | None = "") -> ChosenModel:
     """Return the model of the flag, the variable or the configuration, in this order. It is not opened. Raise
-    UsageError `usage.value` and EnvironmentRefusal `config.key`.
+    UsageError `usage.value` and UnusableEnvironment `config.key`.
     """
     chosen = _read_configured_model(settings)
     given, origin = (
@@ -107,7 +107,7 @@ def _nameless(chosen: ChosenModel) -> CogcliError:
     if chosen.origin in ("--model", VARIABLE):
         return UsageError("usage.value", f"{chosen.origin}: {text}", hint=f"write {adapter}:NAME")
     file, _, line = chosen.origin.rpartition(":")
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "config.key", text, file=file, line=int(line), column=1, hint="add `name`"
     )
 

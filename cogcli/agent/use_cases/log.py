@@ -32,12 +32,12 @@ class AgentLog(NamedTuple):
         return self.events[0]
 
     def read_catalog(self) -> Catalog:
-        """Return the specs that the run pinned. Raise EnvironmentRefusal `episode.unreadable`."""
+        """Return the specs that the run pinned. Raise UnusableEnvironment `episode.unreadable`."""
         return without_secret_requirements(read_pinned_catalog(self.started, self.directory))
 
     @contextmanager
     def refusing(self) -> Iterator[None]:
-        """Raise EnvironmentRefusal `episode.unreadable` for a malformed event that the body reads."""
+        """Raise UnusableEnvironment `episode.unreadable` for a malformed event that the body reads."""
         try:
             yield
         except (KeyError, TypeError, ValueError, AttributeError, CogcliError) as error:
@@ -46,8 +46,10 @@ class AgentLog(NamedTuple):
 
 
 def read_agent_log(directory: Path) -> AgentLog:
-    """Read the log of an agent's run. Raise UsageError for another episode; EnvironmentRefusal `episode.unreadable` for
-    a damaged one."""
+    """Read the log of an agent's run.
+
+    Raise UsageError for another episode, UnusableEnvironment `episode.unreadable` for a damaged one.
+    """
     events = list(iterate_events(directory, whole=True))
     start = read_record(RunStarted, events[0].payload)
     # A malformed `agent` belongs to a damaged log of an agent, not to another skill's.

@@ -93,7 +93,7 @@ def decide(
 ) -> Decision:
     """Promote or reject a proposal by a person's decision.
 
-    Raise UsageError `memory.unknown`, EnvironmentRefusal `memory.consent`.
+    Raise UsageError `memory.unknown`, UnusableEnvironment `memory.consent`.
     """
     who = require_text(by, "the name of the person who decides", "give another one with --by")
     if not is_plain_name(who) or len(who) > _MAX_BY or who.casefold() == CODE:

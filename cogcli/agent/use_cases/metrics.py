@@ -9,7 +9,7 @@ from pathlib import Path
 from cogcli.agent.use_cases.log import AgentLog, read_agent_log
 from cogcli.app import episodes
 from cogcli.app.settings import Settings
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import Pack
 from cogcli.declarations.run_start import start_of
@@ -68,7 +68,7 @@ def collect(
     """Measure the runs that match the query. `warn` receives the errors of unreadable episodes that were not
     named.
 
-    Raise UsageError for a named episode that is not an agent's. Raise EnvironmentRefusal `episode.unreadable` for
+    Raise UsageError for a named episode that is not an agent's. Raise UnusableEnvironment `episode.unreadable` for
     a named episode, or for any in a strict query.
     """
     packs: dict[str, Pack] = {}
@@ -92,7 +92,7 @@ def _fitting_runs(
             if query.names:
                 raise
             continue  # another tool's
-        except EnvironmentRefusal as error:
+        except UnusableEnvironment as error:
             if candidate.required:
                 raise
             warn(error)

@@ -13,7 +13,7 @@ from cogcli.agent.context.placements import Placement, list_names, placements
 from cogcli.agent.use_cases.log import AgentLog, read_agent_log
 from cogcli.app import episodes
 from cogcli.app.settings import Settings
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import suggestion
 from cogcli.declarations.events import RunResumed
@@ -62,7 +62,7 @@ class TurnContext(NamedTuple):
 def turn_context(settings: Settings, word: str, turn: int | None = None) -> TurnContext:
     """Return the context of a turn: of `EP` the last one, or `turn`; of `EP#2` the second.
 
-    Raise UsageError for an episode that is not an agent's, and for an unknown turn; EnvironmentRefusal
+    Raise UsageError for an episode that is not an agent's, and for an unknown turn; UnusableEnvironment
     `episode.unreadable` for an unreadable one, or one whose log gives other contexts.
     """
     name, turn = _episode_and_turn(word, turn)
@@ -86,14 +86,14 @@ def turn_context(settings: Settings, word: str, turn: int | None = None) -> Turn
 
 
 def _recompile_turns(log: AgentLog) -> list[RecompiledTurn]:
-    """Return the contexts of the turns. Raise EnvironmentRefusal `episode.unreadable`."""
+    """Return the contexts of the turns. Raise UnusableEnvironment `episode.unreadable`."""
     catalog = log.read_catalog()
     with log.refusing():
         return list(recompile(recorded_invocation(log.started, catalog), log.events))
 
 
 def _require_equal(log: AgentLog, found: RecompiledTurn) -> None:
-    """Raise EnvironmentRefusal if the log gives another context than the recorded one."""
+    """Raise UnusableEnvironment if the log gives another context than the recorded one."""
     if not found.differs:
         return
     why = "it was altered, or made by another version"
@@ -101,7 +101,7 @@ def _require_equal(log: AgentLog, found: RecompiledTurn) -> None:
     if any(read_record(RunResumed, event.payload).changed_specs for event in resumed):
         why = "the run continued with changed specs, which its log does not hold"
     text = f"`{log.directory.name}`: the context of turn {found.turn} cannot be made again: {why}"
-    raise EnvironmentRefusal(
+    raise UnusableEnvironment(
         "episode.unreadable",
         text,
         expected=str(found.recorded.get("context_hash")),

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from cogcli.agent.use_cases.compile_context import GivenRequest
+from cogcli.agent.use_cases.compile_context import RequestWithOptions
 from cogcli.app.packs import resolve_pack
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, UsageError
@@ -13,7 +13,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.policy.budgets import flatten
 
 
-def with_options(given: GivenRequest, options: RunOptions) -> GivenRequest:
+def with_options(given: RequestWithOptions, options: RunOptions) -> RequestWithOptions:
     """Return the request with the intent and the user of the options, if they have them."""
     request = given.request
     user = request.user._replace(user_id=options.user or request.user.user_id)
@@ -23,7 +23,7 @@ def with_options(given: GivenRequest, options: RunOptions) -> GivenRequest:
 
 
 def merge_options(
-    settings: Settings, given: GivenRequest, options: RunOptions, problems: list[CogcliError]
+    settings: Settings, given: RequestWithOptions, options: RunOptions, problems: list[CogcliError]
 ) -> RunOptions:
     """Return the options of the caller and of the request together. Faults of the request are added to `problems`.
 

@@ -17,7 +17,7 @@ from cogcli.agent.use_cases.model import recorded_model, require_trust
 from cogcli.agent.use_cases.sessions import hold_session
 from cogcli.agent.use_cases.user_memory import consolidate
 from cogcli.app.settings import Settings
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.pack_spec import DATA_CLASSES
@@ -98,7 +98,7 @@ class _StoreWriter:
         self._unstored.append(_Turn(content, run_id, at))
         try:
             self._store_turns()
-        except EnvironmentRefusal as error:
+        except UnusableEnvironment as error:
             return error
         return None
 
@@ -107,7 +107,7 @@ class _StoreWriter:
         try:
             self._store_turns()
             _store_end(self._settings, self._invocation, ended)
-        except EnvironmentRefusal as error:
+        except UnusableEnvironment as error:
             return error
         return None
 

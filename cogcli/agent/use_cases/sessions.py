@@ -23,7 +23,7 @@ def open_session(
     `consolidate` stores the new
     messages.
 
-    Raise UsageError for an invalid id, EnvironmentRefusal `session.busy` if another run holds the lock for ten
+    Raise UsageError for an invalid id, UnusableEnvironment `session.busy` if another run holds the lock for ten
     seconds, and the errors of `Database`.
     """
     with hold_session(settings, tenant, user, session_id):
@@ -74,7 +74,7 @@ def session_payload(settings: Settings, tenant: str, user: str, session_id: str)
 
 def forget_session(settings: Settings, tenant: str, user: str, session_id: str) -> int:
     """Delete a conversation without a live run, and return the number of its messages. Raise UsageError
-    `session.unknown`, EnvironmentRefusal `session.busy`; the errors of `Database`."""
+    `session.unknown`, UnusableEnvironment `session.busy`; the errors of `Database`."""
     _require_store(settings, tenant, user, session_id)
     with hold_session(settings, tenant, user, session_id), open_agent_store(settings) as store:
         return store.forget_session(tenant, user, session_id)

@@ -12,7 +12,13 @@ from cogcli import __version__
 from cogcli.app.checks.doctor_services import CODES, DoctorCheck, check_services, place_of
 from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.editor_schemas import FOLDER, WRITTEN, known_ids, leads_out, stale_schemas
-from cogcli.app.needs import REPLACED, MissingNeeds, count_first_needs, describe_counts, find_needs
+from cogcli.app.needs import (
+    REPLACED,
+    RequirementSearch,
+    count_first_needs,
+    describe_counts,
+    find_needs,
+)
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import key_path, read_key
@@ -20,7 +26,7 @@ from cogcli.app.settings.runs_dir import shared_warning
 from cogcli.app.settings.trust import WORDS, layers_of
 from cogcli.app.settings.trust_needs import find_service_files
 from cogcli.app.wings import DOCTOR_CHECKS
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.extras import EXTRAS, install_line, missing_module
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem
@@ -38,7 +44,7 @@ _SHOWN: Final = 5
 """The most problems of a kind that are shown; `validate` lists all."""
 
 
-class Diagnosis(NamedTuple):
+class DoctorReport(NamedTuple):
     """The result of `doctor`. `head` describes program and machine, and `summary` counts the usable
     skills and capabilities."""
 
@@ -47,7 +53,7 @@ class Diagnosis(NamedTuple):
     summary: str
 
 
-def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
+def diagnose(settings: Settings, *, net: bool = False) -> DoctorReport:
     """Run all checks. Nothing is changed or started. Servers are contacted only with `net`."""
     checks = [*_check_machine(), *_check_project(settings)]
     summary = ""
@@ -73,7 +79,7 @@ def diagnose(settings: Settings, *, net: bool = False) -> Diagnosis:
         f"{platform.system()} {platform.machine()}",
         f"project {settings.project}" if settings.project else "no project",
     ]
-    return Diagnosis(" · ".join(parts), checks, summary)
+    return DoctorReport(" · ".join(parts), checks, summary)
 
 
 def _check_machine() -> Iterator[DoctorCheck]:
@@ -87,7 +93,7 @@ def _check_machine() -> Iterator[DoctorCheck]:
         yield check("yaml", "warning", "no C parser, specs are read ten times slower", fix=fix)
     try:
         found = engine()
-    except EnvironmentRefusal as refusal:
+    except UnusableEnvironment as refusal:
         yield check("schemas", "error", str(refusal), fix=refusal.hint)
     else:
         if found == RUST:
@@ -252,7 +258,7 @@ def _check_registry(found: RegistryCheck) -> Iterator[DoctorCheck]:
             yield DoctorCheck("registry", kind, "ok", str(count))
 
 
-def _describe_unusable_skills(found: RegistryCheck, needs: MissingNeeds) -> Iterator[str]:
+def _describe_unusable_skills(found: RegistryCheck, needs: RequirementSearch) -> Iterator[str]:
     """Yield a line for each shipped skill that cannot run because a later layer replaces a spec
     that it needs."""
     for id, skill in sorted(found.catalog.skills.items()):
@@ -271,7 +277,7 @@ def _describe_unusable_bindings(catalog: Catalog) -> Iterator[str]:
 
 
 def _check_shipped(
-    settings: Settings, found: RegistryCheck, needs: MissingNeeds
+    settings: Settings, found: RegistryCheck, needs: RequirementSearch
 ) -> Iterator[DoctorCheck]:
     """Report, as a note without a fix, the shipped specs that later layers make unusable."""
     check = partial(DoctorCheck, "registry", "shipped")

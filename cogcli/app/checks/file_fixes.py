@@ -12,7 +12,7 @@ from cogcli.app.checks.registry_check import RegistryCheck, check_registry
 from cogcli.app.registry import open_registry, writing_to
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
-from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.files import UnreadableFile, read_regular, write_atomic
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, names_from_hint
 from cogcli.protocols import PROTOCOLS
@@ -152,12 +152,12 @@ def _read_editable(settings: Settings, file: str, checked: RegistryCheck) -> str
         return None
     try:
         return read_regular(path, limit=settings.ceilings.yaml_bytes).decode()
-    except (FileRefused, UnicodeDecodeError):
+    except (UnreadableFile, UnicodeDecodeError):
         return None
 
 
 def write_fixes(settings: Settings, fixes: Sequence[FileFix]) -> None:
-    """Write each file as a whole. Raise EnvironmentRefusal `env.disk`."""
+    """Write each file as a whole. Raise UnusableEnvironment `env.disk`."""
     with keep_trust(settings) as written:
         for fix in fixes:
             data, mode = fix.text.encode(), os.stat(fix.path).st_mode & 0o777

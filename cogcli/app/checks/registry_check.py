@@ -10,7 +10,7 @@ from typing import Final
 from cogcli.app.checks.packs import pack_problems
 from cogcli.app.registry import Layers, open_registry, selection_options
 from cogcli.app.settings import Settings
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.jsonvalue import paused_collection
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, sort_problems
@@ -29,7 +29,7 @@ _SPECS: Final = (*KINDS, "packs")
 _FILES: Final = (*_SPECS, "cases")
 
 
-class Demands(NamedTuple):
+class CheckRequirements(NamedTuple):
     """What must hold for a check to pass, in addition to specs without errors."""
 
     strict: bool = False
@@ -80,7 +80,7 @@ class RegistryCheck(NamedTuple):
         spec."""
         return len(self.problems) - self.errors
 
-    def failing_problems(self, demands: Demands) -> list[Problem]:
+    def failing_problems(self, demands: CheckRequirements) -> list[Problem]:
         """Return the problems that fail the check, errors first.
 
         Warnings of shipped files never fail it, because the user cannot fix them."""
@@ -101,9 +101,9 @@ def validate(
     """Check all specs of all layers, or only the specs at `paths`. `contents` replaces the content
     of files by path.
 
-    Raise EnvironmentRefusal `project.none`, or UsageError for a path that does not exist."""
+    Raise UnusableEnvironment `project.none`, or UsageError for a path that does not exist."""
     if not paths and settings.project is None and not settings.value("registry"):
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "project.none",
             "there is no project here",
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",

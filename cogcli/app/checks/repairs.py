@@ -11,7 +11,7 @@ from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.app.editor_schemas import FOLDER, write_schemas
 from cogcli.app.registry import writing_to
 from cogcli.app.settings import Settings
-from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.files import UnreadableFile, read_regular, write_atomic
 from cogcli.base.named_tuple import NamedTuple
 
 IGNORED: Final = ".cogcli/"
@@ -21,7 +21,7 @@ _LARGEST: Final = 1024 * 1024
 class Repair(NamedTuple):
     """The repair for a check: its description, and the function that makes it.
 
-    The function raises EnvironmentRefusal `env.disk`."""
+    The function raises UnusableEnvironment `env.disk`."""
 
     words: str
     apply: Callable[[Settings, str], object]
@@ -46,7 +46,7 @@ def _add_to_gitignore(settings: Settings, project: str) -> None:
             raise OSError(0, "a link leads out of the project")
         try:
             there, mode = read_regular(path, limit=_LARGEST), os.stat(path).st_mode & 0o777
-        except FileRefused as refused:
+        except UnreadableFile as refused:
             if refused.reason != "missing":
                 raise OSError(0, refused.message) from refused
             there, mode = b"", 0o644

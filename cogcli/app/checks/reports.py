@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cogcli import __version__
-from cogcli.app.checks.registry_check import Demands, RegistryCheck
+from cogcli.app.checks.registry_check import CheckRequirements, RegistryCheck
 from cogcli.app.explain import pages
 from cogcli.base.problems import Problem, Severity
 from cogcli.report.check_report import (
@@ -27,7 +27,7 @@ from cogcli.report.junit import junit
 from cogcli.report.sarif import sarif
 
 if TYPE_CHECKING:
-    from cogcli.app.checks.doctor import Diagnosis
+    from cogcli.app.checks.doctor import DoctorReport
     from cogcli.app.checks.doctor_services import DoctorCheck
 
 _FOUND: Final = "doctor.found"
@@ -35,7 +35,7 @@ _FOUND: Final = "doctor.found"
 
 def registry_report(
     checked: RegistryCheck,
-    demands: Demands,
+    demands: CheckRequirements,
     *,
     end_of: Callable[[str, int, int], int],
     base: str = "",
@@ -97,7 +97,7 @@ def counts_report(command: str, summary: str, table: MarkdownTable, seconds: flo
     return CheckReport(command, seconds, summary=summary, tables=(table,))
 
 
-def diagnosis_report(diagnosis: Diagnosis, seconds: float, *, strict: bool) -> CheckReport:
+def diagnosis_report(diagnosis: DoctorReport, seconds: float, *, strict: bool) -> CheckReport:
     """Return the report of `doctor`: one case per check.
 
     A check with an error fails its case. A warning fails it only with `strict`. Other checks are

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from cogcli.app.settings import Settings
-from cogcli.base.walk import Walk
+from cogcli.base.walk import FolderWalk
 from cogcli.specs.layers import HOST_FOLDER, builtin_root
 
 _FOLDERS: Final = (
@@ -68,4 +68,4 @@ def _walk_paths(paths: Iterable[str]) -> Iterator[str]:
     """Yield these paths, and all files below the directories among them."""
     for path in paths:
         yield path
-        yield from (entry.path for entry in Walk(path).files(enters=lambda _: True))
+        yield from (entry.path for entry in FolderWalk(path).files(enters=lambda _: True))

@@ -10,11 +10,11 @@ from cogcli.app.inventory.explain import explain_choice
 from cogcli.app.registry import open_registry, selection_options, writing_to
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import Written, keep_trust
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import FileRefused, FolderLock, read_regular, write_atomic
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import FolderLock, UnreadableFile, read_regular, write_atomic
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.value_types import Json
 from cogcli.specs.binding_chain import Selection, SelectionOptions
 from cogcli.specs.catalog import Catalog
@@ -46,11 +46,11 @@ def activate(settings: Settings, capability: str, binding: str) -> Activation:
     """Make a binding the active one of a capability, which is given by id or alias. If a check
     fails, nothing is written.
 
-    Raise EnvironmentRefusal `project.none` or `env.disk`, CapabilityNotFoundError,
+    Raise UnusableEnvironment `project.none` or `env.disk`, CapabilityNotFoundError,
     BindingResolutionError for a binding that is unknown or cannot be called, and ProblemsFound for
     problems of the binding or the file."""
     if settings.project is None:
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "project.none",
             "there is no project here",
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
@@ -137,12 +137,12 @@ def _read_choices(path: str) -> tuple[Json, int]:
     try:
         chosen = loads(read_regular(path, limit=_LIMIT))
         mode = os.stat(path).st_mode & 0o777
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         if refused.reason == "missing":
             return {}, 0o644
-        raise EnvironmentRefusal("env.disk", f"{path} {refused.message}") from refused
-    except JsonRefused as refused:
-        raise EnvironmentRefusal("specs.invalid", f"{path}: {refused}") from refused
+        raise UnusableEnvironment("env.disk", f"{path} {refused.message}") from refused
+    except InvalidJson as refused:
+        raise UnusableEnvironment("specs.invalid", f"{path}: {refused}") from refused
     if not isinstance(chosen, dict):
-        raise EnvironmentRefusal("specs.invalid", f"{path}: expected an object", hint="write {}")
+        raise UnusableEnvironment("specs.invalid", f"{path}: expected an object", hint="write {}")
     return chosen, mode

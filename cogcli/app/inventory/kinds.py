@@ -14,7 +14,7 @@ from cogcli.app.inventory.skill import (
     skill_row,
     texts_of_skill,
 )
-from cogcli.app.needs import MissingNeeds, Need, find_needs, needs_of_binding
+from cogcli.app.needs import MissingRequirement, RequirementSearch, find_needs, needs_of_binding
 from cogcli.app.registry import (
     Layers,
     fields_to_payload,
@@ -56,7 +56,7 @@ class InventoryView(NamedTuple):
     catalog: Catalog
     options: SelectionOptions
     layers: Layers
-    needs: MissingNeeds
+    needs: RequirementSearch
 
 
 def view_of(settings: Settings, catalog: Catalog) -> InventoryView:
@@ -248,7 +248,7 @@ def _bindings_of_service(catalog: Catalog, service: Service) -> list[Binding]:
     return [binding for binding in catalog.bindings.values() if binding.service == service.id]
 
 
-def _brief_needs(needs: Iterable[Need]) -> list[str]:
+def _brief_needs(needs: Iterable[MissingRequirement]) -> list[str]:
     return list(dict.fromkeys(need.brief for need in needs))
 
 
@@ -411,5 +411,5 @@ def details_of(view: InventoryView, spec: Any, name: str) -> InventoryRow:
 
 def read_source(settings: Settings, name: str, id: str) -> str:
     """Return the text of the file that declares a spec. Raise the errors of `find_spec`, and
-    EnvironmentRefusal `specs.invalid`."""
+    UnusableEnvironment `specs.invalid`."""
     return read_spec_text(settings, find_spec(settings, name, id)[1].file)

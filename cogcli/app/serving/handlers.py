@@ -126,7 +126,7 @@ def server_of(tools: ToolHandlers) -> Server[Any]:
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
-class ErrorOfRun(Record):
+class RunErrorPayload(Record):
     """The error of a run, as `run --json` prints it."""
 
     code: str
@@ -156,7 +156,7 @@ def _tool_result(result: RunResult, error: Json | None, where: str) -> types.Cal
     if result.status == "pending":
         return _error_result(
             _waiting_text(result.episode_id, error, where),
-            meta | {"cogcli/next": ErrorOfRun.of(error).next or []},
+            meta | {"cogcli/next": RunErrorPayload.of(error).next or []},
         )
     reply = _error_result(_error_lines("error", error, "look with"), meta)
     if result.status == "partial" and result.outputs:
@@ -167,7 +167,7 @@ def _tool_result(result: RunResult, error: Json | None, where: str) -> types.Cal
 def _error_lines(word: str, error: Json, lead: str) -> str:
     """Return an error as lines of text: code and message, the hint, and each next command after
     `lead`."""
-    found = ErrorOfRun.of(error)
+    found = RunErrorPayload.of(error)
     lines = [f"{word}[{found.code}]: {found.message}"]
     if found.hint:
         lines.append(f"hint: {_hint_for_client(found.hint)}")

@@ -27,7 +27,7 @@ from cogcli.app.serving.request_checks import find_request_fault
 from cogcli.app.serving.run_pool import RunPool
 from cogcli.app.serving.server_socket import Endpoint
 from cogcli.app.serving.stdio_transport import BAD_ID, has_bad_id
-from cogcli.base.strict_json import MAX_BYTES, JsonRefused, loads
+from cogcli.base.strict_json import MAX_BYTES, InvalidJson, loads
 from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ async def _read_body(
             return 400, BAD_ID, receive, None
     except TimeoutError:
         return 408, "the body did not arrive in time", receive, None
-    except JsonRefused as refused:
+    except InvalidJson as refused:
         return 400, f"{refused.code}: {refused.message}", receive, None
     whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 

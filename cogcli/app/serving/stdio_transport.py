@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from cogcli.app.serving.request_checks import VERSION_KEY, find_request_fault
 from cogcli.app.serving.server_socket import redirect_standard_streams
 from cogcli.base import threads
-from cogcli.base.strict_json import MAX_BYTES, JsonRefused, loads
+from cogcli.base.strict_json import MAX_BYTES, InvalidJson, loads
 from cogcli.specs.unchecked import object_at, value_at
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def parse_frame(frame: bytes | None) -> types.JSONRPCMessage:
         return _error_reply(types.PARSE_ERROR, f"a frame may have {MAX_BYTES:,} bytes")
     try:
         value = loads(frame)
-    except JsonRefused as refused:
+    except InvalidJson as refused:
         return _error_reply(types.PARSE_ERROR, f"{refused.code}: {refused.message}")
     if has_bad_id(value):
         return _error_reply(types.INVALID_REQUEST, BAD_ID)

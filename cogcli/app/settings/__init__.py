@@ -113,7 +113,7 @@ class Settings:
     def inside(self, path: str) -> str:
         """Return the real path of `path`.
 
-        Raise EnvironmentRefusal `project.link` if a link leads out of a project that is not trusted
+        Raise UnusableEnvironment `project.link` if a link leads out of a project that is not trusted
         (docs/reference/service.md#links)."""
         link = find_leaving_link(path, self.project or "")
         if link and not self.trust:
@@ -140,7 +140,7 @@ class Settings:
     def value(self, name: str) -> Any:
         """Return the value of a setting.
 
-        Raise UsageError, or EnvironmentRefusal `config.key` for the first invalid line of a
+        Raise UsageError, or UnusableEnvironment `config.key` for the first invalid line of a
         configuration file."""
         self.require_sound_files()
         return self.with_origin(name)[0]
@@ -240,7 +240,7 @@ class Settings:
     def roots(self) -> list[Root]:
         """Return the extra registry roots.
 
-        Raise EnvironmentRefusal `config.key` for the first invalid line of any file."""
+        Raise UnusableEnvironment `config.key` for the first invalid line of any file."""
         for problem in self.problems:
             raise problem
         return self._find_roots()
@@ -320,7 +320,7 @@ class Settings:
     def runs_dir(self) -> str:
         """Return the real path of the runs directory, which may not exist.
 
-        Raise EnvironmentRefusal `project.link`."""
+        Raise UnusableEnvironment `project.link`."""
         path, origin = self.runs_dir_with_origin()
         return self.inside(path) if origin == "project" else os.path.realpath(path)
 

@@ -17,8 +17,8 @@ from cogcli.app.settings.setting_types import (
     SecretLocation,
     Url,
 )
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.errors import CogcliError, UnusableEnvironment
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.problems import suggestion
 from cogcli.base.toml_bounds import find_excess
@@ -135,7 +135,7 @@ class ConfigFile:
     def _read(self) -> None:
         try:
             text = read_regular(self.path, limit=_LIMIT).decode("utf-8-sig")
-        except FileRefused as error:
+        except UnreadableFile as error:
             self._add_problem(error.message)
             return
         except UnicodeDecodeError as error:
@@ -236,7 +236,7 @@ class ConfigFile:
 
     def _add_problem(self, message: str, line: int = 0, column: int = 0, *, hint: str = "") -> None:
         self.problems.append(
-            EnvironmentRefusal(
+            UnusableEnvironment(
                 "config.key", message, file=self.shown, line=line, column=column, hint=hint
             )
         )

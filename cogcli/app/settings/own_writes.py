@@ -19,7 +19,7 @@ def keep_trust(settings: Settings) -> Iterator[Written]:
     changes.
 
     A file that another program changes at the same time still ends the trust. Raise
-    EnvironmentRefusal `env.disk` or `trust.size`."""
+    UnusableEnvironment `env.disk` or `trust.size`."""
     was_accepted = settings.project is not None and settings.trust.state == "accepted"
     written: dict[str, bytes] = {}
     try:

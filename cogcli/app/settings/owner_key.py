@@ -19,7 +19,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from cogcli.app.settings.user_dirs import config_home
-from cogcli.base.files import FileRefused, FolderLock, read_regular, write_atomic
+from cogcli.base.files import FolderLock, UnreadableFile, read_regular, write_atomic
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.checkpoint import KEY_BYTES
 
@@ -52,7 +52,7 @@ def read_key(environ: Mapping[str, str]) -> OwnerKey:
     try:
         text = read_regular(path, limit=1024).decode("ascii", "replace")
         found = os.stat(path)
-    except FileRefused as error:
+    except UnreadableFile as error:
         return OwnerKey(None, f"{path} {error.message}", error.reason == "missing")
     except OSError as error:
         return OwnerKey(None, f"{path} cannot be read: {error.strerror}")

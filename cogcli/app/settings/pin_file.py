@@ -15,14 +15,14 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _MARK: Final = "\ufeff"
 
 
-class PinRefused(Exception):
+class InvalidPin(Exception):
     """The file is not TOML, or its pins are not lines of a table."""
 
 
 def with_pin(text: str, environment: str, id: str, version: str | None) -> str:
     """Return the text of a file with a pin set in an environment, or removed if `version` is None.
 
-    The empty environment is the default one. Raise PinRefused."""
+    The empty environment is the default one. Raise InvalidPin."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.splitlines(keepends=True)
     first, last = _find_table(lines, environment)
@@ -47,7 +47,7 @@ def with_pin(text: str, environment: str, id: str, version: str | None) -> str:
             ]
     changed = "".join(lines)
     if _parse(changed) != _expected_document(_parse(text), environment, id, version):
-        raise PinRefused
+        raise InvalidPin
     return changed
 
 
@@ -82,7 +82,7 @@ def _with_version(line: str, version: str) -> str:
     """Return the line with another version. Its comment is unchanged."""
     match = re.match(r"""([^=]*=\s*)("[^"\\]*"|'[^']*')(.*)""", line, re.S)
     if match is None:
-        raise PinRefused
+        raise InvalidPin
     return line if match[2][1:-1] == version else f"{match[1]}{_quote(version)}{match[3]}"
 
 
@@ -103,13 +103,13 @@ def _quote(text: str) -> str:
 
 
 def _parse(text: str) -> Json:
-    """Parse the text of a configuration file. Raise PinRefused."""
+    """Parse the text of a configuration file. Raise InvalidPin."""
     if find_excess(text):
-        raise PinRefused
+        raise InvalidPin
     try:
         return tomllib.loads(text.removeprefix(_MARK).replace("\r\n", "\n"))
     except ValueError as error:
-        raise PinRefused from error
+        raise InvalidPin from error
 
 
 def _expected_document(document: Json, environment: str, id: str, version: str | None) -> Json:

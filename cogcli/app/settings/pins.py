@@ -10,10 +10,10 @@ from typing import Final
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import PINS, PROJECT_FILE, ConfigFile
 from cogcli.app.settings.own_writes import keep_trust
-from cogcli.app.settings.pin_file import PinRefused, with_pin
+from cogcli.app.settings.pin_file import InvalidPin, with_pin
 from cogcli.base import system_text
-from cogcli.base.errors import EnvironmentRefusal, UsageError
-from cogcli.base.files import FileRefused, FolderLock, hint_for_write, read_regular, write_atomic
+from cogcli.base.errors import UnusableEnvironment, UsageError
+from cogcli.base.files import FolderLock, UnreadableFile, hint_for_write, read_regular, write_atomic
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -75,7 +75,7 @@ def has_untrusted_pin(settings: Settings, id: str) -> bool:
     return any(file.project and id in _pins_in(file, environment) for file in settings.files)
 
 
-class PinTablesOfFile(Record):
+class FilePinTables(Record):
     """The checked tables of pins in a configuration file."""
 
     pins: dict[str, str]
@@ -85,7 +85,7 @@ class PinTablesOfFile(Record):
 
 def _pins_in(file: ConfigFile, environment: str) -> dict[str, str]:
     """Return the references to which a file pins packs in an environment, by id."""
-    tables = read_record(PinTablesOfFile, file.values.get(PINS))
+    tables = read_record(FilePinTables, file.values.get(PINS))
     table = tables.env.get(environment, {}) if environment else tables.pins
     return {id: f"{id}@{version}" for id, version in table.items()}
 
@@ -93,10 +93,10 @@ def _pins_in(file: ConfigFile, environment: str) -> dict[str, str]:
 def write_pin(settings: Settings, id: str, version: str | None, environment: str) -> WrittenPin:
     """Write a pin to the project's file, or remove it if `version` is None.
 
-    Raise EnvironmentRefusal `project.none` or `env.disk`, and `config.key` if the pins in the file
+    Raise UnusableEnvironment `project.none` or `env.disk`, and `config.key` if the pins in the file
     have a form that cannot be edited."""
     if settings.project is None:
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "project.none",
             "there is no project here",
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
@@ -115,13 +115,13 @@ def write_pin(settings: Settings, id: str, version: str | None, environment: str
             if changed != text:
                 write_atomic(path, changed.encode(), mode=mode, bound=settings.bound)
                 written(path, changed.encode())
-    except PinRefused as error:
+    except InvalidPin as error:
         table = f"[packs.env.{environment}]" if environment else "[packs.pins]"
         hint = f"write `{id}` into {table} yourself, as a line of its own"
         message = "holds its pins in a form that is not edited here"
-        raise EnvironmentRefusal("config.key", message, file=shown, hint=hint) from error
+        raise UnusableEnvironment("config.key", message, file=shown, hint=hint) from error
     except OSError as error:
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "env.disk", f"{shown} cannot be written: {error.strerror}", hint=hint_for_write(error)
         ) from error
     return WrittenPin(shown, _pins_in(own, environment).get(id), changed != text)
@@ -131,9 +131,9 @@ def _read_text(path: str, shown: str) -> tuple[str, int]:
     """Return the text of the file and its mode. The text includes a byte order mark."""
     try:
         return read_regular(path, limit=_LIMIT).decode("utf-8"), os.stat(path).st_mode & 0o777
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         if refused.reason == "missing":
             return "", 0o644
-        raise EnvironmentRefusal("env.disk", f"{shown} {refused.message}") from refused
+        raise UnusableEnvironment("env.disk", f"{shown} {refused.message}") from refused
     except UnicodeDecodeError as error:
-        raise PinRefused from error
+        raise InvalidPin from error

@@ -8,14 +8,14 @@ from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 from cogcli.app.settings import Settings
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.system_text import variable
 
 if TYPE_CHECKING:
     from cogcli.episode.signing import Sign
 
 
-def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
+def shared_warning(settings: Settings) -> UnusableEnvironment | None:
     """Return a warning if other users may write to the runs directory; None if they may not, or if
     it does not exist."""
     path = settings.runs_dir
@@ -34,7 +34,7 @@ def shared_warning(settings: Settings) -> EnvironmentRefusal | None:
     else:
         return None
     message = f"the runs directory `{settings.display_path(path)}` {why}: episodes in it may be altered; {cure}"
-    return EnvironmentRefusal("env.runs-shared", message, hint=cure)
+    return UnusableEnvironment("env.runs-shared", message, hint=cure)
 
 
 SIGNING_KEY: Final = "COGCLI_SIGNING_KEY"
@@ -43,7 +43,7 @@ SIGNING_KEY: Final = "COGCLI_SIGNING_KEY"
 def signer_of(settings: Settings) -> Sign | None:
     """Return the function that signs a manifest; None if there is no key.
 
-    Raise EnvironmentRefusal `signing.key` or `env.extra`."""
+    Raise UnusableEnvironment `signing.key` or `env.extra`."""
     path = variable(settings.environ, SIGNING_KEY)
     if not path:
         return None

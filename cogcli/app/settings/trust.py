@@ -15,8 +15,8 @@ import orjson
 from cogcli.app.settings.config import PROJECT_FILE, ConfigFile
 from cogcli.app.settings.trust_digests import compute_digests, digest_states, folder_name
 from cogcli.app.settings.user_dirs import cache_home, config_home
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import FileRefused, FolderLock, hint_for_write, read_regular, write_atomic
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import FolderLock, UnreadableFile, hint_for_write, read_regular, write_atomic
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -159,7 +159,7 @@ def trust_of(project: str, environ: Mapping[str, str], file: ConfigFile | None =
         accepted, changes = _compare_with_accepted(project, entry, file, environ)
     except (KeyError, TypeError, ValueError):
         return Trust("changed", [("changed", "the record of what was accepted")])
-    except EnvironmentRefusal as error:
+    except UnusableEnvironment as error:
         return Trust("changed", [("added", error.message)])
     return Trust("changed" if changes else "accepted", changes, layers=layers, count=len(accepted))
 
@@ -169,15 +169,15 @@ def _compare_with_accepted(
 ) -> tuple[dict[str, str], list[tuple[str, str]]]:
     """Return the accepted digests, and the changes of the project since then.
 
-    Raise KeyError, TypeError or ValueError for a damaged entry, and EnvironmentRefusal
+    Raise KeyError, TypeError or ValueError for a damaged entry, and UnusableEnvironment
     `trust.size`."""
     accepted = dict(entry["accepted"])
     begun = time.time_ns()
     if not entry["programs"] and _is_remembered(project, accepted, None, environ):
         return accepted, []
-    from cogcli.app.settings.trust_needs import Needs, find_files, find_programs
+    from cogcli.app.settings.trust_needs import ServiceRequirements, find_files, find_programs
 
-    root, needs = os.path.abspath(project), Needs.from_entry(entry)
+    root, needs = os.path.abspath(project), ServiceRequirements.from_entry(entry)
     programs = find_programs(root, needs, environ) if needs.programs else None
     if programs is not None and _is_remembered(project, accepted, programs, environ):
         return accepted, []
@@ -219,7 +219,7 @@ def _is_remembered(
     """Whether the cache records that the present files match the accepted digests."""
     try:
         known = read_regular(memory_path(project, environ), limit=_LIMIT)
-    except FileRefused:
+    except UnreadableFile:
         return False
     key, _, paths = known.decode("utf-8", "surrogateescape").partition("\n")
     identity, _ = _digest_states(set(paths.split("\0")), programs)
@@ -286,7 +286,7 @@ def read_store(environ: Mapping[str, str]) -> Json:
     files."""
     try:
         body = orjson.loads(read_regular(store_path(environ), limit=_LIMIT))
-    except (FileRefused, ValueError):
+    except (UnreadableFile, ValueError):
         return {}
     store = read_record(TrustStore, body)
     if store.schema not in (SCHEMA, *_OLDER):
@@ -322,7 +322,7 @@ def _convert_old_entries(entries: Json, schema: str) -> Json:
 def change_store(environ: Mapping[str, str], change: Callable[[Json], Json]) -> Json:
     """Change the store under a lock, and return its previous content.
 
-    Raise EnvironmentRefusal `env.disk`."""
+    Raise UnusableEnvironment `env.disk`."""
 
     path = store_path(environ)
     folder = os.path.dirname(path)
@@ -337,7 +337,7 @@ def change_store(environ: Mapping[str, str], change: Callable[[Json], Json]) -> 
                     path, orjson.dumps({"schema": SCHEMA, "projects": after}, option=style)
                 )
     except OSError as error:
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "env.disk", f"{path} cannot be written: {error.strerror}", hint=hint_for_write(error)
         ) from error
     return before

@@ -18,10 +18,10 @@ from cogcli.app.settings.trust import (
     roots_of,
     settings_of,
 )
-from cogcli.app.settings.trust_copies import Copies
+from cogcli.app.settings.trust_copies import AcceptedCopies
 from cogcli.app.settings.trust_digests import DecidingFiles, compute_digests, digest_of_bytes
 from cogcli.app.settings.trust_needs import (
-    Needs,
+    ServiceRequirements,
     find_files,
     find_model_needs,
     find_programs,
@@ -43,7 +43,7 @@ class ProjectSnapshot:
         self,
         project: str,
         digests: dict[str, str],
-        needs: Needs,
+        needs: ServiceRequirements,
         contents: dict[str, bytes],
         before: dict[str, str] | None,
     ) -> None:
@@ -66,7 +66,7 @@ class ProjectSnapshot:
 
 
 def take_project_snapshot(project: str, environ: Mapping[str, str]) -> ProjectSnapshot:
-    """Return the present state of a project. Raise EnvironmentRefusal `trust.size`."""
+    """Return the present state of a project. Raise UnusableEnvironment `trust.size`."""
     root = os.path.abspath(project)
     settings = settings_of(root)
     layers = layers_of(root, settings)
@@ -74,7 +74,7 @@ def take_project_snapshot(project: str, environ: Mapping[str, str]) -> ProjectSn
     found = find_files(root, roots_of(root, settings), needs)
     found.add_all(find_programs(root, needs, environ))
     before = _read_accepted_digests(project, environ)
-    copies = Copies(root, environ)
+    copies = AcceptedCopies(root, environ)
     contents: dict[str, bytes] = {}
 
     def keep(digest: str, data: bytes) -> None:
@@ -96,8 +96,8 @@ def accept(look: ProjectSnapshot, environ: Mapping[str, str]) -> None:
     """Trust a project in the state of a snapshot. A file that has changed since the snapshot is a
     change of the project.
 
-    Raise EnvironmentRefusal `env.disk`."""
-    copies = Copies(look.project, environ)
+    Raise UnusableEnvironment `env.disk`."""
+    copies = AcceptedCopies(look.project, environ)
     copies.store(look.contents)
     entry = {"accepted": look.digests, **look.needs._asdict()}
     change_store(environ, lambda projects: {**projects, key_of(look.project): entry})
@@ -108,7 +108,7 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
     """Accept files with the content that a command of the user has written. Accept no other
     changes.
 
-    A project that is not accepted by digests is unchanged. Raise EnvironmentRefusal `env.disk` or
+    A project that is not accepted by digests is unchanged. Raise UnusableEnvironment `env.disk` or
     `trust.size`."""
     root = os.path.abspath(project)
     layers = layers_of(root)
@@ -119,7 +119,7 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
         if _resolve_folders(path) in located
     }
     more = find_service_needs(root, layers, services)
-    copies = Copies(root, environ)
+    copies = AcceptedCopies(root, environ)
     copies.store({digest_of_bytes(data): data for data in located.values()})
     kept: dict[str, str] = {}
 
@@ -127,7 +127,7 @@ def accept_written(project: str, environ: Mapping[str, str], written: Mapping[st
         entry = read_record(TrustEntry, projects.get(key_of(project)))
         if entry.accepted is None:
             return projects
-        needs = Needs.from_entry(entry.json).merge(more)
+        needs = ServiceRequirements.from_entry(entry.json).merge(more)
         found = find_files(root, roots_of(root), needs)
         found.add_all(find_programs(root, needs, environ))
         kept.update({**entry.accepted, **_digest_written(found, located)})
@@ -158,7 +158,7 @@ def _resolve_folders(path: str) -> str:
 
 
 def accept_folder(project: str, environ: Mapping[str, str]) -> None:
-    """Trust a project with any content. Raise EnvironmentRefusal `env.disk`."""
+    """Trust a project with any content. Raise UnusableEnvironment `env.disk`."""
     change_store(environ, lambda projects: {**projects, key_of(project): {"folder": True}})
     _forget(project, environ)
 
@@ -166,7 +166,7 @@ def accept_folder(project: str, environ: Mapping[str, str]) -> None:
 def revoke(project: str, environ: Mapping[str, str]) -> bool:
     """End the trust and remove the accepted copies. Return False if the project was not trusted.
 
-    Raise EnvironmentRefusal `env.disk`."""
+    Raise UnusableEnvironment `env.disk`."""
     before = change_store(
         environ,
         lambda projects: {
@@ -179,6 +179,6 @@ def revoke(project: str, environ: Mapping[str, str]) -> bool:
 
 def _forget(project: str, environ: Mapping[str, str]) -> None:
     """Remove the project's file from the cache."""
-    Copies(project, environ).remove()
+    AcceptedCopies(project, environ).remove()
     with suppress(OSError):
         os.unlink(memory_path(project, environ))

@@ -20,7 +20,7 @@ from cogcli.app.settings.trust_consequences import (
     find_consequences,
     mask_line,
 )
-from cogcli.app.settings.trust_copies import Copies
+from cogcli.app.settings.trust_copies import AcceptedCopies
 from cogcli.app.settings.trust_declarations import (
     DeclarationKey,
     find_declarations,
@@ -103,7 +103,7 @@ class FileChange(NamedTuple):
 def changes_of(look: ProjectSnapshot, environ: Mapping[str, str]) -> list[FileChange]:
     """Return the changes of a project since it was accepted, the most severe first; empty if it
     never was."""
-    copies, accepted = Copies(look.project, environ), look.before or {}
+    copies, accepted = AcceptedCopies(look.project, environ), look.before or {}
 
     def content(digest: str) -> bytes | None:
         own = digest.partition(" ")[0]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from cogcli.app.settings.trust_declarations import DeclarationKey, texts_in
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.source_lines import hide_secrets
 from cogcli.base.yaml.limits import DOCUMENT
@@ -379,6 +379,6 @@ def _read_shipped_safety(id: str) -> object:
     path = os.path.join(builtin_root(), "capabilities", f"{os.path.basename(id)}.yaml")
     try:
         data = read_regular(path, limit=DOCUMENT.bytes)
-    except FileRefused:
+    except UnreadableFile:
         return None
     return read_record(ShippedCapability, parse(data, file=path).value).safety

@@ -13,20 +13,20 @@ from contextlib import suppress
 
 from cogcli.app.settings.trust_digests import MAX_BYTES, digest_of_bytes, folder_name
 from cogcli.app.settings.user_dirs import state_home
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import FileRefused, hint_for_write, read_regular
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import UnreadableFile, hint_for_write, read_regular
 
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
-class Copies:
+class AcceptedCopies:
     """The copies of the accepted files of one project."""
 
     def __init__(self, project: str, environ: Mapping[str, str]) -> None:
         self._folder = os.path.join(state_home(environ), "trust", folder_name(project))
 
     def store(self, contents: Mapping[str, bytes]) -> None:
-        """Store contents under their digests. Raise EnvironmentRefusal `env.disk`."""
+        """Store contents under their digests. Raise UnusableEnvironment `env.disk`."""
         try:
             os.makedirs(os.path.dirname(self._folder), mode=0o700, exist_ok=True)
             with suppress(FileExistsError):
@@ -35,7 +35,7 @@ class Copies:
                 if self.read(digest) is None:
                     self._write(self.path_of(digest), data)
         except OSError as error:
-            raise EnvironmentRefusal(
+            raise UnusableEnvironment(
                 "env.disk",
                 f"{self._folder} cannot be written: {error.strerror}",
                 hint=hint_for_write(error),
@@ -52,7 +52,7 @@ class Copies:
         """Return the content with a digest; None if no valid copy exists."""
         try:
             data = read_regular(self.path_of(digest), limit=MAX_BYTES)
-        except FileRefused:
+        except UnreadableFile:
             return None
         return data if digest_of_bytes(data) == digest else None
 

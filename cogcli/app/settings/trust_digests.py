@@ -8,8 +8,8 @@ import os
 import sys
 from hashlib import sha256
 
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import UnreadableFile, read_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class DecidingFiles:
         self._real = os.path.realpath(project)
 
     def add_file(self, path: str) -> None:
-        """Add a file, if it exists, and the links in its path. Raise EnvironmentRefusal
+        """Add a file, if it exists, and the links in its path. Raise UnusableEnvironment
         `trust.size`."""
         self.folders.add(path)
         if os.path.lexists(path):
@@ -71,7 +71,7 @@ class DecidingFiles:
 
         `selects` selects files by path, and `enters` selects folders by name. With `installed`,
         files of virtual environments are included. A link to a folder is followed once. Raise
-        EnvironmentRefusal `trust.size`."""
+        UnusableEnvironment `trust.size`."""
         self.add_links(folder)
         waiting, followed, entered = [folder], {os.path.realpath(folder)}, 0
         while waiting:
@@ -145,12 +145,12 @@ def compute_digests(
     """Return the digest of each file and the target of each link, by name.
 
     A link to a file has both. A program has its path. `keep` receives the digest and the content of
-    each file. Raise EnvironmentRefusal `trust.size`."""
+    each file. Raise UnusableEnvironment `trust.size`."""
     left, by_name = MAX_BYTES, dict(found.facts)
     for name, path in found.files.items():
         try:
             data = read_regular(path, limit=left)
-        except FileRefused as refused:
+        except UnreadableFile as refused:
             if refused.reason == "too-large":
                 raise _size_error() from refused
             content = str(refused.reason)
@@ -227,9 +227,9 @@ def _as_text(path: str) -> str:
     return name if name.isprintable() and "\\" not in name else ascii(name)
 
 
-def _size_error() -> EnvironmentRefusal:
+def _size_error() -> UnusableEnvironment:
     """Return the error for a project with too many files or bytes."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "trust.size",
         f"the project has more than can be accepted by digest: {MAX_FILES:,} files, {MAX_BYTES:,} bytes",
         hint="trust the folder, including later changes: cogcli config trust --folder",

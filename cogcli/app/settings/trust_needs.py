@@ -78,7 +78,7 @@ Program: TypeAlias = tuple[str, str, str, tuple[str, ...], str, str, tuple[str, 
 variables as written."""
 
 
-class Needs(NamedTuple):
+class ServiceRequirements(NamedTuple):
     """The modules, programs and documents that the services of a project need.
 
     Modules and documents are pairs with a root. A document has a pair for each path that it may
@@ -89,7 +89,7 @@ class Needs(NamedTuple):
     documents: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def from_entry(cls, entry: Json) -> Needs:
+    def from_entry(cls, entry: Json) -> ServiceRequirements:
         """Return the needs in an entry of the store.
 
         Raise KeyError, TypeError or ValueError for a damaged entry."""
@@ -102,9 +102,9 @@ class Needs(NamedTuple):
             tuple((root, document) for root, document in entry["documents"]),
         )
 
-    def merge(self, other: Needs) -> Needs:
+    def merge(self, other: ServiceRequirements) -> ServiceRequirements:
         """Return these needs together with others."""
-        return Needs(
+        return ServiceRequirements(
             tuple(sorted({*self.modules, *other.modules})),
             tuple(sorted({*self.programs, *other.programs})),
             tuple(sorted({*self.documents, *other.documents})),
@@ -126,7 +126,7 @@ def _find_service_files(layer: Layer) -> Iterator[str]:
 
 def find_service_needs(
     project: str, layers: Iterable[Layer], only: Iterable[str] | None = None
-) -> Needs:
+) -> ServiceRequirements:
     """Return the needs of the services in a project, or of those in the files `only`.
 
     A file that cannot be read has no needs."""
@@ -145,16 +145,18 @@ def find_service_needs(
                 programs.update((root, id, *program) for program in service.launched_programs)
                 places = service.document_places(folders)
                 documents.update((root, os.path.relpath(place, project)) for place in places)
-    return Needs(tuple(sorted(modules)), tuple(sorted(programs)), tuple(sorted(documents)))
+    return ServiceRequirements(
+        tuple(sorted(modules)), tuple(sorted(programs)), tuple(sorted(documents))
+    )
 
 
-def find_model_needs(settings: ConfigFile) -> Needs:
+def find_model_needs(settings: ConfigFile) -> ServiceRequirements:
     """Return the need of a project's language model: the file with its recorded answers, if it
     reads one."""
     adapter, name = settings.values.get("model.adapter"), settings.values.get("model.name")
     if adapter in MODELS and MODELS[adapter].reads_file and isinstance(name, str):
-        return Needs(documents=((".", os.path.normpath(name)),))
-    return Needs()
+        return ServiceRequirements(documents=((".", os.path.normpath(name)),))
+    return ServiceRequirements()
 
 
 class ServiceDependencies(Record):
@@ -212,7 +214,7 @@ def _read_services(path: str) -> list[tuple[str, ServiceDependencies]]:
     ]
 
 
-def find_files(project: str, layers: Sequence[Layer], needs: Needs) -> DecidingFiles:
+def find_files(project: str, layers: Sequence[Layer], needs: ServiceRequirements) -> DecidingFiles:
     """Return the present deciding files of a project, without those of programs."""
     found = DecidingFiles(project)
     found.add_file(os.path.join(project, PROJECT_FILE))
@@ -260,7 +262,9 @@ def _add_package(found: DecidingFiles, package: str) -> None:
         found.add_tree(package, _is_imported, _is_not_bytecode)
 
 
-def find_programs(project: str, needs: Needs, environ: Mapping[str, str]) -> DecidingFiles:
+def find_programs(
+    project: str, needs: ServiceRequirements, environ: Mapping[str, str]
+) -> DecidingFiles:
     """Return the paths of a project's programs, and the project files that they run or load."""
     found = DecidingFiles(project)
     for program in needs.programs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.system_text import require_text, variable
 
 TYPE_CHECKING = False
@@ -65,11 +65,11 @@ def _own_home() -> str:
 def working_directory() -> str:
     """Return the working directory.
 
-    Raise EnvironmentRefusal if it was removed, or UsageError if its name is not UTF-8."""
+    Raise UnusableEnvironment if it was removed, or UsageError if its name is not UTF-8."""
     try:
         return require_text(os.getcwd(), "the name of the working directory", "rename it")
     except OSError as error:
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "project.none",
             f"the working directory cannot be used: {error.strerror}",
             hint="change to a directory that exists, or give one with -C DIR",

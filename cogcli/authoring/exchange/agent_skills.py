@@ -13,7 +13,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from cogcli.app.needs import MissingNeeds
+from cogcli.app.needs import RequirementSearch
 from cogcli.app.registry import selection_options
 from cogcli.app.settings import Settings
 from cogcli.app.settings.config import PROJECT_FILE
@@ -27,10 +27,10 @@ from cogcli.authoring.exchange.foreign_folder import (
     require_folder,
 )
 from cogcli.base.errors import UsageError
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import FILE_HAS_ERRORS, Problem
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
@@ -53,7 +53,7 @@ from cogcli.specs.layers import (
     builtin_root,
     distinct,
 )
-from cogcli.specs.layout import FoundFile
+from cogcli.specs.layout import LayoutFile
 from cogcli.specs.python_imports import FailedImport, failed_imports
 from cogcli.specs.registry import Registry
 from cogcli.specs.selection import CANDIDATE, Explanation, SelectionOptions, explain_selection
@@ -73,7 +73,7 @@ _SETTLED: Final = frozenset((
 that cannot run."""
 
 
-class Remark(NamedTuple):
+class ImportRemark(NamedTuple):
     """A remark about a line of a file, or about the whole file if the line is 0."""
 
     file: str
@@ -93,12 +93,12 @@ class Setup(NamedTuple):
     """The text for each file; for an existing file the lines that it must contain."""
     there: tuple[str, ...]
     """The files that exist already."""
-    choices: dict[str, Remark]
+    choices: dict[str, ImportRemark]
     """The reason for each chosen binding, by capability; the text of the remark is the binding."""
-    variables: dict[str, Remark]
+    variables: dict[str, ImportRemark]
     """The reason for each unset variable, by name."""
     commands: tuple[str, ...]
-    left: tuple[Remark, ...]
+    left: tuple[ImportRemark, ...]
     skills: int
     usable: int
     """How many of the skills could run with this setup."""
@@ -123,7 +123,7 @@ def propose(settings: Settings, runtime: str, registry: str | None) -> Setup:
     """Return the setup for the tool's folder and its registry's folder in the current project,
     which may not exist yet.
 
-    Raise UsageError for a folder that does not exist or contains no specs, EnvironmentRefusal
+    Raise UsageError for a folder that does not exist or contains no specs, UnusableEnvironment
     `config.key` or `project.link`.
     """
     builtin = settings.value("builtin")
@@ -232,13 +232,13 @@ class _Proposal:
         return [problem for problem in found if self._is_theirs(problem.file)]
 
     def _unusable_skills(
-        self, skills: Iterable[Skill], needs: MissingNeeds, broken: Collection[str]
-    ) -> Iterator[Remark]:
+        self, skills: Iterable[Skill], needs: RequirementSearch, broken: Collection[str]
+    ) -> Iterator[ImportRemark]:
         """Yield the skills that cannot run, with the reason, but for those whose file is broken."""
         for skill in skills:
             if needs.skill(skill.id) and skill.file not in broken:
                 reason = "; ".join(self._describe_lacking_calls(skill, needs))
-                yield Remark(skill.file, 1, f"skill `{skill.id}` cannot run", reason)
+                yield ImportRemark(skill.file, 1, f"skill `{skill.id}` cannot run", reason)
 
     def _count_unreadable(self) -> int:
         """Return the number of skills whose files cannot be read."""
@@ -260,16 +260,17 @@ class _Proposal:
 
     def _find_blocking_problems(
         self, found: Iterable[Problem], contradictions: list[Problem]
-    ) -> Iterator[Remark]:
+    ) -> Iterator[ImportRemark]:
         """Yield the problems that only a change of the file solves: errors, specs that are not
         loaded, links that are not followed.
         """
         for path in self.links:
-            yield Remark(self.settings.display_path(path), 0, "this link leads out of its folder, so it is not read",
-                         "put the file itself there")  # fmt: skip
+            message = "this link leads out of its folder, so it is not read"
+            hint = "put the file itself there"
+            yield ImportRemark(self.settings.display_path(path), 0, message, hint)
         if not any(_holds_skills(root) for root in self.roots):
             shown = self.settings.display_path(self.roots[-1])
-            yield Remark(
+            yield ImportRemark(
                 shown,
                 0,
                 "no skills and no capabilities are here",
@@ -278,9 +279,11 @@ class _Proposal:
         for problem in found:
             if _is_refusal(problem) and problem not in contradictions:
                 text = f"{problem.code}: {problem.message}"
-                yield Remark(problem.file, problem.line, text, problem.hint.replace("\n", "; "))
+                yield ImportRemark(
+                    problem.file, problem.line, text, problem.hint.replace("\n", "; ")
+                )
 
-    def _python(self) -> Iterator[tuple[str, Remark]]:
+    def _python(self) -> Iterator[tuple[str, ImportRemark]]:
         """Yield the faults in the modules of services, each with the spec file that it makes
         unusable.
         """
@@ -294,7 +297,7 @@ class _Proposal:
 
     def _module_faults(
         self, service: Service, bindings: list[Binding]
-    ) -> Iterator[tuple[str, Remark]]:
+    ) -> Iterator[tuple[str, ImportRemark]]:
         """Yield remarks about a missing source, missing imports and missing functions."""
         module = service.module or ""
         root = (
@@ -311,7 +314,7 @@ class _Proposal:
             shown, reason = self.settings.display_path(path), f"service `{service.id}` needs it"
             yield (
                 service.file,
-                Remark(shown, 0, "this module is not Python that can be read", reason),
+                ImportRemark(shown, 0, "this module is not Python that can be read", reason),
             )
             return
         yield from self._imports(service, root, bindings)
@@ -319,20 +322,20 @@ class _Proposal:
             if binding.operation not in functions:
                 yield binding.file, self._missing_function(binding, module)
 
-    def _missing_module(self, service: Service, root: str) -> Remark:
+    def _missing_module(self, service: Service, root: str) -> ImportRemark:
         line = self._line(service.file, (*service.at, "module"))
         text = f"service `{service.id}`: module `{service.module}` is not found"
         reason = f"put it below {self.settings.display_path(root)}, or install it"
-        return Remark(service.file, line, text, reason)
+        return ImportRemark(service.file, line, text, reason)
 
-    def _missing_function(self, binding: Binding, module: str) -> Remark:
+    def _missing_function(self, binding: Binding, module: str) -> ImportRemark:
         line = self._line(binding.file, ("operation",))
         text = f"binding `{binding.id}`: `{module}` has no function `{binding.operation}`"
-        return Remark(binding.file, line, text, "name a top-level `def` of that module")
+        return ImportRemark(binding.file, line, text, "name a top-level `def` of that module")
 
     def _imports(
         self, service: Service, root: str, bindings: Iterable[Binding]
-    ) -> Iterator[tuple[str, Remark]]:
+    ) -> Iterator[tuple[str, ImportRemark]]:
         """Yield the failing imports in the service's module or in a function that a binding calls."""
         module = service.module or ""
         of_module = _certain_failures(failed_imports(module, root, links=False))
@@ -345,17 +348,17 @@ class _Proposal:
                 if failed not in of_module:
                     yield binding.file, self._import_remark(failed, f"`{binding.operation}`")
 
-    def _import_remark(self, failed: FailedImport, importer: str) -> Remark:
+    def _import_remark(self, failed: FailedImport, importer: str) -> ImportRemark:
         shown = self.settings.display_path(failed.file)
         hint = failed.hint.replace("\n", "; ")
         text = f"{importer} imports `{failed.name}`, which is not found"
-        return Remark(shown, failed.line, text, f"{failed.looked_for}; {hint}")
+        return ImportRemark(shown, failed.line, text, f"{failed.looked_for}; {hint}")
 
     def _line(self, file: str, path: tuple[object, ...]) -> int:
         places = self.catalog.places.of(file)
         return places.position(path, key=False)[0] if places else 0
 
-    def _describe_lacking_calls(self, skill: Skill, needs: MissingNeeds) -> Iterator[str]:
+    def _describe_lacking_calls(self, skill: Skill, needs: RequirementSearch) -> Iterator[str]:
         """Yield the calls that keep a skill from running, each with the reason."""
         for target in list_targets(skill):
             nested, name = target.startswith(NESTED), target.removeprefix(NESTED)
@@ -380,12 +383,12 @@ class _Proposal:
 
     # -- what to choose ---------------------------------------------------------------------------------------------
 
-    def _choices(self) -> tuple[dict[str, Remark], dict[str, Remark]]:
+    def _choices(self) -> tuple[dict[str, ImportRemark], dict[str, ImportRemark]]:
         """Return the bindings to activate instead of uncallable ones, and the unset variables of
         capabilities without a callable binding.
         """
-        choices: dict[str, Remark] = {}
-        variables: dict[str, Remark] = {}
+        choices: dict[str, ImportRemark] = {}
+        variables: dict[str, ImportRemark] = {}
         for id in self._capabilities():
             explained = explain_selection(self.catalog, id, self.options)
             other = self._usable(id)
@@ -399,12 +402,12 @@ class _Proposal:
                     ((each.file, each.line) for each in unset.values()),
                     self._find_binding_choice(id),
                 )
-                choices[id] = Remark(file, line, other, explained.error.message)
+                choices[id] = ImportRemark(file, line, other, explained.error.message)
             else:
                 variables = unset | variables
         return choices, variables
 
-    def _own_choice(self, id: str, explained: Explanation, other: str) -> Remark | None:
+    def _own_choice(self, id: str, explained: Explanation, other: str) -> ImportRemark | None:
         """Return the folders' binding for one of their capabilities that a shipped binding would
         otherwise serve; None without one.
         """
@@ -417,10 +420,10 @@ class _Proposal:
         ):
             return None
         file, line = self._find_binding_choice(id)
-        return Remark(file, line, other, f"else the shipped binding `{chosen}` would answer")
+        return ImportRemark(file, line, other, f"else the shipped binding `{chosen}` would answer")
 
     def _is_own(
-        self, id: str, choices: Mapping[str, Remark], above: frozenset[str] = frozenset()
+        self, id: str, choices: Mapping[str, ImportRemark], above: frozenset[str] = frozenset()
     ) -> bool:
         """Whether a skill calls only functions and services of the folders.
 
@@ -437,7 +440,7 @@ class _Proposal:
                 return False
         return True
 
-    def _called_file(self, target: str, choices: Mapping[str, Remark]) -> str:
+    def _called_file(self, target: str, choices: Mapping[str, ImportRemark]) -> str:
         """Return the file of the binding through which a capability is called; empty without one."""
         capability = self.catalog.by_name.get(target)
         if capability is None:
@@ -475,7 +478,7 @@ class _Proposal:
         ]
         return min(found)[2] if found else ""
 
-    def _unset(self, explained: Explanation) -> Iterator[tuple[str, Remark]]:
+    def _unset(self, explained: Explanation) -> Iterator[tuple[str, ImportRemark]]:
         """Yield the unset variables, by name, that the named binding of a capability needs."""
         for link in explained.selection.chain if explained.selection else ():
             binding = self.catalog.bindings.get(link.binding_id)
@@ -496,7 +499,9 @@ class _Proposal:
                 line = self._line(service.file, (*service.at, *path_of_variable(service, name)))
                 yield (
                     name,
-                    Remark(service.file, line, f"service `{service.id}`", explained.capability_id),
+                    ImportRemark(
+                        service.file, line, f"service `{service.id}`", explained.capability_id
+                    ),
                 )
 
     def _find_binding_choice(self, id: str) -> tuple[str, int]:
@@ -510,19 +515,21 @@ class _Proposal:
             return file, self._line(file, ("defaults", id))
         return self.catalog.capabilities[id].file, 1
 
-    def _needs(self, choices: Mapping[str, Remark], variables: Iterable[str]) -> MissingNeeds:
+    def _needs(
+        self, choices: Mapping[str, ImportRemark], variables: Iterable[str]
+    ) -> RequirementSearch:
         """Return the remaining needs of skills with these choices and variables."""
         host = self.catalog.host
         active = host.active | {id: ActiveChoice(each.text, "", id) for id, each in choices.items()}
         chosen = self.catalog._replace(host=host._replace(active=active))
         environ = {**self.settings.environ, **dict.fromkeys(variables, "set")}
         options: SelectionOptions = self.options._replace(environ=environ)
-        return MissingNeeds(chosen, options)
+        return RequirementSearch(chosen, options)
 
     # -- what to paste ----------------------------------------------------------------------------------------------
 
     def _files(
-        self, contradictions: list[Problem], choices: Mapping[str, Remark]
+        self, contradictions: list[Problem], choices: Mapping[str, ImportRemark]
     ) -> dict[str, str]:
         texts = {PROJECT_FILE: self._config(contradictions)}
         theirs = os.path.dirname(self.host) != self.home
@@ -576,11 +583,11 @@ class _Proposal:
             name = os.path.relpath(each.path, self.host).replace(os.sep, "/")
             try:
                 texts[f"{HOST_FOLDER}/{name}"] = read_regular(each.path, limit=_MAX_BYTES).decode()
-            except (FileRefused, UnicodeDecodeError):
+            except (UnreadableFile, UnicodeDecodeError):
                 continue  # reported as a problem
         return texts
 
-    def _list_host_files(self) -> Iterator[FoundFile]:
+    def _list_host_files(self) -> Iterator[LayoutFile]:
         places = [layout_of(layer) for layer in self.layers if layer.host]
         for place in places:
             yield from place.single_files()
@@ -595,7 +602,7 @@ class _Proposal:
             return {}
         try:
             chosen = loads(read_regular(path, limit=_MAX_BYTES))
-        except (FileRefused, JsonRefused):
+        except (UnreadableFile, InvalidJson):
             return {}
         return object_at(chosen)
 

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from cogcli.base.errors import UsageError
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.system_text import bad_byte
 from cogcli.specs.layers import HOST_FOLDER
 from cogcli.specs.layout import Layout
@@ -83,7 +83,7 @@ def functions_in(path: str) -> frozenset[str] | None:
     """
     try:
         return top_level_functions(read_regular(path, limit=_MAX_SOURCE))
-    except FileRefused:
+    except UnreadableFile:
         return None
 
 

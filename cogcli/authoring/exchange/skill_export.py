@@ -15,7 +15,7 @@ from typing import Final
 
 from cogcli.app.inventory.kinds import spec_details
 from cogcli.app.settings import Settings
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.base.files import hint_for_write, write_atomic
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.value_types import Json
@@ -29,7 +29,7 @@ _MARKUP: Final = re.compile(r"([\\`*_\[\]<>|#])")
 def export_skills(settings: Settings, ids: Sequence[str], folder: str) -> list[str]:
     """Write the skills and return the files, one per skill, in the order of `ids`.
 
-    Write all or nothing. Raise SkillNotFoundError, ProblemsFound, UsageError or EnvironmentRefusal.
+    Write all or nothing. Raise SkillNotFoundError, ProblemsFound, UsageError or UnusableEnvironment.
     """
     documents: dict[str, str] = {}
     named: dict[str, str] = {}
@@ -127,7 +127,7 @@ def _write(path: str, text: str) -> str:
         os.mkdir(path)
         write_atomic(file, text.encode(), mode=0o644)
     except OSError as error:
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "env.disk", f"`{path}` cannot be written: {error.strerror}", hint=hint_for_write(error)
         ) from error
     return file.replace(os.sep, "/")

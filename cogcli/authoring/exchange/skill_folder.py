@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from cogcli.base.errors import USAGE, UsageError
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound
 from cogcli.base.yaml.limits import Limits
@@ -169,7 +169,7 @@ def _read(path: str, shown: str, limit: int) -> bytes:
         raise _folder_error(shown, "is a symbolic link")
     try:
         return read_regular(path, limit=limit)
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         raise _folder_error(shown, refused.message) from refused
 
 

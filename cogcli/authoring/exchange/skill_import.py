@@ -23,7 +23,7 @@ from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
 from cogcli.authoring.exchange.skill_folder import SkillFolder
-from cogcli.base.errors import USAGE, EnvironmentRefusal, UsageError
+from cogcli.base.errors import USAGE, UnusableEnvironment, UsageError
 from cogcli.base.files import hint_for_write, write_atomic
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound, suggestion
@@ -53,11 +53,11 @@ class SkillImport(NamedTuple):
 
 def import_skill(settings: Settings, folder: SkillFolder, capability_id: str) -> SkillImport:
     """Write a skill made from a folder into the project. Raise UsageError, ProblemsFound or
-    EnvironmentRefusal.
+    UnusableEnvironment.
     """
     if settings.project is None:
         hint = "make a directory with an empty cogcli.toml"
-        raise EnvironmentRefusal("project.none", "there is no project here", hint=hint)
+        raise UnusableEnvironment("project.none", "there is no project here", hint=hint)
     capability = _capability(settings, capability_id)
     step_input, takes_request = _input_lines(capability, folder.body)
     place = settings.inside(os.path.join(settings.project, "skills", "local", DOMAIN, folder.name))
@@ -277,6 +277,6 @@ def _write(place: str, text: str, files: dict[str, bytes], bound: str) -> None:
         os.rename(building, place)
     except OSError as error:
         shutil.rmtree(building, ignore_errors=True)
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "env.disk", f"`{place}` cannot be written: {error.strerror}", hint=hint_for_write(error)
         ) from error

@@ -89,7 +89,7 @@ class BindingRequest(NamedTuple):
 def new_binding(settings: Settings, asked: BindingRequest) -> NewSpecs:
     """Write capability, binding and service of one operation, or of all that can be bound.
 
-    Raise UsageError or EnvironmentRefusal `project.none`, `project.link`, `env.disk`; then nothing
+    Raise UsageError or UnusableEnvironment `project.none`, `project.link`, `env.disk`; then nothing
     was written.
     """
     project_of(settings)

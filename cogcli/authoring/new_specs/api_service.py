@@ -21,7 +21,7 @@ from cogcli.base.api_documents.loader import parse_files, with_position
 from cogcli.base.api_documents.openapi import OpenApiDocument, OpenApiOperation, Scheme
 from cogcli.base.api_documents.references import MAX_BYTES
 from cogcli.base.errors import USAGE, UsageError
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound
@@ -92,7 +92,7 @@ def read_api(path: str, project: str) -> ApiDocument:
         raise UsageError("input.file", f"`--from-openapi`: `{path[:200]}` is not a file", hint=hint)
     try:
         data = read_regular(path, limit=MAX_BYTES)
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         raise UsageError("input.file", f"`--from-openapi`: `{path}` {refused.message}") from refused
     try:
         folder = os.path.dirname(os.path.realpath(path))

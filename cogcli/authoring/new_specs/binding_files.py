@@ -7,7 +7,7 @@ import re
 
 from cogcli.authoring.new_specs.new_files import NewFile, spec_file
 from cogcli.authoring.new_specs.operation_spec import NotBindable, OperationSpec, example_inputs
-from cogcli.authoring.new_specs.operation_words import OperationWords
+from cogcli.authoring.new_specs.operation_words import OperationDescriptions
 from cogcli.base.api_documents.openapi import Entry
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import names_secret
@@ -80,7 +80,7 @@ def _required_inputs(spec: OperationSpec) -> set[str]:
 
 
 def capability_file(
-    path: str, id: str, spec: OperationSpec, words: OperationWords, remark: str = ""
+    path: str, id: str, spec: OperationSpec, words: OperationDescriptions, remark: str = ""
 ) -> NewFile:
     """Return the file of a capability. `remark` is a comment about its properties."""
     example = example_inputs(spec.request, words)

@@ -17,8 +17,8 @@ from cogcli.app.registry import writing_to
 from cogcli.app.schemas import schema_file
 from cogcli.app.settings import Settings
 from cogcli.app.settings.own_writes import keep_trust
-from cogcli.base.errors import EnvironmentRefusal, UsageError
-from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.errors import UnusableEnvironment, UsageError
+from cogcli.base.files import UnreadableFile, read_regular, write_atomic
 from cogcli.base.links import find_leaving_link
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem
@@ -73,9 +73,9 @@ class WrittenSpecs(NamedTuple):
 
 
 def project_of(settings: Settings) -> str:
-    """Return the project's directory. Raise EnvironmentRefusal `project.none`."""
+    """Return the project's directory. Raise UnusableEnvironment `project.none`."""
     if settings.project is None:
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "project.none",
             "there is no project here",
             expected="cogcli.toml, skills/ or capabilities/ in this directory or above it",
@@ -117,7 +117,7 @@ def find_write_problems(
 ) -> WrittenSpecs:
     """Write the files into the project of `settings`, and return their problems.
 
-    Raise UsageError `output.exists` or EnvironmentRefusal `env.disk`.
+    Raise UsageError `output.exists` or UnusableEnvironment `env.disk`.
     """
     root = project_of(settings)
     specs = (file.path for file in files if file.is_spec and file.path.endswith(".yaml"))
@@ -162,7 +162,7 @@ def written_files(
 ) -> Iterator[None]:
     """Write the files below `root`. An exception within the block restores the previous content.
 
-    Raise UsageError `output.exists` or EnvironmentRefusal `env.disk`.
+    Raise UsageError `output.exists` or UnusableEnvironment `env.disk`.
     """
     require_free(settings, root, files, force=force)
     with keep_trust(settings) as written, ExitStack() as undo:
@@ -201,7 +201,7 @@ def require_free(settings: Settings, root: str, files: Sequence[NewFile], *, for
 def _content(path: str) -> bytes | None:
     try:
         return read_regular(path, limit=_LARGEST)
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         if refused.reason == "missing":
             return None
         raise OSError(0, refused.message) from refused

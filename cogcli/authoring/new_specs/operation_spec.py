@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from cogcli.authoring.new_specs.operation_words import OperationWords
+from cogcli.authoring.new_specs.operation_words import OperationDescriptions
 from cogcli.authoring.new_specs.schema_field import field_of, may_be_null
 from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
 from cogcli.base.api_documents.openrpc import RpcParam
@@ -66,7 +66,7 @@ class OperationSpec(NamedTuple):
         return self._replace(outputs=outputs, response=response)
 
 
-def operation_spec(operation: OpenApiOperation, words: OperationWords) -> OperationSpec:
+def operation_spec(operation: OpenApiOperation, words: OperationDescriptions) -> OperationSpec:
     """Return the spec of an operation. Raise NotBindable."""
     if words.calls_back:
         raise NotBindable("it calls back, which nothing here answers")
@@ -93,7 +93,7 @@ class ToolShape(NamedTuple):
     idempotent: bool = False
 
 
-def tool_spec(shape: ToolShape, words: OperationWords) -> OperationSpec:
+def tool_spec(shape: ToolShape, words: OperationDescriptions) -> OperationSpec:
     """Return the spec of a tool or a method. Raise NotBindable."""
     made = _OperationSpecBuilder(words)
     made.take_params(shape.params)
@@ -123,7 +123,7 @@ def _refusal(parameter: Parameter) -> str:
 
 
 class _OperationSpecBuilder:
-    def __init__(self, words: OperationWords) -> None:
+    def __init__(self, words: OperationDescriptions) -> None:
         self._words = words
         self.inputs: dict[str, Json] = {}
         self.outputs: dict[str, Json] = {}
@@ -275,7 +275,7 @@ def _is_flat(inside: Members, schema: object) -> bool:
     return is_object and inside.plain and bool(inside.properties)
 
 
-def example_inputs(request: Json, words: OperationWords) -> Json:
+def example_inputs(request: Json, words: OperationDescriptions) -> Json:
     """Return the examples in the document, by the input whose whole value the request sends there."""
     whole = object_at(words.examples, "body")
     found = {}

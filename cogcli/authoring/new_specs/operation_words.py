@@ -21,7 +21,7 @@ LONGEST: Final = 300
 _MAX_PARTS: Final = 200
 
 
-class OperationWords(NamedTuple):
+class OperationDescriptions(NamedTuple):
     """The descriptions of an operation by subject (`path.id`, `body.name`, `response.text`), and
     examples by the same names.
 
@@ -35,7 +35,7 @@ class OperationWords(NamedTuple):
     calls_back: bool
 
 
-def operation_words(document: Json, entry: Entry) -> OperationWords:
+def operation_words(document: Json, entry: Entry) -> OperationDescriptions:
     """Return the descriptions in an entry of a document. Malformed ones are ignored."""
     return _Reader(document).words(entry)
 
@@ -51,7 +51,7 @@ def description_of(text: str) -> str:
     return one_line(UNSAFE.sub("", text.replace("\r", " ")))
 
 
-class SchemaWords(Record):
+class SchemaDescriptions(Record):
     """The words and parts of a schema."""
 
     description: str
@@ -61,13 +61,13 @@ class SchemaWords(Record):
     example: object = NOWHERE
 
 
-class ExampleWords(Record):
+class ExampleDescriptions(Record):
     """A named example."""
 
     value: object = NOWHERE
 
 
-class MediaWords(Record):
+class MediaDescriptions(Record):
     """The words of a parameter, or of a body in one media type."""
 
     description: str
@@ -76,20 +76,20 @@ class MediaWords(Record):
     example: object = NOWHERE
 
 
-class BodyWords(Record):
+class BodyDescriptions(Record):
     """The words of a request body or of a reply."""
 
     description: str
     content: Json
 
 
-class PathWords(Record):
+class PathDescriptions(Record):
     """The parameters of a path, or of an operation."""
 
     parameters: list[object]
 
 
-class EntryWords(PathWords):
+class EntryDescriptions(PathDescriptions):
     """The words and parts of an operation."""
 
     summary: str
@@ -108,7 +108,7 @@ class DocumentPaths(Record):
 _Words = TypeVar("_Words", bound=Record)
 
 
-def _has_json(holder: BodyWords) -> bool:
+def _has_json(holder: BodyDescriptions) -> bool:
     return any("json" in name for name in holder.content)
 
 
@@ -119,25 +119,25 @@ class _Reader:
         self._examples: Json = {}
         self._replies: dict[str, list[str]] = {}
 
-    def words(self, entry: Entry) -> OperationWords:
+    def words(self, entry: Entry) -> OperationDescriptions:
         paths = read_record(DocumentPaths, self._document).paths
-        item = self._read(PathWords, paths.get(entry.path))
-        own = read_record(EntryWords, item.json.get(entry.method.lower()))
+        item = self._read(PathDescriptions, paths.get(entry.path))
+        own = read_record(EntryDescriptions, item.json.get(entry.method.lower()))
         for raw in (*item.parameters, *own.parameters):
-            parameter = self._read(MediaWords, raw)
+            parameter = self._read(MediaDescriptions, raw)
             name = f"{parameter.json.get('in')}.{parameter.json.get('name')}"
             self._add(name, parameter, parameter.schema)
-        body = self._read(BodyWords, own.requestBody)
+        body = self._read(BodyDescriptions, own.requestBody)
         media = self._json(body) if _has_json(body) else self._first(body)
         self._members("body", media, description_of(body.description))
         for status, raw in own.responses.items():
-            reply = self._read(BodyWords, raw)
+            reply = self._read(BodyDescriptions, raw)
             self._replies[status.upper() if status != "default" else status] = [*reply.content]
             if status.startswith("2"):
                 self._members("response", self._json(reply))
         long, short = description_of(own.description), description_of(own.summary)
         said = long if len(long) < LONGEST else short
-        return OperationWords(
+        return OperationDescriptions(
             said or short or long or description_of(entry.title),
             self._texts,
             self._examples,
@@ -153,33 +153,33 @@ class _Reader:
             return read_record(cls, resolve(self._document, value, ())[0])
         return read_record(cls, {})
 
-    def _first(self, holder: BodyWords) -> MediaWords:
-        return self._read(MediaWords, next(iter(holder.content.values()), None))
+    def _first(self, holder: BodyDescriptions) -> MediaDescriptions:
+        return self._read(MediaDescriptions, next(iter(holder.content.values()), None))
 
-    def _json(self, holder: BodyWords) -> MediaWords:
+    def _json(self, holder: BodyDescriptions) -> MediaDescriptions:
         content = holder.content
         name = next((name for name in content if "json" in name), "")
-        return self._read(MediaWords, content.get(name))
+        return self._read(MediaDescriptions, content.get(name))
 
-    def _members(self, name: str, media: MediaWords, said: str = "") -> None:
+    def _members(self, name: str, media: MediaDescriptions, said: str = "") -> None:
         """Add the descriptions of a body or a reply, and about each of its top-level properties."""
         self._add(name, media, media.schema, said)
         pending = [media.schema]
         for _ in range(_MAX_PARTS):
             if not pending:
                 break
-            part = self._read(SchemaWords, pending.pop(0))
+            part = self._read(SchemaDescriptions, pending.pop(0))
             pending += part.allOf
             for key, schema in part.properties.items():
-                self._add(f"{name}.{key}", read_record(MediaWords, {}), schema)
+                self._add(f"{name}.{key}", read_record(MediaDescriptions, {}), schema)
 
-    def _add(self, name: str, holder: MediaWords, raw: object, said: str = "") -> None:
-        schema = self._read(SchemaWords, raw)
+    def _add(self, name: str, holder: MediaDescriptions, raw: object, said: str = "") -> None:
+        schema = self._read(SchemaDescriptions, raw)
         # OpenAPI 3.1 allows a description next to a reference.
-        beside = read_record(SchemaWords, raw).description
+        beside = read_record(SchemaDescriptions, raw).description
         texts = (holder.description, beside, schema.description, said)
         self._texts.setdefault(name, next(filter(None, map(description_of, texts)), ""))
-        named = self._read(ExampleWords, next(iter(holder.examples.values()), None))
+        named = self._read(ExampleDescriptions, next(iter(holder.examples.values()), None))
         found = (holder.example, named.value, schema.example, *schema.examples[:1])
         example = next((each for each in found if each is not NOWHERE), NOWHERE)
         if example is not NOWHERE:

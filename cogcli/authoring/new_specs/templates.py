@@ -26,7 +26,7 @@ from cogcli.authoring.new_specs.new_files import (
 )
 from cogcli.base.errors import UsageError
 from cogcli.base.terminal_text import is_plain_name, visible
-from cogcli.base.yaml.positions import Places
+from cogcli.base.yaml.positions import YamlPositions
 from cogcli.base.yaml.reader import parse
 from cogcli.declarations.spec_types import LONGEST_ID
 from cogcli.specs.id_grammar import CHANNEL, PLAIN_ID, SKILL_ID, is_capability_id
@@ -94,7 +94,7 @@ def new_project(settings: Settings, name: str, *, start: str, force: bool) -> Ne
 
     `start` is the directory to which `name` is relative, by default the working directory. A new or
     empty directory is trusted as a folder, because everything in it will come from its owner. Raise
-    UsageError or EnvironmentRefusal `env.disk`.
+    UsageError or UnusableEnvironment `env.disk`.
     """
     if not is_plain_name(name):
         raise UsageError(
@@ -143,7 +143,7 @@ def new_skill(
 ) -> NewSpecs:
     """Create a skill: a runnable example, or a copy of another skill with a new id.
 
-    Raise UsageError or EnvironmentRefusal `project.none`, `env.disk`.
+    Raise UsageError or UnusableEnvironment `project.none`, `env.disk`.
     """
     root = project_of(settings)
     if id is None and like is None:
@@ -198,7 +198,9 @@ def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
     said = {"id": id, "channel": path.split("/")[1], "domain": domain, "slug": slug}
     written, lines = parse(text.encode(), file=path).value or {}, text.split("\n")
     spans = [
-        (Places(text).at_pointer((key,)), value) for key, value in said.items() if written.get(key)
+        (YamlPositions(text).at_pointer((key,)), value)
+        for key, value in said.items()
+        if written.get(key)
     ]
     for span, value in sorted(spans, key=lambda each: (each[0].line, each[0].column), reverse=True):
         line = lines[span.line - 1]

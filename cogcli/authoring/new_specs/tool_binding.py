@@ -26,8 +26,8 @@ from cogcli.authoring.new_specs.operation_spec import (
     tool_spec,
 )
 from cogcli.authoring.new_specs.operation_words import (
-    OperationWords,
-    SchemaWords,
+    OperationDescriptions,
+    SchemaDescriptions,
     description_of,
 )
 from cogcli.authoring.new_specs.written_operations import (
@@ -85,7 +85,7 @@ class ToolAnnotations(Record):
     idempotentHint: bool
 
 
-class ToolWords(Record):
+class ToolDescriptions(Record):
     """The words of a tool."""
 
     description: str
@@ -96,7 +96,7 @@ class _Tool(NamedTuple):
     """A tool of a service. `remark` says where its effects come from."""
 
     name: str
-    words: OperationWords
+    words: OperationDescriptions
     shape: ToolShape
     remark: str = _UNKNOWN
     deprecated: bool = False
@@ -105,7 +105,7 @@ class _Tool(NamedTuple):
 def new_tool_binding(settings: Settings, asked: ToolRequest) -> NewSpecs:
     """Write capability and binding of one tool of a service, or of all that can be bound.
 
-    Raise UsageError or EnvironmentRefusal `project.none`, `env.disk`; then nothing was written.
+    Raise UsageError or UnusableEnvironment `project.none`, `env.disk`; then nothing was written.
     """
     root = project_of(settings)
     require_capability_id(asked.id, is_prefix=asked.all)
@@ -161,12 +161,12 @@ def _read_methods(service: Service) -> dict[str, _Tool]:
 
 def _tool_of_method(method: RpcMethod) -> _Tool:
     shape = ToolShape(method.params, method.result)
-    words = OperationWords(description_of(method.name), {}, {}, {}, False)
+    words = OperationDescriptions(description_of(method.name), {}, {}, {}, False)
     return _Tool(method.name, words, shape, deprecated=method.deprecated)
 
 
 def _read_tool(name: str, tool: Mapping[str, object]) -> _Tool:
-    definition, words = read_record(ToolDefinition, tool), read_record(ToolWords, tool)
+    definition, words = read_record(ToolDefinition, tool), read_record(ToolDescriptions, tool)
     taken, given = _bundle(definition.inputSchema), _bundle(definition.outputSchema)
     inside = members(taken)
     params = tuple(
@@ -185,7 +185,7 @@ def _read_tool(name: str, tool: Mapping[str, object]) -> _Tool:
     shape = ToolShape(params, given, mode, side_effects=has_effect, idempotent=repeatable)
     said = description_of(words.description) or description_of(name)
     remark = _PROPOSED if is_told else _UNKNOWN
-    return _Tool(name, OperationWords(said, texts, {}, {}, False), shape, remark)
+    return _Tool(name, OperationDescriptions(said, texts, {}, {}, False), shape, remark)
 
 
 def _bundle(schema: object) -> object:
@@ -200,8 +200,10 @@ def _bundle(schema: object) -> object:
 
 def _texts_of(schema: object, prefix: str) -> dict[str, str]:
     """Return the descriptions of the properties of a schema."""
-    properties = read_record(SchemaWords, schema).properties
-    found = {key: read_record(SchemaWords, each).description for key, each in properties.items()}
+    properties = read_record(SchemaDescriptions, schema).properties
+    found = {
+        key: read_record(SchemaDescriptions, each).description for key, each in properties.items()
+    }
     return {f"{prefix}{key}": description_of(text) for key, text in found.items()}
 
 

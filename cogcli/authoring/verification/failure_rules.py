@@ -24,7 +24,7 @@ from cogcli.authoring.verification.harness import (
     error_faults,
     mismatch,
 )
-from cogcli.authoring.verification.loopback_server import Loopback, RefusingPort
+from cogcli.authoring.verification.loopback_server import ClosedPort, Loopback
 from cogcli.authoring.verification.rule_catalog import CAPABILITY, SKILL, STEP
 from cogcli.base.calls import Answer, Attempt
 from cogcli.base.errors import FAILURE_OF, BindingResolutionError, FailureRow
@@ -360,7 +360,7 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     # protocol routing
     FailureRule("protocol.unsupported", "", _call(protocol=UNSPOKEN)),
     # unreachable
-    FailureRule("call.transport", "refused", _COMMON, server=RefusingPort),
+    FailureRule("call.transport", "refused", _COMMON, server=ClosedPort),
     FailureRule("call.transport", "reset", _COMMON, _raw(b"")),
     FailureRule("call.transport", "malformed", _COMMON, _raw(b"HELLO THERE\r\n\r\n")),
     FailureRule("call.transport", "cut",

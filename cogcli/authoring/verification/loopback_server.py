@@ -75,7 +75,7 @@ class Loopback:
             self._closed.wait(seconds)
 
 
-class RefusingPort(Loopback):
+class ClosedPort(Loopback):
     """A reserved port without a listener, within its `with` block."""
 
     @property
@@ -83,7 +83,7 @@ class RefusingPort(Loopback):
         """The address `http://host:port`, which refuses connections."""
         return f"http://{self._host}:{self._held.getsockname()[1]}"
 
-    def __enter__(self) -> RefusingPort:
+    def __enter__(self) -> ClosedPort:
         self._held = socket.socket()
         self._held.bind((self._host, 0))
         return self

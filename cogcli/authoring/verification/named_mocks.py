@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.scenario_spec import CannedReply
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.exchange import (
@@ -27,7 +27,7 @@ ReplyBuilder = Callable[[Json], Json]
 """A function that returns the reply to a request's JSON object. It raises Unfit."""
 
 
-class RefusedRequest(Exception):
+class RejectedRequest(Exception):
     """The error for a request that the service refuses."""
 
 
@@ -60,7 +60,7 @@ def _fs_read(asked: Json) -> Json:
 def _agent_route(asked: Json) -> Json:
     agents = list_at(asked, "agents")
     if not agents:
-        raise RefusedRequest("`agents` must be a list with at least one agent")
+        raise RejectedRequest("`agents` must be a list with at least one agent")
     first = agents[0]
     return {"route": first.get("id") if isinstance(first, dict) else first, "confidence": 0.95}
 
@@ -68,7 +68,7 @@ def _agent_route(asked: Json) -> Json:
 def _text(asked: Json, name: str) -> str:
     value = asked.get(name)
     if not isinstance(value, str):
-        raise RefusedRequest(f"`{name}` must be text")
+        raise RejectedRequest(f"`{name}` must be text")
     return value
 
 
@@ -100,13 +100,13 @@ def named_mock(type: str) -> Responder:
             return json_reply({"error": f"{seen.method} is not allowed"}, 405, {"Allow": "POST"})
         try:
             asked = loads(seen.body)
-        except JsonRefused:
+        except InvalidJson:
             asked = None
         if not isinstance(asked, dict):
             return json_reply({"error": "the body is not a JSON object"}, 400)
         try:
             return json_reply(made(asked))
-        except RefusedRequest as refused:
+        except RejectedRequest as refused:
             return json_reply({"error": str(refused)}, 422)
 
     return answering

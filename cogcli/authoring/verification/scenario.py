@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 from cogcli.base.errors import UsageError
 from cogcli.base.jsonvalue import kind_of
 from cogcli.base.problems import suggestion
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.scenario_spec import (
     BY_DOCUMENT,
     LOOPBACK,
@@ -51,7 +51,7 @@ def read_scenario(path: str, shown: str, types: Iterable[str]) -> Scenario:
         ) from error
     try:
         raw = loads(data, max_bytes=_LARGEST)
-    except JsonRefused as error:
+    except InvalidJson as error:
         raise UsageError(
             "input.json",
             f"scenario `{shown}`: {error.message}",

@@ -8,7 +8,7 @@ from cogcli.base.errors import OK
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath, Problem
 from cogcli.base.source_lines import hide_secrets
-from cogcli.base.yaml.positions import Places
+from cogcli.base.yaml.positions import YamlPositions
 from cogcli.base.yaml.reader import read_file
 from cogcli.declarations.case_spec import CaseSpec
 from cogcli.declarations.field import place
@@ -25,7 +25,7 @@ class CaseSource(NamedTuple):
     path: str
     shown: str
     text: str
-    places: Places
+    places: YamlPositions
 
     def line(self, number: int) -> str:
         """Return a line by its number from 1; empty beyond the last."""

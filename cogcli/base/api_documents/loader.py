@@ -23,17 +23,17 @@ from cogcli.base.api_documents.references import (
     merge_files,
 )
 from cogcli.base.canonical import digest
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.json_pointer import (
     DocumentFault,
 )
 from cogcli.base.jsonvalue import Json, kind_of, paused_collection
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import did_you_mean
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.base.yaml import reader
 from cogcli.base.yaml.limits import DOCUMENT
-from cogcli.base.yaml.positions import Places
+from cogcli.base.yaml.positions import YamlPositions
 
 MAX_DEPTH: Final = 100
 MAX_NODES: Final = 5_000_000
@@ -59,11 +59,11 @@ def with_position(fault: DocumentFault, path: str) -> DocumentFault:
     """
     place = (fault.line, fault.column)
     if fault.pointer is not None and not fault.line:
-        with suppress(FileRefused, UnicodeDecodeError):
+        with suppress(UnreadableFile, UnicodeDecodeError):
             text = read_regular(
                 path, limit=_LARGE
             ).decode()  # JSON is read as YAML, which includes it
-            span = Places(text.removeprefix("\ufeff")).at_pointer(fault.pointer)
+            span = YamlPositions(text.removeprefix("\ufeff")).at_pointer(fault.pointer)
             place = span.line, span.column
     return DocumentFault(
         fault.code, fault.message, fault.hint, place=place, file=fault.file or path
@@ -172,19 +172,19 @@ def _digest(identity: Identity) -> str | None:
     try:
         data = read_regular(identity.path, limit=MAX_BYTES)
         return digest(data + b"".join(map(_bytes_of, _other_files(identity._replace(others=())))))
-    except FileRefused:
+    except UnreadableFile:
         return None
 
 
 def _bytes_of(path: str) -> bytes:
     try:
         return read_regular(path, limit=MAX_BYTES)
-    except FileRefused:
+    except UnreadableFile:
         return b""
 
 
 def document_bytes(identity: Identity) -> bytes:
-    """Return the bytes of a document and of the files that it refers to. Raise FileRefused."""
+    """Return the bytes of a document and of the files that it refers to. Raise UnreadableFile."""
     data = read_regular(identity.path, limit=MAX_BYTES)
     return data + b"".join(map(_bytes_of, (path for path, *_ in identity.others)))
 
@@ -239,7 +239,7 @@ def read_document(path: str, root: str) -> Json:
     name = os.path.basename(path)
     try:
         data = read_regular(path, limit=MAX_BYTES)
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         raise DocumentFault("wire.document", f"document {name} {refused.message}") from refused
     return parse_files(data, path, root)[0]
 
@@ -295,7 +295,7 @@ def _parse_json(data: bytes, name: str) -> object:
             max_nodes=MAX_NODES,
             wide_integers=True,
         )
-    except JsonRefused as refused:
+    except InvalidJson as refused:
         text, place = f"document {name}: {refused.message}", (refused.line, refused.column)
         raise DocumentFault("wire.document", text, refused.hint, place=place) from refused
 

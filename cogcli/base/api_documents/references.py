@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import unquote
 
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.json_pointer import (
     NOWHERE,
     DocumentFault,
@@ -133,7 +133,7 @@ def find_document_files(path: str, root: str) -> list[str]:
 def _bytes_of(path: str) -> bytes:
     try:
         return read_regular(path, limit=MAX_BYTES)
-    except FileRefused:
+    except UnreadableFile:
         return b""
 
 
@@ -193,6 +193,6 @@ def _other_file(name: str, file: str, root: str) -> str | None:
 def _read(path: str, name: str, limit: int) -> bytes:
     try:
         return read_regular(path, limit=max(limit, 0))
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         text = f"`$ref` to `{name}`: the file {refused.message}"
         raise DocumentFault("wire.document", text) from refused

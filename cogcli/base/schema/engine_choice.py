@@ -10,7 +10,7 @@ import os
 from functools import lru_cache
 from typing import Final
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 
 PYTHON: Final = "jsonschema"
 RUST: Final = "jsonschema-rs"
@@ -20,7 +20,7 @@ _VARIABLE: Final = "COGCLI_SCHEMA_ENGINE"
 def engine() -> str:
     """Return the engine in use: `jsonschema-rs` or `jsonschema`.
 
-    Raise EnvironmentRefusal `config.key` if `COGCLI_SCHEMA_ENGINE` names an unknown engine or one
+    Raise UnusableEnvironment `config.key` if `COGCLI_SCHEMA_ENGINE` names an unknown engine or one
     that is not installed.
     """
     return _choose_engine(os.environ.get(_VARIABLE, ""))
@@ -29,7 +29,7 @@ def engine() -> str:
 def require_engine() -> None:
     """Check `COGCLI_SCHEMA_ENGINE` before a run needs an engine.
 
-    Raise EnvironmentRefusal `config.key`.
+    Raise UnusableEnvironment `config.key`.
     """
     if os.environ.get(_VARIABLE):
         engine()
@@ -45,7 +45,7 @@ def _choose_engine(forced: str) -> str:
         return PYTHON
     found = "which is not installed" if forced == RUST else f"expected {PYTHON} or {RUST}"
     hint = "pip install 'jsonschema-rs>=0.60,<0.61'" if forced == RUST else "unset it"
-    raise EnvironmentRefusal(
+    raise UnusableEnvironment(
         "config.key", f"COGCLI_SCHEMA_ENGINE is `{forced[:40]}`, {found}", hint=hint
     )
 

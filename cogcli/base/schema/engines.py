@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.schema.messages import Breach
+from cogcli.base.schema.messages import SchemaViolation
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError as RustError
@@ -31,10 +31,10 @@ class CompiledSchema(NamedTuple):
     """
 
     fits: Callable[[object], bool]
-    breaches: Callable[[object, bool], Iterator[Breach]]
+    breaches: Callable[[object, bool], Iterator[SchemaViolation]]
 
 
-class Unusable(Exception):
+class SchemaRejected(Exception):
     """The engine refuses a schema."""
 
 
@@ -80,10 +80,10 @@ def compile_python(schema: object) -> CompiledSchema:
     try:
         validator.check_schema(schema)
     except SchemaError as error:
-        raise Unusable from error
+        raise SchemaRejected from error
     engine = validator(schema, registry=registry)
 
-    def breaches(value: object, first: bool) -> Iterator[Breach]:
+    def breaches(value: object, first: bool) -> Iterator[SchemaViolation]:
         for error in islice(engine.iter_errors(value), 1 if first else None):
             yield from _python_breaches(error)
 
@@ -171,7 +171,7 @@ def _property_names(
                 yield error
 
 
-def _python_breaches(error: _PythonError) -> Iterator[Breach]:
+def _python_breaches(error: _PythonError) -> Iterator[SchemaViolation]:
     """Yield the breaches that an error of jsonschema reports."""
     place = tuple(error.absolute_path)
     keyword, limit, value = error.validator, error.validator_value, error.instance
@@ -183,17 +183,17 @@ def _python_breaches(error: _PythonError) -> Iterator[Breach]:
                 if key in value:
                     yield from _missing_keys(place, names, value)
         case "propertyNames" | "additionalProperties":
-            yield Breach(place, keyword, error.concerned)
+            yield SchemaViolation(place, keyword, error.concerned)
         case "oneOf":
-            yield Breach(place, keyword, not error.context)
+            yield SchemaViolation(place, keyword, not error.context)
         case _:
-            yield Breach(place, _KEYWORD_ALIASES.get(keyword, keyword), limit)
+            yield SchemaViolation(place, _KEYWORD_ALIASES.get(keyword, keyword), limit)
 
 
 def _missing_keys(
     place: tuple[str | int, ...], names: Iterable[str], value: Json
-) -> Iterator[Breach]:
-    return (Breach(place, "required", name) for name in names if name not in value)
+) -> Iterator[SchemaViolation]:
+    return (SchemaViolation(place, "required", name) for name in names if name not in value)
 
 
 _KEYWORD_ALIASES: Final = {
@@ -213,12 +213,12 @@ def compile_rust(schema: Any) -> CompiledSchema:
     try:
         engine = jsonschema_rs.Draft202012Validator(schema, **rust_options())
     except (ValueError, jsonschema_rs.ReferencingError) as error:
-        raise Unusable from error
+        raise SchemaRejected from error
 
-    def breaches(value: Any, first: bool) -> Iterator[Breach]:
+    def breaches(value: Any, first: bool) -> Iterator[SchemaViolation]:
         if engine.is_valid(value):
             return
-        found: list[Breach] = []
+        found: list[SchemaViolation] = []
         if first:  # the library creates all errors together, and each takes far longer than a check
             try:
                 engine.validate(value)
@@ -243,7 +243,7 @@ def _exact_place(value: Any, path: tuple[str | int, ...]) -> tuple[str | int, ..
     return tuple(place)
 
 
-def _drop_false_alarms(found: Iterable[RustError]) -> list[Breach]:
+def _drop_false_alarms(found: Iterable[RustError]) -> list[SchemaViolation]:
     """Return the breaches that hold.
 
     Next to `additionalProperties: false`, jsonschema-rs 0.60 also reports present keys as missing.
@@ -252,7 +252,7 @@ def _drop_false_alarms(found: Iterable[RustError]) -> list[Breach]:
     return [breach for breach, value in pairs if not _is_false_alarm(breach, value)]
 
 
-def _is_false_alarm(breach: Breach, value: Any) -> bool:
+def _is_false_alarm(breach: SchemaViolation, value: Any) -> bool:
     return breach.keyword == "required" and breach.limit in value
 
 
@@ -267,21 +267,23 @@ def rust_options() -> Json:
     }
 
 
-def _rust_breach(error: RustError) -> Breach:
+def _rust_breach(error: RustError) -> SchemaViolation:
     """Return the breach that an error of jsonschema-rs reports."""
     import jsonschema_rs
 
     place, kind = tuple(error.instance_path), error.kind
     keyword = kind.name
     if isinstance(kind, jsonschema_rs.ValidationErrorKind.PropertyNames):
-        return Breach(place, keyword, kind.error.instance)
+        return SchemaViolation(place, keyword, kind.error.instance)
     if keyword == "oneOf":
-        return Breach(place, keyword, type(kind).__name__.endswith("OneOfMultipleValid"))
+        return SchemaViolation(place, keyword, type(kind).__name__.endswith("OneOfMultipleValid"))
     if keyword == "anyOf":
-        return Breach(place, keyword, None)
+        return SchemaViolation(place, keyword, None)
     if keyword == "falseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
-        return Breach(
+        return SchemaViolation(
             place, "additionalProperties", None
         )  # no key is known, so the engine lists none
     members = kind.as_dict()
-    return Breach(place, _KEYWORD_ALIASES.get(keyword, keyword), next(iter(members.values()), None))
+    return SchemaViolation(
+        place, _KEYWORD_ALIASES.get(keyword, keyword), next(iter(members.values()), None)
+    )

@@ -90,7 +90,7 @@ def applied_parts(root: object, schema: Json) -> list[object]:
     return parts if reference is None else [*parts, find_at(root, parse_reference(reference))]
 
 
-class FoundSchema(NamedTuple):
+class SchemaAtPath(NamedTuple):
     """The schema at a path.
 
     `maybe`: the value may be absent. `undeclared`: the schema neither names nor excludes the value.
@@ -101,21 +101,21 @@ class FoundSchema(NamedTuple):
     undeclared: bool = False
 
 
-def schema_at(schema: object, path: Iterable[str], depth: int = _DEPTH) -> FoundSchema | None:
+def schema_at(schema: object, path: Iterable[str], depth: int = _DEPTH) -> SchemaAtPath | None:
     """Return the schema at a path of keys and indices, None if no value can be there."""
-    found, search = FoundSchema(schema), _PathSearch()
+    found, search = SchemaAtPath(schema), _PathSearch()
     for segment in path:
         inner = search.step(found.schema, segment, depth)
         if inner is None:
             return None
-        found = FoundSchema(
+        found = SchemaAtPath(
             inner.schema, found.maybe or inner.maybe, found.undeclared or inner.undeclared
         )
     return found
 
 
-_UNRESTRICTED: Final = FoundSchema(True)
-_UNSPECIFIED: Final = FoundSchema(True, maybe=True)
+_UNRESTRICTED: Final = SchemaAtPath(True)
+_UNSPECIFIED: Final = SchemaAtPath(True, maybe=True)
 """A part that asserts nothing about the segment; compared by identity."""
 
 
@@ -128,7 +128,7 @@ class _PathSearch:
     def __init__(self) -> None:
         self._steps_left = _MAX_STEPS
 
-    def step(self, schema: object, segment: str, depth: int) -> FoundSchema | None:
+    def step(self, schema: object, segment: str, depth: int) -> SchemaAtPath | None:
         """Return the schema at one more key or index, combined from all parts that apply.
 
         If the search has used up its steps, the result allows every value.
@@ -145,10 +145,10 @@ class _PathSearch:
 
     def _step_into_choices(
         self, root: object, choices: list[object], segment: str, depth: int
-    ) -> FoundSchema | None:
+    ) -> SchemaAtPath | None:
         """Return the union of the alternatives that have the segment, or None if none has it."""
         if len(choices) > self._steps_left:
-            return FoundSchema(True, maybe=True)
+            return SchemaAtPath(True, maybe=True)
         steps = [self.step(with_definitions(root, each), segment, depth - 1) for each in choices]
         if all(each == _UNRESTRICTED for each in steps):
             return _UNSPECIFIED
@@ -156,7 +156,7 @@ class _PathSearch:
         return _join_choices(found, complete=len(found) == len(steps)) if found else None
 
 
-def _join_steps(steps: list[FoundSchema | None], *, required: bool) -> FoundSchema | None:
+def _join_steps(steps: list[SchemaAtPath | None], *, required: bool) -> SchemaAtPath | None:
     """Return the schema of a segment if all parts of a schema apply.
 
     Return None if one part excludes the segment.
@@ -172,7 +172,7 @@ def _join_steps(steps: list[FoundSchema | None], *, required: bool) -> FoundSche
     return best._replace(maybe=not required and all(each.maybe for each in declared))
 
 
-def _join_choices(found: list[FoundSchema], *, complete: bool) -> FoundSchema:
+def _join_choices(found: list[SchemaAtPath], *, complete: bool) -> SchemaAtPath:
     """Return the union of the schemas that alternatives have for a segment.
 
     `complete`: every alternative has the segment.
@@ -182,16 +182,16 @@ def _join_choices(found: list[FoundSchema], *, complete: bool) -> FoundSchema:
         if each.schema not in schemas:
             schemas.append(each.schema)
     if sum(map(_count_definitions, schemas)) > _MAX_STEPS:
-        return FoundSchema(True, maybe=True)
+        return SchemaAtPath(True, maybe=True)
     maybe = not complete or any(each.maybe or each.undeclared for each in found)
-    return FoundSchema(any_of(schemas), maybe, all(each.undeclared for each in found))
+    return SchemaAtPath(any_of(schemas), maybe, all(each.undeclared for each in found))
 
 
 def _count_definitions(schema: object) -> int:
     return len(schema.get("$defs", ())) if isinstance(schema, dict) else 0
 
 
-def _step_into(root: object, part: Json, segment: str) -> FoundSchema | None:
+def _step_into(root: object, part: Json, segment: str) -> SchemaAtPath | None:
     """Return the schema of a segment in one part of a schema; None if the part excludes the
     segment.
     """
@@ -212,26 +212,26 @@ def _parse_index(segment: str) -> int | None:
 
 def _step_into_object(
     root: object, part: Json, segment: str, types: frozenset[str]
-) -> FoundSchema | None:
+) -> SchemaAtPath | None:
     properties = keywords.mapping(part, "properties")
     if segment in properties:
         required = segment in keywords.names(part, "required") and types <= {"object"}
-        return FoundSchema(with_definitions(root, properties[segment]), maybe=not required)
+        return SchemaAtPath(with_definitions(root, properties[segment]), maybe=not required)
     more = part.get("additionalProperties", part.get("unevaluatedProperties", True))
     if more is False:
         return None
     if isinstance(more, dict):
-        return FoundSchema(with_definitions(root, more), maybe=True)
+        return SchemaAtPath(with_definitions(root, more), maybe=True)
     # A schema that names other members leaves this one undeclared; one that names none asserts nothing about it.
-    return FoundSchema(True, maybe=True, undeclared=True) if properties else _UNSPECIFIED
+    return SchemaAtPath(True, maybe=True, undeclared=True) if properties else _UNSPECIFIED
 
 
-def _step_into_list(root: object, part: Json, index: int) -> FoundSchema | None:
+def _step_into_list(root: object, part: Json, index: int) -> SchemaAtPath | None:
     maybe = (keywords.count(part, "minItems") or 0) <= index
     prefix = keywords.items(part, "prefixItems")
     if index < len(prefix):
-        return FoundSchema(with_definitions(root, prefix[index]), maybe)
+        return SchemaAtPath(with_definitions(root, prefix[index]), maybe)
     items = part.get("items")
     if items is False:
         return None
-    return _UNSPECIFIED if items is None else FoundSchema(with_definitions(root, items), maybe)
+    return _UNSPECIFIED if items is None else SchemaAtPath(with_definitions(root, items), maybe)

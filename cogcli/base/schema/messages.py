@@ -12,7 +12,7 @@ _MAX_LENGTH: Final = 300
 _MAX_NAMES: Final = 10
 
 
-class Breach(NamedTuple):
+class SchemaViolation(NamedTuple):
     """One breach of a schema: the place in the value, the keyword, and its value or the affected
     keys.
     """
@@ -22,7 +22,7 @@ class Breach(NamedTuple):
     limit: Any
 
 
-def text_of(breach: Breach, value: object) -> str:
+def text_of(breach: SchemaViolation, value: object) -> str:
     """Return one sentence about a breach, at most 300 characters. `value` is the value at its
     place.
     """

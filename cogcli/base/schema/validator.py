@@ -16,11 +16,11 @@ from cogcli.base.schema.engine_choice import PYTHON, RUST, engine
 from cogcli.base.schema.engines import (
     DIALECT,
     CompiledSchema,
-    Unusable,
+    SchemaRejected,
     compile_python,
     compile_rust,
 )
-from cogcli.base.schema.messages import Breach, text_of
+from cogcli.base.schema.messages import SchemaViolation, text_of
 from cogcli.base.schema.normalizer import NormalizedSchema, normalize
 from cogcli.base.schema.patterns import refusal
 
@@ -101,7 +101,7 @@ def invalid(schema: object) -> list[_Message]:
 _Message = tuple[tuple[str | int, ...], str]
 
 
-def _first_messages(breaches: Iterator[Breach], value: object) -> list[_Message]:
+def _first_messages(breaches: Iterator[SchemaViolation], value: object) -> list[_Message]:
     """Return the places and messages of at most 20 breaches, with list items in numerical order."""
     messages = {
         (breach.place, text_of(breach, _value_at(value, breach.place)))
@@ -126,7 +126,7 @@ def _compile(schema: bytes, engine: str) -> _CompiledSchema | None:
         return None
     try:
         compiled = compile_rust(ready.schema) if engine == RUST else compile_python(ready.schema)
-    except Unusable:
+    except SchemaRejected:
         return None
     return _CompiledSchema(compiled, ready, MAX_WORK[engine])
 

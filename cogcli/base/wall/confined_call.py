@@ -20,7 +20,7 @@ from typing import IO, Final
 from cogcli.base.jsonvalue import Json, object_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refusal import Reason, Refused
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.base.wall.enter import NO_WALL, Wall, package_folder, python_files
 from cogcli.base.wall.limits import MIB, ProcessLimits
 from cogcli.base.wall.task import ConfinedTask
@@ -47,7 +47,7 @@ _LOOK_SECONDS: Final = 0.05
 _SCRATCH_FILES, _SCRATCH_BYTES = 4096, 16 * MIB
 
 
-class WallState(NamedTuple):
+class SandboxState(NamedTuple):
     """The sandbox of this machine; None, with the reason, if it has none."""
 
     wall: Wall | None
@@ -68,17 +68,17 @@ class ProgramEnd(NamedTuple):
 
 
 @cache
-def wall_state() -> WallState:
+def wall_state() -> SandboxState:
     """Return the wall of this machine. As a test, one process enters it."""
     task = ConfinedTask(_PROBE, wall="required", read=python_files())
     try:
         end = _run(task, b"")
         found = loads(end.stdout)["result"]["wall"] if end.code == 0 else None
-    except (OSError, ValueError, KeyError, TypeError, JsonRefused) as error:
-        return WallState(None, f"a process could not be put behind it: {error}"[:_MAX_TEXT])
+    except (OSError, ValueError, KeyError, TypeError, InvalidJson) as error:
+        return SandboxState(None, f"a process could not be put behind it: {error}"[:_MAX_TEXT])
     if found is None:
-        return WallState(None, end.missing or f"the process that tried it ended with {end.code}")
-    return WallState(Wall(int(found["landlock"]), bool(found["name_spaces"])))
+        return SandboxState(None, end.missing or f"the process that tried it ended with {end.code}")
+    return SandboxState(Wall(int(found["landlock"]), bool(found["name_spaces"])))
 
 
 def call_function(
@@ -113,7 +113,7 @@ def call_function(
     try:
         limit = limits.output_bytes
         answer = loads(end.stdout, max_bytes=limit, max_nodes=limit)
-    except (JsonRefused, ValueError):
+    except (InvalidJson, ValueError):
         bounds = f"{limits.seconds} seconds, {limits.memory_bytes // MIB} MB of memory"
         text = (
             f"{about}reading it broke off, or took more than {bounds} or {limit:,} bytes of output"

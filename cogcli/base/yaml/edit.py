@@ -18,7 +18,7 @@ from typing import Any
 from cogcli.base.jsonvalue import Json
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import KeyPath
-from cogcli.base.yaml.positions import Places, Span
+from cogcli.base.yaml.positions import Span, YamlPositions
 from cogcli.base.yaml.reader import parse
 from cogcli.base.yaml.writer import below_head, block, flow
 
@@ -98,7 +98,7 @@ class _Source(NamedTuple):
     """A string to edit, with the places of its values and the offsets of its lines."""
 
     text: str
-    places: Places
+    places: YamlPositions
     starts: list[int]
 
     def value_offsets(self, path: KeyPath) -> tuple[int, int]:

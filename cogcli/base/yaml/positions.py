@@ -39,7 +39,7 @@ class Span:
 _START: Final = Span(1, 1, 1, 1)
 
 
-class Places:
+class YamlPositions:
     """The positions of the keys and values of one text by path: `("steps", 0, "uses")`.
 
     A missing path has the position of its nearest existing ancestor, so that a missing key is

@@ -16,15 +16,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.jsonvalue import Json, preview
 from cogcli.base.problems import Problem, sort_problems
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.base.text_places import line_column
 from cogcli.base.yaml.builder import ValueBuilder
 from cogcli.base.yaml.limits import MAX_BYTES, MAX_DEPTH, SPEC, Limits
 from cogcli.base.yaml.parsers import event_streams
-from cogcli.base.yaml.positions import Places
+from cogcli.base.yaml.positions import YamlPositions
 from cogcli.base.yaml.strictness import SUSPECT, find_first_breach
 from cogcli.base.yaml.text_faults import LONE_RETURN, clean_text, syntax_problem
 
@@ -40,7 +40,7 @@ class Parsed:
     """
 
     value: Json | None
-    places: Places
+    places: YamlPositions
     problems: list[Problem]
 
 
@@ -53,7 +53,7 @@ def read_file(
     """
     try:
         data = read_regular(path, limit=limits.bytes)
-    except FileRefused as refused:
+    except UnreadableFile as refused:
         if refused.reason == "too-large":
             return b"", _refuse_file(
                 "yaml.size", file, refused.message, limits.hint("split the file", "bytes")
@@ -105,7 +105,7 @@ def parse(
         _set_severity(problem, tolerate) for problem in sort_problems(problems + found_inside)
     ]
     refused = any(problem.severity == "E" for problem in problems)
-    return Parsed(None if refused else value, Places(text, limits.nodes), problems)
+    return Parsed(None if refused else value, YamlPositions(text, limits.nodes), problems)
 
 
 def _set_severity(problem: Problem, tolerate: Callable[[Problem], bool]) -> Problem:
@@ -121,11 +121,11 @@ def parse_json(data: bytes, *, file: str) -> Parsed:
     """
     try:
         value = loads(data, max_bytes=MAX_BYTES, max_depth=MAX_DEPTH)
-    except JsonRefused as refused:
+    except InvalidJson as refused:
         at = (refused.line, refused.column)
         return _refuse_file(refused.code, file, refused.message, refused.hint, at)
     # Strict JSON is YAML, too: the reader of YAML finds the place of each value.
-    places = Places(data.decode().removeprefix("\ufeff"))
+    places = YamlPositions(data.decode().removeprefix("\ufeff"))
     if isinstance(value, dict):
         return Parsed(value, places, [])
     message = f"found {preview(value)}, expected object"
@@ -136,7 +136,7 @@ def _refuse_file(
     code: str, file: str, message: str, hint: str, at: tuple[int, int] = (0, 0)
 ) -> Parsed:
     """Return a result without a value and with one problem."""
-    return Parsed(None, Places(""), [Problem(code, "E", file, *at, "", message, hint)])
+    return Parsed(None, YamlPositions(""), [Problem(code, "E", file, *at, "", message, hint)])
 
 
 def _is_utf16(data: bytes) -> bool:

@@ -31,7 +31,7 @@ _USE_SPACES: Final = "indent and separate with spaces"
 _BLANK: Final = "a blank is missing before `#`"
 
 
-class StyleBreach(NamedTuple):
+class StyleViolation(NamedTuple):
     """A breach of a rule: its offset in the text, a message and a hint."""
 
     offset: int
@@ -39,7 +39,7 @@ class StyleBreach(NamedTuple):
     hint: str
 
 
-def find_first_breach(text: str, take: Take) -> StyleBreach | None:
+def find_first_breach(text: str, take: Take) -> StyleViolation | None:
     """Return the first breach of a rule, or None.
 
     `take` returns the next event of the text's only document. Raise the errors of the parser.
@@ -140,18 +140,18 @@ def _open_collection(event: ParserEvent, enclosing: _Collection, lines: _Lines) 
     return _Collection(event if own == bracket else None, bracket, beyond)
 
 
-def _plain_faults(node: _Node, text: str) -> Iterator[StyleBreach]:
+def _plain_faults(node: _Node, text: str) -> Iterator[StyleViolation]:
     tab = text.find("\t")
     if tab >= 0:
-        yield StyleBreach(node.start + tab, _TAB, _USE_SPACES)
+        yield StyleViolation(node.start + tab, _TAB, _USE_SPACES)
     if node.inside and text.endswith(":"):
         message = "text in brackets cannot end with `:`"
-        yield StyleBreach(node.start, message, "quote the text, or write a value behind it")
+        yield StyleViolation(node.start, message, "quote the text, or write a value behind it")
     if node.inside and text == "-":
-        yield StyleBreach(node.start, "`- ` is not expected here", "quote the text")
+        yield StyleViolation(node.start, "`- ` is not expected here", "quote the text")
 
 
-def _indentation_faults(node: _Node, lines: _Lines) -> Iterator[StyleBreach]:
+def _indentation_faults(node: _Node, lines: _Lines) -> Iterator[StyleViolation]:
     """Yield a breach for the first line with too little indentation.
 
     A closing bracket may be in any column, because its meaning does not change.
@@ -163,34 +163,34 @@ def _indentation_faults(node: _Node, lines: _Lines) -> Iterator[StyleBreach]:
         if rest.strip() and column <= node.beyond and not closes:
             what = "quoted text" if node.style in _QUOTED else "what stands in brackets"
             message = f"a line of {what} begins too far left"
-            yield StyleBreach(
+            yield StyleViolation(
                 start + column, message, "indent it deeper than the key or the `- ` before it"
             )
             return
 
 
-def _block_faults(node: _Node, text: str) -> Iterator[StyleBreach]:
+def _block_faults(node: _Node, text: str) -> Iterator[StyleViolation]:
     """Yield breaches in the header of a block, and for blank lines indented deeper than its text."""
     header, *rest = text[node.start :].split("\n")
     marks = len(header) - len(header[1:].lstrip("-+0123456789"))
     after = header[marks:]
     if after.startswith("#"):
         message = "`|` or `>` must end its line"
-        yield StyleBreach(node.start + marks, message, "put the text on the next line, indented")
+        yield StyleViolation(node.start + marks, message, "put the text on the next line, indented")
     if "\t" in after.partition("#")[0]:
-        yield StyleBreach(node.start + header.index("\t"), _TAB, _USE_SPACES)
+        yield StyleViolation(node.start + header.index("\t"), _TAB, _USE_SPACES)
     deepest = 0
     for line in () if any(map(str.isdigit, header[:marks])) else rest:
         column = len(line) - len(line.lstrip(" "))
         if line.strip(" \r"):
             if deepest > column > node.beyond:
                 message = "a blank line before the text is indented deeper than it"
-                yield StyleBreach(node.start, message, "empty the line")
+                yield StyleViolation(node.start, message, "empty the line")
             return
         deepest = max(deepest, column)
 
 
-def _faults_between(nodes: list[_Node], text: str) -> Iterator[StyleBreach]:
+def _faults_between(nodes: list[_Node], text: str) -> Iterator[StyleViolation]:
     """Yield breaches in the text between the scalars: indicators, blanks, comments."""
     brackets = _OpenBrackets(sorted(node for node in nodes if node.style in _BRACKETS))
     scalars = [node for node in nodes if node.style not in _BRACKETS]
@@ -222,17 +222,17 @@ class _OpenBrackets:
 _MARKS: Final = lazy_pattern(r"(?P<comment>#[^\n]*)|[\t?:]")
 
 
-def _marker_faults(match: re.Match[str], brackets: _OpenBrackets) -> Iterator[StyleBreach]:
+def _marker_faults(match: re.Match[str], brackets: _OpenBrackets) -> Iterator[StyleViolation]:
     """Yield the breach of a comment or an indicator, if it has one."""
     at, text = match.start(), match.string
     if match["comment"]:
         if at and not text[at - 1].isspace():
-            yield StyleBreach(at, _BLANK, "write one, or quote the text")
+            yield StyleViolation(at, _BLANK, "write one, or quote the text")
         return
     inside = brackets.style_at(at)
     fault = _indicator_fault(text[at], text[at + 1 : at + 2], inside)
     if fault is not None:
-        yield StyleBreach(at, *fault)
+        yield StyleViolation(at, *fault)
 
 
 def _indicator_fault(char: str, follows: str, inside: str) -> tuple[str, str] | None:

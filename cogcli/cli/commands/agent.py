@@ -7,7 +7,7 @@ from functools import partial
 from typing import Annotated
 
 from cogcli.agent.use_cases.compile_context import parse_request
-from cogcli.agent.use_cases.invoke_agent import GivenInvocation, dry_run, invoke
+from cogcli.agent.use_cases.invoke_agent import AgentCommandInput, dry_run, invoke
 from cogcli.agent.use_cases.jobs import work_after_answer
 from cogcli.agent.use_cases.request_options import merge_options, with_options
 from cogcli.app.registry import is_untrusted
@@ -81,7 +81,9 @@ def invoke_agent(
     return result.exit_code
 
 
-def _read_request(context: CommandContext, file: str | None, flags: AgentFlags) -> GivenInvocation:
+def _read_request(
+    context: CommandContext, file: str | None, flags: AgentFlags
+) -> AgentCommandInput:
     """Return the request of the command line. Raise all its problems together."""
     if bool(file) is bool(flags.message):
         lacking = "give a file or `--message`, not both" if file else "give a file, or `--message`"
@@ -92,7 +94,7 @@ def _read_request(context: CommandContext, file: str | None, flags: AgentFlags) 
     return read_given(context, raw, flags)
 
 
-def read_given(context: CommandContext, raw: Json, flags: AgentFlags) -> GivenInvocation:
+def read_given(context: CommandContext, raw: Json, flags: AgentFlags) -> AgentCommandInput:
     """Return the invocation for a request and these flags. Raise all problems together."""
     problems: list[CogcliError] = []
     given = parse_request(raw)
@@ -112,7 +114,7 @@ def read_given(context: CommandContext, raw: Json, flags: AgentFlags) -> GivenIn
     origins = dict.fromkeys(_parse_params(flags.param, []), TYPED)
     run = RunRequest("", {}, options, origins)
     debug = context.verbose or context.call.flags.debug
-    return GivenInvocation(
+    return AgentCommandInput(
         given, run, not flags.no_memory, flags.model or "", flags.mode or "adapt", debug
     )
 

@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from functools import partial
 
-from cogcli.agent.use_cases.invoke_agent import GivenInvocation
+from cogcli.agent.use_cases.invoke_agent import AgentCommandInput
 from cogcli.agent.use_cases.jobs import work_after_answer
 from cogcli.agent.use_cases.model import model_access
 from cogcli.app.packs import read_pack
@@ -45,7 +45,7 @@ def chat(context: CommandContext, *, flags: ChatFlags) -> int:
     with suppress(ImportError):  # line editing, where Python has it
         import readline  # noqa: F401
 
-    def ask(message: str, mode: str) -> GivenInvocation:
+    def ask(message: str, mode: str) -> AgentCommandInput:
         request = {"message": message, "session_id": session}
         return read_given(context, request, flags)._replace(mode=mode)
 

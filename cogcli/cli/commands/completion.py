@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from cogcli.base.errors import OK, EnvironmentRefusal
+from cogcli.base.errors import OK, UnusableEnvironment
 from cogcli.base.problems import suggestion
 from cogcli.base.terminal_text import visible
 from cogcli.cli import completion
@@ -49,7 +49,7 @@ def install(context: CommandContext, shell: Shell = None) -> int:
         reason = getattr(error, "strerror", None) or str(error)
         what = f"completion for {shell} cannot be written: {reason}"
         hint = f"write it yourself: cogcli completion show {shell} > FILE"
-        raise EnvironmentRefusal("env.disk", what, hint=hint) from error
+        raise UnusableEnvironment("env.disk", what, hint=hint) from error
     context.own["file"] = file
     context.answer(f"{visible(file)}\n")
     context.note(f"completion for {shell} works in every new shell")

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from cogcli.app.settings import trust_accept
 from cogcli.app.settings.trust_changes import FileChange, changes_of
 from cogcli.app.settings.user_dirs import find_project
-from cogcli.base.errors import OK, EnvironmentRefusal, UsageError
+from cogcli.base.errors import OK, UnusableEnvironment, UsageError
 from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import (
@@ -88,7 +88,7 @@ def _accept(
     """Trust the current content of the project, after displaying its changes and a confirmation.
 
     Return whether it was trusted, and a message. Raise UsageError `usage.flag` if changes need a
-    confirmation and there is no terminal. Raise EnvironmentRefusal.
+    confirmation and there is no terminal. Raise UnusableEnvironment.
     """
     look = trust_accept.take_project_snapshot(project, context.environ)
     changes = changes_of(look, context.environ)
@@ -197,14 +197,14 @@ def _confirm(
 
 
 def _find_project(context: CommandContext, directory: str | None) -> str:
-    """Return the project that contains a directory. Raise UsageError or EnvironmentRefusal
+    """Return the project that contains a directory. Raise UsageError or UnusableEnvironment
     `project.none`.
     """
     if directory is not None and not os.path.isdir(directory):
         raise wrong_value(f"`{directory}` is not a directory")
     project = find_project(context.settings.base if directory is None else directory)
     if project is None:
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "project.none",
             "there is no project here"
             if directory is None

@@ -7,14 +7,14 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-from cogcli.app.checks.doctor import Diagnosis, diagnose
+from cogcli.app.checks.doctor import DoctorReport, diagnose
 from cogcli.app.checks.doctor_services import DoctorCheck
 from cogcli.app.checks.repairs import find_repairs
 from cogcli.app.checks.reports import diagnosis_report
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import cells, pad, visible
 from cogcli.cli.context import CommandContext
-from cogcli.cli.drawing import DrawnCheck, draw_checks, draw_paragraph
+from cogcli.cli.drawing import CheckDisplay, draw_checks, draw_paragraph
 from cogcli.cli.options import Reports, command, switch
 from cogcli.cli.report_files import parse_reports
 from cogcli.report.humanize import count_of
@@ -73,7 +73,7 @@ def doctor(
     return code
 
 
-def _repair(context: CommandContext, diagnosis: Diagnosis) -> bool:
+def _repair(context: CommandContext, diagnosis: DoctorReport) -> bool:
     """Report each repair on stderr, then make it. Return whether there was any.
 
     Raise the errors of the repairs.
@@ -87,7 +87,7 @@ def _repair(context: CommandContext, diagnosis: Diagnosis) -> bool:
     return bool(repairs)
 
 
-def _write_checks(context: CommandContext, diagnosis: Diagnosis) -> None:
+def _write_checks(context: CommandContext, diagnosis: DoctorReport) -> None:
     """Write the checks: as a table on a terminal, else one line for each."""
     out = context.screen.out
     head = diagnosis.head.replace(" · ", f" {out.glyphs.dot} ")
@@ -100,11 +100,11 @@ def _write_checks(context: CommandContext, diagnosis: Diagnosis) -> None:
     context.answer(draw_checks(out, list(groups.items())))
 
 
-def _drawn_check(context: CommandContext, check: DoctorCheck) -> DrawnCheck:
+def _drawn_check(context: CommandContext, check: DoctorCheck) -> CheckDisplay:
     """Return a check as drawn on a terminal."""
     word = _SIGNS[check.status]
     sign = (context.screen.out.glyphs.sign(word), style_of(word))
-    return DrawnCheck(
+    return CheckDisplay(
         sign,
         visible(check.name),
         visible(check.message),
@@ -123,7 +123,7 @@ def _details(check: DoctorCheck) -> list[str]:
     ]
 
 
-def _lines(context: CommandContext, diagnosis: Diagnosis) -> list[StyledLine]:
+def _lines(context: CommandContext, diagnosis: DoctorReport) -> list[StyledLine]:
     out = context.screen.out
     lines: list[StyledLine] = []
     names = max((cells(check.name) for check in diagnosis.checks), default=0)

@@ -20,7 +20,7 @@ from cogcli.app.archive_episodes import (
 from cogcli.app.episodes import find
 from cogcli.app.settings import Settings
 from cogcli.app.wings import is_batch_word
-from cogcli.base.errors import ENVIRONMENT, OK, EnvironmentRefusal, UsageError
+from cogcli.base.errors import ENVIRONMENT, OK, UnusableEnvironment, UsageError
 from cogcli.cli.context import CommandContext
 from cogcli.cli.options import OUTPUT, argument, command, switch, text, wrong_flag
 from cogcli.episode.archive.directories import SUFFIX
@@ -96,7 +96,7 @@ def extract(
     """Write the folders of archived episodes. The archive keeps them."""
     settings = context.settings
     places: list[Path] = []
-    faults: list[EnvironmentRefusal] = []
+    faults: list[UnusableEnvironment] = []
     for name in names:
         archives = _archives_named(settings, name)
         if archives is None:

@@ -98,7 +98,7 @@ def _has_criteria(flags: GcFlags) -> bool:
     return bool(flags.keep is not None or flags.older_than or flags.outcome or flags.expired)
 
 
-def _confirm(context: CommandContext, planned: gc.Sweep, flags: GcFlags) -> bool:
+def _confirm(context: CommandContext, planned: gc.RemovalPlan, flags: GcFlags) -> bool:
     """Prompt for a confirmation of the removal. Raise UsageError without a terminal."""
     if not can_ask(context):
         what = f"`gc` would remove {_amount_text(planned)}, and there is no terminal to ask on"
@@ -118,11 +118,11 @@ def _criteria_flags(context: CommandContext, flags: GcFlags) -> str:
     return context.again + "".join(typed) + " --expired" * flags.expired
 
 
-def _amount_text(planned: gc.Sweep) -> str:
+def _amount_text(planned: gc.RemovalPlan) -> str:
     return f"{count_of(len(planned.rows), 'episode')} ({size(planned.bytes)})"
 
 
-def _print_sweep(context: CommandContext, verb: str, done: gc.Sweep, *, dry_run: bool) -> int:
+def _print_sweep(context: CommandContext, verb: str, done: gc.RemovalPlan, *, dry_run: bool) -> int:
     """Write the number of removed and kept episodes, and fill the envelope."""
     kept = {reason: done.kept[reason] for reason in gc.KEEP_REASONS if done.kept[reason]}
     context.own["removed"] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from cogcli.authoring.exchange.agent_skills import Remark, Setup, propose
+from cogcli.authoring.exchange.agent_skills import ImportRemark, Setup, propose
 from cogcli.base.errors import OK
 from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
@@ -61,7 +61,7 @@ def _setup_lines(setup: Setup) -> Iterator[str]:
     yield f"# {setup.usable} of {setup.skills} skills could run after that; nothing was written"
 
 
-def _remark_lines(head: str, remarks: list[tuple[str, Remark]]) -> Iterator[str]:
+def _remark_lines(head: str, remarks: list[tuple[str, ImportRemark]]) -> Iterator[str]:
     """Yield remarks as comment lines: place and text, then the reason."""
     if not remarks:
         return

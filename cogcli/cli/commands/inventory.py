@@ -16,7 +16,7 @@ from cogcli.app.inventory.kinds import (
     unreadable_files,
     whole_view,
 )
-from cogcli.base.errors import OK, EnvironmentRefusal
+from cogcli.base.errors import OK, UnusableEnvironment
 from cogcli.base.terminal_text import visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inventory_screen import explanation_lines, spec_lines
@@ -116,7 +116,7 @@ def _warn_of_unreadable(context: CommandContext, view: InventoryView) -> None:
     found = unreadable_files(view)
     for problem in found[:_MAX_NAMED_FILES]:
         place = f"{problem.file}:{problem.line}" if problem.line else problem.file
-        warning = EnvironmentRefusal(
+        warning = UnusableEnvironment(
             "specs.invalid", visible(f"{place} is left out: {problem.message}")
         )
         is_last = problem is found[:_MAX_NAMED_FILES][-1]

@@ -15,7 +15,7 @@ from cogcli.authoring.check_reports import check_results_report
 from cogcli.authoring.self_checks import check_rules, list_failure_rules, list_invoker_rules
 from cogcli.authoring.verification.check_result import FAILED, SKIPPED, CheckResult, CheckResults
 from cogcli.authoring.verification.harness import SelfCheck
-from cogcli.base.errors import OK, CogcliError, EnvironmentRefusal
+from cogcli.base.errors import OK, CogcliError, UnusableEnvironment
 from cogcli.base.terminal_text import cells, visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
@@ -28,10 +28,10 @@ from cogcli.report.styled_text import StyledLine
 _MAX_LISTED = 40
 
 
-def _no_live_call() -> EnvironmentRefusal:
+def _no_live_call() -> UnusableEnvironment:
     """Return the error of `--live` if no scenario called a live service."""
     hint = "leave `mock_server` out of a scenario: then --live calls its service"
-    return EnvironmentRefusal("check.nothing", "--live: no live service was called", hint=hint)
+    return UnusableEnvironment("check.nothing", "--live: no live service was called", hint=hint)
 
 
 class ScenarioFlags(Flags):

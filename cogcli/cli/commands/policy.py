@@ -12,7 +12,7 @@ from cogcli.app.episodes import find_all
 from cogcli.app.packs import check_policy, evaluate_call, find_pack, read_pack
 from cogcli.app.policy_history import EpisodeComparison, compare_episode, explain_episode
 from cogcli.app.policy_prover import prove_packs
-from cogcli.base.errors import NO, OK, PENDING, VETOED, EnvironmentRefusal, UsageError
+from cogcli.base.errors import NO, OK, PENDING, VETOED, UnusableEnvironment, UsageError
 from cogcli.base.problems import suggestion
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
@@ -272,7 +272,7 @@ def _compare_episodes(
     for directory, is_named in find_all(context.settings, names).items():
         try:
             yield compare_episode(directory, before, after)
-        except EnvironmentRefusal as error:
+        except UnusableEnvironment as error:
             if is_named:
                 raise
             context.warn(error)

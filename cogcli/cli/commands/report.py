@@ -15,8 +15,8 @@ from typing import Annotated, Final
 from cogcli.app import episodes
 from cogcli.app.report_page import read_source, report_page
 from cogcli.app.wings import WingFunction, is_batch_word
-from cogcli.base.errors import OK, EnvironmentRefusal, UsageError
-from cogcli.base.files import FileRefused, hint_for_write, read_regular, write_atomic
+from cogcli.base.errors import OK, UnusableEnvironment, UsageError
+from cogcli.base.files import UnreadableFile, hint_for_write, read_regular, write_atomic
 from cogcli.base.step_path import StepPath
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
@@ -137,7 +137,7 @@ def _is_report(path: str) -> bool:
         return False
     try:
         return read_regular(path, limit=_MAX_BYTES).startswith(_PAGE_START)
-    except FileRefused:
+    except UnreadableFile:
         return False
 
 
@@ -165,13 +165,13 @@ def _write_answer(context: CommandContext, path: str, page: bytes) -> None:
 
 
 def _write_page(path: str, page: bytes) -> None:
-    """Write the whole file or nothing. Raise EnvironmentRefusal `env.disk`."""
+    """Write the whole file or nothing. Raise UnusableEnvironment `env.disk`."""
     try:
         write_atomic(path, page, mode=0o644)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no such name"
         hint = f"{hint_for_write(error)}, or name another file"
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "env.disk", f"`{path}` cannot be written: {reason}", hint=hint
         ) from error
 

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from cogcli.app import episodes
 from cogcli.app.resume import RerunRequest, prepare_rerun
 from cogcli.app.run_skill import environment_of
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.effects import ask_effects, parse_effects, show_plan
@@ -20,7 +20,7 @@ from cogcli.cli.run_skill import warn_of_distrust
 from cogcli.declarations.options import normalized
 from cogcli.declarations.value_types import Json
 from cogcli.run.launch import launch
-from cogcli.run.rerun import Reuse
+from cogcli.run.rerun import ReusedSteps
 from cogcli.run.rerun_probes import probe_effects
 from cogcli.run.results import Control
 from cogcli.run.resume_adapters import send_unmasked
@@ -78,7 +78,7 @@ def rerun(
     )
     try:
         prepared, reuse = prepare_rerun(settings, directory, wanted, context.warn)
-    except EnvironmentRefusal as error:
+    except UnusableEnvironment as error:
         context.keep_typed_flags(error, "--trust-level")
         raise
     warn_of_distrust(context, "skill", prepared.skill.id)
@@ -107,7 +107,7 @@ def _overrides(flags: RerunFlags) -> Json:
     return normalized(typed)
 
 
-def _write_reasons(context: CommandContext, reuse: Reuse) -> None:
+def _write_reasons(context: CommandContext, reuse: ReusedSteps) -> None:
     """Write to stderr, for each step, that it is reused or why it runs."""
     if context.screen.quiet:
         return

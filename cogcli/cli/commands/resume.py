@@ -14,7 +14,7 @@ from cogcli.app import episodes
 from cogcli.app.resume import find_warning
 from cogcli.app.run_skill import parse_hosts
 from cogcli.app.wings import WingFunction, is_batch_word
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.cli.after_failure import commands_after_failure
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import parse_hash, parse_step_word, read_json_flag
@@ -136,7 +136,7 @@ def resume(
             context.warn(warning)
     try:
         result, listener = resume_run(context, directory, request)
-    except EnvironmentRefusal as error:
+    except UnusableEnvironment as error:
         context.keep_typed_flags(error, "--head")
         raise
     except UsageError as error:

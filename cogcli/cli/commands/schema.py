@@ -8,7 +8,7 @@ from typing import Annotated
 from cogcli.app.editor_schemas import ids_of
 from cogcli.app.schemas import NAMES, schema_file
 from cogcli.app.schemas import schema as schema_of
-from cogcli.base.errors import OK, EnvironmentRefusal
+from cogcli.base.errors import OK, UnusableEnvironment
 from cogcli.base.files import hint_for_write, write_atomic
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
@@ -50,7 +50,7 @@ def schema(
 
 
 def _write_all(context: CommandContext, folder: str | None) -> int:
-    """Write all schemas to a folder. Raise UsageError or EnvironmentRefusal `env.disk`."""
+    """Write all schemas to a folder. Raise UsageError or UnusableEnvironment `env.disk`."""
     if folder is None:
         raise wrong_value("`--all` needs `-o DIR`")
     context.settings.inside(folder)
@@ -62,7 +62,7 @@ def _write_all(context: CommandContext, folder: str | None) -> int:
             write_atomic(path, schema_file(name, known), mode=0o644)
             written.append(path.replace(os.sep, "/"))
     except OSError as error:
-        raise EnvironmentRefusal(
+        raise UnusableEnvironment(
             "env.disk",
             f"`{folder}` cannot be written: {error.strerror}",
             hint=hint_for_write(error),

@@ -156,11 +156,11 @@ def _write_value(context: CommandContext, document: Json, path: str, flags: Stat
     """Write the value at a path. Raise UsageError for an invalid path, PathNotFoundError for a missing
     one.
     """
-    from cogcli.base.jsonpath import BadPath, PathNotFound, look_up, parse
+    from cogcli.base.jsonpath import InvalidPath, PathNotFound, look_up, parse
 
     try:
         value = look_up(document, parse(path))
-    except BadPath as error:
+    except InvalidPath as error:
         what = f"`--path {path}`: {error.reason} at {error.position + 1}"
         raise wrong_value(what, expected='like outcomes.actions[0].tool or vars["a.b"]') from error
     except PathNotFound as error:

@@ -12,7 +12,7 @@ from cogcli.authoring.skill_test_files import record_case, update_cases
 from cogcli.authoring.skill_tests import (
     UNTRUSTED,
     CaseResults,
-    FoundCases,
+    RequestedCases,
     find_cases,
     find_warning,
     run_cases,
@@ -99,7 +99,7 @@ def run_tests(
 
 
 def _run_listed(
-    context: CommandContext, found: FoundCases, jobs: int, hosts: tuple[str, ...]
+    context: CommandContext, found: RequestedCases, jobs: int, hosts: tuple[str, ...]
 ) -> CaseResults:
     """Run the cases, and write a line for each result."""
     out, cases = context.screen.out, found.cases
@@ -128,7 +128,9 @@ def _record_episode(context: CommandContext, episode: str) -> int:
     return OK
 
 
-def _accept_outputs(context: CommandContext, found: FoundCases, tested: CaseResults) -> CaseResults:
+def _accept_outputs(
+    context: CommandContext, found: RequestedCases, tested: CaseResults
+) -> CaseResults:
     """Accept the outputs of failed cases, display the changes of their files, and return the new
     results.
     """
@@ -163,7 +165,7 @@ def _display_place(result: CheckResult) -> str:
     return f"{result.file}:{frame.line}:{frame.column}" if frame else result.file
 
 
-def _problem_lines(context: CommandContext, found: FoundCases) -> list[StyledLine]:
+def _problem_lines(context: CommandContext, found: RequestedCases) -> list[StyledLine]:
     """Return the problems of files that could not be read."""
     width = context.screen.out.width
     return [
@@ -188,7 +190,7 @@ def _coverage_lines(entries: Sequence[dict[str, object]]) -> list[StyledLine]:
 
 def _conclude(
     context: CommandContext,
-    found: FoundCases,
+    found: RequestedCases,
     tested: CaseResults,
     wanted: RequestedReports,
     *,

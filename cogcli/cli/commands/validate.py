@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 
 from cogcli.app.checks import registry_check
 from cogcli.app.checks.file_fixes import FileFix, find_fixes, write_fixes
-from cogcli.app.checks.registry_check import Demands, RegistryCheck
+from cogcli.app.checks.registry_check import CheckRequirements, RegistryCheck
 from cogcli.app.checks.reports import RENDERERS, registry_report
 from cogcli.app.checks.watch import take_snapshot, wait_for_change
 from cogcli.base.errors import OK, CogcliError
@@ -106,7 +106,7 @@ def validate(
     if fix and contents:
         raise wrong_flag("`--fix` changes files, and `-` is not a file", "name the file")
     run = _Validation(
-        context, paths, contents, format=format, demands=Demands(strict, ready), fix=fix
+        context, paths, contents, format=format, demands=CheckRequirements(strict, ready), fix=fix
     )
     if watch:
         run.watch()
@@ -137,7 +137,7 @@ class _Validation:
         contents: dict[str, bytes],
         *,
         format: str,
-        demands: Demands,
+        demands: CheckRequirements,
         fix: bool,
     ) -> None:
         self._context = context
@@ -239,7 +239,10 @@ def _report_fixes(context: CommandContext, fixes: Sequence[FileFix]) -> None:
 
 
 def _fill_envelope(
-    context: CommandContext, checked: RegistryCheck, fixable: frozenset[Problem], demands: Demands
+    context: CommandContext,
+    checked: RegistryCheck,
+    fixable: frozenset[Problem],
+    demands: CheckRequirements,
 ) -> int:
     """Fill the envelope, and return the exit code."""
     failing = checked.failing_problems(demands)
@@ -252,7 +255,7 @@ def _fill_envelope(
 
 
 def _build_report(
-    context: CommandContext, checked: RegistryCheck, demands: Demands, sources: Sources
+    context: CommandContext, checked: RegistryCheck, demands: CheckRequirements, sources: Sources
 ) -> CheckReport:
     """Return the report of a check, whose paths begin at the root of the repository."""
     return registry_report(checked, demands, end_of=sources.end, base=context.base)
@@ -281,7 +284,9 @@ def _write_problems(
                 f"{what} cannot be used with the specs that replace shipped ones here: cogcli doctor"
             )
     elif format == "github":
-        context.answer(RENDERERS["github"](_build_report(context, checked, Demands(), sources)))
+        context.answer(
+            RENDERERS["github"](_build_report(context, checked, CheckRequirements(), sources))
+        )
     else:
         for p in checked.problems:
             line = dumps(p.to_payload()) if format == "jsonl" else concise(p, as_error=False)

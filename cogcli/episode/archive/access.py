@@ -30,7 +30,7 @@ def open_archives(runs_dir: Path) -> RunsArchives | None:
 def open_archived(path: Path) -> ArchivedFolder | None:
     """Return the archived episode with this path, `ARCHIVE/ID` or `RUNS/ID`. None if there is none.
 
-    Raise EnvironmentRefusal `archive.unreadable`.
+    Raise UnusableEnvironment `archive.unreadable`.
     """
     if not path.parent.is_file() and not archive_paths(path.parent):
         return None
@@ -39,7 +39,7 @@ def open_archived(path: Path) -> ArchivedFolder | None:
 
 
 def read_archived_ids(archive: Path) -> list[str]:
-    """Return the ids of the episodes of an archive. Raise EnvironmentRefusal `archive.unreadable`."""
+    """Return the ids of the episodes of an archive. Raise UnusableEnvironment `archive.unreadable`."""
     with _load_locator().open_kept(archive) as opened:
         ids: list[str] = opened.episode_ids()
     return ids

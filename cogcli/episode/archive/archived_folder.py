@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import FileRefused
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import UnreadableFile
 from cogcli.episode.archive.reader import Archive
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import BLOBS
@@ -45,12 +45,12 @@ class ArchivedFolder(ListedFolder):
         self.size(name)
         try:
             yield self._load(name)
-        except EnvironmentRefusal as error:
-            raise FileRefused(str(self.path / name), "unreadable", error.message) from error
+        except UnusableEnvironment as error:
+            raise UnreadableFile(str(self.path / name), "unreadable", error.message) from error
 
     def open_file(self, name: str, *, appending: bool = False) -> int:
         self.size(name)
-        raise FileRefused(str(self.path / name), "unreadable", "is in an archive")
+        raise UnreadableFile(str(self.path / name), "unreadable", "is in an archive")
 
     def close(self) -> None:
         if self._close is not None:
@@ -89,11 +89,11 @@ class ArchivedFolder(ListedFolder):
 def open_in_archive(archive: Archive, path: Path) -> ArchivedFolder:
     """Return the episode of an archive whose id is the name of `path`. Closing it closes the archive.
 
-    Raise EnvironmentRefusal `archive.unreadable`, after which the archive is closed.
+    Raise UnusableEnvironment `archive.unreadable`, after which the archive is closed.
     """
     try:
         files, blobs = archive.read_episode(path.name)
-    except EnvironmentRefusal:
+    except UnusableEnvironment:
         archive.close()
         raise
     inner = {}

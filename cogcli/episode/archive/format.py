@@ -26,7 +26,7 @@ import orjson
 
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.base.strict_json import loads as strict_loads
 from cogcli.episode.layout import CHECKPOINT, FILES, is_blob_name, is_own_id
 
@@ -119,7 +119,7 @@ def parse_header(data: bytes) -> Header:
         raise ArchiveFault("has no header", torn=_begins_header(data))
     try:
         named = object_of(strict_loads(line, max_bytes=HEADER))
-    except JsonRefused as error:
+    except InvalidJson as error:
         raise ArchiveFault(f"its header is not JSON: {error.message}") from error
     if named.get("format") != FORMAT:
         raise ArchiveFault(f"has the format {named.get('format')!r:.40}, not {FORMAT!r}")
@@ -313,7 +313,7 @@ def parse_episode(payload: bytes) -> tuple[dict[str, bytes], dict[str, int]]:
 def _parse_table(line: bytes) -> EpisodeTable:
     try:
         table = object_of(strict_loads(line, max_bytes=_TABLE, max_nodes=_MOST_NODES))
-    except JsonRefused as error:
+    except InvalidJson as error:
         raise ArchiveFault(f"the list of an episode's files: {error.message}") from error
     if table.keys() != {"files", "blobs"}:
         raise ArchiveFault("the record of an episode does not list files and blobs")

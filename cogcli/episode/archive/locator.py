@@ -15,14 +15,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive.archived_folder import ArchivedFolder, open_in_archive
 from cogcli.episode.archive.directories import archive_paths
 from cogcli.episode.archive.format import ArchiveFault
 from cogcli.episode.archive.reader import (
     Archive,
-    Contents,
+    ArchiveContents,
     FileState,
     archive_error,
     is_archive_file,
@@ -39,7 +39,7 @@ _KEPT: Final = 8
 
 class _Kept(NamedTuple):
     state: FileState
-    contents: Contents
+    contents: ArchiveContents
 
 
 @cache
@@ -55,7 +55,7 @@ def _sound() -> dict[str, FileState]:
 
 
 def open_kept(path: Path) -> Archive:
-    """Open an archive, whose contents are read only if they changed. Raise EnvironmentRefusal `archive.unreadable`."""
+    """Open an archive, whose contents are read only if they changed. Raise UnusableEnvironment `archive.unreadable`."""
     fd = open_archive_file(path)
     kept = _kept()
     try:
@@ -102,10 +102,10 @@ class RunsArchives:
     def archives(self) -> Iterator[Archive]:
         """Yield each archive that can be read, open for as long as it is the current one."""
         for path in self._paths:
-            with suppress(EnvironmentRefusal), open_kept(path) as archive:
+            with suppress(UnusableEnvironment), open_kept(path) as archive:
                 yield archive
 
-    def find_faults(self) -> list[EnvironmentRefusal]:
+    def find_faults(self) -> list[UnusableEnvironment]:
         """Return the errors of archives that cannot be read as a whole. An empty file has no fault."""
         return [fault for path in self._paths if (fault := _find_fault(path)) is not None]
 
@@ -139,7 +139,7 @@ class RunsArchives:
             return None
         try:
             mark = f"archived.{archive.record_sum(episode_id)}"
-        except EnvironmentRefusal:
+        except UnusableEnvironment:
             return None
         return ArchivedEpisode(archive.path / episode_id, mark)
 
@@ -150,7 +150,7 @@ class RunsArchives:
             self._latest = None
 
 
-def _find_fault(path: Path) -> EnvironmentRefusal | None:
+def _find_fault(path: Path) -> UnusableEnvironment | None:
     """Return why an archive cannot be read as a whole. None if it can, and if a kill left it without a byte."""
     try:
         state = state_of(os.lstat(path))
@@ -161,7 +161,7 @@ def _find_fault(path: Path) -> EnvironmentRefusal | None:
     try:
         with open_kept(path) as archive:
             fault = archive.contents.fault
-    except EnvironmentRefusal as error:
+    except UnusableEnvironment as error:
         return error
     return archive_error(path, fault) if fault else None
 
@@ -174,7 +174,7 @@ def find_archive(paths: Iterable[Path], episode_id: str) -> Archive | None:
             if str(path) not in _kept() and not peek_range(path, episode_id):
                 continue
             archive = open_kept(path)
-        except EnvironmentRefusal:
+        except UnusableEnvironment:
             continue
         if archive.find(episode_id):
             return archive
@@ -195,7 +195,7 @@ def find_place(paths: Iterable[Path], episode_id: str) -> ArchivePlace | None:
 def open_archived(path: Path) -> ArchivedFolder | None:
     """Return the archived episode that has this path, where no folder is. None if there is none.
 
-    The path is `ARCHIVE/ID`, or `RUNS/ID` for an archive of that runs directory. Raise EnvironmentRefusal
+    The path is `ARCHIVE/ID`, or `RUNS/ID` for an archive of that runs directory. Raise UnusableEnvironment
     `archive.unreadable`.
     """
     if not is_own_id(path.name):

@@ -14,8 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import FileRefused
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive import format
 from cogcli.episode.archive.directories import SUFFIX
@@ -39,9 +39,9 @@ _NEVER_WRITTEN: Final = bytes(64)
 """What a block has that did not reach the disk before a power loss. Deflated bytes do not have it."""
 
 
-def archive_error(path: Path, why: str) -> EnvironmentRefusal:
+def archive_error(path: Path, why: str) -> UnusableEnvironment:
     """Return the error for a file that is no archive, or for a damaged one."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "archive.unreadable",
         f"`{path}`: {why}",
         hint="put back a copy of the file; what other archives have stays readable",
@@ -67,7 +67,7 @@ def state_of(found: os.stat_result) -> FileState:
     )
 
 
-class Contents(NamedTuple):
+class ArchiveContents(NamedTuple):
     """What an archive has. `end` is where its records end, and `indexed` whether an index follows there."""
 
     header: Header
@@ -87,7 +87,7 @@ class ArchivedFiles(NamedTuple):
     blobs: dict[str, int]
 
 
-def read_contents(fd: int, known: Contents | None = None) -> Contents:
+def read_contents(fd: int, known: ArchiveContents | None = None) -> ArchiveContents:
     """Return what an open archive has. `known` is what it had before it grew. Raise ArchiveFault or OSError."""
     size = os.fstat(fd).st_size
     if size > format.LIMIT:
@@ -112,7 +112,7 @@ def read_exactly(fd: int, size: int, offset: int) -> bytes:
     return data
 
 
-def _read_index(fd: int, size: int, header: Header) -> Contents | None:
+def _read_index(fd: int, size: int, header: Header) -> ArchiveContents | None:
     """Return the contents by the index at the end of the file, or None without one. Raise ArchiveFault."""
     offset = format.find_index_offset(read_exactly(fd, END, max(0, size - END)), size)
     if not header.size <= offset:
@@ -126,10 +126,10 @@ def _read_index(fd: int, size: int, header: Header) -> Contents | None:
     if head.kind != format.INDEX or head.stored != len(data) - HEAD:
         return None
     index = format.parse_index(data[HEAD:], header.size, offset)
-    return Contents(header, index, offset, indexed=True)
+    return ArchiveContents(header, index, offset, indexed=True)
 
 
-def _scan(fd: int, size: int, header: Header, known: Contents | None) -> Contents:
+def _scan(fd: int, size: int, header: Header, known: ArchiveContents | None) -> ArchiveContents:
     """Return the contents by reading each record. Raise ArchiveFault for an episode that occurs twice."""
     base = format.sum_base(header)
     records = format.RecordList(known.records) if known else format.RecordList()
@@ -143,7 +143,9 @@ def _scan(fd: int, size: int, header: Header, known: Contents | None) -> Content
         place = RecordPlace(offset, head.stored)
         records.add(head.key, place)
         offset = place.end
-    return Contents(header, records.to_index(), offset, indexed=False, torn=torn, fault=fault)
+    return ArchiveContents(
+        header, records.to_index(), offset, indexed=False, torn=torn, fault=fault
+    )
 
 
 def _read_record(fd: int, base: Sum, offset: int, size: int) -> RecordHead:
@@ -175,7 +177,7 @@ def _read_record(fd: int, base: Sum, offset: int, size: int) -> RecordHead:
 class Archive:
     """An open archive. Close it, or use it in a `with`."""
 
-    def __init__(self, path: Path, fd: int, contents: Contents) -> None:
+    def __init__(self, path: Path, fd: int, contents: ArchiveContents) -> None:
         """`fd` is a descriptor that the archive closes."""
         self.path = path
         self.contents = contents
@@ -184,7 +186,7 @@ class Archive:
 
     @classmethod
     def open(cls, path: Path) -> Archive:
-        """Open the archive at a path, which may not be a link. Raise EnvironmentRefusal `archive.unreadable`."""
+        """Open the archive at a path, which may not be a link. Raise UnusableEnvironment `archive.unreadable`."""
         fd = open_archive_file(path)
         try:
             return cls(path, fd, read_contents(fd))
@@ -213,7 +215,7 @@ class Archive:
         return self.contents.records.find(format.key_of_episode(episode_id))
 
     def read_episode(self, episode_id: str) -> ArchivedFiles:
-        """Return the files of an episode. Raise EnvironmentRefusal `archive.unreadable`."""
+        """Return the files of an episode. Raise UnusableEnvironment `archive.unreadable`."""
         try:
             payload = self._payload(format.key_of_episode(episode_id))
             return ArchivedFiles(*format.parse_episode(payload))
@@ -222,7 +224,7 @@ class Archive:
             raise archive_error(self.path, why) from error
 
     def read_blob(self, name: str) -> bytes:
-        """Return a blob, named by 64 hex digits. Raise EnvironmentRefusal `archive.unreadable`."""
+        """Return a blob, named by 64 hex digits. Raise UnusableEnvironment `archive.unreadable`."""
         try:
             blob = self._payload(format.key_of_blob(name))
             if sha256(blob).hexdigest() != name:
@@ -234,7 +236,7 @@ class Archive:
     def record_sum(self, episode_id: str) -> str:
         """Return the SHA-256 of an episode's record, in hex, which differs as soon as any of its files does.
 
-        Raise EnvironmentRefusal `archive.unreadable` if it is not the one of the bytes.
+        Raise UnusableEnvironment `archive.unreadable` if it is not the one of the bytes.
         """
         try:
             return self._record(format.key_of_episode(episode_id))[0].sum.hex()
@@ -261,12 +263,12 @@ class Archive:
 def open_archive_file(path: Path) -> int:
     """Return the descriptor of a regular file that is not reached through a link.
 
-    Raise EnvironmentRefusal `archive.unreadable`.
+    Raise UnusableEnvironment `archive.unreadable`.
     """
     try:
         with Folder.open(path.parent) as folder:
             return folder.open_file(path.name)
-    except FileRefused as error:
+    except UnreadableFile as error:
         raise archive_error(path, error.message) from error
     except OSError as error:
         raise archive_error(path, _why(error)) from error
@@ -277,7 +279,7 @@ def peek_range(path: Path, episode_id: str) -> bool:
 
     The names are not checked: only an archive that is then opened counts. Without an index the answer is yes.
 
-    Raise EnvironmentRefusal `archive.unreadable`.
+    Raise UnusableEnvironment `archive.unreadable`.
     """
     fd = open_archive_file(path)
     try:

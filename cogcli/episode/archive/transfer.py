@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.file_lock import lock
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.episode.archive.format import ArchiveFault
 from cogcli.episode.archive.locator import open_kept
 from cogcli.episode.archive.reader import Archive, read_contents
@@ -30,7 +30,7 @@ _MADE: Final = ".extract-"
 
 
 def read_archived(archive: Archive, episode_id: str) -> EpisodeBytes:
-    """Return all bytes of an archived episode. Raise EnvironmentRefusal `archive.unreadable`."""
+    """Return all bytes of an archived episode. Raise UnusableEnvironment `archive.unreadable`."""
     files, blobs = archive.read_episode(episode_id)
     return EpisodeBytes(files, {name: archive.read_blob(name) for name in blobs})
 
@@ -40,14 +40,14 @@ def is_archived_as(directory: Path, archive: Path) -> bool:
     try:
         with Folder.open(directory) as folder, open_kept(archive) as opened:
             return read_folder(folder) == read_archived(opened, directory.name)
-    except (CogcliError, FileRefused, OSError):
+    except (CogcliError, UnreadableFile, OSError):
         return False
 
 
 def remove_archived_folder(directory: Path, archive: Path) -> bool:
     """Remove the folder of a sealed episode that an archive has. Return whether it was removed.
 
-    The archive must be synced. Raise EnvironmentRefusal `env.disk`.
+    The archive must be synced. Raise UnusableEnvironment `env.disk`.
     """
 
     def may_go(row: EpisodeRow) -> bool:
@@ -59,11 +59,11 @@ def remove_archived_folder(directory: Path, archive: Path) -> bool:
 def drop_archive(path: Path, may_go: Callable[[list[str]], bool]) -> bool:
     """Remove an archive if `may_go` accepts the ids of all its episodes, read under its lock. Return whether it did.
 
-    A damaged archive stays, and one that a process writes. Raise EnvironmentRefusal `env.disk`.
+    A damaged archive stays, and one that a process writes. Raise UnusableEnvironment `env.disk`.
     """
     with (
         disk_errors(path),
-        suppress(FileNotFoundError, FileRefused),
+        suppress(FileNotFoundError, UnreadableFile),
         Folder.open(path.parent) as folder,
     ):
         fd = folder.open_file(path.name, appending=True)
@@ -83,7 +83,7 @@ def drop_archive(path: Path, may_go: Callable[[list[str]], bool]) -> bool:
 
 
 def write_folder(directory: Path, episode: EpisodeBytes) -> None:
-    """Write the folder of an episode. Raise UsageError `output.exists` and EnvironmentRefusal `env.disk`."""
+    """Write the folder of an episode. Raise UsageError `output.exists` and UnusableEnvironment `env.disk`."""
     with disk_errors(directory), Folder.open(directory.parent, make=True) as parent:
         if directory.name in parent.names():
             raise _exists_error(directory)
@@ -119,7 +119,7 @@ def _write_files(folder: Folder, episode: EpisodeBytes) -> None:
 
 
 def remove_unfinished(directory: Path) -> None:
-    """Remove the folders that a kill left while they were written. Raise EnvironmentRefusal `env.disk`."""
+    """Remove the folders that a kill left while they were written. Raise UnusableEnvironment `env.disk`."""
     with disk_errors(directory), suppress(FileNotFoundError), Folder.open(directory) as parent:
         for name in parent.names():
             if name.startswith(_MADE):
@@ -138,11 +138,11 @@ def _remove_made(parent: Folder, name: str) -> None:
         parent.remove_directory(name)
 
 
-def find_conflict(directory: Path, archive: Path) -> EnvironmentRefusal | None:
+def find_conflict(directory: Path, archive: Path) -> UnusableEnvironment | None:
     """Return the error for an archive that has another episode under the id of a folder. None if it has the same."""
     if is_archived_as(directory, archive):
         return None
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "archive.refused",
         f"`{directory.name}` is not archived: `{archive.name}` has another episode under this id",
         hint="compare both: the id of an episode is used once",

@@ -25,9 +25,9 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.file_lock import lock
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.episode.archive import format
 from cogcli.episode.archive.directories import SUFFIX, archives_in
@@ -61,18 +61,18 @@ class EpisodeBytes(NamedTuple):
     blobs: Mapping[str, bytes]
 
 
-def busy_error(path: Path) -> EnvironmentRefusal:
+def busy_error(path: Path) -> UnusableEnvironment:
     """Return the error for an archive that another process writes."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "archive.busy",
         f"`{path}` is being written by another process",
         hint="wait for it to end, then give the same command again",
     )
 
 
-def refused_error(episode_id: str, why: str, *, hint: str = "") -> EnvironmentRefusal:
+def refused_error(episode_id: str, why: str, *, hint: str = "") -> UnusableEnvironment:
     """Return the error for an episode that is not archived."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         "archive.refused",
         f"`{episode_id:.80}` is not archived: {why}",
         hint=hint or "its folder stays unchanged",
@@ -98,7 +98,7 @@ class _Encoder:
 class ArchiveWriter:
     """One archive that is appended to. Close it, or use it in a `with`: closing writes the index.
 
-    The file is made, with its directory, if it does not exist. Raise EnvironmentRefusal `archive.busy`,
+    The file is made, with its directory, if it does not exist. Raise UnusableEnvironment `archive.busy`,
     `archive.unreadable` or `env.disk`.
     """
 
@@ -134,7 +134,7 @@ class ArchiveWriter:
             self._is_made = True
         try:
             return self._folder.open_file(name, appending=True)
-        except FileRefused as error:
+        except UnreadableFile as error:
             raise archive_error(self.path, error.message) from error
 
     def _take_lock(self) -> None:
@@ -187,7 +187,7 @@ class ArchiveWriter:
         """Append a sealed episode in one write, and return its place. `line` is its line of a batch, from 1.
 
         It survives a kill of the process, and after `sync` a power loss. Whether the episode is sealed and verifies is
-        the caller's to check. Raise ArchiveFull, and EnvironmentRefusal `archive.refused` or `env.disk`.
+        the caller's to check. Raise ArchiveFull, and UnusableEnvironment `archive.refused` or `env.disk`.
         """
         if self.find(episode_id):
             raise refused_error(episode_id, f"`{self.path.name}` has it already")
@@ -230,7 +230,7 @@ class ArchiveWriter:
             raise disk_refusal(self.path, error) from error
 
     def sync(self) -> None:
-        """Make all appended episodes survive a power loss. Raise EnvironmentRefusal `env.disk`."""
+        """Make all appended episodes survive a power loss. Raise UnusableEnvironment `env.disk`."""
         try:
             if self._unsynced:
                 fdatasync(self._fd)
@@ -243,7 +243,7 @@ class ArchiveWriter:
     def close(self) -> None:
         """Write the index, sync, and give up the lock; may be called twice. A file without an episode is removed.
 
-        Raise EnvironmentRefusal `env.disk`.
+        Raise UnusableEnvironment `env.disk`.
         """
         if self._fd < 0:
             return
@@ -271,7 +271,7 @@ class ArchiveWriter:
         return records.to_index()
 
     def _remove_empty(self) -> None:
-        """Remove a file that got no episode, under its lock. Raise EnvironmentRefusal `env.disk`."""
+        """Remove a file that got no episode, under its lock. Raise UnusableEnvironment `env.disk`."""
         try:
             self._folder.unlink(self.path.name)
         except FileNotFoundError:
@@ -281,7 +281,7 @@ class ArchiveWriter:
 
 
 def encode_checked(episode_id: str, episode: EpisodeBytes) -> bytes:
-    """Return the payload of an episode. Raise EnvironmentRefusal `archive.refused` for one that no reader takes."""
+    """Return the payload of an episode. Raise UnusableEnvironment `archive.refused` for one that no reader takes."""
     if not is_own_id(episode_id):
         raise refused_error(episode_id, "its id is another tool's")
     for name in (*episode.files, *episode.blobs):
@@ -306,7 +306,7 @@ def _require_size(episode_id: str, size: int) -> None:
 def read_folder(folder: Folder) -> EpisodeBytes:
     """Return the bytes of an episode's open folder.
 
-    Raise EnvironmentRefusal `archive.refused` for another file than those of an episode, and FileRefused.
+    Raise UnusableEnvironment `archive.refused` for another file than those of an episode, and UnreadableFile.
     """
     entries = folder.entries()
     names = [name for name in entries if name != BLOBS]
@@ -371,7 +371,7 @@ class ArchiveSeries:
         """Append the sealed episode of an open folder. Raise as `append` and `read_folder`."""
         try:
             episode = read_folder(folder)
-        except FileRefused as error:
+        except UnreadableFile as error:
             raise refused_error(folder.path.name, error.message) from error
         return self.append(folder.path.name, episode, line=line)
 
@@ -384,7 +384,7 @@ class ArchiveSeries:
         return find_place(others, episode_id)
 
     def sync(self) -> None:
-        """Make all appended episodes survive a power loss. Raise EnvironmentRefusal `env.disk`."""
+        """Make all appended episodes survive a power loss. Raise UnusableEnvironment `env.disk`."""
         if self._writer is not None:
             self._writer.sync()
 
@@ -407,7 +407,7 @@ class ArchiveSeries:
         path = self.directory / f"{number:0{_DIGITS}}{SUFFIX}"
         try:
             return ArchiveWriter(path, batch=self._batch)
-        except EnvironmentRefusal as error:
+        except UnusableEnvironment as error:
             if error.code not in ("archive.busy", "archive.unreadable"):
                 raise
             return None

@@ -11,9 +11,9 @@ from typing import BinaryIO, Final
 
 import orjson
 
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.agent_events import DecisionRecorded
 from cogcli.declarations.checksum import Checksums
 from cogcli.declarations.envelope import ActiveTime, Event
@@ -153,7 +153,7 @@ def read_row(directory: Path, owner: bytes | None = None, *, thorough: bool = Tr
     Its files are compared with each other and, with the key of the `owner`, with the user's checkpoint. Unless
     `thorough`, blobs and long logs of unfinished runs are left out.
 
-    Raise EnvironmentRefusal `episode.unreadable` if there is neither log nor `state.json`.
+    Raise UnusableEnvironment `episode.unreadable` if there is neither log nor `state.json`.
     """
     with open_episode(directory) as folder:
         names = folder.entries().keys()
@@ -161,7 +161,7 @@ def read_row(directory: Path, owner: bytes | None = None, *, thorough: bool = Tr
             return _without_log(folder, names)
         try:
             fault, log = check_agreement(folder, owner, thorough=thorough)
-        except FileRefused as error:
+        except UnreadableFile as error:
             raise no_log_error(folder, error) from error
         if log.foreign or MANIFEST not in names:
             return _from_log(folder)._replace(fault=fault)
@@ -218,7 +218,7 @@ def _from_summary(folder: Folder) -> EpisodeRow | None:
     """
     try:
         summary = read_record(Summary, parse(folder.read(SUMMARY, limit=_SUMMARY_LIMIT)))
-    except (FileRefused, JsonRefused):
+    except (UnreadableFile, InvalidJson):
         return None
     if summary.schema_version != SUMMARY_SCHEMA or summary.status not in OUTCOMES:
         return None
@@ -295,7 +295,7 @@ def _from_foreign_log(folder: Folder, episode_id: str) -> EpisodeRow:
 def _from_state(folder: Folder) -> EpisodeRow:
     try:
         state = read_record(SharedState, read_document(folder, STATE))
-    except (FileRefused, JsonRefused) as error:
+    except (UnreadableFile, InvalidJson) as error:
         raise unreadable(folder.path, error.message, file=STATE) from error
     episode, outcomes = state.episode, state.outcomes
     skill = episode.skill
@@ -402,10 +402,10 @@ class _Ends(NamedTuple):
 
 
 def _ends_of_log(folder: Folder) -> _Ends:
-    """Read the ends of a log. Raise EnvironmentRefusal if it cannot be read."""
+    """Read the ends of a log. Raise UnusableEnvironment if it cannot be read."""
     try:
         file = folder.open_reader(EVENTS)
-    except FileRefused as error:
+    except UnreadableFile as error:
         if error.reason == "missing" and nothing_began_error(folder):
             return _Ends([], [], resumed=False)
         raise no_log_error(folder, error) from error
@@ -444,7 +444,7 @@ def _parse_ends(start: bytes, end: bytes, *, resumed: bool, whole: bool) -> _End
 def _events(lines: Iterable[bytes]) -> list[Event]:
     events = []
     for line in lines:
-        with suppress(JsonRefused):
+        with suppress(InvalidJson):
             value = parse_line(line)
             if Checksums().problem(line, value) is None:
                 events.append(event_of(value))

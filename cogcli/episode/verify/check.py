@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS, Finding, error_finding, is_renamed
 from cogcli.episode.refusals import nothing_began_error, open_episode, unreadable
@@ -45,12 +45,12 @@ def verify(directory: Path, trusted: TrustAnchors = NO_TRUST) -> list[Finding]:
     """Return all findings in an episode: of its files, the log in order, the documents, then checkpoints and
     signature.
 
-    Raise EnvironmentRefusal `episode.unreadable` if there is no log.
+    Raise UnusableEnvironment `episode.unreadable` if there is no log.
     """
     with open_episode(directory) as folder:
         try:
             return _limit_per_code(_find_all(folder, trusted))
-        except FileRefused as error:
+        except UnreadableFile as error:
             name = Path(error.path).name
             if name == EVENTS and (began_nothing := nothing_began_error(folder)):
                 raise began_nothing from error

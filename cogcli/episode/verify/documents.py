@@ -16,8 +16,8 @@ from hashlib import sha256
 from itertools import zip_longest
 from typing import Final
 
-from cogcli.base.files import FileRefused
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.files import UnreadableFile
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -92,7 +92,7 @@ class DocumentCheck:
         if not self._folder.holds(WAYPOINT):
             return
         digest = ""
-        with suppress(FileRefused):
+        with suppress(UnreadableFile):
             if self._folder.size(WAYPOINT) <= MAX_BYTES:
                 digest, _ = measure(self._folder, WAYPOINT)
         if digest not in self._log.waypoints:
@@ -195,7 +195,7 @@ class DocumentCheck:
             return False
         try:
             return text.equals(self._folder.chunks(name))
-        except FileRefused:
+        except UnreadableFile:
             return False
 
     def _differs(self, name: str, expected: DocumentText) -> Finding:
@@ -208,7 +208,7 @@ class DocumentCheck:
             )  # fmt: skip
         try:
             return _differs(name, self._folder.chunks(name), expected.chunks())
-        except FileRefused:
+        except UnreadableFile:
             return error_finding("file.unreadable", name, 0, "cannot be read")
 
     def _read(self, name: str) -> bytes | None:
@@ -216,7 +216,7 @@ class DocumentCheck:
             return None
         try:
             return self._folder.read(name, limit=_LIMIT)
-        except FileRefused:
+        except UnreadableFile:
             return None
 
     # -- the manifest -------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ class DocumentCheck:
         findings: list[Finding] = []
         try:
             manifest = parse(data)
-        except JsonRefused as error:
+        except InvalidJson as error:
             findings.append(
                 error_finding("manifest.syntax", MANIFEST, error.line or 1, error.message)
             )
@@ -309,7 +309,7 @@ class DocumentCheck:
     def _measure_file(self, name: str) -> tuple[str, int]:
         try:
             return measure(self._folder, name)
-        except FileRefused:
+        except UnreadableFile:
             return "", 0
 
     def _entry(self, name: str) -> Json:

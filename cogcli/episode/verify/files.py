@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from typing import Final
 
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.episode.blobs import MAX_BLOB
 from cogcli.episode.folder import TEMPORARY, Folder
 from cogcli.episode.layout import (
@@ -31,7 +31,7 @@ _DEEPEST: Final = 16
 """Levels of folders in another tool's episode."""
 
 
-class FilesSeen:
+class EpisodeFileScan:
     """The regular files in the directory of an episode, and findings about all other entries."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class FilesSeen:
                 yield f"sha256:{blob}"
 
 
-class EpisodeFiles(FilesSeen):
+class EpisodeFiles(EpisodeFileScan):
     """The files of an episode that cogcli wrote."""
 
     def __init__(self, folder: Folder) -> None:
@@ -113,7 +113,7 @@ class EpisodeFiles(FilesSeen):
             return
         try:
             content, _ = measure(kept, name)
-        except FileRefused as error:
+        except UnreadableFile as error:
             self._refuse("file.unreadable", path, error.message)
             return
         if content != name:
@@ -130,7 +130,7 @@ def _temporary_reason(folder: Folder, name: str) -> str:
     return ""
 
 
-class ForeignFiles(FilesSeen):
+class ForeignFiles(EpisodeFileScan):
     """The files of another tool's episode, by path."""
 
     def __init__(self, folder: Folder) -> None:

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.base.jsonvalue import equal, object_of
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import MAX_BLOB
@@ -45,9 +45,9 @@ def is_foreign(folder: Folder) -> bool:
     """Return whether an episode is another tool's, by its first line, or by its manifest if that line is
     unreadable.
 
-    Raise FileRefused if there is no log.
+    Raise UnreadableFile if there is no log.
     """
-    with suppress(JsonRefused):
+    with suppress(InvalidJson):
         return is_unchained(parse_line(first_line(folder)))
     schema = read_object(folder, MANIFEST).get("schema_version")
     return type(schema) is str and schema != SCHEMA
@@ -80,7 +80,7 @@ def _document(folder: Folder, name: str) -> Json | Finding:
     code = f"{kind_of(name)}.syntax"
     try:
         value = read_document(folder, name)
-    except (FileRefused, JsonRefused) as error:
+    except (UnreadableFile, InvalidJson) as error:
         return error_finding(code, name, getattr(error, "line", 0) or 1, error.message)
     return value if type(value) is dict else error_finding(code, name, 1, "is not an object")
 
@@ -132,7 +132,7 @@ def _compare_files(
             continue
         try:
             why = describe_change(folder, file)
-        except FileRefused as error:
+        except UnreadableFile as error:
             yield error_finding("file.unreadable", name, 0, error.message)
             continue
         if why:

@@ -13,7 +13,7 @@ import orjson
 from cogcli.base.canonical import digest
 from cogcli.base.jsonvalue import object_of
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import WaypointSet, row_of
 from cogcli.declarations.reading import read_record
@@ -323,7 +323,7 @@ def _find_evidence(folder: Folder) -> tuple[list[int], bool]:
     lines = Lines(folder.chunks(EVENTS))
     for number, raw in lines.holding(_MARK, _WAYPOINT_MARK):
         if _MARK in raw:
-            with suppress(JsonRefused):
+            with suppress(InvalidJson):
                 if row_of(parse_line(raw).get("event_type")).projected:
                     found = [*found[-1:], number]
         has_waypoints = has_waypoints or _WAYPOINT_MARK in raw

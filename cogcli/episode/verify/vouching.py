@@ -8,7 +8,7 @@ from typing import Final
 
 from cogcli.base.canonical import digest
 from cogcli.base.errors import ServiceResolutionError
-from cogcli.base.files import FileRefused
+from cogcli.base.files import UnreadableFile
 from cogcli.episode import signing
 from cogcli.episode.checkpoint import (
     Checkpoint,
@@ -78,7 +78,7 @@ class KnownRecordCheck:
         """Return the hash of the manifest. Empty if there is none."""
         try:
             return digest(self._folder.read(MANIFEST, limit=_LIMIT))
-        except FileRefused:
+        except UnreadableFile:
             return ""
 
     def _check_signature(self, log: LogReading, *, foreign: bool) -> Finding:

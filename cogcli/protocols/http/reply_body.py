@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from cogcli.base.errors import ResponseMappingError
 from cogcli.base.jsonvalue import deep_copy
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.base.terminal_text import visible
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -39,7 +39,7 @@ def is_json(media: str) -> bool:
 
 
 def parse_reply(data: bytes, cap: int) -> object:
-    """Return the JSON value of a reply of at most `cap` bytes. Raise JsonRefused."""
+    """Return the JSON value of a reply of at most `cap` bytes. Raise InvalidJson."""
     return loads(data, max_bytes=cap, max_depth=MAX_DEPTH, max_nodes=MAX_NODES)
 
 
@@ -69,7 +69,7 @@ def read_json(reply: HttpReply, cap: int) -> tuple[object, str]:
         return None, f"a non-JSON body ({media[:_SHOWN]})"
     try:
         return parse_reply(reply.body, cap), ""
-    except JsonRefused as error:
+    except InvalidJson as error:
         return None, f"a body that is not JSON ({error})"
 
 
@@ -83,7 +83,7 @@ def json_body(reply: HttpReply, cap: int) -> object:
         raise not_json_error(f"non-JSON reply ({visible(media[:_SHOWN])})")
     try:
         return parse_reply(reply.body, cap)
-    except JsonRefused as refused:
+    except InvalidJson as refused:
         raise not_json_error(f"the reply is not JSON: {refused}") from refused
 
 
@@ -124,7 +124,7 @@ def add_content_json(body: object, response: Json, masked: Callable[[str], str])
             message["content_json"] = loads(
                 _strip_fence(text), max_depth=MAX_DEPTH, max_nodes=MAX_NODES
             )
-        except JsonRefused as refused:
+        except InvalidJson as refused:
             start = visible(masked(text)[:_SHOWN])
             message_text = f"`response.choices.{index}.message.content` holds no JSON: {start}"
             raise ResponseMappingError("response.missing", message_text, left=True) from refused

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.problems import list_known, suggestion
 from cogcli.declarations.binding_spec import Binding
@@ -120,7 +120,7 @@ def bundled_findings(
     file = module_file(MODULES + module, "")
     try:
         source = read_regular(file, limit=_LONGEST) if file else b""
-    except FileRefused:
+    except UnreadableFile:
         return
     yield from function_findings(binding, source, function, f"tool `{binding.operation}`")
 

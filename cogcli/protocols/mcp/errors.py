@@ -19,7 +19,7 @@ from cogcli.base.errors import (
     TransportError,
 )
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.base.system import Clock
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -259,7 +259,7 @@ class Refusals(NamedTuple):
         JSON-RPC error."""
         try:
             value = loads(reply.body)
-        except JsonRefused:
+        except InvalidJson:
             value = None
         rpc_error = _rpc_error(value)
         if in_session and 400 <= reply.status < 500 and _is_lost(reply.status, rpc_error):

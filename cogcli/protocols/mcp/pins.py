@@ -19,9 +19,9 @@ import orjson
 
 from cogcli.base.canonical import canonical
 from cogcli.base.errors import RejectedError, SafetyScopeError
-from cogcli.base.files import FileRefused, FolderLock, hint_for_write, read_regular, write_atomic
+from cogcli.base.files import FolderLock, UnreadableFile, hint_for_write, read_regular, write_atomic
 from cogcli.base.json_pointer import DocumentFault
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -81,11 +81,11 @@ class Pins:
     def _read(self, path: str, service_id: str, name: str) -> Json | None:
         try:
             document = loads(read_regular(path, limit=_LIMIT), max_bytes=_LIMIT, max_nodes=_NODES)
-        except FileRefused as error:
+        except UnreadableFile as error:
             if error.reason == "missing":
                 return None
             raise _unreadable_pin(service_id, name, str(error)) from error
-        except JsonRefused as error:
+        except InvalidJson as error:
             raise _unreadable_pin(service_id, name, f"{path}: {error}") from error
         pin = read_record(PinFile, document)
         if pin.tool is None or pin.schema != SCHEMA:
@@ -159,7 +159,7 @@ def read_locked(root: str, service_id: str) -> list[Json] | None:
 def write_lock(root: str, service_id: str, tools: list[Json], *, bound: str = "") -> bytes:
     """Lock a service to these tools, leaving other services unchanged; returns the content of the lock.
 
-    Raise SafetyScopeError, OSError, and EnvironmentRefusal `project.link` for a link that leaves `bound`.
+    Raise SafetyScopeError, OSError, and UnusableEnvironment `project.link` for a link that leaves `bound`.
     """
     style = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
     with FolderLock(root):

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from cogcli.base.errors import RejectedError
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.model_usage import ModelUsage, usage_of
@@ -100,7 +100,7 @@ class ToolResult(InputDemand):
             return None
         try:
             value = loads(self.texts[0])
-        except JsonRefused:
+        except InvalidJson:
             return None
         return value if isinstance(value, dict) else None
 

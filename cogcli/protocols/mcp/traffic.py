@@ -26,7 +26,7 @@ from cogcli.base.errors import (
 )
 from cogcli.base.jsonvalue import list_of
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.mcp.tool_result import InputDemand
@@ -350,7 +350,7 @@ def read_frame(data: bytes) -> JSONRPCMessage | McpFault:
     try:
         value = loads(data, max_bytes=MAX_FRAME, max_nodes=MAX_NODES)
         message: JSONRPCMessage = jsonrpc_message_adapter.validate_python(value, by_name=False)
-    except JsonRefused as error:
+    except InvalidJson as error:
         text = f"the reply is refused: {error}"
         return McpFault(ResponseMappingError, "response.not-json", text)
     except ValueError:

@@ -23,7 +23,7 @@ from cogcli.base.refs import MISSING
 from cogcli.base.schema import keywords
 from cogcli.base.schema.lookup import members, schema_at
 from cogcli.base.schema.validator import errors
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
@@ -120,7 +120,7 @@ def body_faults(operation: OpenApiOperation, seen: ReceivedRequest) -> list[Requ
 def _json_body_faults(declared: Body, body: bytes) -> list[RequestFault]:
     try:
         value = loads(body)
-    except JsonRefused as refused:
+    except InvalidJson as refused:
         return [RequestFault("/body", str(refused))]
     return breaches("/body", declared.schema, value)
 
@@ -147,7 +147,7 @@ def _form_member(schema: object, given: list[str], *, explode: bool) -> object:
     if _schema_types(schema) == {"object"}:
         try:
             return loads(given[-1].encode())
-        except JsonRefused:
+        except InvalidJson:
             return given[-1]
     return _value_from_texts(schema, given, explode)
 
@@ -342,7 +342,7 @@ def _reply(exchange: ObservedExchange, schema: object, reads: Paths | None) -> C
         return Check(name, False, f"found {media_type}, expected JSON")
     try:
         value = loads(exchange.reply)
-    except JsonRefused as refused:
+    except InvalidJson as refused:
         return Check(name, False, str(refused))
     whole = schema_check(name, schema, value)
     if whole.passed or reads is None:

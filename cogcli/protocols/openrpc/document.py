@@ -21,7 +21,7 @@ from cogcli.base.api_documents.parts import resolve
 from cogcli.base.api_documents.references import MAX_BYTES
 from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.schema.sample import NoSample, sample
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
@@ -63,7 +63,7 @@ class RpcMock:
             )
         try:
             asked = loads(seen.body)
-        except JsonRefused as refused:
+        except InvalidJson as refused:
             return json_reply(_error(None, PARSE, str(refused)))
         answer = self._answer(asked)
         return ServerReply(204) if answer is None else json_reply(answer)
@@ -174,7 +174,7 @@ def _request(exchange: ObservedExchange, call: RpcCall, method: RpcMethod) -> Ch
 def _value(data: bytes) -> object:
     try:
         return loads(data)
-    except JsonRefused:
+    except InvalidJson:
         return None
 
 
@@ -185,7 +185,7 @@ def discover(request: DocumentRequest) -> Json:
     reply = request.exchange("POST", address_of(request.service), _DISCOVER)
     try:
         value = reply_body.parse_reply(reply.body, MAX_BYTES)
-    except JsonRefused:
+    except InvalidJson:
         value = None
     refusal = request.failure_of("`rpc.discover`", reply, value)
     if refusal is not None and not isinstance(value, dict):

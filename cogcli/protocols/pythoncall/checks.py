@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from cogcli.declarations.service_spec import Service
-from cogcli.specs.cached_positions import FilePlaces
+from cogcli.specs.cached_positions import FilePositions
 from cogcli.specs.checks.context import CheckContext, ProtocolChecks
 from cogcli.specs.module_lookup import has_function, module_file
 from cogcli.specs.python_imports import failed_imports
@@ -41,7 +41,7 @@ def _check_imports(context: CheckContext, service: Service, report: ProblemRepor
     bindings = context.catalog.bindings.values()
     operations = {binding.operation for binding in bindings if binding.service == service.id}
     places = context.catalog.places
-    base = places.base(service.file) if isinstance(places, FilePlaces) else ""
+    base = places.base(service.file) if isinstance(places, FilePositions) else ""
     for failed in failed_imports(
         service.module or "", service.root, operations, links=service.trusted
     ):

@@ -34,7 +34,7 @@ from cogcli.base.refusal import Refused
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.pythoncall import module_access
 from cogcli.protocols.pythoncall.module_access import Code
-from cogcli.protocols.pythoncall.readable_files import Reads, confine
+from cogcli.protocols.pythoncall.readable_files import ReadableFiles, confine
 
 MAX_MESSAGE: Final = 500
 _LONGEST_TEXT: Final = 32 * 1024
@@ -88,12 +88,12 @@ def require_arguments(operation: PythonFunction, payload: Json) -> None:
 
 
 def call_function(
-    operation: PythonFunction, payload: Json, deadline: float, reads: Reads | None = None
+    operation: PythonFunction, payload: Json, deadline: float, reads: ReadableFiles | None = None
 ) -> Json:
     """Call the function and return a copy of its result, an object of plain JSON.
 
     With `reads`, a shipped function may read only these files. Raise cogcli's own errors from
-    inside (ReadRefused for another file, errors of requests), RejectedError if the function
+    inside (UnreadablePath for another file, errors of requests), RejectedError if the function
     refuses, ServerFaultError for other exceptions, ResponseMappingError `response.not-json`, and
     CallTimeoutError for a coroutine that is not done at `deadline`."""
     is_confined = reads and operation.name.startswith(module_access.SHIPPED)

@@ -38,11 +38,11 @@ def _assume_online() -> bool:
     return True
 
 
-class ReadRefused(ServiceResolutionError):
+class UnreadablePath(ServiceResolutionError):
     """A file that may not be read because of its path."""
 
 
-class Reads(NamedTuple):
+class ReadableFiles(NamedTuple):
     """The files that may be read. All paths have their links followed."""
 
     folder: str
@@ -58,7 +58,7 @@ class Reads(NamedTuple):
     is_online: Callable[[], bool] = _assume_online
     """Whether the run may reach a network or a model; True by default."""
 
-    def with_typed(self, inputs: object) -> Reads:
+    def with_typed(self, inputs: object) -> ReadableFiles:
         """Return these files together with those that typed inputs name.
 
         A path must be a whole string of a value. Files without credentials count only if they are
@@ -88,7 +88,7 @@ class Reads(NamedTuple):
     def checked_path(self, path: str) -> str:
         """Return the path with links followed.
 
-        Raise ReadRefused `service.untrusted` for a file that may not be read. Raise
+        Raise UnreadablePath `service.untrusted` for a file that may not be read. Raise
         SafetyScopeError for a file of credentials in a run that may reach a network. Raise
         RejectedError for a file outside the roots, and for a typed path that is no regular file."""
         real = os.path.realpath(path) if path and "\0" not in path else ""
@@ -109,7 +109,7 @@ class Reads(NamedTuple):
         if is_readable:
             self.require_no_credentials(path, real)
             return real
-        raise ReadRefused(
+        raise UnreadablePath(
             "service.untrusted",
             f"`{visible(path[:_SHOWN])}` is not read: the project is not trusted, so only files of its folder are,"
             " and those that you type as inputs",
@@ -138,13 +138,13 @@ def _bad_data_error(text: str, hint: str) -> RejectedError:
     return error
 
 
-def reads_of(project: str) -> Reads:
+def reads_of(project: str) -> ReadableFiles:
     """Return the files that may be read in a project that is not trusted, before the user types
     any."""
-    return Reads(os.path.realpath(project))
+    return ReadableFiles(os.path.realpath(project))
 
 
-def confine(function: Callable[..., object], reads: Reads) -> Callable[[], None] | None:
+def confine(function: Callable[..., object], reads: ReadableFiles) -> Callable[[], None] | None:
     """Restrict a shipped function to these files; return a function that undoes it.
 
     None if the function reads no files. A module that reads files has the context variable

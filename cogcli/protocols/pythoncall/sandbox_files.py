@@ -8,8 +8,8 @@ from typing import Final
 
 from cogcli.base.file_roots import is_within
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.walk import Walk
-from cogcli.protocols.pythoncall.readable_files import Reads, possible_paths
+from cogcli.base.walk import FolderWalk
+from cogcli.protocols.pythoncall.readable_files import ReadableFiles, possible_paths
 
 _MAX_PATH: Final = 4096
 _ENVIRONMENT, _INSTALLED = "pyvenv.cfg", "node_modules"
@@ -25,13 +25,13 @@ class SandboxFiles(NamedTuple):
     listed: tuple[str, ...]
 
 
-def sandbox_files(root: str, payload: object, reads: Reads | None) -> SandboxFiles:
+def sandbox_files(root: str, payload: object, reads: ReadableFiles | None) -> SandboxFiles:
     """Return the files of a call in a sandbox.
 
     A file belongs to the call if a string in its payload is the path of that file, within the
     declared roots. The content of the module's root belongs to it, too, without links and hidden
     names such as `.git` and `.env`. Raise the errors of `Reads.require_no_credentials`, and
-    EnvironmentRefusal `registry.size`."""
+    UnusableEnvironment `registry.size`."""
     roots = reads.roots if reads else ()
     named = {path for path in _regular_files(payload) if is_within(os.path.realpath(path), roots)}
     if reads is not None:
@@ -39,11 +39,11 @@ def sandbox_files(root: str, payload: object, reads: Reads | None) -> SandboxFil
             reads.require_no_credentials(path, os.path.realpath(path))
     if not os.path.isdir(root):
         return SandboxFiles(tuple(sorted(named)), ())
-    own, _ = _list_visible(Walk(root), root)
+    own, _ = _list_visible(FolderWalk(root), root)
     return SandboxFiles(tuple(sorted(named.union(own))), (root,))
 
 
-def _list_visible(walk: Walk, folder: str) -> tuple[list[str], bool]:
+def _list_visible(walk: FolderWalk, folder: str) -> tuple[list[str], bool]:
     """Return the visible files and folders below a folder, and whether these are all.
 
     A folder without hidden names is shown whole. Of links only the name is shown. Installed

@@ -12,7 +12,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.protocols.pythoncall import function_call
 from cogcli.protocols.pythoncall.function_call import PythonFunction
 from cogcli.protocols.pythoncall.module_access import Code
-from cogcli.protocols.pythoncall.readable_files import Reads
+from cogcli.protocols.pythoncall.readable_files import ReadableFiles
 
 
 def call(
@@ -36,7 +36,7 @@ def call(
     reads = None
     if request["reads"]:
         folder, named, roots, folders, typed, is_online = request["reads"]
-        reads = Reads(
+        reads = ReadableFiles(
             folder,
             frozenset(named),
             tuple(map(tuple, roots)),

@@ -36,14 +36,14 @@ from cogcli.base.file_roots import Roots
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.search_path import NAME as SEARCH_PATH
 from cogcli.base.search_path import relative_folders
-from cogcli.base.strict_json import JsonRefused, loads
+from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.invoker import CallLimits, inherited_variables
 from cogcli.protocols.pythoncall import worker_main as program
 from cogcli.protocols.pythoncall.module_access import Code
-from cogcli.protocols.pythoncall.readable_files import Reads
+from cogcli.protocols.pythoncall.readable_files import ReadableFiles
 from cogcli.protocols.pythoncall.sandbox_files import SandboxFiles
 from cogcli.protocols.pythoncall.worker_channel import Channel
 from cogcli.protocols.pythoncall.worker_main import to_frame
@@ -85,7 +85,7 @@ class WorkerRequest(NamedTuple):
     operation: str
     payload: bytes
     cap: int
-    reads: Reads | None = None
+    reads: ReadableFiles | None = None
     write_roots: Roots = ()
 
 
@@ -178,7 +178,7 @@ class Worker:
                 ) from None
             except EOFError:
                 raise TransportError("call.transport", self.end(), left=self._entered) from None
-            except (ValueError, JsonRefused) as error:
+            except (ValueError, InvalidJson) as error:
                 self.end()
                 text = f"what the worker wrote is not an answer: {error}"
                 raise TransportError("call.transport", text, left=self._entered) from error

@@ -46,7 +46,7 @@ from cogcli.policy import safety as safety_rules
 from cogcli.run.engine.approval import ApprovalRequest
 from cogcli.run.engine.context import Engine, Run
 from cogcli.run.engine.doubt import find_replacement_answer
-from cogcli.run.engine.outcome import Degraded
+from cogcli.run.engine.outcome import CallSkipped
 from cogcli.run.engine.output_masks import mask_answer, withhold_reply
 from cogcli.run.engine.policy import (
     learn_facts,
@@ -117,7 +117,7 @@ def _make_permitted_call(
         yield from _require_allowed(record, capability, values)
         spend_call(record)
         return (yield from _call_chain(record, capability, values))
-    except (RuntimeErrorBase, Degraded, Cancelled):
+    except (RuntimeErrorBase, CallSkipped, Cancelled):
         if record.limits is not None:
             record.limits.settle_unfinished()
         raise
@@ -379,7 +379,7 @@ def _try_once(
         if unknown or has_effect:
             record.note_effect()
         raise
-    except Degraded:
+    except CallSkipped:
         # A person skipped the call because it may have happened: no enclosing step may be retried.
         record.note_effect()
         raise
@@ -594,7 +594,7 @@ def _ask_gates(
     evidence = {"gate": worst_gate, "when": when, "output": given.get("output")}
     yield from _require_approved(record, capability, given["input"], refusal, evidence)
     if worst.outcome == "degrade":
-        raise Degraded(f"gate `{worst_gate}`: {worst.reason}")
+        raise CallSkipped(f"gate `{worst_gate}`: {worst.reason}")
 
 
 def _ask_gate(
@@ -614,7 +614,7 @@ def _ask_gate(
             found = {name: walk(given, tuple(path.split("."))) for name, path in gate.input.items()}
             values = {name: value for name, value in found.items() if value is not MISSING}
         reply = yield from consult(inner, capability, values)
-    except (RuntimeErrorBase, Degraded) as error:
+    except (RuntimeErrorBase, CallSkipped) as error:
         verdict = safety_rules.GateVerdict("error", str(error))
     else:
         verdict = safety_rules.judge_gate(gate, reply)
@@ -634,7 +634,7 @@ def consult(inner: StepRecord, capability: Capability, values: dict[str, Any]) -
             raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
         inner.input = kept
         reply = yield from governed_call(inner, capability, kept)
-    except (RuntimeErrorBase, Degraded) as error:
+    except (RuntimeErrorBase, CallSkipped) as error:
         failure = error if isinstance(error, RuntimeErrorBase) else None
         inner.finish("failed", reason=failure.code if failure else "degraded", error=failure)
         raise

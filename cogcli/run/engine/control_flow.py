@@ -32,12 +32,12 @@ from cogcli.base.step_path import StepPath
 from cogcli.declarations.skill_spec import Foreach, Scatter, While
 from cogcli.run.engine.doubt import SkippedByPerson
 from cogcli.run.engine.invocation import call_target, invoke
-from cogcli.run.engine.outcome import LEFT_OUT, Degraded, status_of
+from cogcli.run.engine.outcome import LEFT_OUT, CallSkipped, status_of
 from cogcli.run.engine.plain_part import PlainPart, find_quick_call
 from cogcli.run.engine.plan import ERRORS, EXHAUSTED, ITERATIONS, PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.step_times import ClockReading
-from cogcli.run.engine.tasks import Cancel, Cancelled, Effects, Next, Outstanding, Spawn, Task
+from cogcli.run.engine.tasks import AwaitedCall, Cancel, Cancelled, Effects, Next, Spawn, Task
 from cogcli.state.execution import fork
 from cogcli.state.expressions import holds, value_of
 from cogcli.state.inputs import Scope, resolve_input
@@ -47,7 +47,7 @@ from cogcli.state.reducer import ReusedResult, Write, count_round, write_value
 NONE_DONE: Final[Mapping[int, Any]] = MappingProxyType({})
 
 
-class StepProduct(NamedTuple):
+class CompletedOutput(NamedTuple):
     """The output of a completed step. `writes` is None unless the loop has already computed them.
 
     `producer_id` is the id of the one capability that produced the output. It is empty for a nested skill and None for
@@ -63,16 +63,16 @@ class StepProduct(NamedTuple):
 
 
 def run_controlled(planned: PlannedStep, record: StepRecord) -> Effects:
-    """Return the StepProduct of a step whose condition holds. Raise RuntimeErrorBase or Degraded."""
+    """Return the CompletedOutput of a step whose condition holds. Raise RuntimeErrorBase or CallSkipped."""
     config = planned.step.config
     if config.foreach is not None:
-        return StepProduct((yield from _run_items(planned, record, config.foreach)))
+        return CompletedOutput((yield from _run_items(planned, record, config.foreach)))
     if config.while_ is not None:
         return (yield from _run_rounds(planned, record, config.while_))
     if config.scatter is not None:
         return (yield from _run_targets(planned, record, config.scatter))
     output = yield from invoke(planned, record, record.run.scope)
-    return StepProduct(output, producer_id=record.called_id)
+    return CompletedOutput(output, producer_id=record.called_id)
 
 
 # -- foreach ----------------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def _run_alone(
     if not part.begin():
         return (yield from _await_child(spawn_job(number, part.started)))
     try:
-        answer: Answer | Outstanding = yield part.live_call()
+        answer: Answer | AwaitedCall = yield part.live_call()
     except Cancelled as cancelled:
         inner = part.record()
         inner.close_cancelled(cancelled)
@@ -239,7 +239,7 @@ def _run_alone(
         inner = part.record()
         steps = part.call_again(part.note_failure(error), inner)
     else:
-        if not isinstance(answer, Outstanding):
+        if not isinstance(answer, AwaitedCall):
             return part.end(answer)
         inner = part.record()
         steps = part.wait_for(answer.effect, inner)
@@ -284,7 +284,7 @@ def _run_part(
     """
     try:
         output = yield from steps
-    except Degraded as degraded:
+    except CallSkipped as degraded:
         if item and isinstance(degraded, SkippedByPerson):
             inner.finish("skipped", reason=LEFT_OUT, detail=str(degraded))
             return {}
@@ -362,7 +362,7 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
         condition, inputs = planned.expressions["while"], run.plan.skill.inputs
         again = holds(condition, Scope(scratch), inputs, record.expression_reads)
     output = {**output, ITERATIONS: rounds, EXHAUSTED: again}
-    return StepProduct(output, writes + writes_of(last, output, scratch))
+    return CompletedOutput(output, writes + writes_of(last, output, scratch))
 
 
 # -- scatter ----------------------------------------------------------------------------------------------------------
@@ -387,8 +387,8 @@ def _run_targets(planned: PlannedStep, record: StepRecord, scatter: Scatter) -> 
         return (yield from _run_until_success(planned, names, spawn_job, max_parallel))
     results = yield from _run_together(len(names), spawn_job, max_parallel)
     if scatter.merge == "collect":
-        return StepProduct(dict(zip(names, results, strict=True)))
-    return StepProduct(_join_lists(results))
+        return CompletedOutput(dict(zip(names, results, strict=True)))
+    return CompletedOutput(_join_lists(results))
 
 
 def _join_lists(results: list[dict[str, Any]]) -> dict[str, Any]:
@@ -423,7 +423,7 @@ def _run_until_success(
     if not won:
         raise _no_success_error(names, [lost[index] for index in sorted(lost)])
     capability = planned.targets[names[won[0].label]].capability
-    return StepProduct(won[0].result, producer_id=capability.id if capability else "")
+    return CompletedOutput(won[0].result, producer_id=capability.id if capability else "")
 
 
 def _no_success_error(names: list[str], errors: list[BaseException]) -> BaseException:
@@ -432,7 +432,7 @@ def _no_success_error(names: list[str], errors: list[BaseException]) -> BaseExce
     In order of precedence: a cancellation, a wait for a person, a veto, or one error that lists all reasons.
     """
     for error in errors:
-        if not isinstance(error, RuntimeErrorBase | Degraded):
+        if not isinstance(error, RuntimeErrorBase | CallSkipped):
             return error
     for exit_code in (PENDING, VETOED):
         for error in errors:

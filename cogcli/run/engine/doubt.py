@@ -17,7 +17,7 @@ from cogcli.base.errors import EffectInDoubtError, RejectedError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.base.step_path import StepPath
-from cogcli.run.engine.outcome import Degraded
+from cogcli.run.engine.outcome import CallSkipped
 
 _BY_NAME: Final = Redactor()
 CHOICES: Final = ("rerun", "skip", "fail", "done")
@@ -127,7 +127,7 @@ def _parse_entry(entry: Mapping[str, Any]) -> EarlierCall:
     )
 
 
-class SkippedByPerson(Degraded):
+class SkippedByPerson(CallSkipped):
     """Raised for a call that a person skipped. In a foreach this skips only the item, otherwise the step."""
 
 

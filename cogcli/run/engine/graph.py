@@ -20,15 +20,15 @@ from cogcli.base.errors import RuntimeErrorBase
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.outcome import RELEASING, Ending
 from cogcli.run.engine.plain_invocation import find_plain_call
-from cogcli.run.engine.plain_step import BegunStep, PlainStep, StepStart
+from cogcli.run.engine.plain_step import PlainStep, StartedStep, StepStart
 from cogcli.run.engine.plan import StepPlan
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import (
+    AwaitedCall,
     Cancel,
     Cancelled,
     Effects,
     Next,
-    Outstanding,
     Task,
     Wake,
 )
@@ -119,7 +119,7 @@ class GraphDriver:
             yield from self._spawn(index, step.started)
             return
         try:
-            answer: Answer | Outstanding = yield step.live_call()
+            answer: Answer | AwaitedCall = yield step.live_call()
         except Cancelled as error:  # the run itself is cancelled, before a task took the step over
             self.endings[index] = step.cancel(error)
             raise
@@ -128,8 +128,8 @@ class GraphDriver:
             while index in self._tasks and self._tasks[index].done:  # before another step starts
                 yield from self._handle_end((yield Next()))
             return
-        if isinstance(answer, Outstanding):
-            yield from self._spawn(index, BegunStep(step, answer.effect))
+        if isinstance(answer, AwaitedCall):
+            yield from self._spawn(index, StartedStep(step, answer.effect))
             return
         ending = step.end(answer)
         if ending.status != "done":

@@ -25,7 +25,7 @@ LEFT_OUT: Final = "left-out"
 """Skip reason of a foreach item that a person skipped."""
 
 
-class Degraded(Exception):
+class CallSkipped(Exception):
     """Raised instead of making a call that a gate or a person skips. The message is the reason."""
 
 

@@ -13,7 +13,7 @@ from cogcli.run.engine.plain_call import PlainCall
 from cogcli.run.engine.plain_invocation import PlainInvocation, find_plain_call
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
-from cogcli.run.engine.tasks import BegunCall, Effects, WorkerCall, WorkerSlot
+from cogcli.run.engine.tasks import Effects, StartedCall, WorkerCall, WorkerSlot
 from cogcli.state.inputs import Scope
 from cogcli.state.reducer import count_round
 
@@ -62,7 +62,7 @@ class PlainPart(PlainInvocation):
         record.round = self._number if self._is_round else None
         return record
 
-    def wait_for(self, effect: WorkerCall | BegunCall, record: StepRecord) -> Effects:
+    def wait_for(self, effect: WorkerCall | StartedCall, record: StepRecord) -> Effects:
         """Wait for the call in a task of its own, and return the output. `record` is that of the part."""
         try:
             if type(effect) is WorkerCall and not self._run.engine.loop.take_slot():

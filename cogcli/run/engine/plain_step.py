@@ -16,7 +16,7 @@ from cogcli.run.engine.plain_invocation import PlainInvocation
 from cogcli.run.engine.plan import PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.step_times import ClockReading
-from cogcli.run.engine.tasks import BegunCall, Cancelled, Effects, WorkerCall, WorkerSlot
+from cogcli.run.engine.tasks import Cancelled, Effects, StartedCall, WorkerCall, WorkerSlot
 from cogcli.state.execution import TraceStep
 from cogcli.state.expressions import holds
 from cogcli.state.outputs import writes_of
@@ -32,14 +32,14 @@ class FailedCall(NamedTuple):
     error: RuntimeErrorBase
 
 
-class BegunStep(NamedTuple):
+class StartedStep(NamedTuple):
     """A plain step that waits for its call."""
 
     step: PlainStep
-    effect: WorkerCall | BegunCall
+    effect: WorkerCall | StartedCall
 
 
-StepStart = PlainCall | BegunStep | ClockReading | FailedCall | None
+StepStart = PlainCall | StartedStep | ClockReading | FailedCall | None
 """What there is of a step that a task runs: its constants or its begun call if it is a plain step; for the general path
 the time when it started, or its failed call. None for a step that starts now on the general path."""
 GeneralPath = Callable[[ClockReading | FailedCall], Effects]
@@ -90,7 +90,7 @@ class PlainStep(PlainInvocation):
     def _note_begun(self) -> None:
         begin_step(self._run.state, self._path)
 
-    def wait_for(self, effect: WorkerCall | BegunCall, run_general_path: GeneralPath) -> Effects:
+    def wait_for(self, effect: WorkerCall | StartedCall, run_general_path: GeneralPath) -> Effects:
         """Wait for the call in the task of the step, and return the ending."""
         try:
             if type(effect) is WorkerCall and not self._run.engine.loop.take_slot():

@@ -164,7 +164,7 @@ class CallPolicy(Protocol):
 
 
 class LimitLedger(Protocol):
-    """Counts across runs and processes what calls add up to. Its errors are EnvironmentRefusal."""
+    """Counts across runs and processes what calls add up to. Its errors are UnusableEnvironment."""
 
     def require_sound(self) -> None:
         """Raise an error if no limit is known to be kept."""

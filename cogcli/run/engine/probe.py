@@ -19,7 +19,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.run.engine.call import consult
 from cogcli.run.engine.context import Run
 from cogcli.run.engine.doubt import DoubtResolution
-from cogcli.run.engine.outcome import Degraded
+from cogcli.run.engine.outcome import CallSkipped
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import Effects
 from cogcli.specs.fields import fit_values
@@ -42,7 +42,7 @@ def ask_probe(
     inner = StepRecord(run, StepPath(path).probe(number), capability.probe, probe, "verify")
     try:
         reply = yield from consult(inner, probe, {"idempotency_key": key, "input": values})
-    except (RuntimeErrorBase, Degraded):
+    except (RuntimeErrorBase, CallSkipped):
         return None
     return parse_probe_reply(capability, probe.id, reply)
 

@@ -11,16 +11,16 @@ from cogcli.base.errors import (
     error_from_payload,
 )
 from cogcli.run.engine.context import Run
-from cogcli.run.engine.control_flow import StepProduct, run_controlled
+from cogcli.run.engine.control_flow import CompletedOutput, run_controlled
 from cogcli.run.engine.ending import end_early, ending_from_event
 from cogcli.run.engine.invocation import call_repeatedly
-from cogcli.run.engine.outcome import Degraded, Ending
+from cogcli.run.engine.outcome import CallSkipped, Ending
 from cogcli.run.engine.plain_call import PlainCall
-from cogcli.run.engine.plain_step import BegunStep, FailedCall, StepStart, run_plain_step
+from cogcli.run.engine.plain_step import FailedCall, StartedStep, StepStart, run_plain_step
 from cogcli.run.engine.plan import ERRORS, PlannedStep
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.step_times import ClockReading
-from cogcli.run.engine.tasks import Cancelled, Effects, Park, Spawn
+from cogcli.run.engine.tasks import AwaitWake, Cancelled, Effects, Spawn
 from cogcli.run.engine.write_order import WriteOrder
 from cogcli.specs.fields import fit_values
 from cogcli.state.expressions import holds
@@ -40,7 +40,7 @@ def spawn_step(run: Run, planned: PlannedStep, blackboard: WriteOrder, start: St
         steps = run_plain_step(run, planned, start, run_general_path)
         limit = _find_plain_limit(run, planned, start)
         return run.spawn(steps, label=planned.position, limit=limit)
-    if isinstance(start, BegunStep):
+    if isinstance(start, StartedStep):
         steps = start.step.wait_for(start.effect, run_general_path)
         limit = _find_plain_limit(run, planned, start.step.call)
         return run.spawn(steps, label=planned.position, limit=limit, at_once=True)
@@ -70,7 +70,7 @@ def _run_any_step(
     """Run a step on the general path and return its Ending. `start` is the time when it started, by default now, or
     what a plain step has done.
     """
-    done: StepProduct | None = None
+    done: CompletedOutput | None = None
     if isinstance(start, FailedCall):
         record, product = start.record, _call_again(planned, start)
     else:
@@ -82,7 +82,7 @@ def _run_any_step(
             planned.position
         ):  # overlapping steps earlier in plan order write first
             record.append_answer(done.output)  # on disk while it waits
-            yield Park()
+            yield AwaitWake()
         if done.writes is None:
             rules = planned.rules_for(done.producer_id)
             writes = writes_of(rules, _output_to_write(run, planned, done, rules), run.state)
@@ -132,7 +132,7 @@ def _call_again(planned: PlannedStep, failed: FailedCall) -> Effects:
     if planned.target is None or record.input is None:
         raise InternalError("internal", "a plain step without a target was called")
     output = yield from call_repeatedly(planned, record, planned.target, record.input, failed.error)
-    return StepProduct(output, producer_id=record.called_id)
+    return CompletedOutput(output, producer_id=record.called_id)
 
 
 def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
@@ -144,7 +144,7 @@ def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
     taken = run.engine.taken_over.get(record.path)
     if taken is not None:
         record.reused_from = taken.origin
-        return StepProduct(taken.output, list(taken.writes))
+        return CompletedOutput(taken.output, list(taken.writes))
     condition = planned.expressions.get("condition")
     if condition is not None and not holds(
         condition, run.scope, run.plan.skill.inputs, record.expression_reads
@@ -152,7 +152,7 @@ def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
         return _otherwise_output(planned, record)._replace(skipped="condition")
     try:
         done = yield from run_controlled(planned, record)
-    except Degraded as degraded:
+    except CallSkipped as degraded:
         done = _otherwise_output(planned, record)._replace(skipped="degraded", detail=str(degraded))
     if record.in_doubt is not None:
         raise record.in_doubt
@@ -160,7 +160,7 @@ def _perform(planned: PlannedStep, record: StepRecord) -> Effects:
 
 
 def _output_to_write(
-    run: Run, planned: PlannedStep, done: StepProduct, rules: tuple[OutputRule, ...]
+    run: Run, planned: PlannedStep, done: CompletedOutput, rules: tuple[OutputRule, ...]
 ) -> dict[str, Any]:
     """Return the step's output. In a lenient skill, add null for each absent optional output that is set as a
     whole (docs/reference/spec-files.md#lenient).
@@ -177,7 +177,7 @@ def _output_to_write(
     return done.output | dict.fromkeys(absent) if absent else done.output
 
 
-def _otherwise_output(planned: PlannedStep, record: StepRecord) -> StepProduct:
+def _otherwise_output(planned: PlannedStep, record: StepRecord) -> CompletedOutput:
     """Return the `otherwise` output of a skipped step, checked against the declared outputs, or an empty product
     without one.
 
@@ -185,11 +185,11 @@ def _otherwise_output(planned: PlannedStep, record: StepRecord) -> StepProduct:
     """
     mapping = planned.expressions.get("otherwise")
     if mapping is None:
-        return StepProduct({}, [])
+        return CompletedOutput({}, [])
     values = resolve_input(mapping, record.run.scope, record.reads)
     known = {name: field for name, field in planned.produces.items() if name in values}
     kept, violations = fit_values(known, values)
     if violations:
         text = "; ".join(violation.message for violation in violations)
         raise ResponseMappingError("response.type", f"otherwise: {text}", left=False)
-    return StepProduct(kept)
+    return CompletedOutput(kept)

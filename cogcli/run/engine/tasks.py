@@ -55,7 +55,7 @@ class Cancelled(Exception):
         self.external = external
 
 
-class Unanswered(Exception):
+class CallNeverAnswered(Exception):
     """Raised by the work of a recorded call that never got an answer. The task then waits until it is cancelled."""
 
 
@@ -112,13 +112,13 @@ class QuickCall:
         raise NotImplementedError
 
 
-class Outstanding(NamedTuple):
-    """A call for which a child has to wait: the effect is a `WorkerCall` if it has not begun, else a `BegunCall`."""
+class AwaitedCall(NamedTuple):
+    """A call for which a child has to wait: the effect is a `WorkerCall` if it has not begun, else a `StartedCall`."""
 
-    effect: WorkerCall | BegunCall
+    effect: WorkerCall | StartedCall
 
 
-class BegunCall(NamedTuple):
+class StartedCall(NamedTuple):
     """Wait for a call that the parent began. The task gets a slot at once, since the call is already running."""
 
     token: object
@@ -177,7 +177,7 @@ class Next(NamedTuple):
     until: float | None = None
 
 
-class Park(NamedTuple):
+class AwaitWake(NamedTuple):
     """Wait for a `Wake`. The task's own deadline no longer applies, since it waits for other tasks."""
 
 
@@ -357,7 +357,7 @@ class Loop:
         try:
             self._take_over_quick_call()
             self._drive()
-        except _BatonLost:
+        except _CoordinatorReplaced:
             return
         except BaseException as error:
             self._crash = error
@@ -480,7 +480,7 @@ class Loop:
         elif type(effect) is WorkerCall:
             self._waiting.append((task, effect))
 
-    def _on_park(self, task: Task, effect: Park) -> None:
+    def _on_park(self, task: Task, effect: AwaitWake) -> None:
         if task.parent is not None and task.parent.cancelling:
             self._wake(task, error=Cancelled(external=task.parent.external))
             return
@@ -489,7 +489,7 @@ class Loop:
         task.wait = effect
 
     def _on_wake(self, task: Task, effect: Wake) -> None:
-        if type(effect.task.wait) is Park:
+        if type(effect.task.wait) is AwaitWake:
             self._wake(effect.task)
         self._runnable.append((task, None, None))
 
@@ -504,7 +504,7 @@ class Loop:
         if task.done:
             return
         # Below a task that is being cancelled no Wake can come any more.
-        parked = type(task.wait) is Park and task.parent is not None and task.parent.cancelling
+        parked = type(task.wait) is AwaitWake and task.parent is not None and task.parent.cancelling
         if task.shielded and not force and not parked:
             return
         if task.children:
@@ -569,7 +569,9 @@ class Loop:
         token: object,
         quick: tuple[Task, object, QuickCall] | None = None,
     ) -> tuple[Any, BaseException | None]:
-        """Return the result of a call on this thread. Raise _BatonLost if another thread took the baton after `until`.
+        """Return the result of a call on this thread.
+
+        Raise _CoordinatorReplaced if another thread took the baton after `until`.
 
         `quick` is what `_take_over_quick_call` needs for a `QuickCall`.
         """
@@ -580,7 +582,7 @@ class Loop:
         with self._baton:
             if self._epoch != epoch:
                 self._inbox.put((token, result, error))
-                raise _BatonLost
+                raise _CoordinatorReplaced
             self._inline_until = None
         return result, error
 
@@ -589,7 +591,7 @@ class Loop:
         if effect.deadline < until:
             until = effect.deadline
         if self._has_other_work(until):
-            self._runnable.append((task, Outstanding(effect.build_effect()), None))
+            self._runnable.append((task, AwaitedCall(effect.build_effect()), None))
             return
         token = object()
         result, error = self._perform_inline(effect.perform, until, token, (task, token, effect))
@@ -618,9 +620,9 @@ class Loop:
             task, token, effect = quick
             task.call = token
             self._in_flight[token] = (task, effect.build_effect())
-            self._runnable.append((task, Outstanding(BegunCall(token)), None))
+            self._runnable.append((task, AwaitedCall(StartedCall(token)), None))
 
-    def _on_begun_call(self, task: Task, effect: BegunCall) -> None:
+    def _on_begun_call(self, task: Task, effect: StartedCall) -> None:
         parent, call = self._in_flight[effect.token]
         parent.call = None
         self._in_flight[effect.token] = (task, call)
@@ -694,7 +696,7 @@ class Loop:
             if type(effect) is WorkerCall:
                 token = self._register(task, effect)
                 result, error = _perform(effect.work)
-                if type(error) is Unanswered:
+                if type(error) is CallNeverAnswered:
                     self._reach_limit(task)
                 else:
                     self._complete(token, result, error)
@@ -823,7 +825,7 @@ def no_thread_error() -> TransportError:
     )
 
 
-class _BatonLost(Exception):
+class _CoordinatorReplaced(Exception):
     """Raised in a coordinator thread that another thread has replaced."""
 
 
@@ -837,8 +839,8 @@ _HANDLERS: Final[dict[type, Callable[[Loop, Task, Any], None]]] = {
     Sleep: Loop._on_sleep,
     WorkerCall: Loop._on_call,
     Turn: Loop._on_call,
-    BegunCall: Loop._on_begun_call,
-    Park: Loop._on_park,
+    StartedCall: Loop._on_begun_call,
+    AwaitWake: Loop._on_park,
     Wake: Loop._on_wake,
     Cancel: Loop._on_cancel,
 }

@@ -32,7 +32,7 @@ GIVEN: Final = "given"
 """The kind of an answer to a line that was given back before."""
 
 
-class Returned(NamedTuple):
+class ReturnedLine(NamedTuple):
     """A line whose episode the batch has."""
 
     line: int
@@ -40,7 +40,7 @@ class Returned(NamedTuple):
     episode: str
 
 
-class LinesApart:
+class UnsharedLines:
     """The lines that this process ran for batches whose files it does not share."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class LinesApart:
         """Note that a line does not run any more."""
         self._running.discard(episode)
 
-    def give(self, batch: str, returned: list[Returned]) -> None:
+    def give(self, batch: str, returned: list[ReturnedLine]) -> None:
         """Note the lines whose episodes the batch has. Their copies may be removed after that."""
         for each in returned:
             self._given.setdefault((batch, each.attempt), LineSet()).add(each.line)
@@ -78,7 +78,7 @@ def run_apart(runner: LineRunner, task: LineTask, batch: str) -> Json:
     return frame
 
 
-def remove_copies(runs_dir: Path, returned: list[Returned]) -> None:
+def remove_copies(runs_dir: Path, returned: list[ReturnedLine]) -> None:
     """Remove the episodes that the batch has. What cannot be removed stays for `gc`."""
     for each in filter(lambda each: is_own_id(each.episode), returned):
         with suppress(CogcliError):

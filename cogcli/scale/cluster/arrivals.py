@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.declarations.value_types import Json
 from cogcli.episode.archive.format import ArchiveFault
 from cogcli.episode.archive.parcel import unpack
@@ -30,7 +30,7 @@ from cogcli.scale.identity import LineTask, line_hash
 from cogcli.scale.ledger import LedgerEntry
 from cogcli.scale.line_check import read_started_tags, require_same, require_vouched
 from cogcli.scale.line_result import LineResult, result_from_episode, unsealed_result
-from cogcli.scale.sent_lines import SentLines
+from cogcli.scale.sent_lines import DispatchedLines
 
 REFUSED: Final = "batch.answer-refused"
 INCOMING: Final = "incoming"
@@ -39,10 +39,10 @@ _WITHOUT_EPISODE: Final = ("error", "pending")
 _FULL_DISK: Final = ("env.disk", "env.runs-dir")
 
 
-class Arrivals:
+class ReceivedAnswers:
     """Takes the answers of workers that do not share the files of the batch."""
 
-    def __init__(self, batch_folder: Path, sent: SentLines, trusted: TrustAnchors) -> None:
+    def __init__(self, batch_folder: Path, sent: DispatchedLines, trusted: TrustAnchors) -> None:
         self._incoming = batch_folder / INCOMING
         self._sent = sent
         self._trusted = trusted
@@ -51,7 +51,7 @@ class Arrivals:
     def take(self, task: LineTask, frame: Json) -> Completion:
         """Return the completion in an answer, after its episode is in place.
 
-        Raise EnvironmentRefusal `batch.answer-refused` for an answer that is not accepted, `env.disk`.
+        Raise UnusableEnvironment `batch.answer-refused` for an answer that is not accepted, `env.disk`.
         """
         try:
             completion = completion_from_frame(frame, task)
@@ -100,7 +100,7 @@ class Arrivals:
         return unsealed_result(task, named, claimed.status, claimed.exit_code, claimed.error)
 
     def _place(self, directory: Path) -> None:
-        """Give a verified episode its place. Raise EnvironmentRefusal."""
+        """Give a verified episode its place. Raise UnusableEnvironment."""
         if os.path.lexists(directory):
             raise ValueError("its episode is here already")
         with disk_errors(directory):
@@ -109,9 +109,9 @@ class Arrivals:
                 runs.sync()
 
 
-def refused_error(task: LineTask, why: str) -> EnvironmentRefusal:
+def refused_error(task: LineTask, why: str) -> UnusableEnvironment:
     """Return the error for an answer that is not accepted."""
-    return EnvironmentRefusal(
+    return UnusableEnvironment(
         REFUSED,
         f"line {task.line}: the answer of a worker is not accepted: {why}",
         expected="the unaltered episode of this line, with the key of your user",

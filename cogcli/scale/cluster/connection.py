@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from cogcli.base import threads
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.extras import missing_module
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
@@ -49,7 +49,7 @@ _END: Final = "end-"
 _LOGGERS: Final = ("distributed", "tornado", "asyncio")
 
 
-class WorkerSeen(NamedTuple):
+class WorkerChecked(NamedTuple):
     """A worker of the scheduler was compared with the batch."""
 
     address: str
@@ -61,7 +61,7 @@ class WorkerSeen(NamedTuple):
     identity: UserIdentity
 
 
-class WorkersFound(NamedTuple):
+class WorkersListed(NamedTuple):
     """The scheduler has these workers. Each new one is compared, and then seen."""
 
     addresses: list[str]
@@ -85,7 +85,7 @@ class TaskAnswer(NamedTuple):
     """The time that the lines took."""
 
 
-class SignOfLife(NamedTuple):
+class LastContact(NamedTuple):
     """When the scheduler last heard of a worker, by its own clock, and when that was noted here."""
 
     id: str
@@ -99,7 +99,7 @@ class SchedulerLost(NamedTuple):
     reason: str
 
 
-Message = WorkersFound | WorkerSeen | WorkerGone | TaskAnswer | SchedulerLost
+Message = WorkersListed | WorkerChecked | WorkerGone | TaskAnswer | SchedulerLost
 
 
 class SchedulerConnection:
@@ -107,7 +107,7 @@ class SchedulerConnection:
 
     def __init__(self, address: str, jobs: int, first: Json, silence: float = SILENCE) -> None:
         """Start the thread. `first` is what workers are compared with; a worker that gives no sign of life for
-        `silence` seconds counts as gone. Raise EnvironmentRefusal `env.threads`.
+        `silence` seconds counts as gone. Raise UnusableEnvironment `env.threads`.
         """
         import asyncio
 
@@ -126,13 +126,13 @@ class SchedulerConnection:
         self._silence = silence
         self._workers: dict[str, str] = {}
         """The names of the workers by their addresses."""
-        self._signs: dict[str, SignOfLife] = {}
+        self._signs: dict[str, LastContact] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         try:
             threads.start(self._work, name="dask")
         except threads.NoThread as error:
             text = "the system gave no thread for the connection to the scheduler"
-            raise EnvironmentRefusal("env.threads", text) from error
+            raise UnusableEnvironment("env.threads", text) from error
 
     # -- on the thread of the batch ------------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class SchedulerConnection:
         now = time.monotonic()
         signs = {}
         for address, worker in found.items():
-            sign = SignOfLife(str(worker["id"]), float(worker["last_seen"]), now)
+            sign = LastContact(str(worker["id"]), float(worker["last_seen"]), now)
             before = self._signs.get(address)
             is_new = before is None or before[:2] != sign[:2]
             signs[address] = sign if is_new or before is None else before
@@ -256,7 +256,7 @@ class SchedulerConnection:
         """Compare the workers of the scheduler with those before."""
         found = self._find_living(everyone)
         if any(address not in self._workers for address in found):
-            self.messages.put(WorkersFound(list(found)))
+            self.messages.put(WorkersListed(list(found)))
         for address, id in list(self._workers.items()):
             if address not in found or str(found[address]["id"]) != id:
                 del self._workers[address]
@@ -289,7 +289,7 @@ class SchedulerConnection:
         owner, signer = map(str, answer.get("identity") or ("", ""))
         identity = UserIdentity(owner, signer)
         id = str(answer.get("worker") or "")
-        self.messages.put(WorkerSeen(address, id, threads, differences, nonce, identity))
+        self.messages.put(WorkerChecked(address, id, threads, differences, nonce, identity))
 
     async def _notify(self, address: str, key: str, function: object, *arguments: object) -> None:
         """Run a function on a worker whose answer does not matter."""

@@ -19,12 +19,12 @@ from contextlib import ExitStack
 from queue import Empty
 from typing import Final
 
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.run.prepare import PreparedRun
 from cogcli.scale.cluster.apart import GIVEN
-from cogcli.scale.cluster.arrivals import REFUSED, Arrivals
+from cogcli.scale.cluster.arrivals import REFUSED, ReceivedAnswers
 from cogcli.scale.cluster.connection import (
     PATIENCE,
     SILENCE,
@@ -32,20 +32,20 @@ from cogcli.scale.cluster.connection import (
     SchedulerConnection,
     SchedulerLost,
     TaskAnswer,
+    WorkerChecked,
     WorkerGone,
-    WorkerSeen,
-    WorkersFound,
+    WorkersListed,
 )
 from cogcli.scale.cluster.facts import UserIdentity, find_facts, find_versions
 from cogcli.scale.cluster.groups import GroupSize
-from cogcli.scale.cluster.meeting import MeetingFile, sees_locked_file
+from cogcli.scale.cluster.meeting import RendezvousFile, sees_locked_file
 from cogcli.scale.cluster.tasks import MOVED, UNKNOWN
 from cogcli.scale.executor import Completion, LineBusy, LineEnded, LineLost
 from cogcli.scale.frames import task_to_frame
 from cogcli.scale.identity import LineTask
 from cogcli.scale.in_process import InProcessExecutor, RunLine
 from cogcli.scale.local_workers import lost_error, read_completion
-from cogcli.scale.sent_lines import SentLines
+from cogcli.scale.sent_lines import DispatchedLines
 
 _WINDOW: Final = 2
 _WORKER_SECONDS: Final = 30.0
@@ -76,8 +76,8 @@ class ClusterRequest(NamedTuple):
     """The command that continues the batch."""
     identity: Callable[[str], UserIdentity]
     """Returns the identity of the user for a nonce."""
-    sent: SentLines
-    arrivals: Arrivals
+    sent: DispatchedLines
+    arrivals: ReceivedAnswers
     run_here: RunLine
     """Runs a line in this process."""
     is_stopping: Callable[[], bool] = lambda: False
@@ -91,7 +91,7 @@ class ClusterRequest(NamedTuple):
 class ClusterWorker:
     """A worker that may run lines."""
 
-    def __init__(self, seen: WorkerSeen, *, is_apart: bool) -> None:
+    def __init__(self, seen: WorkerChecked, *, is_apart: bool) -> None:
         self.id = seen.id
         self.threads = seen.threads
         self.is_apart = is_apart
@@ -125,7 +125,7 @@ class DaskWorkers:
     ) -> None:
         """Connect, and wait for a worker, unless the batch is stopped.
 
-        Raise CogcliError `batch.executor-lost`, EnvironmentRefusal `batch.worker-differs` if no worker may run lines.
+        Raise CogcliError `batch.executor-lost`, UnusableEnvironment `batch.worker-differs` if no worker may run lines.
         """
         self._request = request
         self._sent_lines = request.sent
@@ -174,12 +174,12 @@ class DaskWorkers:
             self._meet_workers()
             opened.pop_all()
 
-    def _open_meeting(self) -> MeetingFile:
+    def _open_meeting(self) -> RendezvousFile:
         try:
-            return MeetingFile(self._request.folder, self._nonce)
+            return RendezvousFile(self._request.folder, self._nonce)
         except OSError as error:
             text = f"no lock can be taken in `{self._request.folder}`: {error.strerror or error}"
-            raise EnvironmentRefusal("env.runs-dir", text) from error
+            raise UnusableEnvironment("env.runs-dir", text) from error
 
     def _meet_workers(self) -> None:
         """Wait for the workers that the scheduler has at first, then decide how lines run."""
@@ -260,7 +260,7 @@ class DaskWorkers:
 
     def completed(self, seconds: float) -> list[Completion]:
         """Return the completions since the last call, or wait for the first. Raise CogcliError `batch.executor-lost`,
-        EnvironmentRefusal `batch.worker-differs`.
+        UnusableEnvironment `batch.worker-differs`.
         """
         found, self._completions = self._completions, []
         end = time.monotonic() + seconds
@@ -346,9 +346,9 @@ class DaskWorkers:
 
     def _apply(self, message: Message) -> list[Completion]:
         match message:
-            case WorkersFound(addresses):
+            case WorkersListed(addresses):
                 self._comparing |= {each for each in addresses if each not in self._workers}
-            case WorkerSeen():
+            case WorkerChecked():
                 self._admit(message)
             case WorkerGone(address, is_silent):
                 return self._remove(address, is_silent=is_silent)
@@ -391,7 +391,7 @@ class DaskWorkers:
             return self._lose([task])
         try:
             completion = self._request.arrivals.take(task, frames[0])
-        except EnvironmentRefusal as error:
+        except UnusableEnvironment as error:
             if error.code != REFUSED:
                 raise
             return [*self._refuse_answer(address, error), *self._lose([task], error)]
@@ -401,7 +401,7 @@ class DaskWorkers:
             self._workers[address].returned.append((task.line, task.attempt, episode))
         return [completion]
 
-    def _refuse_answer(self, address: str, error: EnvironmentRefusal) -> list[Completion]:
+    def _refuse_answer(self, address: str, error: UnusableEnvironment) -> list[Completion]:
         """Send no more lines to a worker whose answer is not accepted. Return the completions of its other lines."""
         found = self._remove(address)
         self._note_refusal(address, error.message)
@@ -421,7 +421,7 @@ class DaskWorkers:
 
     # -- workers -------------------------------------------------------------------------------------------------------
 
-    def _admit(self, seen: WorkerSeen) -> None:
+    def _admit(self, seen: WorkerChecked) -> None:
         """Let a worker run lines, or note why it does not."""
         is_shared = bool(seen.nonce) and sees_locked_file(self._request.folder, seen.nonce)
         self._comparing.discard(seen.address)
@@ -513,7 +513,7 @@ class DaskWorkers:
         if not self._refused:
             return self._lost("the scheduler has no worker")
         names = [f"{address}: {reason}" for address, reason in sorted(self._refused.items())]
-        return EnvironmentRefusal(
+        return UnusableEnvironment(
             "batch.worker-differs",
             f"none of {len(names)} workers can run the lines",
             found="\n".join(names[:_SHOWN]),

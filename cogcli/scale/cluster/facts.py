@@ -16,7 +16,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import ensure_key
 from cogcli.app.verify_episodes import trusted_of
 from cogcli.base.canonical import digest_of
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.run.prepare import PreparedRun
 from cogcli.specs.catalog import Catalog
@@ -102,7 +102,7 @@ def _find_modules(catalog: Catalog) -> Iterator[tuple[str, str]]:
 def _digest_of_file(file: str) -> str:
     try:
         return sha256(read_regular(file, limit=_LARGEST_MODULE)).hexdigest()
-    except (FileRefused, OSError):
+    except (UnreadableFile, OSError):
         return ""
 
 

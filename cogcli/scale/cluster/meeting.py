@@ -16,7 +16,7 @@ from cogcli.base.file_lock import lock
 _LARGEST = 1000
 
 
-class MeetingFile:
+class RendezvousFile:
     """A locked file of this process. Close it to remove it."""
 
     def __init__(self, folder: str, nonce: str) -> None:

@@ -24,7 +24,7 @@ from cogcli.base.errors import CogcliError, InternalError
 from cogcli.base.problems import ProblemsFound
 from cogcli.declarations.value_types import Json
 from cogcli.scale.batch_folder import batches_dir
-from cogcli.scale.cluster.apart import LinesApart, Returned, remove_copies, run_apart
+from cogcli.scale.cluster.apart import ReturnedLine, UnsharedLines, remove_copies, run_apart
 from cogcli.scale.cluster.facts import (
     Versions,
     WorkerFacts,
@@ -35,7 +35,7 @@ from cogcli.scale.cluster.facts import (
     find_versions,
 )
 from cogcli.scale.cluster.groups import LONGEST
-from cogcli.scale.cluster.meeting import MeetingFile, sees_locked_file
+from cogcli.scale.cluster.meeting import RendezvousFile, sees_locked_file
 from cogcli.scale.frames import completion_to_frame, error_to_frame, task_from_frame
 from cogcli.scale.identity import LineTask
 from cogcli.scale.line_runner import LineRunner
@@ -59,8 +59,8 @@ _admitted: Final[dict[str, Json]] = {}
 """The first frames of the admitted clients, by nonce."""
 _lock: Final = threading.Lock()
 """Held while a client is admitted, and while a task looks whether its client is."""
-_apart: Final = LinesApart()
-_meetings: Final[dict[str, MeetingFile]] = {}
+_apart: Final = UnsharedLines()
+_meetings: Final[dict[str, RendezvousFile]] = {}
 _MOST_BATCHES: Final = 64
 """Batches that are kept. One whose client was killed never says goodbye."""
 _sources: Final[dict[str, str]] = {}
@@ -142,7 +142,7 @@ def _meet(first: Json, folder: str) -> str:
         return ""
     nonce = os.urandom(16).hex()
     try:
-        _meetings[first["nonce"]] = MeetingFile(folder, nonce)
+        _meetings[first["nonce"]] = RendezvousFile(folder, nonce)
     except OSError:
         return ""
     return nonce
@@ -187,7 +187,7 @@ def _run_apart(nonce: str, task: LineTask, work: Json) -> Json:
     """Run a line in the runs directory of this worker, unless the line was sent to another one."""
     if _find_own_id() != work["worker"]:
         return {"kind": MOVED}
-    returned = [Returned(*each) for each in work["returned"]]
+    returned = [ReturnedLine(*each) for each in work["returned"]]
     with _lock:
         first = _admitted.get(nonce)
         if first is None:
@@ -219,7 +219,7 @@ def _find_runner(nonce: str, first: Json) -> LineRunner:
 
 def end_stay(nonce: str, data: bytes) -> None:
     """Forget a batch, and remove the episodes that it has."""
-    returned = [Returned(*each) for each in orjson.loads(data)]
+    returned = [ReturnedLine(*each) for each in orjson.loads(data)]
     with _lock:
         first = _admitted.pop(nonce, None)
         if first is None:

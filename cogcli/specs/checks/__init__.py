@@ -58,7 +58,7 @@ def check(
     chosen ones and their fallbacks. If files are given by name, only their problems are returned.
 
     If a later layer makes a shipped file unusable, the problem has severity R. With `shipped_too` it is an ordinary
-    error. Raise EnvironmentRefusal for an unknown schema engine.
+    error. Raise UnusableEnvironment for an unknown schema engine.
     """
     found = _problems(catalog, options or SelectionOptions())
     return found if shipped_too else lower_shipped_errors(catalog, found)

@@ -16,7 +16,7 @@ from cogcli.base.problems import Severity, did_you_mean, suggest_path
 from cogcli.base.refs import READABLE, WORKING_SLOTS, WRITABLE, Reference, Target
 from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.declarations.skill_spec import Skill
-from cogcli.specs.plausible_syntax import PlausibleRead, find_plausible, suggest_correct_form
+from cogcli.specs.plausible_syntax import ReferenceLookalike, find_plausible, suggest_correct_form
 from cogcli.specs.problem_report import TextFault
 from cogcli.specs.step_values import reference_of
 
@@ -49,7 +49,7 @@ def explain_near_miss(text: str, loops: frozenset[str]) -> TextFault | None:
 
 
 def build_plausible_read_fault(
-    text: str, found: PlausibleRead, skill: Skill, loops: frozenset[str]
+    text: str, found: ReferenceLookalike, skill: Skill, loops: frozenset[str]
 ) -> TextFault:
     """Return the fault `ref.text` of a literal that contains an apparent reference."""
 

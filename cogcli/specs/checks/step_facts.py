@@ -19,7 +19,7 @@ from cogcli.specs.inner_shapes import InnerShape, shape_of
 from cogcli.specs.skill import targets_of
 
 if TYPE_CHECKING:
-    from cogcli.base.expressions import Mention
+    from cogcli.base.expressions import ReferenceMention
 
 
 _COLLECTED: Final = {"$errors": FieldSpec(type="array", required=True)}
@@ -150,7 +150,7 @@ class StepFacts:
         self.items: Reference | None = None
         """The reference that its loop iterates over, if it is a single one."""
         self.writes: list[PlannedWrite] = []
-        self.guards: tuple[Mention, ...] = ()
+        self.guards: tuple[ReferenceMention, ...] = ()
         """The references in its condition."""
         condition = self.step.config.condition
         self.holds: bool | None = condition if isinstance(condition, bool) else None

@@ -16,7 +16,7 @@ from cogcli.specs.checks.references import (
 )
 from cogcli.specs.checks.step_facts import Read, StepFacts
 from cogcli.specs.fields import fit_values
-from cogcli.specs.plausible_syntax import PlausibleRead, find_plausible, placeholders
+from cogcli.specs.plausible_syntax import ReferenceLookalike, find_plausible, placeholders
 from cogcli.specs.step_values import (
     ValuePart,
     is_text,
@@ -142,7 +142,7 @@ def _check_text(step: StepFacts, part: ValuePart, name: str) -> None:
     places = [slot.offset for slot in slots]
     odd = [each for each in placeholders(text, loops, named=True) if each.offset not in places]
     if reference_of(text, loops):
-        odd.append(PlausibleRead(0, text, text))
+        odd.append(ReferenceLookalike(0, text, text))
     for found in odd[:1]:
         message = f"`{found.found}` is not filled in"
         hint = f"write ${{{guess_reference(found.path, step.skill, loops)}}}"

@@ -11,7 +11,7 @@ import pytest
 from cogcli.agent import state as agent_state
 from cogcli.agent.profile import UserProfile
 from cogcli.agent.state import AgentState, ReasoningContext
-from cogcli.agent.stored import NewerState, UnreadableState
+from cogcli.agent.stored import NewerStateVersion, UnreadableState
 
 STORED = Path(__file__).parent / "stored"
 STATE = AgentState(
@@ -67,7 +67,7 @@ def test_what_is_no_state_is_refused(stored: Any) -> None:
 @pytest.mark.parametrize("whole", [STATE, STATE.user_profile])
 def test_a_newer_version_is_refused(whole: Any) -> None:
     stored = {**whole.to_payload(), "schema_version": 99}
-    with pytest.raises(NewerState, match="99"):
+    with pytest.raises(NewerStateVersion, match="99"):
         type(whole).from_payload(stored)
 
 

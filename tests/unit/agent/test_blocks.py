@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cogcli.agent.context.blocks import candidates
 from cogcli.agent.context.compiled import ContextBlock, Redaction
-from cogcli.agent.context.evidence import Evidence, FoundEdge
+from cogcli.agent.context.evidence import Evidence, RelatedEdge
 from cogcli.agent.context.inputs import PromotedMemory
 from cogcli.agent.context.memory import Recall
 from cogcli.agent.context.tools import Surface, SurfacedTool
@@ -25,7 +25,7 @@ def _made() -> dict[str, ContextBlock]:
         for n in (1, 2)
     )
     evidence = Evidence(
-        tuple(FoundEdge(edge("total", hops), hops) for hops in (1, 2, 3)), (), {}, ()
+        tuple(RelatedEdge(edge("total", hops), hops) for hops in (1, 2, 3)), (), {}, ()
     )
     found = candidates(given, Surface(TOOLS, ()), evidence, Recall(memories, ()))
     return {block.block_id: block for block in found}

@@ -62,11 +62,11 @@ def test_rules_that_read_the_state_read_it_as_it_was() -> None:
     }
     of = pack(policy_layer={**raw_pack()["policy_layer"], "rules": [rule]})
     from cogcli.policy.pack_policy import Policy
-    from cogcli.run.state_view import StateOfRun
+    from cogcli.run.state_view import RunStateReader
 
     def viewing() -> Any:
         made = invocation(of)
-        made.policy._view = StateOfRun(Policy.of(of).state_parts)
+        made.policy._view = RunStateReader(Policy.of(of).state_parts)
         return made
 
     ran = invoke(Scripted(lookup(), says("Looked.")), viewing())

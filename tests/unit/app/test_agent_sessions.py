@@ -17,7 +17,7 @@ from cogcli.agent.stores.interactions import Interaction
 from cogcli.agent.use_cases.sessions import open_session
 from cogcli.agent.use_cases.user_memory import consolidate, profile_of
 from cogcli.app.settings import Settings
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.declarations.pack_spec import MemoryLayer
 
 AT = "2026-11-01T09:30:00.000000Z"
@@ -62,7 +62,7 @@ def test_of_one_session_one_run_lives_and_of_others_meanwhile(
     with open_session(settings, "t", "u", "s"):
         with open_session(settings, "t", "u", "s2"), open_session(settings, "s", "u", "s"):
             pass
-        with pytest.raises(EnvironmentRefusal) as refused, open_session(settings, "t", "u", "s"):
+        with pytest.raises(UnusableEnvironment) as refused, open_session(settings, "t", "u", "s"):
             pass
         assert refused.value.code == "session.busy"
         assert len(locks(settings)) == 1

@@ -14,7 +14,7 @@ from support.project import Project
 from cogcli.app.editor_schemas import FOLDER
 from cogcli.app.schemas import SPECS, schema
 from cogcli.base.yaml.reader import parse
-from cogcli.specs.shape import Either, ListOf, MapOf, RecordShape, Shape, Text
+from cogcli.specs.shape import ListOf, MapOf, RecordShape, Shape, Text, UnionShape
 from cogcli.specs.shapes import shape_of
 
 pytestmark = pytest.mark.sampled(4)
@@ -46,7 +46,7 @@ def choices(shape: Shape, seen: set[int]) -> Iterator[tuple[str, ...]]:
     seen.add(id(shape))
     if isinstance(shape, Text) and shape.choices:
         yield tuple(shape.choices)
-    elif isinstance(shape, Either):
+    elif isinstance(shape, UnionShape):
         for option in shape.options:
             yield from choices(option, seen)
     elif isinstance(shape, ListOf | MapOf):

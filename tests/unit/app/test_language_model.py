@@ -14,9 +14,9 @@ from cogcli.app.settings.config import KEYS
 from cogcli.app.settings.model_adapters import MODELS
 from cogcli.base.errors import (
     CogcliError,
-    EnvironmentRefusal,
     ModelAccessError,
     ServiceResolutionError,
+    UnusableEnvironment,
     UsageError,
 )
 from cogcli.base.problems import ProblemsFound
@@ -186,7 +186,7 @@ def test_a_wrong_line_is_told_with_its_place_and_without_a_secret(
     place.write(text)
     error = refused(place.settings())
     assert (type(error), error.code, error.file, error.line) == (
-        EnvironmentRefusal,
+        UnusableEnvironment,
         "config.key",
         "cogcli.toml",
         line,

@@ -8,7 +8,7 @@ import pytest
 from support.project import Project
 
 from cogcli.app import needs
-from cogcli.app.needs import MissingNeeds
+from cogcli.app.needs import RequirementSearch
 from cogcli.app.registry import open_registry, selection_options
 from cogcli.app.settings import Settings
 
@@ -84,11 +84,11 @@ def test_the_needs_of_many_are_those_of_each(
     settings = Settings({}, demo.env, base=str(demo.root))
     catalog, options = open_registry(settings).everything(), selection_options(settings)
     monkeypatch.setattr(needs, "_FEW", 0)
-    together = MissingNeeds(catalog, options)
+    together = RequirementSearch(catalog, options)
     skills = {id: together.skill(id) for id in catalog.skills}
     capabilities = {id: together.capability(id) for id in catalog.capabilities}
     monkeypatch.setattr(needs, "_FEW", 10_000)
-    apart = MissingNeeds(catalog, options)
+    apart = RequirementSearch(catalog, options)
     lacks = any(
         id.startswith("demo.") and found for id, found in {**skills, **capabilities}.items()
     )

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from cogcli.app.settings.pin_file import PinRefused, with_pin
+from cogcli.app.settings.pin_file import InvalidPin, with_pin
 
 FILE = """# ours
 max_workers = 4  # two by two
@@ -77,5 +77,5 @@ def test_a_file_without_the_table_gets_one(text: str) -> None:
     ],
 )
 def test_a_form_that_is_not_a_line_of_the_table_is_left_to_its_author(text: str) -> None:
-    with pytest.raises(PinRefused):
+    with pytest.raises(InvalidPin):
         with_pin(text, "", "desk", "1.1.0")

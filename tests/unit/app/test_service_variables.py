@@ -368,7 +368,7 @@ def test_a_file_of_credentials_that_was_not_typed_is_not_sent(
 def test_a_project_that_is_not_trusted_sends_only_files_of_its_own(
     project: Project, tmp_path: Path
 ) -> None:
-    from cogcli.protocols.pythoncall.readable_files import ReadRefused, reads_of
+    from cogcli.protocols.pythoncall.readable_files import UnreadablePath, reads_of
     from cogcli.protocols.sent_file import read_file
 
     project.write("picture.png", PICTURE)
@@ -376,7 +376,7 @@ def test_a_project_that_is_not_trusted_sends_only_files_of_its_own(
     outside.write_bytes(PICTURE)
     reads = reads_of(str(project.root))
     assert read_file(str(project.root / "picture.png"), "format", reads) == "png"
-    with pytest.raises(ReadRefused):
+    with pytest.raises(UnreadablePath):
         read_file(str(outside), "base64", reads)
 
 

@@ -14,7 +14,7 @@ from support.project import Project
 from cogcli.app.checks.registry_check import check_registry
 from cogcli.app.settings import Settings
 from cogcli.authoring.skill_test_files import record_case, update_cases
-from cogcli.authoring.skill_tests import CaseResults, FoundCases, find_cases, run_cases
+from cogcli.authoring.skill_tests import CaseResults, RequestedCases, find_cases, run_cases
 from cogcli.authoring.verification.check_result import CheckResult
 from cogcli.base.errors import CogcliError, UsageError
 from cogcli.base.yaml.reader import parse
@@ -91,7 +91,7 @@ class Shop:
     def settings(self) -> Settings:
         return Settings({}, self.environ, base=str(self.project.root))
 
-    def found(self, *words: str) -> FoundCases:
+    def found(self, *words: str) -> RequestedCases:
         return find_cases(self.settings, words)
 
     def tested(self, *words: str) -> CaseResults:

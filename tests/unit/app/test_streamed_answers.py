@@ -12,7 +12,7 @@ from support.project import Project
 from support.tinymodel import TinyModel
 
 from cogcli.agent.use_cases.compile_context import parse_request
-from cogcli.agent.use_cases.invoke_agent import GivenInvocation, invoke
+from cogcli.agent.use_cases.invoke_agent import AgentCommandInput, invoke
 from cogcli.app.resume import resume
 from cogcli.app.settings import Settings
 from cogcli.declarations.options import RunOptions
@@ -38,7 +38,7 @@ def test_the_response_grows_to_the_reply_that_is_recorded(
         settings = Settings({}, desk.env, base=str(desk.root))
         given = parse_request(json.loads((desk.root / "requests/allowed.json").read_text()))
         run = RunRequest("", {}, RunOptions(pack="support-desk@4.0.0"))
-        asked = GivenInvocation(given, run, memory=False, on_response=seen.append)
+        asked = AgentCommandInput(given, run, memory=False, on_response=seen.append)
         result = invoke(settings, asked, lambda prepared, control: nullcontext(lambda event: None))
         assert server.requests[-1].body["stream"] is True
     assert len(seen) > 3

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cogcli.app.settings import Settings, trust, trust_accept, trust_digests
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.protocols.mcp import pins
 
 pytestmark = pytest.mark.sampled(2)
@@ -569,7 +569,7 @@ def test_more_than_can_be_looked_at_is_refused_and_ends_trust(
     place.accept()
     monkeypatch.setattr(trust_digests, "MAX_BYTES", 500)
     assert place.now.state == "changed"
-    with pytest.raises(EnvironmentRefusal, match="more than can be accepted") as refused:
+    with pytest.raises(UnusableEnvironment, match="more than can be accepted") as refused:
         accept(place.root, place.environ)
     assert refused.value.code == "trust.size"
     assert refused.value.next == ("cogcli config trust --folder",)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.walk import Walk
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.walk import FolderWalk
 from cogcli.specs.host_layout import HostLayout
 from cogcli.specs.layers import Layer
 from cogcli.specs.layout import Layout
@@ -27,7 +27,7 @@ def make_loops(folder: Path, count: int) -> None:
 
 def walked(root: Path, *, links: bool) -> list[str]:
     """The paths of the files below a root, relative to it."""
-    found = Walk(str(root)).files(enters=lambda _: True, links=links)
+    found = FolderWalk(str(root)).files(enters=lambda _: True, links=links)
     return [os.path.relpath(entry.path, root) for entry in found]
 
 
@@ -50,9 +50,9 @@ def test_two_links_to_a_directory_are_both_entered(tmp_path: Path) -> None:
 def test_the_entry_after_the_last_one_ends_the_walk(tmp_path: Path) -> None:
     for number in range(4):
         (tmp_path / str(number)).touch()
-    assert len(Walk(str(tmp_path), limit=4).entries(str(tmp_path))) == 4
-    with pytest.raises(EnvironmentRefusal) as refused:
-        Walk(str(tmp_path), limit=3).entries(str(tmp_path))
+    assert len(FolderWalk(str(tmp_path), limit=4).entries(str(tmp_path))) == 4
+    with pytest.raises(UnusableEnvironment) as refused:
+        FolderWalk(str(tmp_path), limit=3).entries(str(tmp_path))
     assert refused.value.code == "registry.size"
     assert refused.value.file == str(tmp_path)
     assert "3 entries" in refused.value.message
@@ -84,7 +84,7 @@ def test_links_that_multiply_without_a_loop_are_an_error_within_bounds(tmp_path:
     ):
         tracemalloc.start()
         try:
-            with pytest.raises(EnvironmentRefusal) as refused:
+            with pytest.raises(UnusableEnvironment) as refused:
                 layout.strays()
             _, peak = tracemalloc.get_traced_memory()
         finally:

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from cogcli.base.files import FileRefused, read_regular, write_atomic
+from cogcli.base.files import UnreadableFile, read_regular, write_atomic
 
 
-def refusal(path: str | os.PathLike[str], limit: int = 100) -> FileRefused:
-    with pytest.raises(FileRefused) as caught:
+def refusal(path: str | os.PathLike[str], limit: int = 100) -> UnreadableFile:
+    with pytest.raises(UnreadableFile) as caught:
         read_regular(path, limit=limit)
     return caught.value
 

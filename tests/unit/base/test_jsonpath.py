@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.base.jsonpath import BadPath, PathNotFound, look_up, parse
+from cogcli.base.jsonpath import InvalidPath, PathNotFound, look_up, parse
 
 DOCUMENT: dict[str, Any] = {"a": {"b": [{"c": 1}, None]}, "x.y": 2}
 
@@ -24,7 +24,7 @@ def test_names_with_dots_are_quoted_and_the_root_is_a_dot() -> None:
 
 @pytest.mark.parametrize("path", ["a.", "a..b", "a[", "a[x]", 'a["b', "a[0]b", "[-1]"])
 def test_text_that_is_no_path_is_refused(path: str) -> None:
-    with pytest.raises(BadPath):
+    with pytest.raises(InvalidPath):
         parse(path)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.scratch import remove_scratch_folders, scratch_folder
 
 
@@ -45,7 +45,7 @@ def test_those_in_use_are_removed_whole(place: Path) -> None:
 def test_no_place_for_them_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(place / "nowhere"))
     with (
-        pytest.raises(EnvironmentRefusal, match="temporary files") as refused,
+        pytest.raises(UnusableEnvironment, match="temporary files") as refused,
         scratch_folder("mine"),
     ):
         pass

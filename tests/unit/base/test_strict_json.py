@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from cogcli.base.json_parser import JsonParser
-from cogcli.base.strict_json import JsonRefused, _decode, _refusal, loads
+from cogcli.base.strict_json import InvalidJson, _decode, _refusal, loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def refusal(data: bytes | str, **limits: int) -> JsonRefused:
-    with pytest.raises(JsonRefused) as caught:
+def refusal(data: bytes | str, **limits: int) -> InvalidJson:
+    with pytest.raises(InvalidJson) as caught:
         loads(data, **limits)
     return caught.value
 
@@ -358,7 +358,7 @@ def outcome(parse: Callable[[bytes], Any], data: bytes) -> str:
     """The value as Python writes it, or the refusal with its place."""
     try:
         return repr(parse(data))
-    except JsonRefused as refused:
+    except InvalidJson as refused:
         return f"{refused.code} {refused.line}:{refused.column} {refused.message}"
 
 
@@ -393,7 +393,7 @@ def test_any_bytes_give_the_value_of_the_standard_parser_or_a_refusal(data: byte
 @examples(100)
 @given(st.text(st.characters(), max_size=30))
 def test_any_text_gives_a_value_or_a_refusal(text: str) -> None:
-    with contextlib.suppress(JsonRefused):
+    with contextlib.suppress(InvalidJson):
         loads(text)
 
 

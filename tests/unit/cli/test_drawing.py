@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogcli.cli.drawing import (
-    DrawnCheck,
-    DrawnColumn,
-    DrawnPart,
+    CheckDisplay,
+    TableColumn,
+    TableSection,
     draw_checks,
     draw_lines,
     draw_paragraph,
@@ -46,10 +46,10 @@ def stream(*, color: bool = False, width: int = 80, locale: str = "C.UTF-8") -> 
 def drawn(text: str, out: OutputStream) -> list[str]:
     table = draw_table(
         out,
-        [DrawnColumn("name", 40), DrawnColumn("n", 4, right=True)],
-        [DrawnPart("", [[(text, "red"), ("1", "")]])],
+        [TableColumn("name", 40), TableColumn("n", 4, right=True)],
+        [TableSection("", [[(text, "red"), ("1", "")]])],
     )
-    check = DrawnCheck(("!", "yellow"), text, text, [text])
+    check = CheckDisplay(("!", "yellow"), text, text, [text])
     return [
         table,
         draw_lines(out, [[(text, "bold")]]),
@@ -83,10 +83,10 @@ def test_no_text_makes_drawing_fail_or_break_its_lines(text: str, color: bool) -
 
 
 def test_a_table_has_a_line_below_its_headings_and_above_each_part() -> None:
-    columns = [DrawnColumn("id", 6), DrawnColumn("took", 5, right=True)]
+    columns = [TableColumn("id", 6), TableColumn("took", 5, right=True)]
     parts = [
-        DrawnPart("", [[("a", ""), ("1ms", "")]]),
-        DrawnPart("shipped", [[("b", ""), ("12ms", "")]]),
+        TableSection("", [[("a", ""), ("1ms", "")]]),
+        TableSection("shipped", [[("b", ""), ("12ms", "")]]),
     ]
     assert draw_table(stream(), columns, parts).splitlines() == [
         "id       took",
@@ -103,13 +103,13 @@ def test_a_very_long_table_is_written_without_rich(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "rich.table", None)  # any import of it fails
     rows: list[Any] = [[(f"n{number}", ""), ("1", "")] for number in range(501)]
     lines = draw_table(
-        stream(), [DrawnColumn("id", 6), DrawnColumn("n", 3)], [DrawnPart("", rows)]
+        stream(), [TableColumn("id", 6), TableColumn("n", 3)], [TableSection("", rows)]
     ).splitlines()
     assert (len(lines), lines[1]) == (502, "n0      1")
 
 
 def test_a_long_text_of_a_check_goes_on_in_its_column() -> None:
-    check = DrawnCheck(("!", "yellow"), "name", "word " * 30, ["fix: cogcli doctor --fix"])
+    check = CheckDisplay(("!", "yellow"), "name", "word " * 30, ["fix: cogcli doctor --fix"])
     lines = draw_checks(stream(width=60), [("project", [check])]).splitlines()
     assert lines[0] == "project"
     assert lines[1].startswith("  !  name  word word")

@@ -8,8 +8,8 @@ import pytest
 from sample_archive import files_with_blob, sample_files, write_archive
 from sample_episode import sealed_episode
 
-from cogcli.base.errors import EnvironmentRefusal
-from cogcli.base.files import FileRefused
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.base.files import UnreadableFile
 from cogcli.episode.archive import locator
 from cogcli.episode.archive.locator import RunsArchives, open_archived
 from cogcli.episode.archive.writer import ArchiveWriter, read_folder
@@ -121,7 +121,7 @@ def test_nothing_is_written_to_an_archived_folder(tmp_path: Path, archive: Path)
     (episode_id,) = write_archive(archive, 100)
     before = archive.read_bytes()
     with open_episode(tmp_path / episode_id) as folder:
-        with pytest.raises(EnvironmentRefusal):
+        with pytest.raises(UnusableEnvironment):
             folder.replace("state.json", b"")
         for write in (
             lambda: folder.create("x", 0),
@@ -135,9 +135,9 @@ def test_nothing_is_written_to_an_archived_folder(tmp_path: Path, archive: Path)
         ):
             with pytest.raises(OSError, match="is in an archive"):
                 write()
-        with pytest.raises(FileRefused):
+        with pytest.raises(UnreadableFile):
             folder.open_file("events.jsonl")
-        with pytest.raises(FileRefused):
+        with pytest.raises(UnreadableFile):
             folder.read("no.file", limit=10)
     assert archive.read_bytes() == before
     assert not (tmp_path / episode_id).exists()

@@ -12,7 +12,7 @@ import pytest
 from sample_archive import BLOB, files_with_blob, sample_files, write_archive
 from support.examples import LONG
 
-from cogcli.base.errors import CogcliError, EnvironmentRefusal
+from cogcli.base.errors import CogcliError, UnusableEnvironment
 from cogcli.episode.archive import format, writer
 from cogcli.episode.archive.format import RecordPlace
 from cogcli.episode.archive.reader import Archive
@@ -115,7 +115,7 @@ def test_a_reader_sees_what_a_live_writer_has_written(tmp_path: Path) -> None:
         for count, seed in enumerate(SEEDS, 1):
             live.append(*sample_files(seed))
             assert_holds(path, *SEEDS[:count])
-        with pytest.raises(EnvironmentRefusal) as refused:
+        with pytest.raises(UnusableEnvironment) as refused:
             ArchiveWriter(path)
         assert refused.value.code == "archive.busy"
     assert_holds(path, *SEEDS)
@@ -141,7 +141,7 @@ def test_cut_at_any_byte_a_file_has_its_whole_records_and_is_continued(tmp_path:
         path.write_bytes(data[:cut])
         kept = sum(end <= cut for end in spans)
         if cut < first:
-            with pytest.raises(EnvironmentRefusal) as refused:
+            with pytest.raises(UnusableEnvironment) as refused:
                 Archive.open(path)
             assert refused.value.code == "archive.unreadable"
         else:
@@ -182,7 +182,7 @@ def test_a_damaged_size_is_not_taken_for_a_torn_tail(tmp_path: Path) -> None:
     assert_holds(path, 100)
     with Archive.open(path) as archive:
         assert archive.contents.fault
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         ArchiveWriter(path)
     assert refused.value.code == "archive.unreadable"
     assert path.read_bytes() == bytes(data)
@@ -252,19 +252,19 @@ def test_an_archive_of_a_batch_takes_no_other_episode(tmp_path: Path) -> None:
         made.append(*sample_files(100))
     with Archive.open(path) as archive:
         assert archive.contents.header.batch == batch
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         ArchiveWriter(path)
     assert refused.value.code == "archive.unreadable"
 
 
 def _refused(path: Path, episode_id: str, episode: EpisodeBytes) -> CogcliError:
-    with ArchiveWriter(path) as made, pytest.raises(EnvironmentRefusal) as refused:
+    with ArchiveWriter(path) as made, pytest.raises(UnusableEnvironment) as refused:
         made.append(episode_id, episode)
     return refused.value
 
 
 def test_a_file_that_got_no_episode_does_not_stay(tmp_path: Path) -> None:
-    with ArchiveSeries(tmp_path) as series, pytest.raises(EnvironmentRefusal):
+    with ArchiveSeries(tmp_path) as series, pytest.raises(UnusableEnvironment):
         series.append("ep_of-another-tool", sample_files(100)[1])
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "000001.cogarchive").touch()  # as a kill leaves it
@@ -307,7 +307,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(
     with ArchiveWriter(path) as made:
         with monkeypatch.context() as full:
             full.setattr(writer, "write_all", write_half)
-            with pytest.raises(EnvironmentRefusal) as refused:
+            with pytest.raises(UnusableEnvironment) as refused:
                 made.append(*sample_files(200))
         assert refused.value.code == "env.disk"
         assert_holds(path, 100)
@@ -320,7 +320,7 @@ def test_a_folder_with_another_file_is_refused(tmp_path: Path) -> None:
     directory.mkdir()
     (directory / "events.jsonl").write_bytes(b"")
     (directory / ".tmp-1").write_bytes(b"")
-    with Folder.open(directory) as folder, pytest.raises(EnvironmentRefusal) as refused:
+    with Folder.open(directory) as folder, pytest.raises(UnusableEnvironment) as refused:
         read_folder(folder)
     assert refused.value.code == "archive.refused"
 
@@ -331,7 +331,7 @@ def test_too_large_a_folder_is_refused_before_it_is_read(tmp_path: Path) -> None
     for name in ("events.jsonl", "state.json"):
         with (directory / name).open("wb") as file:
             file.truncate(format.INFLATED // 2 + 1)
-    with Folder.open(directory) as folder, pytest.raises(EnvironmentRefusal) as refused:
+    with Folder.open(directory) as folder, pytest.raises(UnusableEnvironment) as refused:
         read_folder(folder)
     assert f"{format.INFLATED + 2:,} bytes" in refused.value.message
 

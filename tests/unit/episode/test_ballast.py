@@ -13,7 +13,7 @@ import pytest
 import sample_episode as sample
 from fakes.logged import is_clean
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.episode import folder as folder_module
 from cogcli.episode import journal as journal_module
 from cogcli.episode.disk_reserve import SIZE, holder
@@ -45,8 +45,8 @@ def full(monkeypatch: pytest.MonkeyPatch) -> Full:
     return fill
 
 
-def refused(act: Callable[[], Any]) -> EnvironmentRefusal:
-    with pytest.raises(EnvironmentRefusal) as caught:
+def refused(act: Callable[[], Any]) -> UnusableEnvironment:
+    with pytest.raises(UnusableEnvironment) as caught:
         act()
     assert caught.value.code == "env.disk"
     return caught.value
@@ -241,7 +241,7 @@ def test_a_disk_without_room_for_it_gets_no_episode(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", reserve)
-    with pytest.raises(EnvironmentRefusal) as caught:
+    with pytest.raises(UnusableEnvironment) as caught:
         sample.new_journal(tmp_path)
     assert caught.value.code == "env.runs-dir"
     assert list(tmp_path.iterdir()) == []

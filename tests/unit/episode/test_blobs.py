@@ -12,7 +12,7 @@ import sample_episode as sample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cogcli.base.strict_json import JsonRefused
+from cogcli.base.strict_json import InvalidJson
 from cogcli.episode import blobs
 from cogcli.episode.blobs import MAX_LINE, SPILL, is_reference, resolve, spill
 from cogcli.episode.log_reader import EventLog
@@ -113,5 +113,5 @@ def test_documents_that_we_wrote_are_known_without_the_strict_parser(
     "text", [b'{\n  "a": 1,\n  "a": 2\n}', b'{\n  "a": NaN\n}', b'{\n  "a": 1\n}\n}']
 )
 def test_other_documents_are_read_strictly(text: bytes) -> None:
-    with pytest.raises(JsonRefused):
+    with pytest.raises(InvalidJson):
         blobs.parse(text)

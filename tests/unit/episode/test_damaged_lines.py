@@ -17,7 +17,7 @@ import sample_episode as sample
 from fakes.logged import is_clean
 from sample_episode import reopened
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.episode import reopen as reopen_module
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.log_reader import EventLog
@@ -67,7 +67,7 @@ def test_no_altered_bit_of_an_unfinished_log_is_taken_for_truth(begun: Path) -> 
     known = [event for _, event in EventLog(begun)]
     for place, log in altered(whole, 0, len(whole), some=331):
         write(begun, log)
-        with pytest.raises(EnvironmentRefusal) as caught:
+        with pytest.raises(UnusableEnvironment) as caught:
             reopened(begun)
         assert caught.value.exit_code == 3
         assert log_of(begun) == log
@@ -91,7 +91,7 @@ def test_no_altered_bit_of_the_newest_line_is_taken_for_truth(begun: Path) -> No
     whole = log_of(begun)
     for place, log in altered(whole, last_line(whole), len(whole), some=23):
         write(begun, log)
-        with pytest.raises(EnvironmentRefusal) as caught:
+        with pytest.raises(UnusableEnvironment) as caught:
             reopened(begun)
         assert caught.value.next == (f"cogcli verify {begun} --repair",)
         assert len([event for _, event in EventLog(begun)]) == whole.count(b"\n") - 1, place
@@ -148,7 +148,7 @@ def test_damage_that_sound_lines_follow_is_not_mended(begun: Path) -> None:
     lines = whole.splitlines(keepends=True)
     log = whole.replace(lines[-2], lines[-2].replace(b"step.completed", b"step.skipped  "))
     write(begun, log)
-    with pytest.raises(EnvironmentRefusal) as caught:
+    with pytest.raises(UnusableEnvironment) as caught:
         reopened(begun, mend=True)
     assert "lines follow it" in caught.value.message
     assert log_of(begun) == log
@@ -159,7 +159,7 @@ def test_a_line_of_which_nobody_can_say_what_it_was_is_not_mended(begun: Path) -
     start = last_line(whole)
     log = whole[:start] + whole[start:].replace(b'"phase":"act"', b"XXXXXXXXXXXXX")
     write(begun, log)
-    with pytest.raises(EnvironmentRefusal) as caught:
+    with pytest.raises(UnusableEnvironment) as caught:
         reopened(begun, mend=True)
     assert "beyond recognition" in caught.value.message
     assert log_of(begun) == log

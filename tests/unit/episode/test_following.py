@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sample_episode as sample
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.seal import seal
@@ -64,5 +64,5 @@ def test_a_finished_log_is_read_once(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_a_log_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentRefusal):
+    with pytest.raises(UnusableEnvironment):
         list(EventLog(tmp_path, lambda: None))

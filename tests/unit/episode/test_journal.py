@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import sample_episode as sample
 
-from cogcli.base.errors import EnvironmentRefusal, InternalError
+from cogcli.base.errors import InternalError, UnusableEnvironment
 from cogcli.base.redact import MASK
 from cogcli.episode import folder as folder_module
 from cogcli.episode import journal as journal_module
@@ -59,7 +59,7 @@ def test_the_lock_is_held_until_the_journal_is_closed(tmp_path: Path) -> None:
 
 def test_an_episode_is_created_once(tmp_path: Path) -> None:
     sample.new_journal(tmp_path).close()
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         sample.new_journal(tmp_path)
     assert refused.value.code == "env.runs-dir"
 
@@ -139,13 +139,13 @@ def test_a_full_disk_cuts_off_what_was_written_in_part_and_ends_the_log(
         return real(fd, bytes(data)[:50])
 
     monkeypatch.setattr(folder_module.os, "write", failing)
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         sample.planned(journal)
     monkeypatch.undo()
     assert refused.value.code == "env.disk"
     assert "events.jsonl" in refused.value.message
     assert (journal.directory / "events.jsonl").stat().st_size == size
-    with pytest.raises(EnvironmentRefusal):
+    with pytest.raises(UnusableEnvironment):
         sample.planned(journal)
     assert (journal.directory / "events.jsonl").stat().st_size == size
     journal.close()
@@ -163,10 +163,10 @@ def test_a_failed_sync_is_never_tried_again(
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(journal_module, "fdatasync", failing)
-    with pytest.raises(EnvironmentRefusal):
+    with pytest.raises(UnusableEnvironment):
         sample.terminated(journal)
     for again in (journal.sync, lambda: sample.terminated(journal)):
-        with pytest.raises(EnvironmentRefusal):
+        with pytest.raises(UnusableEnvironment):
             again()
     assert len(calls) == 1
     journal.close()
@@ -189,7 +189,7 @@ def test_a_log_that_was_removed_lets_no_effect_out(tmp_path: Path) -> None:
     journal = sample.new_journal(tmp_path)
     sample.started(journal)
     (journal.directory / "events.jsonl").unlink()
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         sample.terminated(journal)
     assert refused.value.code == "env.disk"
     journal.close()
@@ -210,7 +210,7 @@ def test_a_directory_that_cannot_be_used_leaves_nothing_behind(
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", failing)
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         sample.new_journal(tmp_path)
     assert refused.value.code == "env.runs-dir"
     assert list(tmp_path.iterdir()) == []
@@ -241,14 +241,14 @@ def test_nothing_is_put_on_disk_after_a_failed_write(
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(folder_module.os, "write", failing)
-    with pytest.raises(EnvironmentRefusal):
+    with pytest.raises(UnusableEnvironment):
         sample.started(journal)
     for attempt in (
         journal.sync,
         lambda: journal.put_blob(b"{}"),
         lambda: journal.replace("state.json", b"{}"),
     ):
-        with pytest.raises(EnvironmentRefusal) as refused:
+        with pytest.raises(UnusableEnvironment) as refused:
             attempt()
         assert refused.value.code == "env.disk"
     monkeypatch.undo()

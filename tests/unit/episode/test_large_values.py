@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cogcli.base.canonical import digest
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds
 from cogcli.declarations.envelope import draft_of
@@ -325,7 +325,7 @@ def test_a_log_of_later_rules_is_shown_and_not_continued(tmp_path: Path) -> None
     log = journal.directory / "events.jsonl"
     log.write_bytes(log.read_bytes().replace(b'"rules":2', b'"rules":3'))
     assert project(event for _, event in EventLog(journal.directory))["version"] == "1.0"
-    with pytest.raises(EnvironmentRefusal, match="later version"):
+    with pytest.raises(UnusableEnvironment, match="later version"):
         reopen(
             journal.directory, clock=FakeClock(1_900_000_000), ids=FakeIds(900), redactor=Redactor()
         )

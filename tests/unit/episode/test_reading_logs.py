@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.examples import examples
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.episode.log_lines import Lines
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.projection import project
@@ -230,6 +230,6 @@ def test_a_fifo_or_a_link_instead_of_a_log_is_refused_at_once(tmp_path: Path) ->
     for name, make in (("fifo", os.mkfifo), ("link", lambda path: os.symlink(target, path))):
         (tmp_path / name).mkdir()
         make(tmp_path / name / "events.jsonl")
-        with pytest.raises(EnvironmentRefusal) as refused:
+        with pytest.raises(UnusableEnvironment) as refused:
             list(EventLog(tmp_path / name))
         assert refused.value.code == "episode.unreadable"

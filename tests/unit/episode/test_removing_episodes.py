@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sample_episode as sample
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.redact import Redactor
 from cogcli.base.system import SystemClock, SystemIds
 from cogcli.episode import removal
@@ -71,7 +71,7 @@ def test_a_run_that_is_resumed_meanwhile_finds_nothing_half_removed(
     def resume_instead(parent: Folder, name: str) -> None:
         for name in os.listdir(tmp_path):
             assert not name.startswith("ep_"), "its name is gone before its files are"
-        with pytest.raises(EnvironmentRefusal) as refused:
+        with pytest.raises(UnusableEnvironment) as refused:
             store.reopen(tmp_path / name, clock=SystemClock(), ids=SystemIds(), redactor=Redactor())
         told.append(refused.value.code)
 
@@ -118,7 +118,7 @@ def test_a_link_in_the_place_of_an_episode_is_not_followed(tmp_path: Path) -> No
     (tmp_path / "runs").mkdir()
     link = tmp_path / "runs" / episode.name
     os.symlink(episode, link)
-    with pytest.raises(EnvironmentRefusal):
+    with pytest.raises(UnusableEnvironment):
         remove(link, always)
     assert (episode / "events.jsonl").exists()
 
@@ -154,5 +154,5 @@ def test_pins_that_cannot_be_read_are_an_error_and_not_none(tmp_path: Path) -> N
         lambda: pin(tmp_path, "ep_x"),
         lambda: unpin(tmp_path, "ep_x"),
     ):
-        with pytest.raises(EnvironmentRefusal):
+        with pytest.raises(UnusableEnvironment):
             action()

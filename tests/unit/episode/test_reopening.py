@@ -16,7 +16,7 @@ import sample_episode as sample
 from fakes.logged import is_clean
 from sample_episode import reopened
 
-from cogcli.base.errors import CogcliError, EnvironmentRefusal, UsageError
+from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.system import FakeClock
 from cogcli.episode import reopen as reopen_module
 from cogcli.episode.blobs import BlobFolder
@@ -27,7 +27,7 @@ from cogcli.episode.verify.check import verify
 pytestmark = pytest.mark.sampled(2)
 
 
-def refused(directory: Path, kind: type[CogcliError] = EnvironmentRefusal) -> CogcliError:
+def refused(directory: Path, kind: type[CogcliError] = UnusableEnvironment) -> CogcliError:
     before = log_of(directory)
     with pytest.raises(kind) as caught:
         reopened(directory)
@@ -281,7 +281,7 @@ def test_what_is_no_plain_file_of_an_episode_is_refused(
             "none": lambda: None,
         }
         make[kind]()
-    with pytest.raises(EnvironmentRefusal) as caught:
+    with pytest.raises(UnusableEnvironment) as caught:
         reopened(killed)
     assert caught.value.code == "episode.unreadable"
 
@@ -289,13 +289,13 @@ def test_what_is_no_plain_file_of_an_episode_is_refused(
 def test_a_linked_directory_is_refused(killed: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(killed)
-    with pytest.raises(EnvironmentRefusal):
+    with pytest.raises(UnusableEnvironment):
         reopened(link)
 
 
 def test_whoever_comes_second_is_told_who_holds_the_episode(killed: Path) -> None:
     first = reopened(killed)
-    with pytest.raises(EnvironmentRefusal) as caught:
+    with pytest.raises(UnusableEnvironment) as caught:
         reopened(killed)
     assert caught.value.code == "episode.busy"
     assert f"process {os.getpid()} on {os.uname().nodename}" in caught.value.message
@@ -358,7 +358,7 @@ def test_an_episode_that_cannot_be_written_is_refused(
         return real(path, flags, *rest, **options)
 
     monkeypatch.setattr(os, "open", read_only)
-    with pytest.raises(EnvironmentRefusal) as caught:
+    with pytest.raises(UnusableEnvironment) as caught:
         reopened(killed)
     assert "cannot be written: Read-only file system" in caught.value.message
 

@@ -14,7 +14,7 @@ import pytest
 import sample_episode as sample
 from fakes.logged import is_clean
 
-from cogcli.base.errors import EnvironmentRefusal, InternalError
+from cogcli.base.errors import InternalError, UnusableEnvironment
 from cogcli.episode import manifest as manifest_files
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_reader import EventLog
@@ -208,7 +208,7 @@ def test_a_directory_swapped_for_a_link_leads_no_write_astray(tmp_path: Path) ->
     journal.close()
     assert list(elsewhere.iterdir()) == []
     assert is_clean(verify(moved))
-    with pytest.raises(EnvironmentRefusal):
+    with pytest.raises(UnusableEnvironment):
         verify(journal.directory)
 
 
@@ -227,7 +227,7 @@ def test_nothing_is_derived_from_a_log_that_cannot_be_read_whole(
     else:
         log.write_bytes(log.read_bytes() + b"torn")
     for finish in (seal, persist_pending):
-        with pytest.raises(EnvironmentRefusal) as refused:
+        with pytest.raises(UnusableEnvironment) as refused:
             finish(journal)
         assert refused.value.code == (
             "episode.unreadable" if damage == "blob" else "episode.altered"
@@ -255,7 +255,7 @@ def test_no_manifest_leaves_out_what_could_not_be_looked_at(
         return real(self, name)
 
     monkeypatch.setattr(manifest_files.Folder, "sub", sub)
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         seal(journal)
     assert (refused.value.code, manifest.exists()) == ("episode.unreadable", False)
     monkeypatch.undo()

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 from fakes.logged import is_clean
 
 from cogcli.base.canonical import canonical
-from cogcli.base.errors import EnvironmentRefusal, ServiceResolutionError
+from cogcli.base.errors import ServiceResolutionError, UnusableEnvironment
 from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds
 from cogcli.episode.document_bytes import to_bytes
@@ -180,7 +180,7 @@ def test_sealing_again_gives_the_same_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o644])
 def test_a_key_that_others_may_use_is_refused(tmp_path: Path, mode: int) -> None:
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         signer(str(key_file(tmp_path, mode=mode)))
     assert (refused.value.code, refused.value.exit_code) == ("signing.key", 3)
     assert refused.value.hint.startswith("chmod 600")
@@ -201,11 +201,11 @@ def test_what_is_no_ed25519_key_is_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
         (tmp_path / name).chmod(0o600)
         for read in (signer, public_key):
-            with pytest.raises(EnvironmentRefusal) as refused:
+            with pytest.raises(UnusableEnvironment) as refused:
                 read(str(tmp_path / name))
             assert refused.value.code == "signing.key", name
     for path in (tmp_path / "none", tmp_path, Path("\0")):
-        with pytest.raises(EnvironmentRefusal):
+        with pytest.raises(UnusableEnvironment):
             signer(str(path))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sample_episode as sample
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.episode import snapshot
 from cogcli.episode.journal import Journal
 from cogcli.episode.listing.episode_row import read_row
@@ -151,7 +151,7 @@ def test_a_disk_without_room_stops_snapshots_not_the_run(
     running: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
-        raise EnvironmentRefusal("env.disk", "no room")
+        raise UnusableEnvironment("env.disk", "no room")
 
     monkeypatch.setattr(running.folder, "replace", refuse)
     snapshots = Snapshots(running)
@@ -171,7 +171,7 @@ def test_a_log_that_was_cut_gives_no_snapshot(running: Journal) -> None:
     os.truncate(log, log.stat().st_size - 10)
     snapshots.begin()
     assert not (running.directory / "state.json").exists()
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         running.sync()
     assert refused.value.code == "episode.altered"
 

@@ -13,7 +13,7 @@ import pytest
 import sample_episode as sample
 from fakes.logged import is_clean
 
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.episode.layout import is_episode_id
 from cogcli.episode.listing.episode_row import read_row
 from cogcli.episode.seal import persist_pending, seal
@@ -94,7 +94,7 @@ def test_several_candidates_are_listed(runs: Path) -> None:
      "ep_../../x", "@first", "ep_\x00aaaa", "a/b"],
 )  # fmt: skip
 def test_what_names_no_episode_is_a_usage_error(runs: Path, text: str) -> None:
-    with pytest.raises((UsageError, EnvironmentRefusal)) as refused:
+    with pytest.raises((UsageError, UnusableEnvironment)) as refused:
         Store(runs).resolve(text)
     assert refused.value.code in ("episode.unknown", "episode.unreadable")
 
@@ -124,7 +124,7 @@ def test_a_link_among_the_episodes_is_not_one(runs: Path, tmp_path: Path) -> Non
     shutil.move(real, tmp_path / "elsewhere")
     os.symlink(tmp_path / "elsewhere", link)
     assert link.name not in store.ids()
-    with pytest.raises(EnvironmentRefusal):
+    with pytest.raises(UnusableEnvironment):
         store.resolve(link.name)
 
 
@@ -132,7 +132,7 @@ def test_a_link_that_takes_the_place_of_the_runs_directory_is_not_followed(tmp_p
     (tmp_path / "other").mkdir()
     store = Store(tmp_path / "runs" / "episodes")
     os.symlink(tmp_path / "other", tmp_path / "runs")
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         sample.new_journal(store.runs_dir)
     assert refused.value.code == "env.runs-dir"
     assert list((tmp_path / "other").iterdir()) == []
@@ -143,7 +143,7 @@ def test_a_missing_runs_directory_holds_nothing_and_an_unusable_one_is_refused(
 ) -> None:
     assert Store(tmp_path / "none").ids() == []
     (tmp_path / "file").write_text("")
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         sample.new_journal(tmp_path / "file")
     assert refused.value.code == "env.runs-dir"
 

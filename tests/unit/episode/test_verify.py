@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from cogcli.app.verify_episodes import verify_episode
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.declarations.checksum import add_sum
 from cogcli.episode.document_bytes import to_bytes
 from cogcli.episode.layout import Finding
@@ -233,7 +233,7 @@ def test_a_log_that_is_a_link_is_named_itself(sealed: Path, tmp_path: Path) -> N
     log = sealed / "events.jsonl"
     log.rename(tmp_path / "away")
     log.symlink_to(tmp_path / "away")
-    with pytest.raises(EnvironmentRefusal, match=r"events\.jsonl: is a symbolic link") as refused:
+    with pytest.raises(UnusableEnvironment, match=r"events\.jsonl: is a symbolic link") as refused:
         verify(sealed)
     assert refused.value.file == str(log)
 
@@ -544,7 +544,7 @@ def test_findings_do_not_depend_on_how_many_lines_are_read_together(
 
 def test_without_a_log_there_is_nothing_to_verify(tmp_path: Path) -> None:
     for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(EnvironmentRefusal) as refused:
+        with pytest.raises(UnusableEnvironment) as refused:
             verify(path)
         assert refused.value.code == "episode.unreadable"
 

@@ -10,7 +10,7 @@ import pytest
 from fakes.support_desk import CAPABILITIES, PACK_FILE, pack, raw_pack
 
 from cogcli.base.yaml import reader
-from cogcli.base.yaml.positions import Places
+from cogcli.base.yaml.positions import YamlPositions
 from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
 from cogcli.policy.policy_check import check_reach
 from cogcli.specs.problem_report import ProblemReport
@@ -19,7 +19,7 @@ RULES = "/policy_layer/rules"
 
 
 def _report(
-    change: Callable[[dict[str, Any]], None], places: Places | None = None
+    change: Callable[[dict[str, Any]], None], places: YamlPositions | None = None
 ) -> ProblemReport:
     raw = copy.deepcopy(raw_pack())
     change(raw["policy_layer"])

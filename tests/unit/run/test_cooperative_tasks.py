@@ -8,12 +8,12 @@ import pytest
 from fakes.runs import SOON
 
 from cogcli.run.engine.tasks import (
+    AwaitWake,
     Cancel,
     Cancelled,
     Effects,
     Loop,
     Next,
-    Park,
     Sleep,
     Spawn,
     Task,
@@ -156,7 +156,7 @@ def test_next_may_end_at_a_time() -> None:
 
 def test_a_parked_task_goes_on_when_woken_and_has_no_deadline_meanwhile() -> None:
     def child() -> Effects:
-        yield Park()
+        yield AwaitWake()
         return "woken"
 
     def root() -> Effects:

@@ -25,16 +25,16 @@ from cogcli.run.engine.graph import GraphDriver
 from cogcli.run.engine.plain_invocation import find_plain_call
 from cogcli.run.engine.run import SKILL, FinishedRun, RootRun, execute
 from cogcli.run.engine.tasks import (
-    BegunCall,
+    AwaitedCall,
     Cancel,
     Cancelled,
     Effects,
     Loop,
     Next,
-    Outstanding,
     QuickCall,
     Sleep,
     Spawn,
+    StartedCall,
     WorkerCall,
 )
 
@@ -65,7 +65,7 @@ def call_of(work: Callable[[], Any]) -> WorkerCall:
     return WorkerCall(work, time.monotonic() + SLOW, late)
 
 
-def waiting_for(effect: WorkerCall | BegunCall) -> Effects:
+def waiting_for(effect: WorkerCall | StartedCall) -> Effects:
     return (yield effect)
 
 
@@ -90,8 +90,8 @@ def test_a_call_that_becomes_slow_is_waited_for_by_a_child_with_a_slot() -> None
 
     def root() -> Effects:
         outstanding = yield quick(lambda: release.wait(SLOW))
-        assert type(outstanding) is Outstanding
-        assert type(outstanding.effect) is BegunCall
+        assert type(outstanding) is AwaitedCall
+        assert type(outstanding.effect) is StartedCall
         yield Spawn(waiting_for(outstanding.effect), at_once=True)
         taken = loop.slot_free
         release.set()

@@ -22,7 +22,16 @@ from cogcli.episode.log_lines import LATEST
 from cogcli.run.engine import call, context, step_recorder, tasks
 from cogcli.run.engine import run as engine_run
 from cogcli.run.engine.run import execute
-from cogcli.run.engine.tasks import Effects, Loop, Next, Sleep, Spawn, Task, Unanswered, WorkerCall
+from cogcli.run.engine.tasks import (
+    CallNeverAnswered,
+    Effects,
+    Loop,
+    Next,
+    Sleep,
+    Spawn,
+    Task,
+    WorkerCall,
+)
 from cogcli.run.launch import build_engine
 from cogcli.run.log_index import LogIndex
 from cogcli.run.replay_adapters import ReplayDifference, ReplaySink
@@ -150,7 +159,7 @@ def test_a_limit_is_reached_before_what_came_after_it(waits: str) -> None:
         yield WorkerCall(lambda: 1, 100.1, late, position=12)
 
     def unanswered() -> None:
-        raise Unanswered
+        raise CallNeverAnswered
 
     def late() -> TimeoutError:
         return TimeoutError()

@@ -17,7 +17,7 @@ from cogcli.episode.projection import project
 from cogcli.policy.budgets import Budgets
 from cogcli.policy.pack_policy import STATE_PARTS, Policy
 from cogcli.policy.run_policy import Requester, RunPolicy
-from cogcli.run.state_view import StateOfRun
+from cogcli.run.state_view import RunStateReader
 
 LOOK = capability("desk.look", "n", "n", effect="none")
 SEND = capability("desk.send", "n", "n", effect="effect")
@@ -58,7 +58,7 @@ def _ran(*conditions: Any) -> tuple[Ran, dict[str, Any]]:
         Budgets({}),
         Requester("work", "somebody", role="clerk"),
         safety_mode="destructive",
-        view=StateOfRun(rules.state_parts) if rules.state_parts else None,
+        view=RunStateReader(rules.state_parts) if rules.state_parts else None,
     )
     runner = ScriptedRunner({"desk.look": gives(n=7), "desk.send": gives(n=8)})
     ran = run(TWO, runner, LOOK, SEND, inputs={"n": 7}, policy=policy)
@@ -110,7 +110,7 @@ def test_a_run_whose_rules_read_no_state_keeps_none() -> None:
 
 @pytest.mark.parametrize("parts", [set(), {"goal"}, {"plan", "memory"}, STATE_PARTS])
 def test_only_the_parts_that_are_asked_for_are_made(parts: set[str]) -> None:
-    assert StateOfRun(parts).read().keys() == parts
+    assert RunStateReader(parts).read().keys() == parts
 
 
 def _log() -> list[Event]:
@@ -120,7 +120,7 @@ def _log() -> list[Event]:
 
 def test_after_each_event_it_is_what_the_log_projects_to_and_stays_so() -> None:
     events = _log()
-    view, before = StateOfRun(STATE_PARTS), []
+    view, before = RunStateReader(STATE_PARTS), []
     for number, event in enumerate(events, 1):
         view.apply(event)
         document = project(events[:number])
@@ -133,7 +133,7 @@ def test_after_each_event_it_is_what_the_log_projects_to_and_stays_so() -> None:
 def test_a_first_event_that_was_masked_gives_the_same_plan() -> None:
     events = _log()
     bare = {name: value for name, value in events[0].payload.items() if name != "rules"}
-    views = StateOfRun(["plan"]), StateOfRun(["plan"])
+    views = RunStateReader(["plan"]), RunStateReader(["plan"])
     for view, first in zip(views, (events[0], events[0]._replace(payload=bare)), strict=True):
         for event in (first, *events[1:]):
             view.apply(event)

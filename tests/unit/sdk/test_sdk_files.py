@@ -12,7 +12,7 @@ import pytest
 from cogcli.base.errors import RejectedError
 from cogcli.base.host_access import ACCESS, HostAccess
 from cogcli.official.document import check_path
-from cogcli.protocols.pythoncall.readable_files import Reads
+from cogcli.protocols.pythoncall.readable_files import ReadableFiles
 from cogcli.sdk import Refused, open_for_reading, writable_path, write_file
 
 
@@ -137,7 +137,7 @@ def test_a_file_that_is_there_stays_unless_it_may_be_replaced(bound: Any) -> Non
 
 def test_functions_that_ask_what_to_open_are_bound_too(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
-    within = Reads("", roots=((str(tmp_path.resolve()),),))
+    within = ReadableFiles("", roots=((str(tmp_path.resolve()),),))
     assert within.checked_path(str(tmp_path / "a.txt")) == str(tmp_path.resolve() / "a.txt")
     with pytest.raises(RejectedError, match=r"outside of `files\.roots`") as caught:
         within.checked_path("/etc/hostname")

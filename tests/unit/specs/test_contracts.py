@@ -14,7 +14,7 @@ from support.examples import examples
 from support.growth import assert_linear
 from support.sources import PACKAGE, modules, said
 
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.base.schema import engine_choice
 from cogcli.base.schema.candidates import candidates
 from cogcli.base.schema.containment import CoverResult, covers, disjoint
@@ -156,7 +156,7 @@ def test_a_schema_is_held_against_its_dialect(either: str) -> None:
 @pytest.mark.parametrize("text", ["jsonschema-rust", "JSONSCHEMA"])
 def test_an_unknown_engine_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("COGCLI_SCHEMA_ENGINE", text)
-    with pytest.raises(EnvironmentRefusal) as caught:
+    with pytest.raises(UnusableEnvironment) as caught:
         engine()
     assert caught.value.code == "config.key"
 

@@ -9,7 +9,7 @@ from fakes.specs import skill as skill_of
 from fakes.specs import step
 
 from cogcli.base.problems import Problem
-from cogcli.base.yaml.positions import Places
+from cogcli.base.yaml.positions import YamlPositions
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs.binding_chain import SelectionOptions
 from cogcli.specs.catalog import Catalog
@@ -61,7 +61,7 @@ def test_a_place_inside_a_text_is_exact_where_the_text_is_written_as_it_is(
     source: str, column: int
 ) -> None:
     text = "it's cd" if "it" in source else "ab cd"
-    assert Places(source).value(("k",)).column_of(text, text.index("cd")) == column
+    assert YamlPositions(source).value(("k",)).column_of(text, text.index("cd")) == column
 
 
 def conditioned(root: Write, condition: str) -> list[Problem]:

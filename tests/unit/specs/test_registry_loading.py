@@ -10,7 +10,7 @@ import pytest
 from small_registry import BINDING, CAPABILITY, FILES, SKILL, Write
 
 from cogcli.base.errors import SkillNotFoundError
-from cogcli.base.files import FileRefused, read_regular
+from cogcli.base.files import UnreadableFile, read_regular
 from cogcli.protocols import PROTOCOLS
 from cogcli.specs import spec_reader
 from cogcli.specs.cache import CompiledCache
@@ -374,7 +374,7 @@ def test_a_file_that_can_be_read_only_at_the_second_try_is_pinned_by_what_was_re
     def once(path: str, *, limit: int) -> bytes:
         if path not in refused:
             refused.add(path)
-            raise FileRefused(path, "unreadable", "cannot be read: Too many open files")
+            raise UnreadableFile(path, "unreadable", "cannot be read: Too many open files")
         return read_regular(path, limit=limit)
 
     monkeypatch.setattr(spec_reader, "read_regular", once)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cogcli.base.schema.lookup import FoundSchema, members, schema_at
+from cogcli.base.schema.lookup import SchemaAtPath, members, schema_at
 from cogcli.base.schema.validator import errors
 from cogcli.base.schema.visitor import any_of
 from cogcli.declarations.field_spec import FieldSpec
@@ -40,7 +40,7 @@ NOTE: dict[str, Any] = {
 NOTES = {"$ref": "#/$defs/Note", "$defs": {"Note": NOTE}}
 
 
-def found(path: str) -> FoundSchema | None:
+def found(path: str) -> SchemaAtPath | None:
     result = schema_at(NOTES, path.split("."))
     if result and isinstance(result.schema, dict):
         return result._replace(schema={k: v for k, v in result.schema.items() if k != "$defs"})
@@ -50,29 +50,32 @@ def found(path: str) -> FoundSchema | None:
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("id", FoundSchema({"type": "string"})),
-        ("parent.parent.id", FoundSchema({"type": "string"}, maybe=True)),
-        ("tags.0", FoundSchema({"type": "string"}, maybe=True)),
+        ("id", SchemaAtPath({"type": "string"})),
+        ("parent.parent.id", SchemaAtPath({"type": "string"}, maybe=True)),
+        ("tags.0", SchemaAtPath({"type": "string"}, maybe=True)),
         ("tags.x", None),
-        ("pair.0", FoundSchema({"type": "integer"}, maybe=True)),
+        ("pair.0", SchemaAtPath({"type": "integer"}, maybe=True)),
         ("pair.1", None),
-        ("extra.any", FoundSchema({"type": "number"}, maybe=True)),
+        ("extra.any", SchemaAtPath({"type": "number"}, maybe=True)),
         ("sealed.b", None),
         ("id.x", None),
-        ("title", FoundSchema(True, maybe=True, undeclared=True)),
-        ("silent.x", FoundSchema(True, maybe=True)),
-        ("both.id", FoundSchema({"type": "string"}, maybe=True)),
-        ("both.more", FoundSchema({"type": "null"}, maybe=True)),
-        ("either.x", FoundSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]}, maybe=True)),
+        ("title", SchemaAtPath(True, maybe=True, undeclared=True)),
+        ("silent.x", SchemaAtPath(True, maybe=True)),
+        ("both.id", SchemaAtPath({"type": "string"}, maybe=True)),
+        ("both.more", SchemaAtPath({"type": "null"}, maybe=True)),
+        (
+            "either.x",
+            SchemaAtPath({"anyOf": [{"type": "string"}, {"type": "integer"}]}, maybe=True),
+        ),
     ],
 )
-def test_what_stands_at_a_path(path: str, expected: FoundSchema | None) -> None:
+def test_what_stands_at_a_path(path: str, expected: SchemaAtPath | None) -> None:
     assert found(path) == expected
 
 
 def test_what_one_part_requires_is_there() -> None:
     schema = {"allOf": [{"required": ["a"]}, {"properties": {"a": {"type": "string"}}}]}
-    assert schema_at(schema, ["a"]) == FoundSchema({"type": "string"})
+    assert schema_at(schema, ["a"]) == SchemaAtPath({"type": "string"})
 
 
 def test_members_add_up_over_references_and_parts() -> None:

@@ -17,7 +17,7 @@ from support.examples import examples
 from cogcli.base.json_pointer import pointer_of
 from cogcli.base.yaml import positions
 from cogcli.base.yaml.parsers import has_c_parser
-from cogcli.base.yaml.positions import Places, Span
+from cogcli.base.yaml.positions import Span, YamlPositions
 from cogcli.base.yaml.reader import Parsed, parse, read_file
 
 pytestmark = pytest.mark.sampled(3)
@@ -743,7 +743,7 @@ def test_a_broken_file_has_places_as_far_as_it_can_be_read() -> None:
 def test_places_answer_in_any_case(data: bytes) -> None:
     places = parsed(data).places
     assert places.value(("a", 0)).line == places.key(("a", 0)).line == 1
-    assert Places("").value(()) == Span(1, 1, 1, 1)
+    assert YamlPositions("").value(()) == Span(1, 1, 1, 1)
 
 
 def test_a_pointer_escapes_slash_and_tilde() -> None:

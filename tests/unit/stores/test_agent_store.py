@@ -24,7 +24,7 @@ from cogcli.agent.stores import agent_store, memory_rows
 from cogcli.agent.stores.agent_store import AgentStore
 from cogcli.agent.stores.memory_store import MemoryStore
 from cogcli.agent.stores.sessions import SessionSnapshot
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.declarations.pack_spec import MemoryLayer
 from cogcli.policy.proposals import MemoryProposal
 
@@ -216,7 +216,7 @@ def test_a_conversation_that_others_keep_changing_is_busy(
 
     store.consolidate("t", "u", interaction("run_1"), session=read)
     monkeypatch.setattr(SessionSnapshot, "rebased_on", rebased)
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store.consolidate("t", "u", interaction("run_2"), session=read)
     assert (refused.value.code, len(calls)) == ("memory.busy", agent_store._TRIES)
     assert "run_2" not in [each.run_id for each in store.interactions("t", "u")]
@@ -519,7 +519,7 @@ def test_an_upgrade_that_fails_leaves_the_file_as_it_was(
     before = path.read_bytes()
     failing = (*memory_rows.AGENT_TABLES[:after], "INSERT INTO nothing VALUES (1)")
     monkeypatch.setattr(agent_store, "VERSIONS", (*memory_rows.VERSIONS[:2], failing))
-    with pytest.raises(EnvironmentRefusal):
+    with pytest.raises(UnusableEnvironment):
         AgentStore(path)
     assert path.read_bytes() == before
     monkeypatch.undo()
@@ -535,7 +535,7 @@ def test_a_file_of_a_newer_version_is_refused_and_left(tmp_path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {len(memory_rows.VERSIONS) + 1}")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         AgentStore(path)
     assert refused.value.code == "memory.damaged"
     assert path.read_bytes() == before
@@ -663,7 +663,7 @@ def test_as_long_as_somebody_reads_the_forgetting_is_not_called_done(
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM profile").fetchone()
     store._database._connection.execute("PRAGMA busy_timeout = 10")
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store.forget("t", "u")
     assert refused.value.code == "memory.busy"
     reader.execute("ROLLBACK")

@@ -16,7 +16,7 @@ import pytest
 from cogcli.agent.stores.agent_store import AgentStore
 from cogcli.agent.stores.knowledge_store import KnowledgeStore
 from cogcli.agent.stores.memory_store import MemoryStore
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.stores import database
 
 pytestmark = pytest.mark.sampled(2)
@@ -30,14 +30,14 @@ LINE = {
 WRITER = f"""
 import sys
 from pathlib import Path
-from cogcli.base.errors import EnvironmentRefusal
+from cogcli.base.errors import UnusableEnvironment
 from cogcli.agent.stores.knowledge_store import KnowledgeStore
 
 def again(action):
     while True:  # on a busy machine others may write for longer than a writer waits: it is told so, and tries again
         try:
             return action()
-        except EnvironmentRefusal as refusal:
+        except UnusableEnvironment as refusal:
             if refusal.code != "memory.busy":
                 raise
 
@@ -106,7 +106,7 @@ def test_a_damaged_file_is_refused_and_left_as_it_is(
 ) -> None:
     path = tmp_path / "store.db"
     path.write_bytes(content)
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store(path)
     assert refused.value.code == "memory.damaged"
     assert path.read_bytes() == content
@@ -121,7 +121,7 @@ def test_a_page_that_is_damaged_is_refused_when_it_is_read(tmp_path: Path) -> No
     data[4096 * 6 : 4096 * 12] = os.urandom(4096 * 6)
     path.write_bytes(data)
     store = KnowledgeStore(path)
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store.verified(store.snapshot().ref)
     assert refused.value.code == "memory.damaged"
     store.close()
@@ -131,12 +131,12 @@ def test_a_file_of_something_else_or_of_a_newer_version_is_refused(tmp_path: Pat
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE mine (x)")
-    with pytest.raises(EnvironmentRefusal, match="has the table `mine`"):
+    with pytest.raises(UnusableEnvironment, match="has the table `mine`"):
         KnowledgeStore(path)
     newer = tmp_path / "newer.db"
     with sqlite3.connect(newer) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(EnvironmentRefusal, match="version 99"):
+    with pytest.raises(UnusableEnvironment, match="version 99"):
         MemoryStore(newer)
 
 
@@ -148,7 +148,7 @@ def test_a_writer_that_does_not_come_to_an_end_is_told(
     store = KnowledgeStore(path)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store.append([LINE])
     assert refused.value.code == "memory.busy"
     other.execute("ROLLBACK")
@@ -198,7 +198,7 @@ def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path, store: Any, ch
     path = tmp_path / "store.db"
     store(path).close()
     change(path)
-    with pytest.raises(EnvironmentRefusal, match="not a plain file") as refused:
+    with pytest.raises(UnusableEnvironment, match="not a plain file") as refused:
         store(path)
     assert refused.value.code == "memory.damaged"
 
@@ -219,7 +219,7 @@ def test_triggers_and_views_are_refused(
     with sqlite3.connect(path) as connection:
         for statement in planted:
             connection.execute(statement.format(table))
-    with pytest.raises(EnvironmentRefusal, match=r"the (trigger|view|table) `") as refused:
+    with pytest.raises(UnusableEnvironment, match=r"the (trigger|view|table) `") as refused:
         store(path)
     assert refused.value.code == "memory.damaged"
 
@@ -229,5 +229,5 @@ def test_a_file_of_a_version_below_the_first_is_refused(tmp_path: Path) -> None:
     KnowledgeStore(path).close()
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = -1")
-    with pytest.raises(EnvironmentRefusal, match="no store has version -1"):
+    with pytest.raises(UnusableEnvironment, match="no store has version -1"):
         KnowledgeStore(path)

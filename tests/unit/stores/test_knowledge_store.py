@@ -11,7 +11,7 @@ import pytest
 
 from cogcli.agent.stores.knowledge_lines import checked_lines
 from cogcli.agent.stores.knowledge_store import KnowledgeStore
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 
 NOW = "2026-05-04T09:30:00Z"
 
@@ -89,10 +89,10 @@ def test_changed_edges_are_found(store: KnowledgeStore, tmp_path: Path) -> None:
     snapshot = store.append([_line("age_days", value=12)])
     with sqlite3.connect(tmp_path / "deep" / "knowledge.db") as connection:
         connection.execute("UPDATE edge SET value_json = '1'")
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store.verified(snapshot.ref)
     assert refused.value.code == "snapshot.mismatch"
-    with pytest.raises(EnvironmentRefusal):
+    with pytest.raises(UnusableEnvironment):
         store.verified("kg_" + "0" * 64)
 
 
@@ -124,7 +124,7 @@ def test_an_edge_that_no_import_wrote_is_damage(
     store.append([_line("age_days", value=12)])
     with sqlite3.connect(tmp_path / "deep" / "knowledge.db") as connection:
         connection.execute(f"UPDATE edge SET {column} = ?", (value,))
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         _around(store)
     assert refused.value.code == "memory.damaged"
 
@@ -141,7 +141,7 @@ def test_a_snapshot_that_no_import_wrote_is_damage(
         connection.execute("CREATE TABLE snapshot (seq, hash)")
         connection.execute("INSERT INTO snapshot VALUES (1, 'x')")
         connection.execute(f"UPDATE snapshot SET {column} = ?", (value,))
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store.snapshot()
     assert refused.value.code == "memory.damaged"
 
@@ -150,7 +150,7 @@ def test_bytes_in_an_edge_are_damage_of_the_snapshot(store: KnowledgeStore, tmp_
     ref = store.append([_line("age_days", value=12)]).ref
     with sqlite3.connect(tmp_path / "deep" / "knowledge.db") as connection:
         connection.execute("UPDATE edge SET subject = x'00ff'")
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store.verified(ref)
     assert refused.value.code == "memory.damaged"
 

@@ -15,7 +15,7 @@ from support.memory_seed import payload
 from cogcli.agent.context.inputs import User
 from cogcli.agent.stores.memory_rows import STATES, VERSIONS, StoredProposal, row_from
 from cogcli.agent.stores.memory_store import MemoryStore
-from cogcli.base.errors import EnvironmentRefusal, UsageError
+from cogcli.base.errors import UnusableEnvironment, UsageError
 from cogcli.declarations.pack_spec import PROPOSAL_CLASSES, MemoryLayer
 from cogcli.policy.proposals import MemoryProposal
 
@@ -123,7 +123,7 @@ def test_a_rejected_candidate_closes_when_it_comes_again(store: MemoryStore) -> 
 
 def test_nothing_is_promoted_without_consent_by_hand_neither(store: MemoryStore) -> None:
     made = _propose(store, consent=False)
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store.promote("acme", made.proposal_id, by="ann", at=LATER)
     assert refused.value.code == "memory.consent"
     assert store.proposals("acme", states=("promoted",)) == []
@@ -328,7 +328,7 @@ def test_the_first_decision_stands(store: MemoryStore) -> None:
 
 def test_consent_that_is_given_later_counts_for_its_class_alone(store: MemoryStore) -> None:
     made = _propose(store, consent=False)
-    with pytest.raises(EnvironmentRefusal):
+    with pytest.raises(UnusableEnvironment):
         store.promote("acme", made.proposal_id, by="ann", at=LATER, consent=("correction",))
     given = store.promote("acme", made.proposal_id, by="ann", at=LATER, consent=("preference",))
     assert given.stored.proposal.consent
@@ -416,7 +416,7 @@ def test_a_row_that_no_store_wrote_is_damage(
     with sqlite3.connect(tmp_path / "memory.db") as connection:
         connection.execute(f"UPDATE proposal SET {change}")
     connection.close()
-    with pytest.raises(EnvironmentRefusal) as refused:
+    with pytest.raises(UnusableEnvironment) as refused:
         store.explain("acme", "$(reboot)" if "reboot" in change else made.proposal_id)
     assert refused.value.code == "memory.damaged"
 
