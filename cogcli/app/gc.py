@@ -17,6 +17,7 @@ from cogcli.episode.archive.access import open_archives
 from cogcli.episode.archive.reader import is_archive_file
 from cogcli.episode.archive.transfer import drop_archive
 from cogcli.episode.listing.episode_row import EpisodeRow
+from cogcli.episode.redeemed import remove_expired
 from cogcli.episode.removal import (
     is_being_made,
     pin,
@@ -168,6 +169,7 @@ def remove_planned(
         ):
             removed.append(row)
             freed += size
+    remove_expired(runs_dir, settings.clock.now())
     kept = planned.kept + Counter(running=len(planned.rows) - len(removed))
     return RemovalPlan(removed, freed, kept)
 

@@ -45,6 +45,7 @@ from cogcli.declarations.capability_spec import CONFORMANCE_RANKS, TRUST_RANKS
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions, options_from_log
 from cogcli.declarations.run_start import (
+    EarlierApproval,
     PinnedModel,
     RecordedRequest,
     RecordedStart,
@@ -58,6 +59,7 @@ from cogcli.episode.checkpoint import TrustedEvents, read_vouched
 from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.run import resume as runs
+from cogcli.run.earlier_approvals import find_unused_approvals, is_in_runs_dir
 from cogcli.run.engine.plan import StepPlan, plan_skill
 from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import TYPED
@@ -225,7 +227,21 @@ def prepare_rerun(
         first = find_first_step(plan, asked.from_step)
         reuse = plan_reuse(log, plan, {**changed, **first}, loops=loops)
     _warn_of_unvouched_results(settings, directory, log, reuse, warn)
+    if is_own and (asked.from_step or asked.failed_items):
+        approvals = _find_own_approvals(settings, directory, log, prepared)
+        reuse = reuse._replace(approvals=approvals)
     return prepared, reuse
+
+
+def _find_own_approvals(
+    settings: Settings, directory: Path, log: LogIndex, prepared: PreparedRun
+) -> list[EarlierApproval]:
+    """Return the unused approvals of an ended run in the runs directory, all events of which are vouched for."""
+    vouched = _read_vouched_events(settings, directory)
+    count = (log.last.seq or 0) + 1 if log.last else 0
+    if vouched.missing(count) or not is_in_runs_dir(directory, settings.runs_dir):
+        return []
+    return find_unused_approvals(log, prepared)
 
 
 def _warn_of_unvouched_results(
@@ -415,11 +431,17 @@ def _describe_start_permissions(settings: Settings, started: Event) -> list[str]
         *_describe_changed_variables(settings, start.pins),
         *(f"file of the input `{name}`" for name in start.typed),
         *(f"user `{name}`" for name in sorted(named)),
+        *(f"approvals of {origin}" for origin in _find_approval_origins(start)),
     ]
     if request is None:
         return found
     model = _describe_changed_model(settings, start.pins.model)
     return [*found, *_describe_agent_permissions(request, user, start), *model]
+
+
+def _find_approval_origins(start: RecordedStart) -> list[str]:
+    """Return the ids of the episodes whose approvals the run may take over."""
+    return sorted({each.origin.episode_id for each in start.approvals.values()})
 
 
 def _describe_agent_permissions(

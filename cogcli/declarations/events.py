@@ -96,6 +96,8 @@ class RunStarted(Payload):
     """What governs the run beside safety levels, as given: pack, intent, user, ceiling, budgets."""
     effects: Json = {}
     """By step path: what the run did that this one runs again, and the decision about each."""
+    approvals: Json = {}
+    """By id: the unused approvals of the run that this one runs again, which it may take over."""
     agent: Json | None = None
     """The request to an agent, its limits, and what its stores gave."""
     typed: list[str] = []

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 from cogcli.declarations.event_type import EventType, Payload
 from cogcli.declarations.field import ABSENT, always
+from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 
 _DECISION: Final = ("decision", "verdict", "gate", "rule")
@@ -104,6 +105,15 @@ _APPROVAL_WORDS: Final = ("gate", "reason")
 _APPROVAL_ATTRIBUTES: Final = ("approval_id", "capability", "gate", "by", "expires_at")
 
 
+class ApprovalOrigin(Record):
+    """The approval of an ended run that a rerun took over. It has the same id there."""
+
+    episode_id: str
+    event: str
+    """The id of the person's answer in the log of that episode."""
+    granted_at: str
+
+
 class Approval(Payload):
     """One exact action that a person decides about."""
 
@@ -133,6 +143,8 @@ class Approval(Payload):
     by: str | None = None
     deferred: bool | None = None
     """Of an answer that was recorded without continuing the run: the call is judged as of the next resumption."""
+    taken_from: ApprovalOrigin | None = None
+    """Of an answer that a rerun took over: its origin. The event also describes the request, which this log lacks."""
 
 
 class ApprovalRequested(Approval):

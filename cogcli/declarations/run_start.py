@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import RunStarted
+from cogcli.declarations.governance_events import ApprovalOrigin
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Count, Json, Number, ValueLimits
 
@@ -209,6 +210,27 @@ class AgentStart(_OpenRecord):
     """Dollars per million tokens of a reply."""
 
 
+class EarlierApproval(Record):
+    """An approval that an ended run did not use. A rerun of that run may take it over once."""
+
+    approval_id: str
+    origin: ApprovalOrigin
+    run_id: str
+    """The run that asked. Its id is part of `action_hash`."""
+    step_id: str
+    capability: str
+    bindings: list[str] = []
+    """The chain of the call; empty for a skill."""
+    gate: str = ""
+    action_hash: str
+    evidence_hash: str
+    expires_at: str
+    by: str
+    role: str | None = None
+    os_user: str | None = None
+    reason: str = ""
+
+
 class RecordedStart(RunStarted):
     """The first event of a run, with every part that is read again."""
 
@@ -219,6 +241,7 @@ class RecordedStart(RunStarted):
     contracts: RecordedContracts | None = None  # type: ignore[assignment]
     policy: RecordedPolicy | None = None  # type: ignore[assignment]
     agent: AgentStart | None = None  # type: ignore[assignment]
+    approvals: dict[str, EarlierApproval] = {}
 
 
 def start_of(started: Event) -> RecordedStart:

@@ -82,6 +82,13 @@ def ask_from(request: Approval) -> DecisionRequest:
     )
 
 
+def describe_taken_approval(payload: ApprovalGranted) -> str:
+    """Return who gave an approval that a rerun took over, and where."""
+    role = f" ({payload.role})" if payload.role else ""
+    episode = payload.taken_from.episode_id if payload.taken_from else ""
+    return f"approved by {payload.by or ''}{role}, taken over: {payload.approval_id} of {episode}"
+
+
 class OpenDecisionRequests:
     """The unanswered requests of a log."""
 
@@ -188,6 +195,8 @@ class History:
                 run.end = payload
             case PolicyDecided():
                 _note_ruling(run, event, payload)
+            case ApprovalGranted() if payload.taken_from is not None and event.step_id:
+                _step(run, event.step_id).approval = describe_taken_approval(payload)
             case _:
                 self.asks.apply(payload)
 

@@ -73,9 +73,9 @@ class StepHistory:
     """One step, after the events so far."""
 
     __slots__ = (
-        "answered", "attempts", "binding", "child", "depends_on", "detail", "effect", "ended_at", "error", "fallback",
-        "files", "id", "input", "loop", "ms", "name", "output", "overlaps", "reads", "reason", "reused", "ruling",
-        "started_at", "status", "tokens", "tool", "used", "uses", "writes",
+        "answered", "approval", "attempts", "binding", "child", "depends_on", "detail", "effect", "ended_at", "error",
+        "fallback", "files", "id", "input", "loop", "ms", "name", "output", "overlaps", "reads", "reason", "reused",
+        "ruling", "started_at", "status", "tokens", "tool", "used", "uses", "writes",
     )  # fmt: skip
 
     def __init__(self, id: str, name: str) -> None:
@@ -87,6 +87,8 @@ class StepHistory:
         self.detail = ""
         self.ruling = ""
         """The ruling of a policy on its call, unless it only allowed the call."""
+        self.approval = ""
+        """The approval of an earlier run that its call took over."""
         self.depends_on: list[str] = []
         self.started_at = ""
         self.ended_at = ""

@@ -95,6 +95,10 @@ class Approvals:
                 return answer
         return error
 
+    def take_over(self, answer: ApprovalAnswer) -> None:
+        """Note an approval of an earlier run that this run uses now."""
+        self.used.append(answer)
+
     def _explain_invalidity(
         self, answer: ApprovalAnswer, action: str, evidence: str, now: str
     ) -> PolicyApprovalError | None:

@@ -89,7 +89,7 @@ class RunMeter:
             case ApprovalRequested() as request:
                 self._gate_of_request[request.approval_id] = request.gate
             case ApprovalGranted() as granted:
-                self._granted[key].add(self._gate_of_request.get(granted.approval_id))
+                self._granted[key].add(self._gate_of_request.get(granted.approval_id, granted.gate))
             case StepStarted(binding=binding) if binding and _is_step(event):
                 self._calls.setdefault(key, MeasuredCall(self._is_compliant(key)))
             case StepFinished() as ended if key in self._calls:

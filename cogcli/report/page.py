@@ -280,7 +280,12 @@ def _reply_pairs(reply: Approval | None) -> dict[str, str | None]:
     if reply is None:
         return {}
     role = f" ({reply.role})" if reply.role else ""
-    return {"by": f"{reply.by or ''}{role}".strip(), "saying": reply.reason}
+    origin = reply.taken_from
+    return {
+        "by": f"{reply.by or ''}{role}".strip(),
+        "saying": reply.reason,
+        "taken over from": f"{reply.approval_id} of {origin.episode_id}" if origin else None,
+    }
 
 
 def _decisions(log: PageLog, steps: StepPages) -> list[PageDecision]:

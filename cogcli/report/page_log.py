@@ -87,6 +87,8 @@ class PageLog:
             self.model_calls[payload.call_id] = call._replace(answer=payload)
 
     def _answer_approval(self, event: Event, payload: Approval, word: str) -> None:
+        if payload.taken_from is not None:
+            self.approvals[payload.approval_id] = RequestAndAnswer(event.timestamp, payload)
         if asked := self.approvals.get(payload.approval_id):
             self.approvals[payload.approval_id] = asked._replace(
                 answered_at=event.timestamp, answer=word, reply=payload

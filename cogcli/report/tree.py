@@ -272,6 +272,7 @@ def _details(step: StepHistory, turn: TurnHistory | None, folded: str) -> Iterat
 
 def _step_lines(step: StepHistory) -> list[str]:
     ruling = [f"policy: {step.ruling}"] if step.ruling else []
+    ruling += [step.approval] if step.approval else []
     files = [f"wrote {file.path}, {size(file.size_bytes)}" for file in step.files]
     return [*step.notices, *ruling, *files]
 

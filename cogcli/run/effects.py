@@ -87,6 +87,12 @@ def _effect_from_intent(recording: LogIndex, intent: Event) -> Effect | None:
     )
 
 
+def may_have_left(recording: LogIndex, intent: Event) -> bool:
+    """Return whether an attempt at a call may have left the process. A skill that has begun counts as a call."""
+    is_call = bool(StepStarted.of(intent.payload).capability)
+    return not is_call or bool(_find_outcome(recording, intent)[0])
+
+
 def _find_outcome(recording: LogIndex, intent: Event) -> tuple[str, Json | None]:
     """Return the state of a call and its output. The state is empty if no attempt can have left the process."""
     key = (intent.run_id, intent.step_id)

@@ -7,7 +7,7 @@ the same engine over a log.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +20,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import Redactor
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions, options_from_log
-from cogcli.declarations.run_start import start_of
+from cogcli.declarations.run_start import EarlierApproval, start_of
 from cogcli.declarations.value_types import Json
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_lines import FIRST, rules_of
@@ -32,6 +32,7 @@ from cogcli.protocols.live.runner import LiveRunner
 from cogcli.protocols.pythoncall.module_access import SHIPPED
 from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 from cogcli.protocols.secrets import Secrets
+from cogcli.run.earlier_approvals import RedeemableApprovals
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.doubt import EarlierCalls
 from cogcli.run.engine.ports import CallPolicy, CapabilityRunner, LimitAccount, LimitLedger
@@ -119,14 +120,15 @@ def launch(
     approvals: Approvals | None = None,
     taken_over: Mapping[str, ReusedResult] | None = None,
     effects: Mapping[str, Any] | None = None,
+    earlier_approvals: Sequence[EarlierApproval] = (),
     intercept: Intercept | None = None,
     identity: RunIdentity | None = None,
 ) -> RunResult:
     """Run a prepared run to its end as a new sealed episode, and return its result.
 
-    On rerun, the steps in `taken_over` are not run, and `effects` are the earlier run's, for `run.started`. All
-    attempts go through `intercept`. Without an `identity` the run gets new ids. Raise UnusableEnvironment if the log
-    cannot be written; the written part stays readable.
+    On rerun, the steps in `taken_over` are not run, and `effects` are the earlier run's, for `run.started`. The run may
+    take over the unused `earlier_approvals`. All attempts go through `intercept`. Without an `identity` the run gets
+    new ids. Raise UnusableEnvironment if the log cannot be written; the written part stays readable.
     """
     control, intercept = control or Control(), intercept or environment.intercept
     ledger = open_ledger(environment, prepared.policy)
@@ -148,7 +150,7 @@ def launch(
             is_agent=prepared.agent is not None,
         )
         run_id = identity.run_id if identity is not None else ids.run_id()
-        deciders = (prepared.policy, prepared.agent, taken_over, effects)
+        deciders = (prepared.policy, prepared.agent, taken_over, effects, earlier_approvals)
         others = any(deciders) or bool(prepared.contradictions.lenient)
         engine = build_engine(
             prepared.catalog,
@@ -160,6 +162,11 @@ def launch(
             options=options,
             listener=listener,
             approvals=approvals,
+            earlier_approvals=(
+                RedeemableApprovals(environment.runs_dir, journal.episode_id, earlier_approvals)
+                if earlier_approvals
+                else None
+            ),
             taken_over=taken_over,
             effects=effects,
             policy=prepared.policy,
@@ -175,6 +182,7 @@ def launch(
         first = _build_request(prepared, journal, runner.pinned())._replace(
             taken_over={path: one.to_payload() for path, one in (taken_over or {}).items()},
             effects=effects or {},
+            approvals={each.approval_id: each.json for each in earlier_approvals},
             typed=typed,
         )
         agent = prepared.agent

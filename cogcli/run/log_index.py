@@ -14,12 +14,13 @@ log.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cogcli.base.calls import HARMLESS, Answer
 from cogcli.base.errors import RuntimeErrorBase, error_from_payload
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import parse_target
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.call_records import AttemptMade, RunError
@@ -72,6 +73,14 @@ _OWN_OF_ATTEMPT: Final = frozenset(
         "effect",
     )
 )
+
+
+class Grant(NamedTuple):
+    """A person's approval, and the event that describes what it was asked for."""
+
+    request: Event
+    event: Event
+    answer: Approval
 
 
 class LogIndex:
@@ -249,12 +258,41 @@ class LogIndex:
     def approvals(self) -> tuple[ApprovalAnswer, ...]:
         """People's answers in order, except those that were invalid when they were used."""
         return tuple(
-            answer_from_events(
-                self.requests[find_request_id(event)], event, used=self._is_used(event)
-            )._replace(continued_at=self._find_continuation(event))
+            answer_from_events(request, event, used=self._is_used(event))._replace(
+                continued_at=self._find_continuation(event)
+            )
             for event in self._answered
-            if find_request_id(event) in self.requests and event.id not in self._stale
+            if event.id not in self._stale and (request := self._find_request(event)) is not None
         )
+
+    def _find_request(self, answer: Event) -> Event | None:
+        """Return the event that describes what a person answered. An approval that a rerun took over describes it
+        itself.
+        """
+        if Approval.of(answer.payload).taken_from is not None:
+            return answer
+        return self.requests.get(find_request_id(answer))
+
+    def unused_grants(self, may_have_left: Callable[[LogIndex, Event], bool]) -> list[Grant]:
+        """Return the approvals of this log whose call cannot have left, in order.
+
+        Those of a step with a rejection are left out, and those that this run took over from another one.
+        `may_have_left` judges the write-ahead record of a call.
+        """
+        rejected = {
+            (event.run_id, event.step_id)
+            for event in self._answered
+            if event.event_type == ApprovalRejected.event.name
+        }
+        found = []
+        for event in self._answered:
+            key, request = (event.run_id, event.step_id), self.requests.get(find_request_id(event))
+            intent = self.intents.get(key)
+            is_spent = key in rejected or event.id in self._stale
+            if request is None or is_spent or (intent and may_have_left(self, intent)):
+                continue
+            found.append(Grant(request, event, Approval.of(event.payload)))
+        return found
 
     def _find_continuation(self, answer: Event) -> str:
         """Return when the run continued after an answer that was recorded alone: the time of the latest resumption

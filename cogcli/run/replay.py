@@ -159,6 +159,7 @@ def request_from(started: Event) -> Request:
         selection=RunStarted.of(started.payload).selection,
         taken_over=start.taken_over,
         effects=start.effects,
+        approvals=RunStarted.of(started.payload).approvals,
         policy=start.policy.json if start.policy else {},
         agent=start.agent.json if start.agent else {},
         typed=start.typed,

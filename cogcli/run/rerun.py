@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 
 from cogcli.base.canonical import canonical
@@ -13,7 +13,7 @@ from cogcli.base.problems import suggestion
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import options_from_log
-from cogcli.declarations.run_start import start_of
+from cogcli.declarations.run_start import EarlierApproval, start_of
 from cogcli.declarations.value_types import Json
 from cogcli.episode.log_reader import Warn
 from cogcli.run.effects import find_effects
@@ -35,6 +35,8 @@ class ReusedSteps(NamedTuple):
     why: dict[str, str]
     """By step id in plan order: `reused`, or the reason why the step runs."""
     effects: RerunEffects
+    approvals: Sequence[EarlierApproval] = ()
+    """The unused approvals that the new run may take over."""
 
     def to_payload(self) -> Json:
         """Return `plan` of the envelope, which lists the steps that are reused, are called, or need a choice."""

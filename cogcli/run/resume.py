@@ -25,9 +25,10 @@ from cogcli.episode.store import Store
 from cogcli.policy.approvals import Approvals
 from cogcli.run.answers import Approver, append_answer, match_answers, require_approvers
 from cogcli.run.doubt_decisions import DoubtAnswer, OpenDoubts, resolutions_from
+from cogcli.run.earlier_approvals import recorded_approvals
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome
-from cogcli.run.engine.ports import LimitAccount, SnapshotWriter
+from cogcli.run.engine.ports import EarlierApprovals, LimitAccount, SnapshotWriter
 from cogcli.run.engine.run import SKILL
 from cogcli.run.launch import (
     InterceptedRunner,
@@ -337,6 +338,7 @@ class _Resumption(NamedTuple):
             ids=environment.ids,
             listener=lambda event: listener(event) if (event.seq or 0) > before else None,
             approvals=Approvals(log.approvals),
+            earlier_approvals=self._earlier_approvals(),
             doubts=None if request.abort else doubts,
             snapshots=None if self._is_closed else self._live_files(catalog, agent),
             requested_actions=log.requested_actions if request.allow_changed_specs else None,
@@ -351,11 +353,17 @@ class _Resumption(NamedTuple):
         limit = (agent.program if agent else SKILL).limit(engine)
         return engine
 
+    def _earlier_approvals(self) -> EarlierApprovals | None:
+        """Return the approvals that this rerun may still take over. None if it is closed, or if specs have changed."""
+        if self._is_closed or self.request.allow_changed_specs or self.log.changed:
+            return None
+        return recorded_approvals(self.started, self.directory)
+
     def _live_files(self, catalog: Catalog, agent: AgentRun | None) -> SnapshotWriter:
         """Return what writes the files of the run while it is alive."""
         start, log = start_of(self.started), self.log
         limits = PolicyRequest.recorded(start)
-        earlier = start.effects or start.taken_over or start.contracts
+        earlier = start.effects or start.taken_over or start.contracts or start.approvals
         others = agent or limits or earlier or self.request.allow_changed_specs or log.changed
         has_waypoints = not others and has_foldable_loops(catalog)
         return live_files(self.journal, log.root or "", has_waypoints=has_waypoints, fold=self.fold)

@@ -92,7 +92,8 @@ def rerun(
     with watch_start(context, listener, control):
         result = launch(
             environment_of(settings), prepared, listener=listener, control=control, taken_over=reuse.steps,
-            effects=reuse.effects.to_payload(context.user), intercept=send_unmasked,
+            effects=reuse.effects.to_payload(context.user), earlier_approvals=reuse.approvals,
+            intercept=send_unmasked,
         )  # fmt: skip
     report_result(context, result, listener, None, answer=True)
     return result.exit_code

@@ -10,8 +10,9 @@ from cogcli.base.errors import PolicyApprovalError, RuntimeErrorBase
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import draft_of
-from cogcli.declarations.governance_events import ApprovalRequested
-from cogcli.policy.approvals import ApprovalAnswer, action_hash
+from cogcli.declarations.governance_events import ApprovalGranted, ApprovalRequested
+from cogcli.policy.approvals import ApprovalAnswer, RequestedAction, action_hash
+from cogcli.run.engine.ports import AskedCall
 from cogcli.run.engine.step_recorder import StepRecord
 
 if TYPE_CHECKING:
@@ -35,15 +36,71 @@ class ApprovalRequest(NamedTuple):
     def use_answer(self) -> ApprovalAnswer | None:
         """Use up and return a person's approval of this call, or return None if there is no answer.
 
+        On rerun, an unused approval of the earlier run is taken over if there is no answer.
+
         Raise the recorded error if the person rejected the call. If the approval is invalid, append a new request and
         raise PolicyApprovalError, since the old request can no longer be answered.
         """
         engine = self.record.run.engine
-        answer = engine.approvals.use(self.record.path, *self._hashes(), engine.clock.now())
+        now = engine.clock.now()
+        answer = engine.approvals.use(self.record.path, *self._hashes(), now)
+        if answer is None:
+            answer = self._take_over(now)
         if isinstance(answer, PolicyApprovalError):
             self.ask(answer)
         if isinstance(answer, RuntimeErrorBase):
             raise answer
+        return answer
+
+    def _take_over(self, now: str) -> ApprovalAnswer | None:
+        """Take over and record an unused approval of the earlier run. Return None if there is none for this call."""
+        record, engine = self.record, self.record.run.engine
+        action, proof = self._hashes()
+        asked = AskedCall(
+            record.path,
+            self.capability.id,
+            self._bindings,
+            self.evidence.get("gate") or "",
+            self.values,
+            proof,
+        )
+        earlier = engine.earlier_approvals and engine.earlier_approvals.redeem(asked, now)
+        if not earlier:
+            return None
+        payload = ApprovalGranted(
+            approval_id=earlier.approval_id,
+            capability=self.capability.id,
+            binding=self._binding_id,
+            gate=asked.gate,
+            step_id=record.path,
+            input=self.values,
+            action_hash=action,
+            evidence_hash=proof,
+            expires_at=earlier.expires_at,
+            reason=earlier.reason,
+            role=earlier.role,
+            os_user=earlier.os_user,
+            by=earlier.by,
+            taken_from=earlier.origin,
+            **self._gate_members(),
+        )
+        event = record.run.emit(
+            draft_of(payload, record.run_id, step_id=record.path, speaker="system"), durable=True
+        )
+        requested = RequestedAction(
+            payload.approval_id,
+            self.capability.id,
+            record.path,
+            action,
+            proof,
+            earlier.expires_at,
+            asked.gate,
+            event.timestamp,
+        )
+        answer = ApprovalAnswer(
+            requested, True, earlier.by, earlier.reason, event.timestamp, event=event.id
+        )
+        engine.approvals.take_over(answer)
         return answer
 
     def ask(self, refusal: RuntimeErrorBase) -> None:
@@ -62,10 +119,16 @@ class ApprovalRequest(NamedTuple):
             action_hash=action,
             evidence_hash=proof,
             expires_at=expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            reason=refusal.message,
+            reason=self._explain(refusal),
             **self._gate_members(),
         )
         record.run.emit(draft_of(payload, record.run_id, step_id=record.path), durable=True)
+
+    def _explain(self, refusal: RuntimeErrorBase) -> str:
+        """Return the reason for a request, and why an approval of the earlier run was not taken over."""
+        earlier = self.record.run.engine.earlier_approvals
+        note = earlier.explain_refusal(self.record.path) if earlier else ""
+        return f"{refusal.message}; {note}" if note else refusal.message
 
     def _gate_members(self) -> dict[str, Any]:
         """Return the members of the request that describe a pack's gate, such as who may answer."""
@@ -83,10 +146,16 @@ class ApprovalRequest(NamedTuple):
         }
 
     @property
+    def _bindings(self) -> tuple[str, ...]:
+        """The chain of the call, empty for a skill."""
+        if self.capability.reaches:
+            return ()
+        chain = self.record.run.engine.runner.chain(self.capability.id)
+        return tuple([member.binding_id for member in chain.members])
+
+    @property
     def _binding_id(self) -> str:
-        if self.capability.reaches:  # a skill
-            return ""
-        return self.record.run.engine.runner.chain(self.capability.id).members[0].binding_id
+        return self._bindings[0] if self._bindings else ""
 
     def _hashes(self) -> tuple[str, str]:
         """Return the hash of the action and the hash of the evidence, which bind the approval to this call."""

@@ -26,6 +26,7 @@ from cogcli.run.engine.ports import (
     CallPolicy,
     CapabilityRunner,
     Dispatcher,
+    EarlierApprovals,
     EventSink,
     LimitAccount,
     LineSink,
@@ -92,6 +93,7 @@ class Engine:
         skills: Mapping[str, Skill],
         listener: Callable[[Event], None] | None = None,
         approvals: Approvals | None = None,
+        earlier_approvals: EarlierApprovals | None = None,
         taken_over: Mapping[str, ReusedResult] | None = None,
         dispatcher: Dispatcher | None = None,
         doubts: Doubts | None = None,
@@ -119,6 +121,9 @@ class Engine:
         if policy is not None and policy.observe is not None:
             self.observe(policy.observe)
         self.approvals = approvals or Approvals()
+        self.earlier_approvals = earlier_approvals
+        """On rerun: the unused approvals of the source run. None for a replay, whose log has those that were taken
+        over."""
         self.taken_over = taken_over or {}
         """By step path: results of an earlier episode, used instead of running the step."""
         self.dispatcher = dispatcher

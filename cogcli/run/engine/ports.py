@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cogcli.declarations.capability_spec import Capability
     from cogcli.declarations.event_line import EventLine, PlacedLine
     from cogcli.declarations.pack_spec import PackGate
+    from cogcli.declarations.run_start import EarlierApproval
     from cogcli.policy.budgets import Budgets
     from cogcli.policy.limits import CallAttempt, Counter, LimitClaim
     from cogcli.policy.run_policy import RunState
@@ -161,6 +162,33 @@ class CallPolicy(Protocol):
     def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
         """Add the facts that the output of a capability declares, as of the time `at`."""
         ...
+
+
+class EarlierApprovals(Protocol):
+    """The unused approvals of the run that a rerun runs again."""
+
+    def redeem(self, asked: AskedCall, now: str) -> EarlierApproval | None:
+        """Take over the approval of this call, for this run alone, and return it. Return None if there is none.
+
+        It is on disk that the approval is taken over when this returns.
+        """
+        ...
+
+    def explain_refusal(self, step_id: str) -> str:
+        """Return why an approval of this step was not taken over. Empty if there was none."""
+        ...
+
+
+class AskedCall(NamedTuple):
+    """A call that needs an approval, as its request would describe it."""
+
+    step_id: str
+    capability: str
+    bindings: tuple[str, ...]
+    """The chain of the call; empty for a skill."""
+    gate: str
+    values: dict[str, Any]
+    evidence_hash: str
 
 
 class LimitLedger(Protocol):

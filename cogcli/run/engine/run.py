@@ -56,6 +56,8 @@ class Request(NamedTuple):
     """The request to an agent, and the data that its stores supplied for it. Empty for the run of a skill."""
     effects: Mapping[str, Any] = {}
     """By step path: the calls of the source run and the decisions about them. Recorded in the first event."""
+    approvals: Mapping[str, Any] = {}
+    """By id: the unused approvals of the source run. Recorded in the first event."""
     typed: Sequence[str] = ()
     """The inputs whose typed paths allow the run to read files that are otherwise forbidden."""
 
@@ -318,6 +320,7 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
         policy=dict(request.policy) or None,
         agent=dict(request.agent) or None,
         typed=list(request.typed),
+        approvals=dict(request.approvals),
         intuition_mode=engine.policy.intuition_mode if engine.policy else None,
         using="agent" if request.agent else "runner",
         parent_run_id=None,
