@@ -105,6 +105,8 @@ class RuntimeErrorBase(CogcliError):
         """The keys that are there instead."""
         self.reason = ""
         """Of a refusal by a Python function: its kind, such as `bad-data` (docs/reference/sdk.md#refused)."""
+        self.say = ""
+        """The text of a pack for the customer (docs/reference/pack.md#say)."""
 
     @property
     def retryable(self) -> bool:
@@ -414,6 +416,7 @@ def error_from_payload(payload: dict[str, object]) -> RuntimeErrorBase:
     message, hint = str(payload.get("message") or ""), str(payload.get("hint") or "")
     error = cls(code, message, hint=hint, left=None if left is None else bool(left))
     error.reason = str(payload.get("reason") or "")
+    error.say = str(payload.get("say") or "")
     return error
 
 

@@ -22,7 +22,7 @@ from cogcli.cli.approve import interruptible, show_request
 from cogcli.cli.context import CommandContext
 from cogcli.cli.display import Display
 from cogcli.cli.envelope import dumps
-from cogcli.cli.live_run import DisplayListener, resume_run, watch_start
+from cogcli.cli.live_run import DisplayListener, find_say, resume_run, watch_start
 from cogcli.cli.main import report_error
 from cogcli.cli.prompt import terminal_safe
 from cogcli.cli.render_error import error_lines
@@ -193,6 +193,8 @@ class Chat:
         response = (result.outputs or {}).get("response") or ""
         if not self._response.close(response) and response:
             self._context.screen.answer(f"{visible_block(response)}\n")
+        if say := find_say(result):
+            self._context.screen.answer(f"{visible_block(say)}\n")
         if result.status == "pending":
             self._show_request()
         elif result.status == "aborted":

@@ -234,8 +234,11 @@ def report_result(
     if result.requests:
         _approve_module().report_requests(context, result, shown=not listener.decided_later)
     _warn_of_incomplete_result(context, result)
-    if answer and not context.json and result.status in ("ok", "partial"):
-        _write_outputs(context, result.outputs, is_agent=decision is not None)
+    if answer and not context.json:
+        if result.status in ("ok", "partial"):
+            _write_outputs(context, result.outputs, is_agent=decision is not None)
+        elif decision is not None and (say := find_say(result)):
+            _write_answer(context, visible_block(say))
     if after:
         after(result)
     how = {"brief": listener.display.brief, "decided_later": listener.decided_later}
@@ -282,7 +285,16 @@ def _write_outputs(context: CommandContext, outputs: Json | None, *, is_agent: b
         return
     response = outputs.get("response") if is_agent else None
     is_text = isinstance(response, str)
-    text = visible_block(str(response)) if is_text else dumps(outputs, indent=True)
+    _write_answer(context, visible_block(str(response)) if is_text else dumps(outputs, indent=True))
+
+
+def find_say(result: RunResult) -> str:
+    """Return the text that the pack has for the customer of a run that was denied or waits. Empty if there is none."""
+    return str((result.error or {}).get("say") or "")
+
+
+def _write_answer(context: CommandContext, text: str) -> None:
+    """Write the answer to stdout."""
     try:
         context.screen.answer(text + "\n")
     except BrokenPipeError:  # the reader closed the pipe; exit code and last lines do not change

@@ -237,6 +237,8 @@ class ReflectionRecorded(Payload):
     next: str = always(default="")
     stage_ms: dict[str, int] | None = None
     """The milliseconds of each lifecycle phase of the turn."""
+    say: str | None = None
+    """The text of a pack for the customer, if the turn ended the run without success."""
 
 
 class DecisionRecorded(Payload):

@@ -92,6 +92,8 @@ class StepError(Record):
     hint: str | None = None
     reason: str | None = None
     effect: str | None = None
+    say: str | None = None
+    """The text of a pack for the customer."""
 
 
 class RunError(Record):
@@ -107,3 +109,5 @@ class RunError(Record):
     hint: str = always(default="")
     reason: str | None = None
     effect: str | None = None
+    say: str | None = None
+    """The text of a pack for the customer."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.merge import STRATEGIES
@@ -208,6 +208,15 @@ class Capability(Spec):
         """Return the purposes of the capability, the main one first."""
         role = self.cognitive_hints.role if self.cognitive_hints else None
         return (role,) if isinstance(role, str) else role or ()
+
+    @property
+    def data_class(self) -> str:
+        """Return the highest classification of what a call gives, of a skill that of all that it reaches."""
+        declared = (
+            each.safety.data_classification for each in (self, *self.reaches) if each.safety
+        )
+        known = [each for each in declared if each is not None]
+        return max(known, key=get_args(DataClass).index, default="internal")
 
     @property
     def answers_allowed(self) -> bool:

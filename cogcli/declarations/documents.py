@@ -193,6 +193,8 @@ class DecisionFile(shared.Part):
     lineage: DecisionLineage
     budget: DecisionBudget
     children: list[Json]
+    say: str | None = None
+    """The text of a pack for the customer, if the run was refused or denied, or waits."""
     record_hash: Digest
 
 

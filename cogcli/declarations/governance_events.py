@@ -136,6 +136,8 @@ class Approval(Payload):
     allow_self: bool | None = None
     rule: str | None = None
     """The rule of a pack that asks."""
+    say: str | None = None
+    """The text of a pack for the customer."""
     decides_on: list[str] | None = None
     """The members of `input` that the rule read."""
     role: str | None = None

@@ -55,6 +55,7 @@ _MAX_AMOUNT: Final = 1_000_000_000
 
 Name = Annotated[str, SpecLimits(empty=False, longest=64, expected="text of 1 to 64 characters")]
 Metric = Annotated[str, SpecLimits(choices=METRIC_NAMES)]
+CustomerText = Annotated[str, SpecLimits(longest=1000, expected="text of at most 1000 characters")]
 RuleVerdict = Annotated[str, SpecLimits(choices=VERDICTS)]
 Phase = Annotated[str, SpecLimits(choices=PHASES)]
 Bucket = Annotated[str, SpecLimits(choices=BUCKETS)]
@@ -234,6 +235,8 @@ class Guardrail(Spec):
     """Whole words."""
     reason: str = ""
     """Why the pack has it; the error of a run that it ends says so."""
+    say: CustomerText = ""
+    """[What the customer reads](#say)."""
     gate: Name = BUILT_IN_GATE
     """Who is asked where it escalates."""
 
@@ -318,6 +321,8 @@ class PolicyRule(Spec):
     """What follows where `if` holds."""
     rationale: str = ""
     """Why there is the rule."""
+    say: CustomerText = ""
+    """[What the customer reads](#say) if the rule decides."""
     tests: tuple[RuleExample, ...] = ()
     """An enforced rule needs one that matches and one that does not."""
 
@@ -349,6 +354,8 @@ class CumulativeLimit(Spec):
     """The verdict on a call that would exceed it."""
     gate: Name = BUILT_IN_GATE
     """Who is asked if `over` is `allow_with_gate`."""
+    say: CustomerText = ""
+    """[What the customer reads](pack.md#say) if a call would exceed it."""
 
 
 class PolicyLayer(Spec):

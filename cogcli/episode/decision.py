@@ -121,6 +121,8 @@ class DecisionFold:
         self._shown: Json = {}
         self._bearing: Json = {}
         self._recorded: Json = {}
+        self._say = ""
+        """The text for the customer of the latest turn."""
         self._paused = ""
         """The code of the latest pause."""
         self.contexts: list[Json] = []
@@ -180,6 +182,7 @@ class DecisionFold:
                 self._paused = (payload.reason or "").partition(":")[0]
             case ReflectionRecorded():
                 self._take_stage_times(payload.stage_ms or {})
+                self._say = payload.say or ""
             case MemoryProposed():
                 self._proposals += payload.proposals
             case LoopDetected():
@@ -249,7 +252,7 @@ class DecisionFold:
         known = self._approvals.setdefault(
             payload.approval_id, {"answer": None, "by": None, "role": None}
         )
-        members = _members(payload, "approval_id", "gate", "kind", "capability", "step_id")
+        members = _members(payload, "approval_id", "gate", "kind", "capability", "step_id", "say")
         known.update({name: value for name, value in members.items() if value is not None})
         if isinstance(payload, ApprovalGranted | ApprovalRejected):
             answer = "granted" if isinstance(payload, ApprovalGranted) else "rejected"
@@ -319,6 +322,8 @@ class DecisionFold:
             "budget": {"limits": agent.limits, "used": self.used()},
             "children": list(self._lanes.values()),
         }
+        if say := ending.get("say", self._say):
+            record["say"] = say
         return {**record, "record_hash": digest_of(record)}
 
     def used(self) -> dict[str, int]:
@@ -382,6 +387,7 @@ class DecisionFold:
             "status_reason": waiting.get("gate") or self._paused,
             "outcome": "pending",
             "outputs": {},
+            "say": waiting.get("say") or "",
         }
 
     def _controls(self) -> list[str]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from cogcli.base.jsonvalue import equal
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.pack_spec import CumulativeLimit, Pack, PolicyRule
 from cogcli.declarations.spec import Spec
 from cogcli.declarations.value_types import Json
+
+_TEXTS: Final = ("say",)
+"""The members of guardrails and limits that are for customers alone."""
 
 
 class PolicyChange(NamedTuple):
@@ -85,10 +89,11 @@ def _limit_members(limit: CumulativeLimit) -> Json:
 
 
 def _list_members(part: Spec) -> Json:
-    """Return the members of a part as JSON, including members with default values."""
+    """Return the members of a part as JSON, including members with default values, without its texts."""
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in vars(part).items()
+        if name not in _TEXTS
     }
 
 

@@ -6,7 +6,7 @@ starts. Only facts are added later, from the outputs of calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, Protocol
 
 from cogcli.base.jsonvalue import NOTHING, deep_copy
@@ -19,6 +19,7 @@ from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import IntuitionMode, Json
 from cogcli.policy.budgets import Budgets
+from cogcli.policy.customer_text import find_text, list_limit_values, render_text
 from cogcli.policy.freshness import is_stale
 from cogcli.policy.limits import LimitClaim, find_claims
 from cogcli.policy.pack_policy import GovernedCall, Policy, is_path_in
@@ -125,7 +126,8 @@ class RunPolicy:
     """The policy of a run tree.
 
     `safety_mode` is the ceiling. `hosts` maps each service to its host, which is empty for a service on this machine.
-    `view` is the state that rules read, or None if no rule reads it.
+    `view` is the state that rules read, or None if no rule reads it. `safe_facts` are the facts that a customer may
+    see.
     """
 
     records_allow = True
@@ -145,8 +147,10 @@ class RunPolicy:
         retries: int | None = None,
         tools: Mapping[str, Capability] = NOTHING,
         own: OwnSkill | None = None,
+        safe_facts: Collection[str] = (),
         edition: int = LATEST_EDITION,
     ) -> None:
+        self._safe_facts = safe_facts
         self.pack, self.budgets, self.requester = pack, budgets, requester
         self.safety_mode, self.name, self.edition = safety_mode, pack.ref, edition
         self.rules = policy
@@ -420,6 +424,29 @@ class RunPolicy:
             return ""
         return f"`{name}` is older than `freshness_s` of the pack allows: start a new run"
 
+    def find_say(self, reason: str, reads: Json = NOTHING) -> str:
+        """Return the text for the customer if the pack has one for the reason of a decision, otherwise an empty string.
+
+        `reads` are those of the decision.
+        """
+        found = find_text(self.pack.policy, reason)
+        if found is None:
+            return ""
+        values = self._list_safe_values()
+        if found.limit is not None:
+            values |= list_limit_values(found.limit, reads)
+        return render_text(found.text, values)
+
+    def _list_safe_values(self) -> Json:
+        """Return the ids of the entities of the request, and the safe facts that calls of the run returned, by name."""
+        known = self._known
+        values: Json = {f"{slot}.id": facts.get("id") for slot, facts in known.facts.items()}
+        for slot, name in known.learned_at:
+            key = f"{slot}.{name}"
+            if key in self._safe_facts and self._is_current(slot, name, self._now):
+                values[key] = known.facts[slot][name]
+        return values
+
     def decision_evidence(self, arguments: Mapping[str, object]) -> Json:
         """Return the data of a decision to record in the log, so that other rules can decide the same call later."""
         return {"input": arguments, "facts": self.facts}
@@ -515,6 +542,10 @@ class LimitsPolicy:
 
     def explain_refusal(self, reason: str) -> str:
         """Return an empty string: without a pack no evidence is required."""
+        return ""
+
+    def find_say(self, reason: str, reads: Json = NOTHING) -> str:
+        """Return an empty string: only a pack has texts for customers."""
         return ""
 
     def decision_evidence(self, arguments: Mapping[str, object]) -> Json:

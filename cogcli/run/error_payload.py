@@ -44,6 +44,8 @@ def error_payload(error: CogcliError, catalog: Catalog | None = None) -> Json:
     inner = _original_error(error)
     if inner.reason:
         body["reason"] = inner.reason
+    if inner.say:
+        body["say"] = inner.say
     if catalog is not None and isinstance(inner, _OF_A_BINDING) and not inner.reason:
         body |= _find_place(inner, catalog)
     if inner.expected:

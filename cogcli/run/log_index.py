@@ -71,6 +71,7 @@ _OWN_OF_ATTEMPT: Final = frozenset(
         "reason",
         "retryable",
         "effect",
+        "say",
     )
 )
 

@@ -13,6 +13,7 @@ from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.service_spec import Service
 from cogcli.declarations.spec_types import NESTED
 from cogcli.policy.budgets import COUNTED, DEFAULTS, Budgets, flatten, merge_limits, raised_keys
+from cogcli.policy.customer_text import list_safe_facts
 from cogcli.policy.pack_composition import compose
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.run_policy import LimitsPolicy, OwnSkill, Requester, RunPolicy
@@ -74,6 +75,7 @@ def governed_by(
     """
     budgets = Budgets({key: int(limits[key]) for key in COUNTED if key in limits})
     rules = Policy.of(pack)
+    tools = skill_tools(catalog, pack, catalog.by_name)
     return RunPolicy(
         pack,
         rules,
@@ -85,8 +87,9 @@ def governed_by(
         required=pack.decisions.required_evidence(requester.intent),
         retries=int(limits["retries"]) if "retries" in limits else None,
         view=RunStateReader(rules.state_parts) if rules.state_parts else None,
-        tools=skill_tools(catalog, pack, catalog.by_name),
+        tools=tools,
         own=own,
+        safe_facts=list_safe_facts(pack, {**catalog.by_name, **tools}),
         edition=edition,
     )
 

@@ -179,6 +179,22 @@ def test_what_waits_is_approved_by_a_role_and_not_by_the_user(chat: Any) -> None
     assert terminal.process.exitstatus == 0
 
 
+def test_a_customer_reads_the_text_of_the_rule_that_asks(desk: Project, chat: Any) -> None:
+    pack = "packs/support-desk/4.0.0.yaml"
+    asks = "      then: {verdict: allow_with_gate, gate: GATE_FINANCE_APPROVAL}\n"
+    text = (
+        (desk.root / pack)
+        .read_text()
+        .replace(asks, f"{asks}      say: One moment, ${{order.id}}.\n")
+    )
+    desk.write(pack, text.encode())
+    terminal = chat()
+    terminal.send("please refund order ord_881", PROMPT)
+    terminal.until("One moment, ord_881.")
+    terminal.until("/approve or /reject")
+    terminal.leave(PROMPT)
+
+
 def test_what_waits_is_kept_until_it_is_answered(chat: Any) -> None:
     terminal = chat()
     terminal.send("please refund order ord_881", PROMPT)

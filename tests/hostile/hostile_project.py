@@ -235,6 +235,7 @@ _GUARDRAIL: Final = {
     "pattern": "neverneverx",
     "phrases": ["never never"],
     "reason": BAIT,
+    "say": f"{BAIT} ${{thing.url}}",
     "gate": "GATE_OPERATOR",
 }
 _EVERY: Final = [
@@ -266,6 +267,7 @@ PACK: Final = {
             "then": {"verdict": "allow", "gate": "GATE_TRAP", "obligations": ["evidence"],
             "args": {"n": {"max": 9, "min": 0, "enum": [1]}}},
             "rationale": BAIT,
+            "say": f"{BAIT} ${{thing.url}}",
             "tests": [{"data": {"args": {"text": URL}}, "expect": "match"}, {"data": {"args": {"text": ""}},
             "expect": "no_match"}],
         }],

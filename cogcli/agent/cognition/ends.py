@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from cogcli.agent.cognition.critic import REJECTED, Verification
@@ -49,45 +49,61 @@ class LoopEnding(NamedTuple):
         return _STATUS.get(self.status) or ("ok" if goal_met else "partial")
 
 
-def refused(reason: str, intents: Iterable[str] = (), why: str = "") -> LoopEnding:
+def refused(reason: str, intents: Iterable[str] = (), why: str = "", say: str = "") -> LoopEnding:
     """Return the ending after a guardrail refused the request, or for an unknown intent. `intents`
-    are the intents of the pack, `why` is the reason that the guardrail declares."""
+    are the intents of the pack, `why` is the reason that the guardrail declares, `say` its text for the customer."""
     known = (
         f"its intents are: {', '.join(intents)}; name one with --intent"
         if reason == "unknown_intent"
         else ""
     )
     text = f"refused: {reason}: {why}" if why else f"refused: {reason}"
-    return LoopEnding("refused", reason, PolicyDeniedError("policy.refused", text, hint=known))
+    error = PolicyDeniedError("policy.refused", text, hint=known)
+    error.say = say
+    return LoopEnding("refused", reason, error)
 
 
-def denied(reason: str) -> LoopEnding:
-    """Return the ending after a rule, a permission, a budget or the loop guard denied a call."""
+def denied(reason: str, say: str = "") -> LoopEnding:
+    """Return the ending after a rule, a permission, a budget or the loop guard denied a call. `say` is the text for the
+    customer.
+    """
     hint = _HINTS.get(reason.partition(":")[0], "")
     error: RuntimeErrorBase = PolicyDeniedError("policy.denied", f"denied: {reason}", hint=hint)
     if reason.startswith("budget_exceeded:"):
         key = reason.partition(":")[2]
         text = f"the budget `{key}` is used up"
         error = BudgetExceededError("budget.exceeded", text, hint=budget_hint(key, pack=True))
+    error.say = say
     return LoopEnding("denied", reason, error)
 
 
-def denied_call(uses: str, verdict: Verdict, explain: Callable[[str], str]) -> LoopEnding:
-    """Return the ending after the policy denied a plan for this call. `explain` returns a hint for its reason."""
+def denied_call(uses: str, verdict: Verdict, hint: str, say: str) -> LoopEnding:
+    """Return the ending after the policy denied a plan for this call. `say` is the text for the customer."""
     rule = f" by rule `{verdict.rule}`" if verdict.rule else ""
     code = "policy.refused" if verdict.verdict == "refuse" else "policy.denied"
     text = f"`{uses}`: {verdict.reason} ({verdict.stage}{rule}); no call of its plan was made"
-    error = PolicyDeniedError(code, text, hint=explain(verdict.reason))
+    error = PolicyDeniedError(code, text, hint=hint)
+    error.say = say
     return LoopEnding("denied", verdict.rule or verdict.reason, error)
 
 
-def denied_goal(capability: str, reason: str) -> LoopEnding:
+class Denial(NamedTuple):
+    """The reason why a call was denied: a rule, or the reason of the check. `say` is the text for the customer."""
+
+    reason: str
+    say: str = ""
+
+
+def denied_goal(capability: str, denial: Denial) -> LoopEnding:
     """Return the ending of a run whose answer came after this call was denied, so that its goal is not met."""
+    reason = denial.reason
     text = (
         f"`{capability}` was denied and not done: {reason}; the answer does not count as its goal"
     )
     hint = "cogcli policy explain names the rule; a pack may say what its goal is (`decisions[].success`)"
-    return LoopEnding("denied", reason, PolicyDeniedError("policy.denied", text, hint=hint))
+    error = PolicyDeniedError("policy.denied", text, hint=hint)
+    error.say = denial.say
+    return LoopEnding("denied", reason, error)
 
 
 def overpacked() -> LoopEnding:
@@ -124,23 +140,28 @@ def external_ending(outcome: RunOutcome, signal: str | None) -> LoopEnding:
     return LoopEnding("failed", error.code if error else "", error)
 
 
-def denial_of(context: CompiledContext, found: Verification, again: LoopTrip | None) -> str:
+def denial_of(
+    found: Verification, redacted: Mapping[str, Denial], again: LoopTrip | None
+) -> Denial:
     """Return the reason why a plan is denied. For a redacted capability it is the reason of the redaction."""
     if again is not None:
-        return f"loop_guard:{again.kind}"
+        return Denial(f"loop_guard:{again.kind}")
     rejects = [fail for fail in found.fails if fail.code in REJECTED]
     fail = (rejects or found.fails)[0]
-    redacted = redactions_of(context, found)
     if fail.code == "unknown_capability" and fail.detail in redacted:
         return redacted[fail.detail]
-    return fail.reason
+    return Denial(fail.reason)
 
 
-def redactions_of(context: CompiledContext, found: Verification) -> dict[str, str]:
-    """Return the capabilities of a plan that were kept from the model, each with the rule or the reason."""
+def redactions_of(
+    context: CompiledContext, found: Verification, find_say: Callable[[str], str]
+) -> dict[str, Denial]:
+    """Return the capabilities of a plan that were kept from the model, each with the rule or the reason. `find_say`
+    returns the text for the customer for the reason of a check.
+    """
     named = {fail.detail for fail in found.fails if fail.code == "unknown_capability"}
     return {
-        each.capability: each.rule_id or each.reason
+        each.capability: Denial(each.rule_id or each.reason, find_say(each.reason))
         for each in context.compilation.surface.redactions
         if each.capability in named
     }

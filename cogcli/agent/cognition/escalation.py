@@ -26,6 +26,8 @@ class Escalation(NamedTuple):
     """The plan that the person decides about. Empty for a message, an answer or a result."""
     why: str = ""
     """Why the pack has the guardrail that escalates."""
+    say: str = ""
+    """The text of the pack for the customer."""
 
     def require(self, root: RootRun, pack: Pack, policy: str) -> RuntimeErrorBase | None:
         """Return None after an approval, the error after a rejection. Without an answer, request one and raise
@@ -56,10 +58,12 @@ class Escalation(NamedTuple):
             proposed_by=root.run.state.skill_id,
             approver_roles=list(gate.approver_roles),
             allow_self=gate.allow_self,
+            say=self.say or None,
         )
-        root.run.emit(draft_of(payload, run_id, step_id=self.step_id), durable=True)
+        event = root.run.emit(draft_of(payload, run_id, step_id=self.step_id), durable=True)
         roles = gate.approver_roles
         text = f"{self.reason}: {self.why}" if self.why else self.reason
         refusal = PolicyApprovalError("policy.escalated", f"a person has to decide: {text}")
         refusal.hint = f"a person of the role {' or '.join(roles)} answers" if roles else ""
+        refusal.say = event.payload.get("say") or ""
         raise refusal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cogcli.agent.cognition.critic import Fail, Verification
-from cogcli.agent.cognition.ends import denied_call
+from cogcli.agent.cognition.ends import Denial, denied_call
 from cogcli.agent.cognition.plan_limits import limit_plan
 from cogcli.agent.cognition.plan_policy import PlannedCall, find_known_arguments, judge_plan
 from cogcli.agent.cognition.progress import Progress
@@ -11,6 +11,7 @@ from cogcli.agent.context.compiler import CompiledContext
 from cogcli.declarations.run_start import LATEST_EDITION
 from cogcli.declarations.value_types import Json
 from cogcli.policy.guardrails import find_triggered, find_triggered_by
+from cogcli.policy.verdict import Verdict
 
 _DENIED = "policy.denied"
 
@@ -84,15 +85,22 @@ def _deny_calls(loop: Progress, calls: list[PlannedCall]) -> tuple[Fail, ...]:
         return ()
     for call, verdict in refused:
         loop.root.run.emit(call.draft_decision(verdict, loop.policy, loop.root.run.state.run_id))
-        loop.note_denial(call.uses, verdict.rule or verdict.reason)
+        loop.note_denial(
+            call.uses, Denial(verdict.rule or verdict.reason, _find_say(loop, verdict))
+        )
     details: list[Json] = [{**call.to_payload(), "code": _DENIED} for call, _ in refused]
     if loop.planner.replans and loop.policy.budgets.remaining().get("replans", 0) > 0:
         loop.replan(_DENIED, details)
         loop.denied_gap = refused[0][0].uses
     else:
         call, verdict = refused[0]
-        loop.ending = denied_call(call.uses, verdict, loop.policy.explain_refusal)
+        hint = loop.policy.explain_refusal(verdict.reason)
+        loop.ending = denied_call(call.uses, verdict, hint, _find_say(loop, verdict))
     return tuple(Fail(_DENIED, call.step_id, verdict.reason) for call, verdict in refused)
+
+
+def _find_say(loop: Progress, verdict: Verdict) -> str:
+    return loop.policy.find_say(verdict.reason, verdict.reads)
 
 
 def _escalate(loop: Progress) -> str:

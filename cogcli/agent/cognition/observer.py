@@ -120,10 +120,7 @@ class Observer:
         capability = self._given.capabilities.get(capability_id)
         if capability is None or self._given.policy.edition < LATEST_EDITION:
             return INTERNAL
-        called = (capability, *capability.reaches)
-        declared = (each.safety.data_classification for each in called if each.safety)
-        known = [each for each in declared if each in DATA_CLASSES]
-        return max(known, key=DATA_CLASSES.index, default=INTERNAL)
+        return capability.data_class
 
     def _contradicts(self, entity: str, predicate: str, value: object) -> bool:
         """Return whether the stores have another value of a single-valued predicate."""
@@ -164,6 +161,11 @@ class Observer:
         if closing is None:
             return None
         return closing.output or closing.json.get("error")
+
+    def find_say(self, step_id: str) -> str:
+        """Return the text for the customer of a step that was denied. Empty if there is none."""
+        closing = self._closings.get(step_id)
+        return (closing.error.say or "") if closing and closing.error else ""
 
     def list_results(self, plan: TurnPlan) -> list[Json]:
         """Return the results of the ended steps of a plan, for a model."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from cogcli.agent.cognition.ends import LoopEnding, denied, refused, unplanned
+from cogcli.agent.cognition.ends import Denial, LoopEnding, denied, refused, unplanned
 from cogcli.agent.cognition.escalation import Escalation
 from cogcli.agent.cognition.invocation import Invocation
 from cogcli.agent.cognition.observer import Observer
@@ -100,7 +100,7 @@ class Progress:
         """The times of the lifecycle phases of this turn."""
         self.denied_gap = ""
         """The capability that the policy gate denied in this turn. Empty if there is none."""
-        self.open_denials: dict[str, str] = {}
+        self.open_denials: dict[str, Denial] = {}
         """The reason by capability above `read_only` whose last call was denied, so that it had no effect."""
         self.has_acted = False
         """Whether a call above `read_only` was done."""
@@ -136,10 +136,10 @@ class Progress:
         is_new = self.policy.edition >= LATEST_EDITION
         return is_new and self.planner.replans and bool(self.open_denials)
 
-    def note_denial(self, capability: str, reason: str) -> None:
+    def note_denial(self, capability: str, denial: Denial) -> None:
         """Keep the denial of a call that would have had an effect."""
         if self.may_act(capability):
-            self.open_denials[capability] = reason
+            self.open_denials[capability] = denial
 
     @property
     def decision_key(self) -> str:
@@ -200,7 +200,8 @@ class Progress:
         if first is None:
             return False
         reason = f"must_refuse:{first.id}"
-        self.response, self.ending = "", refused(reason, why=self.explain_guardrail(reason))
+        why, say = self.explain_guardrail(reason), self.policy.find_say(reason)
+        self.response, self.ending = "", refused(reason, why=why, say=say)
         return True
 
     def explain_guardrail(self, name: str) -> str:
@@ -264,7 +265,8 @@ class Progress:
     def ask(self, gate: str, reason: str, plan: Json = NOTHING) -> None:
         """Escalate to a person. A rejection ends the run. Raise PolicyApprovalError if there is no answer."""
         why = self.explain_guardrail(reason)
-        escalation = Escalation(f"t{self.turn}", gate, reason, plan, why)
+        say = self.policy.find_say(reason)
+        escalation = Escalation(f"t{self.turn}", gate, reason, plan, why, say)
         rejected = escalation.require(self.root, self.given.pack, self.policy.name)
         if rejected is not None:
             self.ending = LoopEnding("denied", rejected.code, rejected)

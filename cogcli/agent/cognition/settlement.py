@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cogcli.agent.cognition.critic import TIED_FROM, Results, Score, Verification, score
-from cogcli.agent.cognition.ends import SKIPPED, LoopEnding, denied, denied_goal, failing
+from cogcli.agent.cognition.ends import SKIPPED, Denial, LoopEnding, denied, denied_goal, failing
 from cogcli.agent.cognition.planner import decision_of
 from cogcli.agent.cognition.progress import Progress
 from cogcli.agent.cognition.reply import is_met, render
@@ -106,7 +106,16 @@ def _reflect(loop: Progress, scored: Score) -> None:
     loop.record.run_layer("reflection")
     loop.stages.end_phase("consolidate", loop.root.engine.now)
     times = loop.stages.milliseconds if loop.policy.edition >= LATEST_EDITION else None
-    loop.record.emit(ReflectionRecorded(turn=loop.turn, **known["reflection"], stage_ms=times))
+    error = loop.ending.error if loop.ending else None
+    reflection = ReflectionRecorded(
+        turn=loop.turn,
+        **known["reflection"],
+        stage_ms=times,
+        say=(error.say if error else "") or None,
+    )
+    recorded = loop.record.append(reflection).payload
+    if error is not None:
+        error.say = recorded.get("say") or ""  # as recorded, without secrets
 
 
 def _pressures(loop: Progress) -> Pressures:
@@ -244,7 +253,8 @@ def _note_calls(loop: Progress) -> None:
         elif effect.status == "vetoed" and (effect.code or "").startswith(_DENIALS):
             by_policy = (effect.code or "").startswith("policy.")
             reason = loop.seen.denial if by_policy and loop.seen.denial else effect.code or ""
-            loop.note_denial(effect.capability, reason)
+            say = loop.seen.find_say(effect.step_id) if by_policy else ""
+            loop.note_denial(effect.capability, Denial(reason, say))
 
 
 def _decide(loop: Progress, scored: Score, outcome: RunOutcome | None) -> None:
@@ -270,8 +280,7 @@ def _finish(loop: Progress, scored: Score) -> None:
     if loop.ending is not None:
         return
     if not scored.goal_met and loop.denies_goal:
-        capability, why = next(iter(loop.open_denials.items()))
-        loop.ending = denied_goal(capability, why)
+        loop.ending = denied_goal(*next(iter(loop.open_denials.items())))
         return
     unresolved = loop.policy.unresolved
     reason = (

@@ -111,7 +111,8 @@ def _compile(loop: Progress) -> CompiledContext:
         return context
     if context.refused:
         why = loop.explain_guardrail(context.refused)
-        loop.ending = refused(context.refused, given.pack.decisions.intents, why)
+        say = loop.policy.find_say(context.refused)
+        loop.ending = refused(context.refused, given.pack.decisions.intents, why, say)
     elif context.overpacked:
         loop.ending = overpacked()
     elif loop.turn == 1:
@@ -200,14 +201,15 @@ def _verify(loop: Progress, context: CompiledContext) -> Verification:
     loop.record.emit(judged)
     if found.verdict == "ok" or loop.skips_action:
         return found
-    for capability, why in redactions_of(context, found).items():
-        loop.note_denial(capability, why)
+    redacted = redactions_of(context, found, loop.policy.find_say)
+    for capability, denial in redacted.items():
+        loop.note_denial(capability, denial)
     if found.verdict == "escalate":
         _ask_about_conflict(loop, found)
         return found
     again = next((trip for trip in trips.values() if trip.again), None)
     if again or found.verdict == "reject" or not loop.planner.replans:
-        loop.ending = denied(denial_of(context, found, again))
+        loop.ending = denied(*denial_of(found, redacted, again))
     else:
         loop.replan(reason, fails)
     return found

@@ -48,13 +48,14 @@ class TurnRecord:
             writes=writes,
             skipped=skipped or None,
         )
-        self.logged |= self._append(completed, layer.phase).payload["writes"]
+        self.logged |= self.append(completed, layer.phase).payload["writes"]
 
     def emit(self, payload: Payload) -> str:
         """Append an event of this turn, and return its timestamp."""
-        return self._append(payload).timestamp
+        return self.append(payload).timestamp
 
-    def _append(self, payload: Payload, phase: str = "") -> Event:
+    def append(self, payload: Payload, phase: str = "") -> Event:
+        """Append an event of this turn, and return it as recorded."""
         run = self._root.run
         return run.emit(draft_of(payload, run.state.run_id, phase=phase))
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from cogcli.base.problems import Problem
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.pack_spec import Pack
+from cogcli.policy.customer_text import check_texts
 from cogcli.policy.pack_check import check_limits, check_references, check_rules
 from cogcli.policy.pack_gaps import check_gaps
 from cogcli.policy.read_check import check_reads
@@ -14,7 +16,7 @@ from cogcli.specs.checks.skills import check_nesting, check_skills
 from cogcli.specs.pack_skills import with_pack_skills
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.skill import skills_of
-from cogcli.specs.skill_tools import tool_names
+from cogcli.specs.skill_tools import skill_tools, tool_names
 
 
 def pack_problems(catalog: Catalog) -> list[Problem]:
@@ -32,8 +34,14 @@ def pack_problems(catalog: Catalog) -> list[Problem]:
             check_limits(pack, report, known)
             check_gaps(pack, report, known)
             check_reads(pack, report)
+            check_texts(pack, report, _list_contracts(catalog, pack))
             found += [*report.problems, *_template_problems(catalog, pack)]
     return found
+
+
+def _list_contracts(catalog: Catalog, pack: Pack) -> dict[str, Capability]:
+    """Return the contracts of the capabilities, and of the skills that are tools of a pack."""
+    return {**catalog.by_name, **skill_tools(catalog, pack, catalog.by_name)}
 
 
 def _template_problems(catalog: Catalog, pack: Pack) -> list[Problem]:

@@ -120,9 +120,12 @@ class ApprovalRequest(NamedTuple):
             evidence_hash=proof,
             expires_at=expires_at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             reason=self._explain(refusal),
+            say=refusal.say or None,
             **self._gate_members(),
         )
-        record.run.emit(draft_of(payload, record.run_id, step_id=record.path), durable=True)
+        draft = draft_of(payload, record.run_id, step_id=record.path)
+        event = record.run.emit(draft, durable=True)
+        refusal.say = event.payload.get("say") or ""  # as recorded, without secrets
 
     def _explain(self, refusal: RuntimeErrorBase) -> str:
         """Return the reason for a request, and why an approval of the earlier run was not taken over."""

@@ -59,7 +59,7 @@ def require_permitted(
             policy, record, capability, values, answer.judged_at, lifted, answer.event or None
         )
     if not verdict.allows:
-        refusal = _refusal_from_verdict(capability, verdict)
+        refusal = _refusal_from_verdict(policy, capability, verdict)
         refusal.hint = policy.explain_refusal(verdict.reason)
         raise refusal
     record.masks = verdict.masks
@@ -213,13 +213,13 @@ def reserve_repeat(
     record: StepRecord, capability: Capability, values: dict[str, Any], number: int
 ) -> None:
     """Reserve for another attempt of a call. Raise PolicyDeniedError if a limit leaves no room for it."""
-    limits, decision = record.limits, record.decision
-    if limits is None or decision is None:
+    policy, limits, decision = record.run.engine.policy, record.limits, record.decision
+    if policy is None or limits is None or decision is None:
         return
     denied = limits.repeat(number, decision["event"])
     if denied is not None:
         record_verdict(record.run, record.path, capability, values, denied, decision["event"])
-        raise _refusal_from_verdict(capability, denied)
+        raise _refusal_from_verdict(policy, capability, denied)
 
 
 def may_repeat(record: StepRecord) -> bool:
@@ -278,7 +278,7 @@ def _require_answer(
     answer = request.use_answer()
     if answer is not None:
         return answer
-    refusal = _refusal_from_verdict(capability, verdict)
+    refusal = _refusal_from_verdict(policy, capability, verdict)
     roles = gate.approver_roles
     refusal.hint = (
         f"a person of the role {' or '.join(roles)} answers with --by NAME:{roles[0]}"
@@ -289,8 +289,16 @@ def _require_answer(
     raise refusal
 
 
-def _refusal_from_verdict(capability: Capability, verdict: Verdict) -> RuntimeErrorBase:
-    """Return the error for a verdict other than `allow`."""
+def _refusal_from_verdict(
+    policy: CallPolicy, capability: Capability, verdict: Verdict
+) -> RuntimeErrorBase:
+    """Return the error for a verdict other than `allow`, with the text that the pack has for its reason."""
+    refusal = _error_from_verdict(capability, verdict)
+    refusal.say = policy.find_say(verdict.reason, verdict.reads)
+    return refusal
+
+
+def _error_from_verdict(capability: Capability, verdict: Verdict) -> RuntimeErrorBase:
     rule = f" by rule `{verdict.rule}`" if verdict.rule else ""
     text = f"`{capability.id}`: {verdict.reason} ({verdict.stage}{rule})"
     if verdict.verdict == "allow_with_gate":

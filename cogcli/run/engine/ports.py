@@ -159,6 +159,10 @@ class CallPolicy(Protocol):
         """Return a hint for a call that was refused for this reason, or an empty string if there is none."""
         ...
 
+    def find_say(self, reason: str, reads: dict[str, Any]) -> str:
+        """Return the text for the customer for this reason and what the decision read. Empty if there is none."""
+        ...
+
     def learn(self, capability_id: str, output: Mapping[str, Any], at: str) -> None:
         """Add the facts that the output of a capability declares, as of the time `at`."""
         ...

@@ -354,4 +354,5 @@ def _recorded_error(error: RuntimeErrorBase | None) -> RunError | None:
         hint=error.hint,
         reason=error.reason or None,
         effect=error.effect or None,
+        say=error.say or None,
     )

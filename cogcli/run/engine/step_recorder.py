@@ -463,4 +463,5 @@ def _step_error_from(error: RuntimeErrorBase | None) -> StepError | None:
         hint=error.hint or None,
         reason=error.reason or None,
         effect=error.effect or None,
+        say=error.say or None,
     )

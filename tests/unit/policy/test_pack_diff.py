@@ -22,7 +22,8 @@ def _changes(change: Callable[[dict[str, Any]], None]) -> list[tuple[str, str, s
 def test_a_pack_does_not_differ_from_itself_nor_by_its_texts() -> None:
     def texts(raw: dict[str, Any]) -> None:
         raw["business_context"]["blocks"][0]["text"] = "Never."
-        raw["policy_layer"]["rules"][0] |= {"rationale": "Because.", "tests": []}
+        raw["policy_layer"]["rules"][0] |= {"rationale": "Because.", "tests": [], "say": "No."}
+        raw["policy_layer"]["guardrails"]["must_refuse"][0] |= {"say": "No."}
 
     assert _changes(lambda raw: None) == _changes(texts) == []
 

@@ -1,0 +1,231 @@
+"""The texts of a pack for its customers, with the values that they may show (docs/reference/pack.md#say). Pure.
+
+A text is data: one paragraph without control characters. No model reads it. A value that a customer may not see, or
+that is not known, is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Final
+from unicodedata import category
+
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.problems import list_known, suggestion
+from cogcli.base.redact import BY_NAME, MASK
+from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.pack_spec import CumulativeLimit, Pack, PolicyLayer
+from cogcli.declarations.value_types import Json
+from cogcli.policy.limits import READS, decimal_of, difference_of
+from cogcli.policy.pack_policy import applies, is_path_in
+from cogcli.policy.verdict import MASK as MASKS
+from cogcli.specs.problem_report import ProblemReport
+from cogcli.specs.template import TemplateFault, split_placeholders
+from cogcli.specs.unchecked import value_at
+
+SAFE_CLASSES: Final = ("public", "internal")
+"""The classifications of facts that a customer may see."""
+LIMIT_VALUES: Final = ("limit.max", "limit.left")
+PER_USER: Final = "user"
+"""The owner of the counters that `limit.left` may show: others use any other counter, too."""
+_LONGEST_VALUE: Final = 200
+_GUARDRAILS: Final = ("policy_layer", "guardrails")
+_NAME: Final = re.compile(r"[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+")
+_JOINERS: Final = "\u200c\u200d"
+"""The invisible characters that words of some languages need."""
+
+
+class Placeholder(NamedTuple):
+    """The name of a value in a text, such as `order.age_days`."""
+
+    name: str
+
+
+class CustomerText(NamedTuple):
+    """A text of a pack, and the limit that it belongs to. None if it belongs to a rule or a guardrail."""
+
+    text: str
+    limit: CumulativeLimit | None = None
+
+
+def find_text(layer: PolicyLayer, reason: str) -> CustomerText | None:
+    """Return the text for the reason of a decision: the id of a rule, `limit_exceeded:ID`, or the name of a guardrail.
+    None if there is none.
+    """
+    kind, _, id = reason.partition(":")
+    guardrails = {
+        "must_refuse": layer.guardrails.must_refuse,
+        "must_escalate": layer.guardrails.must_escalate,
+    }
+    if kind == "limit_exceeded":
+        found = [CustomerText(each.say, each) for each in layer.limits if each.id == id]
+    elif kind in guardrails:
+        found = [CustomerText(each.say) for each in guardrails[kind] if each.id == id]
+    else:
+        found = [CustomerText(rule.say) for rule in layer.rules if rule.rule_id == reason]
+    return next((each for each in found if each.text), None)
+
+
+def parse_text(text: str) -> list[str | Placeholder]:
+    """Return the parts of a text. Raise TemplateFault for a placeholder that is not the name of a value."""
+    return list(split_placeholders(text, _parse_placeholder))
+
+
+def _parse_placeholder(inner: str, offset: int) -> Placeholder:
+    if _NAME.fullmatch(inner) is None:
+        raise TemplateFault(f"`${{{inner}}}` is not the name of a value", offset)
+    return Placeholder(inner)
+
+
+def render_text(text: str, values: Mapping[str, object]) -> str:
+    """Return a text with these values by name, as one paragraph. Empty if a placeholder cannot be read."""
+    try:
+        parts = parse_text(text)
+    except TemplateFault:
+        return ""
+    filled = [_show(part.name, values) if isinstance(part, Placeholder) else part for part in parts]
+    return " ".join(_clean("".join(filled)).split())
+
+
+def _show(name: str, values: Mapping[str, object]) -> str:
+    """Return a text or a number for a customer. Empty for any other value, and for one that is or names a secret."""
+    value = values.get(name)
+    member = name.rpartition(".")[2]
+    if MASK in str(value) or BY_NAME.mask({member: value}) != {member: value}:
+        return ""
+    if isinstance(value, str):
+        text = " ".join(_clean(value).split())
+        return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return show_number(Decimal(repr(value)))
+    return ""
+
+
+def show_number(number: Decimal) -> str:
+    """Return a number in digits, without zeros after its last decimal place. Empty for an infinite one."""
+    if not number.is_finite():
+        return ""
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _clean(text: str) -> str:
+    """Return a text without characters that have no picture. Line ends and tabs become spaces."""
+    if text.isascii() and text.isprintable():
+        return text
+    spaced = (" " if character.isspace() else character for character in text)
+    return "".join(c for c in spaced if c in _JOINERS or not category(c).startswith("C"))
+
+
+# -- the values that a customer may see ----------------------------------------------------------------------------
+
+
+def list_limit_values(limit: CumulativeLimit, reads: Json) -> Json:
+    """Return the values of a limit that a customer may see, by name. `reads` are those of the decision."""
+    values: Json = {"limit.max": limit.max}
+    read = value_at(reads, f"{READS}{limit.id}")
+    if limit.per != PER_USER or not isinstance(read, dict):
+        return values
+    try:
+        left = difference_of(Decimal(str(limit.max)), decimal_of(read.get("used")))
+    except ValueError:  # masked
+        return values
+    return {**values, "limit.left": show_number(max(left, Decimal(0)))}
+
+
+def list_safe_facts(pack: Pack, capabilities: Mapping[str, Capability]) -> frozenset[str]:
+    """Return the facts that a customer may see, as `slot.fact`."""
+    named = {name for tool in pack.tooling.capabilities.values() for name in tool.facts}
+    return frozenset(name for name in named if not find_fact_fault(pack, name, capabilities))
+
+
+def find_fact_fault(pack: Pack, name: str, capabilities: Mapping[str, Capability]) -> str:
+    """Return why a customer may not see a fact. Empty if it is public or internal wherever it comes from.
+
+    A fact that no call gives has no classification here.
+    """
+    sources = {
+        id: tool.facts[name] for id, tool in pack.tooling.capabilities.items() if name in tool.facts
+    }
+    if not sources:
+        return "no call gives it"
+    member = name.rpartition(".")[2]
+    if BY_NAME.mask({member: "a value"}) != {member: "a value"}:
+        return "its name is that of a secret"
+    faults = (_find_source_fault(pack, id, source, capabilities) for id, source in sources.items())
+    return next(filter(None, faults), "")
+
+
+def _find_source_fault(
+    pack: Pack, id: str, source: str, capabilities: Mapping[str, Capability]
+) -> str:
+    """Return why a customer may not see what a capability gives at a path of its output."""
+    capability = capabilities.get(id)
+    if capability is None:
+        return f"the classification of `{id}` is not known"
+    if capability.data_class not in SAFE_CLASSES:
+        return f"what `{id}` gives is {capability.data_class}"
+    path = source.removeprefix("output.")
+    if any(is_path_in(path, masked) for masked in _list_masked(pack, id)):
+        return f"a rule masks it in what `{id}` gives"
+    names = path.split(".")
+    secret = dict.fromkeys(names, "a value")
+    return "its path names a secret" if BY_NAME.mask(secret) != secret else ""
+
+
+def _list_masked(pack: Pack, id: str) -> Iterator[str]:
+    """Yield the paths of the output of a capability that rules of the pack mask."""
+    for rule in pack.policy.rules:
+        if applies(rule.scope.capabilities, id):
+            for each in rule.then.obligations:
+                if each.startswith(MASKS):
+                    yield each.removeprefix(MASKS)
+
+
+# -- the check of a pack -------------------------------------------------------------------------------------------
+
+
+def check_texts(pack: Pack, report: ProblemReport, capabilities: Mapping[str, Capability]) -> None:
+    """Report placeholders that are not the name of a value, and values that a customer may not see.
+
+    `capabilities` are those of the registry by name, the skills that are tools of the pack among them.
+    """
+    layer, guardrails = pack.policy, pack.policy.guardrails
+    for kind, listed in (
+        ("must_refuse", guardrails.must_refuse),
+        ("must_escalate", guardrails.must_escalate),
+    ):
+        for number, guardrail in enumerate(listed):
+            about = report.part(f"guardrail `{guardrail.id}`", *_GUARDRAILS, kind, number)
+            _check_text(pack, about, guardrail.say, capabilities)
+    for number, rule in enumerate(layer.rules):
+        about = report.part(f"rule `{rule.rule_id}`", "policy_layer", "rules", number)
+        _check_text(pack, about, rule.say, capabilities)
+    for number, limit in enumerate(layer.limits):
+        about = report.part(f"limit `{limit.id}`", "policy_layer", "limits", number)
+        known = LIMIT_VALUES if limit.per == PER_USER else LIMIT_VALUES[:1]
+        _check_text(pack, about, limit.say, capabilities, known)
+
+
+def _check_text(
+    pack: Pack,
+    report: ProblemReport,
+    text: str,
+    capabilities: Mapping[str, Capability],
+    known: Sequence[str] = (),
+) -> None:
+    try:
+        names = [part.name for part in parse_text(text) if isinstance(part, Placeholder)]
+    except TemplateFault as fault:
+        report.error("request.template", ("say",), str(fault))
+        return
+    slots = {slot for intent in pack.decisions.intents.values() for slot in intent.slots}
+    allowed = {*known, *(f"{slot}.id" for slot in slots), *list_safe_facts(pack, capabilities)}
+    for name in names:
+        if name not in allowed:
+            reason = find_fact_fault(pack, name, capabilities)
+            message = f"shows `{name}`, which a customer may not see: {reason}"
+            hint = suggestion(name, allowed) or list_known(sorted(allowed))
+            report.error("pack.reference", ("say",), message, hint=hint)
