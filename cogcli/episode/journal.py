@@ -35,7 +35,7 @@ from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.agreement import scan_log
-from cogcli.episode.blobs import MARK, MAX_LINE, SPILL, BlobFolder, spill
+from cogcli.episode.blobs import MAX_LINE, SPILL, BlobFolder, may_refer, spill
 from cogcli.episode.checkpoint import NOTHING, CheckpointWriter, EventRange, TrustedEvents
 from cogcli.episode.disk_reserve import FULL, DiskReserve
 from cogcli.episode.folder import Folder, disk_errors, disk_refusal, fdatasync, write_all
@@ -248,7 +248,7 @@ class Journal:
             return None
         event = self._envelope(draft, draft.payload, 0, "", "", None)
         line = line_of(event)
-        return None if MARK in line.format else line
+        return None if may_refer(line.format) else line
 
     @property
     def secrets_version(self) -> object:
@@ -272,7 +272,7 @@ class Journal:
         if not self._redactor.is_clean(values, names):
             return None
         filled = b"".join(members)
-        if line.size + len(filled) > SMALL or MARK in filled:
+        if line.size + len(filled) > SMALL or may_refer(filled):
             return None
         timestamp = self._clock.now()
         if timestamp < self._timestamp:
@@ -340,7 +340,7 @@ class Journal:
     def _line(self, event: Event) -> bytes:
         try:
             text = orjson.dumps(to_json(event))
-            if len(text) > (SMALL if self._rules > FIRST else SPILL) or MARK in text:
+            if len(text) > (SMALL if self._rules > FIRST else SPILL) or may_refer(text):
                 shorten = shorten_values if self._rules > FIRST else spill
                 short = event._replace(payload=shorten(event.payload, self._blobs.put))
                 text = orjson.dumps(to_json(short))

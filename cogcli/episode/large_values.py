@@ -15,7 +15,16 @@ import orjson
 
 from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.value_types import Json
-from cogcli.episode.blobs import MARK, MAX_BLOB, SPILL, Get, Put, is_reference, parse, reference_to
+from cogcli.episode.blobs import (
+    MAX_BLOB,
+    SPILL,
+    Get,
+    Put,
+    is_reference,
+    may_refer,
+    parse,
+    reference_to,
+)
 
 SMALL: Final = 4096
 """Bytes of JSON up to which a value of a step stays in place."""
@@ -41,7 +50,7 @@ def shorten_values(payload: Json, put: Put) -> Json:
 def refer(value: object, put: Put, *, limit: int = SMALL) -> object:
     """Return the value for a document. If its JSON exceeds `limit` bytes, references replace its parts or all of it."""
     text = orjson.dumps(value)
-    if len(text) <= limit and MARK not in text:
+    if len(text) <= limit and not may_refer(text):
         return value
     short = value
     if type(value) is dict:
@@ -68,13 +77,13 @@ def _member(key: str, value: object, limit: int, put: Put) -> object:
         return value
     text = orjson.dumps(value)
     if len(text) <= SMALL:
-        return refer(value, put, limit=limit) if MARK in text else value
+        return refer(value, put, limit=limit) if may_refer(text) else value
     short: object
     if type(value) is dict:
         short = {name: _member(name, member, limit, put) for name, member in value.items()}
     elif type(value) is list:
         has_small_items = max(map(len, map(orjson.dumps, value))) <= SMALL
-        if has_small_items and MARK not in text:
+        if has_small_items and not may_refer(text):
             return value if len(text) <= limit else reference_to(text, put)
         short = [_member(key, member, limit, put) for member in value]
     else:
@@ -130,7 +139,7 @@ class BlobReader:
             return reference
         if type(held) is str:
             return self._share_text(reference["$blob"], held)
-        return self._inside(held, depth) if MARK in data else held
+        return self._inside(held, depth) if may_refer(data) else held
 
     def _share_text(self, digest: str, text: str) -> str:
         """Return the object that an earlier line has for an equal string, or this string."""

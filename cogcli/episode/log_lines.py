@@ -34,7 +34,7 @@ from cogcli.declarations.checksum import Checksums, looks_complete, valid_prefix
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
-from cogcli.episode.blobs import MARK
+from cogcli.episode.blobs import may_refer
 from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS
 
@@ -180,7 +180,7 @@ class Lines:
 def _split(lines: list[NumberedLine]) -> Iterator[list[NumberedLine]]:
     for start in range(0, len(lines), BATCH):
         part = lines[start : start + BATCH]
-        if any(MARK in line for _, line in part):
+        if any(may_refer(line) for _, line in part):
             yield from ([each] for each in part)
         else:
             yield part

@@ -164,7 +164,7 @@ def event_of(
         event = event._replace(**wrong)
         if not wrong:
             _sound.add(types)
-    if reader is not None and blobs.MARK in line and type(event.payload) is dict:
+    if reader is not None and blobs.may_refer(line) and type(event.payload) is dict:
         old = rules <= FIRST
         payload = event.payload
         payload = blobs.resolve(payload, reader.get) if old else reader.expand_payload(payload)

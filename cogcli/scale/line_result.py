@@ -17,7 +17,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.summary_document import Summary
 from cogcli.declarations.value_types import Json
-from cogcli.episode.blobs import MARK, MAX_BLOB, BlobFolder
+from cogcli.episode.blobs import MAX_BLOB, BlobFolder, may_refer
 from cogcli.episode.folder import Folder
 from cogcli.episode.large_values import BlobReader
 from cogcli.episode.layout import SUMMARY
@@ -127,7 +127,7 @@ def _read_summary(folder: Folder) -> Json:
         json: Json = orjson.loads(data)
     except (UnreadableFile, ValueError) as error:
         raise unreadable(folder.path, str(error), file=SUMMARY) from error
-    if MARK in data:
+    if may_refer(data):
         blobs = BlobFolder(folder)
         try:
             json["outputs"] = BlobReader(blobs.get).expand_document(json["outputs"])

@@ -363,12 +363,13 @@ def _find_ancestors(steps: tuple[PlannedStep, ...], position: Mapping[str, int])
 def plan_entry(step: PlannedStep) -> PlanEntry:
     """Return the step as an entry of the event `plan.created`."""
     capability = step.target.capability if step.target else None
+    spec = step.step
     return PlanEntry(
-        id=step.step.id,
+        id=spec.id,
         kind=step.kind,
         capability=capability.id if capability else None,
-        description=step.step.description or step.step.uses,
-        rationale=step.step.rationale or None,
+        description=spec.description or spec.uses,
+        rationale=spec.rationale or None,
         depends_on=list(step.depends_on),
-        inputs=step.step.input,
+        inputs=spec.input,
     )

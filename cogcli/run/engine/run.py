@@ -331,9 +331,7 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
 def _plan_event(run: Run) -> Draft:
     """Return the draft of `plan.created`. A separate function frees the step records before the first step runs."""
     records = [plan_entry(step) for step in run.plan.steps]
-    labels = [
-        f"{each['kind']}:{each['description']}" for each in (record.json for record in records)
-    ]
+    labels = [f"{each.json['kind']}:{each.json['description']}" for each in records]
     rationale = f"steps of {run.plan.skill.id} in plan order"
     source = "planner.skill"
     payload = PlanCreated(source=source, rationale=rationale, step_records=records, steps=labels)

@@ -115,3 +115,9 @@ def test_documents_that_we_wrote_are_known_without_the_strict_parser(
 def test_other_documents_are_read_strictly(text: bytes) -> None:
     with pytest.raises(InvalidJson):
         blobs.parse(text)
+
+
+@given(st.binary(max_size=40) | st.sampled_from([b'{"$blob":1}', b'{"blob":"$"}', b'"$blo"']))
+def test_the_quick_search_for_a_reference_finds_each_mark(data: bytes) -> None:
+    assert blobs.may_refer(data) == (blobs.MARK in data)
+    assert blobs.may_refer(data + blobs.MARK + data)
