@@ -50,23 +50,33 @@ _SECOND: Final = 1_000_000
 """In microseconds."""
 
 
+class _Digits(dict[int, str]):
+    """Numbers below 1000 as three digits. Each is formatted when it is first needed."""
+
+    def __missing__(self, number: int) -> str:
+        digits = self[number] = f"{number:03d}"
+        return digits
+
+
+_digits: Final = _Digits()
+
+
 class SystemClock:
     """The clock of the machine. The text of the current second is formatted once."""
 
     def __init__(self) -> None:
-        self._format = ""
+        self._text = ""
         self._second = 1 << 63
         """When the current second began. At first a time that no clock reaches."""
 
     def now(self) -> str:
         now = time.time_ns() // 1000
         microseconds = now - self._second
-        if 0 <= microseconds < _SECOND:
-            return self._format % microseconds
-        seconds, microseconds = divmod(now, _SECOND)
-        self._format = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + ".%06dZ"
-        self._second = seconds * _SECOND
-        return self._format % microseconds
+        if not 0 <= microseconds < _SECOND:
+            seconds, microseconds = divmod(now, _SECOND)
+            self._text = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(seconds))
+            self._second = seconds * _SECOND
+        return f"{self._text}{_digits[microseconds // 1000]}{_digits[microseconds % 1000]}Z"
 
     monotonic = staticmethod(time.monotonic)
 
