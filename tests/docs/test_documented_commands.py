@@ -556,6 +556,23 @@ def test_connecting_services(project: Project) -> None:
     }
 
 
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    ("name", "port"), [("sign-in-to-web-apis", "8840"), ("read-all-pages", "8841")]
+)
+def test_guides_to_web_apis(project: Project, name: str, port: str) -> None:
+    page = page_at_free_port(project, name, port)
+    del project.env["COGCLI_TRUST_PROJECT"]
+    with Reader(project) as reader:
+        reader.read(page)
+        runs = [line for line in reader.ran if "cogcli run" in line]
+    assert len(runs) >= 4
+    secrets = ("query-key-4471", "cookie-key-9902", "harbour-pass-31", "berth-secret-88")
+    recorded = [*(project.root / ".cogcli/episodes").rglob("*.json*")]
+    assert recorded
+    assert not any(secret in path.read_text() for path in recorded for secret in secrets)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_command_shown_is_one(page: Path) -> None:
     for block in blocks(page):
