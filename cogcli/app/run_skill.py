@@ -12,7 +12,7 @@ from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import ensure_key
 from cogcli.app.settings.runs_dir import signer_of
 from cogcli.app.settings.user_dirs import cache_home, state_home
-from cogcli.app.wings import AGENT_OF_LOG
+from cogcli.app.wings import AGENT_OF_LOG, SESSION_OF_LOG
 from cogcli.base.allowed_hosts import parse_host
 from cogcli.base.errors import SkillNotFoundError, UsageError
 from cogcli.base.file_roots import roots_of
@@ -20,6 +20,7 @@ from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import did_you_mean
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import OPTIONS, RunOptions, normalized
+from cogcli.declarations.run_start import start_of
 from cogcli.protocols.pythoncall.readable_files import ReadableFiles, reads_of
 from cogcli.run.engine.ports import LimitLedger
 from cogcli.run.given_inputs import RequestedRun
@@ -159,8 +160,12 @@ def agent_of(
     catalog: Catalog,
     on_response: Callable[[str], None] | None = None,
 ) -> AgentRun:
-    """Return the agent whose run a log records. If `settings` is None, the agent stores nothing.
+    """Return the agent whose run a log records, or the session of a gateway. If `settings` is None, the agent stores
+    nothing.
 
     `on_response` receives the text of a response repeatedly while it grows."""
+    if start_of(started).gateway is not None:
+        session: AgentRun = SESSION_OF_LOG(started, catalog)
+        return session
     agent: AgentRun = AGENT_OF_LOG(settings, started, catalog, on_response)
     return agent

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Mapping
 
 import orjson
 
@@ -18,6 +19,7 @@ from cogcli.base.calls import Cancellation
 from cogcli.base.errors import ServerFaultError, ServiceResolutionError, UsageError
 from cogcli.base.files import write_atomic
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.jsonvalue import NOTHING
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import ProblemsFound, suggestion
 from cogcli.declarations.service_spec import Service
@@ -30,6 +32,7 @@ from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.protocols.mcp.pins import Pins, find_changed_fields, lock_path, read_locked, write_lock
 from cogcli.run.launch import build_invoker_context
 from cogcli.specs.eligibility import untrusted_reasons
+from cogcli.specs.lock import READ_ONLY
 from cogcli.specs.protocol import LOCK
 
 SECONDS = 60.0
@@ -77,7 +80,20 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
 
     Raise UsageError for a service without a lock or document, ServiceResolutionError, the errors of
     the call, and UnusableEnvironment if the file cannot be written."""
-    service = _find_service(settings, service_id)
+    return refresh_service(settings, _find_service(settings, service_id), accept=accept)
+
+
+def refresh_service(
+    settings: Settings,
+    service: Service,
+    *,
+    accept: bool,
+    marks: Mapping[str, bool] = NOTHING,
+) -> RefreshResult:
+    """Do the same as `refresh` for a service, which may be declared outside the registry. `marks` sets or removes the
+    mark `read_only` of tools in the lock.
+
+    Raise UsageError for a mark of a tool that the server does not have."""
     for reason in untrusted_reasons(service):
         hint = "trust the project: cogcli config trust"
         raise ServiceResolutionError(reason.code, reason.text, hint=hint)
@@ -91,6 +107,7 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
         now = invoker.tools(service, CallLimits(time.monotonic() + SECONDS, Cancellation()))
     finally:
         invoker.close(5.0)
+    _require_offered(marks, now)
     found = _compare_offers(
         {tool["name"]: tool for tool in before or ()}, {tool["name"]: tool for tool in now}
     )
@@ -99,11 +116,26 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
     lock = settings.display_path(lock_path(service.root))
     if accept:
         with keep_trust(settings) as written, writing_to(lock):
-            data = write_lock(service.root, service.id, now, bound=settings.bound)
+            marked = [_mark(tool, marks) for tool in now]
+            data = write_lock(service.root, service.id, marked, bound=settings.bound)
             written(lock_path(service.root), data)
         Pins(state_home(settings.environ)).replace(identity(service), now)
     names = tuple(tool["name"] for tool in now)
     return RefreshResult(service.id, "tool", before is not None, names, found, accept, lock)
+
+
+def _mark(tool: Json, marks: Mapping[str, bool]) -> Json:
+    name = tool["name"]
+    return {**tool, READ_ONLY: marks[name]} if name in marks else tool
+
+
+def _require_offered(marks: Iterable[str], tools: Iterable[Json]) -> None:
+    """Raise UsageError for a mark of a tool that the server does not have."""
+    names = [tool["name"] for tool in tools]
+    for name in marks:
+        if name not in names:
+            hint = suggestion(name, names) or f"it has {', '.join(names[:20])}"
+            raise UsageError("usage.value", f"the server has no tool `{name[:100]}`", hint=hint)
 
 
 def _refresh_document(

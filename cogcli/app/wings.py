@@ -27,6 +27,8 @@ class WingFunction(NamedTuple):
 
 AGENT_OF_LOG: Final = WingFunction("cogcli.agent.use_cases.runs", "agent_of")
 """Return the agent whose run a log has."""
+SESSION_OF_LOG: Final = WingFunction("cogcli.gateway.recorded", "session_of")
+"""Return the session of a gateway that a log has."""
 INVOKE_AGENT: Final = WingFunction("cogcli.agent.use_cases.invoke_agent", "invoke_request")
 """Run an agent for the JSON of a request."""
 DOCTOR_CHECKS: Final = (

@@ -180,6 +180,18 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "new scenario": ("new:scenario", "create a test scenario for a binding"),
     "new pack": ("new:pack", "create a pack: what an agent may do"),
+    "gateway serve": (
+        "gateway:serve",
+        "offer the tools of MCP servers again, each call governed and recorded",
+    ),
+    "gateway tools": (
+        "gateway:list_tools",
+        "list the tools of the servers behind a gateway: offered, asking, withheld",
+    ),
+    "gateway accept": (
+        "gateway:accept",
+        "accept the tools of a server in the lock, and mark read-only ones",
+    ),
     "serve mcp": ("serve:serve_mcp", "serve skills as MCP tools, on stdin and stdout or over HTTP"),
     "config show": ("config_show:show", "show settings and their origins"),
     "config trust": (
@@ -217,7 +229,17 @@ GROUPS = {
     "Author": ("skills", "capabilities", "bindings", "services", "new", "validate", "schema"),
     "Agent": ("agent", "policy", "pack", "context", "memory", "knowledge", "metrics"),
     "Check": ("doctor", "test", "registry", "openapi"),
-    "Manage": ("gc", "episodes", "config", "completion", "serve", "import", "explain", "help"),
+    "Manage": (
+        "gc",
+        "episodes",
+        "config",
+        "completion",
+        "serve",
+        "gateway",
+        "import",
+        "explain",
+        "help",
+    ),
 }
 """The first words of commands by heading of `help commands`."""
 

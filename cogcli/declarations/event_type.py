@@ -18,6 +18,8 @@ class EventType(NamedTuple):
     """Who speaks (`agent_id`); empty where that is given with each event."""
     reduced: bool = False
     """Whether it changes the state of its run: `state.reducer` has a reducer for it."""
+    plans_step: bool = False
+    """Whether it adds its step to the plan of the run."""
     begins: bool = False
     """Whether something begins with it that must not begin in a run or step that is over."""
     starts: bool = False

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from cogcli.base.merge import STRATEGIES
-from cogcli.declarations import agent_events, governance_events
+from cogcli.declarations import agent_events, governance_events, session_events
 from cogcli.declarations.call_records import (
     AttemptMade,
     FallbackUse,
@@ -100,6 +100,8 @@ class RunStarted(Payload):
     """By id: the unused approvals of the run that this one runs again, which it may take over."""
     agent: Json | None = None
     """The request to an agent, its limits, and what its stores gave."""
+    gateway: Json | None = None
+    """Of a session of `gateway serve`: its name, its client, and the episode that it continues."""
     typed: list[str] = []
     """The inputs whose typed paths let the run read files that it may not read otherwise."""
     intuition_mode: IntuitionMode | None = None
@@ -540,6 +542,7 @@ PAYLOADS: Final[tuple[type[Payload], ...]] = (
     ServiceStarted,
     ServiceStopped,
     *agent_events.PAYLOADS,
+    *session_events.PAYLOADS,
     RunTerminated,
     StateProjected,
     WaypointSet,

@@ -231,6 +231,15 @@ class EarlierApproval(Record):
     reason: str = ""
 
 
+class GatewayStart(_OpenRecord):
+    """A session of a gateway."""
+
+    session: str = ""
+    """The name that its caller gave; empty for a session of one connection."""
+    continues: str = ""
+    """The episode of the sealed session that it continues."""
+
+
 class RecordedStart(RunStarted):
     """The first event of a run, with every part that is read again."""
 
@@ -242,6 +251,7 @@ class RecordedStart(RunStarted):
     policy: RecordedPolicy | None = None  # type: ignore[assignment]
     agent: AgentStart | None = None  # type: ignore[assignment]
     approvals: dict[str, EarlierApproval] = {}
+    gateway: GatewayStart | None = None  # type: ignore[assignment]
 
 
 def start_of(started: Event) -> RecordedStart:

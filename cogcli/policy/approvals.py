@@ -69,9 +69,13 @@ class Approvals:
     def __init__(self, answers: tuple[ApprovalAnswer, ...] = ()) -> None:
         self._answers: dict[str, list[ApprovalAnswer]] = {}
         for answer in answers:
-            self._answers.setdefault(answer.asked.step_id, []).append(answer)
+            self.add(answer)
         self.used: list[ApprovalAnswer] = []
         """The answers that the run has followed so far, in order."""
+
+    def add(self, answer: ApprovalAnswer) -> None:
+        """Add an answer that a person gave while the run goes on."""
+        self._answers.setdefault(answer.asked.step_id, []).append(answer)
 
     def use(
         self, step_id: str, action: str, evidence: str, now: str

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from cogcli.base.errors import UsageError
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.declarations.envelope import Event, draft_of
+from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.governance_events import (
     ApprovalGranted,
     ApprovalRejected,
@@ -90,6 +90,11 @@ def append_answer(
     journal: Journal, answer: RequestAnswer, approver: Approver, *, deferred: bool = False
 ) -> Event:
     """Append an answer, synced, and return its event. `deferred`: the run does not continue now."""
+    return journal.append(draft_answer(answer, approver, deferred=deferred), durable=True)
+
+
+def draft_answer(answer: RequestAnswer, approver: Approver, *, deferred: bool = False) -> Draft:
+    """Return the draft of the event that records an answer."""
     asked = answer.asked
     request = ApprovalRequested.of(asked.payload)
     by, role = parse_approver(request, approver.by)
@@ -106,7 +111,4 @@ def append_answer(
         by=by,
         deferred=True if deferred else None,
     )
-    draft = draft_of(
-        payload, asked.run_id or "", step_id=asked.step_id or "", speaker=f"human:{by}"
-    )
-    return journal.append(draft, durable=True)
+    return draft_of(payload, asked.run_id or "", step_id=asked.step_id or "", speaker=f"human:{by}")

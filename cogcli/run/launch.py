@@ -318,8 +318,10 @@ def rebuild_policy(catalog: Catalog, started: Event) -> CallPolicy | None:
 def find_recorded_agent(
     agent_of: AgentOf | None, catalog: Catalog, started: Event
 ) -> AgentRun | None:
-    """Return the agent run that the first event records, or None for the run of a skill."""
-    return agent_of(started, catalog) if agent_of and start_of(started).agent else None
+    """Return the agent run, or the session of a gateway, that the first event records. None for the run of a skill."""
+    start = start_of(started)
+    has_program = start.agent is not None or start.gateway is not None
+    return agent_of(started, catalog) if agent_of and has_program else None
 
 
 def build_live_runner(
@@ -427,4 +429,5 @@ def _build_request(prepared: PreparedRun, journal: Journal, selection: dict[str,
         selection=selection,
         policy=policy.to_payload() if (policy := prepared.request.policy) else {},
         agent=agent.payload if agent else {},
+        gateway=agent.gateway if agent else {},
     )

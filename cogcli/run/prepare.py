@@ -51,19 +51,24 @@ FRAME: Final[Fields] = {
 
 
 class AgentRun(NamedTuple):
-    """The members that only an agent's run has in its first event, and the program that it runs."""
+    """The members that only an agent's run has in its first event, and the program that it runs. The agent is ours, or
+    the client of a gateway.
+    """
 
     task: str
     payload: Mapping[str, object]
-    """The `agent` of `run.started`."""
+    """The `agent` of `run.started`. Empty for a session of a gateway."""
     pins: Mapping[str, object]
     program: RunProgram
-    policy: CallPolicy
+    policy: CallPolicy | None
+    """None for a session of a gateway without a pack."""
     secrets: LearnedSecrets | None = None
     """Secrets that the program itself reads, to be masked in the log."""
     open_model: Callable[[Iterable[Event]], object] = lambda events: None
     """Opens the model of a resumed run, given the events of its log. Called before any work continues; raises the error
     of an unusable model."""
+    gateway: Mapping[str, object] = {}
+    """The `gateway` of `run.started`."""
     hold: Callable[[], AbstractContextManager[object]] = nullcontext
     """Returns the lock of the conversation that a resumed run holds while it is live. Raises UnusableEnvironment
     `session.busy`."""

@@ -162,6 +162,7 @@ def request_from(started: Event) -> Request:
         approvals=RunStarted.of(started.payload).approvals,
         policy=start.policy.json if start.policy else {},
         agent=start.agent.json if start.agent else {},
+        gateway=start.gateway.json if start.gateway else {},
         typed=start.typed,
     )
 

@@ -375,7 +375,8 @@ class _Resumption(NamedTuple):
         To close a run the specs in its log are enough, and to reject as well if the present ones are refused.
         Raise UnusableEnvironment `resume.changed-specs` or ProblemsFound.
         """
-        if self._is_closed:
+        # The tools of a gateway have no specs of their own, and without its client nothing new is called.
+        if self._is_closed or start_of(self.started).gateway is not None:
             pinned = self._load_pinned_specs()
             if pinned is not None:
                 return pinned

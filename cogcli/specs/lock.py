@@ -1,7 +1,8 @@
 """`cogcli.lock.json`: the tools of MCP services as a person accepted them (docs/reference/protocols.md#mcp-pins).
 
 `{"schema": "cogcli.lock/1", "services": {ID: {"tools": [{name, description, inputSchema, outputSchema, annotations,
-sha256}]}}}`. The digest is over the canonical JSON of the five members before it, with null for missing ones.
+sha256, read_only?}]}}}`. The digest is over the canonical JSON of the five members before it, with null for missing
+ones.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ NAME: Final = "cogcli.lock.json"
 SCHEMA: Final = "cogcli.lock/1"
 MEMBERS: Final = ("name", "description", "inputSchema", "outputSchema", "annotations")
 """The members that identify a tool's definition."""
+READ_ONLY: Final = "read_only"
+"""The member with which a person marks a tool as without effects. It is not a part of its definition."""
 PIN: Final = "lock:"
 """The prefix of a run's pins for the locks of its services."""
 MAX_BYTES: Final = 64 * 1024 * 1024

@@ -12,7 +12,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 EVENTS = tuple(
     f"cogcli.declarations.{module}"
-    for module in ("envelope", "events", "governance_events", "agent_events", "typed_payload")
+    for module in (
+        "envelope",
+        "events",
+        "governance_events",
+        "agent_events",
+        "session_events",
+        "typed_payload",
+    )
 )
 """The modules with which events are made and read."""
 

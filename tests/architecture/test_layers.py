@@ -27,6 +27,7 @@ FLOORS = {
     "run": 8,
     "stores": 8,
     "app": 9,
+    "gateway": 10,
     "scale": 10,
     "agent/context": 10,
     "agent/models": 10,
@@ -39,7 +40,7 @@ FLOORS = {
     "cli": 16,
 }
 """By room, or by a folder in it that has a floor of its own."""
-WINGS = ("agent", "authoring", "scale")
+WINGS = ("agent", "authoring", "gateway", "scale")
 PURE = ("declarations", "state", "policy", "agent/context", "report", "agent")
 """Of a room, the files that lie in no folder with a floor of its own."""
 IMPURE = {

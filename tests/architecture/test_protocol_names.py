@@ -15,6 +15,8 @@ SPELLED = {
     "authoring/new_specs/tool_binding.py": "what the flags `--from-mcp` and `--from-openrpc` name",
     "cli/app.py": "the commands of that name",
     "cli/commands/openapi.py": "the command of that name, and the default of `--protocol`",
+    "gateway/host_file.py": "the kind of the servers in `mcpServers`",
+    "gateway/tool_names.py": "the first word of the capabilities of tools",
     "cli/commands/serve.py": "the module of the MCP SDK",
     "cli/options.py": "the choices of `--protocol`",
     "base/extras.py": "the extra of the package that installs the MCP SDK",

@@ -55,6 +55,7 @@ GUIDES_ELSEWHERE = (
     "docs/test_editor_page.py",
     "docs/test_agent_skills_page.py",
     "cli/test_serve_mcp.py",
+    "cli/test_gateway.py",
     "cli/test_api_async.py",
 )
 """Tests of guides that need more than a directory."""

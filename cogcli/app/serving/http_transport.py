@@ -24,9 +24,8 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
 from cogcli.app.serving.request_checks import find_request_fault
-from cogcli.app.serving.run_pool import RunPool
 from cogcli.app.serving.server_socket import Endpoint
-from cogcli.app.serving.stdio_transport import BAD_ID, has_bad_id
+from cogcli.app.serving.stdio_transport import BAD_ID, ServedRuns, has_bad_id
 from cogcli.base.strict_json import MAX_BYTES, InvalidJson, loads
 from cogcli.declarations.value_types import Json
 
@@ -211,7 +210,7 @@ def http_server(server: Server[Any], address: Endpoint, token: str) -> HttpServe
 
 
 async def serve_http(
-    web: HttpServer, listening: socket.socket, runs: RunPool, signals: list[signal.Signals]
+    web: HttpServer, listening: socket.socket, runs: ServedRuns, signals: list[signal.Signals]
 ) -> str:
     """Serve until a signal arrives, and return the name of the signal.
 

@@ -15,7 +15,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeGuard
 
 import anyio
 import mcp_types as types
@@ -34,13 +34,24 @@ if TYPE_CHECKING:
     from anyio.abc import ObjectReceiveStream, ObjectSendStream
     from mcp.server import Server
 
-    from cogcli.app.serving.run_pool import RunPool
-
     Incoming = ObjectReceiveStream[SessionMessage | Exception]
     Outgoing = ObjectSendStream[SessionMessage]
 
 BAD_ID: Final = "the id of a request is a string or an integer"
 _CHUNK: Final = 1 << 16
+
+
+class ServedRuns(Protocol):
+    """The runs of a server, as a transport ends them."""
+
+    @property
+    def running(self) -> int:
+        """Return the number of runs that have not ended."""
+        ...
+
+    def end_all(self, signal: str) -> None:
+        """Cancel every run and refuse new ones. A second call ends the grace period of the runs."""
+        ...
 
 
 class FramePipe:
@@ -163,7 +174,7 @@ async def open_streams(
 
 
 async def serve_stdio(
-    server: Server[Any], wire: FramePipe, runs: RunPool, signals: list[signal.Signals]
+    server: Server[Any], wire: FramePipe, runs: ServedRuns, signals: list[signal.Signals]
 ) -> str:
     """Serve one client until it disconnects or a signal arrives. Return the name of the signal, or
     an empty text.

@@ -33,6 +33,8 @@ from cogcli.specs.service import is_shipped
 
 _FOLDERS: Final = (*Layout.folders.values(), "policies")
 """The folders of a registry root. Every file below them decides."""
+HOST_FILES: Final = (".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json")
+"""Files of a project that name MCP servers, which `gateway serve --from` starts."""
 _IMPORTED: Final = (".py", ".so", ".pyd")
 """Endings of the files that the import of a module can execute."""
 _RUN: Final = (
@@ -217,7 +219,8 @@ def _read_services(path: str) -> list[tuple[str, ServiceDependencies]]:
 def find_files(project: str, layers: Sequence[Layer], needs: ServiceRequirements) -> DecidingFiles:
     """Return the present deciding files of a project, without those of programs."""
     found = DecidingFiles(project)
-    found.add_file(os.path.join(project, PROJECT_FILE))
+    for name in (PROJECT_FILE, *HOST_FILES):
+        found.add_file(os.path.join(project, name))
     for layer in layers:
         found.add_links(layer.root)
         found.add_file(os.path.join(layer.home, LOCK_FILE))

@@ -76,7 +76,7 @@ def serve_mcp(
     """
     if context.json:
         raise wrong_flag("`--json` is not for a server", "standard output carries its frames")
-    _require_sdk()
+    require_sdk()
     address, token = _parse_address(http, token_file), _read_token(token_file)
     if address is not None and not address.is_loopback and not token:
         what = f"`--http {address.url_host}:{address.port}` can be reached by others"
@@ -86,11 +86,11 @@ def serve_mcp(
     offer = offer_skills(context.settings, request, list(skill), tool_names)
     _require_known(request, offer)
     warn_of_distrust(context, "skill", "")
-    _silence_libraries()
+    silence_libraries()
     return _serve(context, offer, request, address, token)
 
 
-def _require_sdk() -> None:
+def require_sdk() -> None:
     """Raise ServiceResolutionError `env.extra` if the MCP library is not installed."""
     from importlib.util import find_spec
 
@@ -150,7 +150,7 @@ def _require_known(request: RunRequest, offer: ToolOffer) -> None:
                 raise wrong_value(what, suggestion(name, known) or "leave it out")
 
 
-def _silence_libraries() -> None:
+def silence_libraries() -> None:
     """Discard the log records of libraries: they may contain values, and stderr is for messages to
     the user.
     """
@@ -180,7 +180,7 @@ def _serve(
 
         pipe = take_descriptors()
         _announce(context, offer, "standard input and output")
-        ended_by = anyio.run(serve_stdio, server, pipe, runs, _ending_signals())
+        ended_by = anyio.run(serve_stdio, server, pipe, runs, ending_signals())
     else:
         from cogcli.app.serving.http_transport import PATH, http_server, serve_http
 
@@ -189,11 +189,11 @@ def _serve(
         redirect_standard_streams()
         port = listening.getsockname()[1]
         _announce(context, offer, f"http://{address.url_host}:{port}{PATH}")
-        ended_by = anyio.run(serve_http, web, listening, runs, _ending_signals())
+        ended_by = anyio.run(serve_http, web, listening, runs, ending_signals())
     return ABORTED[ended_by] if ended_by else OK
 
 
-def _ending_signals() -> list[signal.Signals]:
+def ending_signals() -> list[signal.Signals]:
     """Return the signals that end the server: all but those that this process ignores."""
     found = (getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP"))
     return [number for number in found if number and signal.getsignal(number) is not signal.SIG_IGN]

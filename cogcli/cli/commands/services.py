@@ -40,14 +40,14 @@ def refresh(
 ) -> int:
     """Display the differences; with `--accept` write the lock or the document."""
     found = services.refresh(context.settings, service, accept=accept)
-    context.own["services"] = [_service_object(found)]
-    context.answer(_change_lines(found))
+    context.own["services"] = [service_object(found)]
+    context.answer(change_lines(found))
     if not context.json:
         context.note(visible(_summary(found)))
     return NO if found.differences and not found.accepted else OK
 
 
-def _service_object(found: RefreshResult) -> Json:
+def service_object(found: RefreshResult) -> Json:
     """Build the `service` member of the envelope. The file is under `lock` for MCP, otherwise under `document`."""
     file = {"lock": found.file} if found.noun == "tool" else {"document": found.file}
     return {
@@ -69,7 +69,7 @@ def _service_object(found: RefreshResult) -> Json:
     }
 
 
-def _change_lines(found: RefreshResult) -> list[StyledLine]:
+def change_lines(found: RefreshResult) -> list[StyledLine]:
     """Return a line per change: sign, name, changed fields, and whether it breaks calls."""
     lines: list[StyledLine] = []
     for d in found.differences:

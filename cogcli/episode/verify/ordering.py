@@ -136,6 +136,8 @@ class OrderingCheck:
             faults += self._after_end(event, run)
         if phase == "plan":
             faults += self._plan(event)
+        elif row_of(event.event_type).plans_step and self._planned is not None:
+            self._planned.add(event.step_id or "")
         return faults
 
     def _end_nested(self, run: _Run) -> None:
@@ -188,9 +190,9 @@ class OrderingCheck:
         if event.step_id != step:
             message = f"step_id is {event.step_id!r:.40}, the payload's is `{step:.40}`"
             faults.append(("step.other", message))
+        run, row = self._runs[event.run_id], row_of(kind)
         if event.run_id == self._root and self._is_unplanned(step):
             faults.append(("step.unplanned", f"step `{step:.60}` is in no plan"))
-        run, row = self._runs[event.run_id], row_of(kind)
         if run.is_forgotten:
             return faults
         if row.starts:

@@ -25,7 +25,7 @@ from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
-from cogcli.specs.lock import MEMBERS, LockedTools, digest_of_tool, read_locked_services
+from cogcli.specs.lock import MEMBERS, READ_ONLY, LockedTools, digest_of_tool, read_locked_services
 from cogcli.specs.lock import NAME as LOCK_NAME
 from cogcli.specs.lock import SCHEMA as LOCK_SCHEMA
 
@@ -159,6 +159,8 @@ def read_locked(root: str, service_id: str) -> list[Json] | None:
 def write_lock(root: str, service_id: str, tools: list[Json], *, bound: str = "") -> bytes:
     """Lock a service to these tools, leaving other services unchanged; returns the content of the lock.
 
+    A tool with the member `read_only` is marked so, or loses its mark. Any other keeps it, unless it changed.
+
     Raise SafetyScopeError, OSError, and UnusableEnvironment `project.link` for a link that leaves `bound`.
     """
     style = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
@@ -166,14 +168,20 @@ def write_lock(root: str, service_id: str, tools: list[Json], *, bound: str = ""
         services: Json = {
             id: {"tools": list(others.values())} for id, others in _read_services(root).items()
         }
-        entries = [
-            {**{name: tool.get(name) for name in MEMBERS}, "sha256": digest_of_tool(tool)}
-            for tool in tools
-        ]
-        services[service_id] = {"tools": entries}
+        before = {tool["name"]: tool for tool in services.get(service_id, {}).get("tools", ())}
+        services[service_id] = {"tools": [_lock_entry(tool, before) for tool in tools]}
         data = orjson.dumps({"schema": LOCK_SCHEMA, "services": services}, option=style)
         write_atomic(lock_path(root), data, mode=0o644, bound=bound)
     return data
+
+
+def _lock_entry(tool: Json, before: Json) -> Json:
+    """Return the entry of a tool in a lock. A mark of a person is kept as long as the tool does not change."""
+    digest = digest_of_tool(tool)
+    entry = {**{name: tool.get(name) for name in MEMBERS}, "sha256": digest}
+    earlier = before.get(tool["name"], {})
+    kept = earlier.get(READ_ONLY) if earlier.get("sha256") == digest else False
+    return entry | ({READ_ONLY: True} if tool.get(READ_ONLY, kept) else {})
 
 
 def _read_services(root: str) -> Mapping[str, LockedTools]:

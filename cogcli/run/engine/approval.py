@@ -14,6 +14,7 @@ from cogcli.declarations.governance_events import ApprovalGranted, ApprovalReque
 from cogcli.policy.approvals import ApprovalAnswer, RequestedAction, action_hash
 from cogcli.run.engine.ports import AskedCall
 from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.run.engine.tasks import AwaitWake, Effects
 
 if TYPE_CHECKING:
     from cogcli.declarations.pack_spec import PackGate
@@ -102,6 +103,22 @@ class ApprovalRequest(NamedTuple):
         )
         engine.approvals.take_over(answer)
         return answer
+
+    def ask_and_wait(self, refusal: RuntimeErrorBase) -> Effects:
+        """Append a request, and return the answer that a person gives while the run goes on.
+
+        Raise `refusal` if the run itself waits for the answer. Raise the same errors as `use_answer`.
+        """
+        self.ask(refusal)
+        while self.record.run.engine.parks_for_answers:
+            yield AwaitWake()
+            try:
+                answer = self.use_answer()
+            except PolicyApprovalError:
+                continue  # the approval was invalid, and `use_answer` has asked again
+            if answer is not None:
+                return answer
+        raise refusal
 
     def ask(self, refusal: RuntimeErrorBase) -> None:
         """Append `approval.requested` with the exact call and the time when the request expires."""

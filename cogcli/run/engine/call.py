@@ -200,7 +200,8 @@ def _require_approved(
         if approved:
             return
         yield from _wait_for_recorded_refusal(record)
-        request.ask(refusal)
+        yield from request.ask_and_wait(refusal)
+        return
     raise refusal
 
 

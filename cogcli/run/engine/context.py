@@ -146,6 +146,9 @@ class Engine:
         self.waits_in_doubt = True
         """Whether a run waits if it was cancelled from outside and an effect in it may have happened. A run that
         `resume --abort` closes ends instead."""
+        self.parks_for_answers = False
+        """Whether a call that needs an approval waits for it while the run goes on with other calls, as in a session
+        of a gateway. If not, the run waits."""
         self.passes_null = False
         """Whether an absent optional `any` input is passed as null, as under the first version of the log rules."""
         self.in_doubt: EffectInDoubtError | None = None

@@ -52,7 +52,7 @@ def require_permitted(
     lifted = LiftedGates()
     verdict = _decide(policy, record, capability, values, engine.now, lifted)
     while verdict.asks:
-        answer = _require_answer(policy, record, capability, values, verdict)
+        answer = yield from _require_answer(policy, record, capability, values, verdict)
         lifted.add((verdict.verdict, verdict.gate))
         yield from _wait_until(record, answer)
         verdict = _decide(
@@ -262,9 +262,9 @@ def _require_answer(
     capability: Capability,
     values: dict[str, Any],
     verdict: Verdict,
-) -> ApprovalAnswer:
-    """Return a person's approval of exactly this call at this gate. If there is none, append a request and raise
-    PolicyApprovalError.
+) -> Effects:
+    """Return a person's approval of exactly this call at this gate. If there is none, append a request, and raise
+    PolicyApprovalError unless the run goes on while it waits.
     """
     evidence = {
         "gate": verdict.gate,
@@ -285,8 +285,7 @@ def _require_answer(
         if roles
         else ""
     )
-    request.ask(refusal)
-    raise refusal
+    return (yield from request.ask_and_wait(refusal))
 
 
 def _refusal_from_verdict(

@@ -58,6 +58,8 @@ class Request(NamedTuple):
     """By step path: the calls of the source run and the decisions about them. Recorded in the first event."""
     approvals: Mapping[str, Any] = {}
     """By id: the unused approvals of the source run. Recorded in the first event."""
+    gateway: Mapping[str, Any] = {}
+    """The session of a gateway. Empty for any other run."""
     typed: Sequence[str] = ()
     """The inputs whose typed paths allow the run to read files that are otherwise forbidden."""
 
@@ -319,13 +321,21 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
         contracts=engine.contradictions.to_payload(),
         policy=dict(request.policy) or None,
         agent=dict(request.agent) or None,
+        gateway=dict(request.gateway) or None,
         typed=list(request.typed),
         approvals=dict(request.approvals),
         intuition_mode=engine.policy.intuition_mode if engine.policy else None,
-        using="agent" if request.agent else "runner",
+        using=_find_kind(request),
         parent_run_id=None,
     )
     return draft_of(payload, run_id)
+
+
+def _find_kind(request: Request) -> str:
+    """Return what drives the run: an agent, the client of a gateway, or the plan of a skill."""
+    if request.gateway:
+        return "gateway"
+    return "agent" if request.agent else "runner"
 
 
 def _plan_event(run: Run) -> Draft:

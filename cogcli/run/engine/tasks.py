@@ -170,11 +170,19 @@ class Next(NamedTuple):
     """Wait for the next child to end. The result is its Task, or None at the time `until`.
 
     With `slot` the result is None as soon as a slot is free. Without `slot` it is None at once if no child is
-    running.
+    running. With `posts` it may also be a `Posted`, and the wait goes on without children; only the root may
+    wait so.
     """
 
     slot: bool = False
     until: float | None = None
+    posts: bool = False
+
+
+class Posted(NamedTuple):
+    """A value from outside of the run, passed to `Loop.post`."""
+
+    value: object
 
 
 class AwaitWake(NamedTuple):
@@ -275,6 +283,10 @@ class Loop:
         self._inline_until: float | None = None
         self._quick: tuple[Task, object, QuickCall] | None = None
         """The task whose `QuickCall` runs on the coordinator's thread, if the call there is one."""
+        self._posted: deque[Posted] = deque()
+        """Values from outside for which the root did not wait yet, in order."""
+        self._expects_posts = False
+        """Whether the root waits for values from outside: then no call may hold up the coordinator."""
         self._signals: list[tuple[str, float]] = []
         self.signal: str | None = None
         """The first signal that requested the end of the run."""
@@ -308,6 +320,10 @@ class Loop:
         self._signals.append((signal, time.monotonic()))
         self.signal = self._signals[0][0]
         self._inbox.put((_SIGNAL, None, None))
+
+    def post(self, value: object) -> None:
+        """Pass a value to the root task, which receives it by `Next(posts=True)`. May be called from any thread."""
+        self._inbox.put((_POST, Posted(value), None))
 
     def begin_shutdown(self) -> None:
         """End the run because of a signal. The root task calls this.
@@ -446,9 +462,12 @@ class Loop:
         self._runnable.append((task, child, None))
 
     def _on_next(self, task: Task, effect: Next) -> None:
+        self._expects_posts |= effect.posts
         if task.ended:
             self._runnable.append((task, task.ended.popleft(), None))
-        elif not task.children and not effect.slot:
+        elif effect.posts and self._posted:
+            self._runnable.append((task, self._posted.popleft(), None))
+        elif not task.children and not effect.slot and not effect.posts:
             self._runnable.append((task, None, None))
         else:
             task.wait = effect
@@ -551,7 +570,7 @@ class Loop:
         """Return whether the coordinator makes a call itself, because it is quick or the only outstanding one."""
         if call.is_quick:
             return True
-        is_alone = len(self._waiting) == 1 and not self._in_flight
+        is_alone = len(self._waiting) == 1 and not self._in_flight and not self._expects_posts
         return is_alone and not self._has_other_timers(task)
 
     def _call_inline(self, task: Task, call: WorkerCall) -> None:
@@ -745,6 +764,9 @@ class Loop:
             return
         if token is _SNAPSHOT:
             return  # `_drive` takes it
+        if token is _POST:
+            self._take_post(result)
+            return
         if token is _SIGNAL:
             root = self._root
             if not self._interrupted and type(root.wait) is Next:
@@ -754,6 +776,13 @@ class Loop:
                 self._wake(root)
         else:
             self._complete(token, result, error)
+
+    def _take_post(self, posted: Posted) -> None:
+        root = self._root
+        if type(root.wait) is Next and root.wait.posts:
+            self._wake(root, posted)
+        else:
+            self._posted.append(posted)
 
     def _limits(self) -> list[float]:
         limits = [call.deadline for _, call in self._in_flight.values()]
@@ -831,6 +860,7 @@ class _CoordinatorReplaced(Exception):
 
 _SIGNAL: Final = object()
 _SNAPSHOT: Final = object()
+_POST: Final = object()
 
 _HANDLERS: Final[dict[type, Callable[[Loop, Task, Any], None]]] = {
     Spawn: Loop._on_spawn,

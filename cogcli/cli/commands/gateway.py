@@ -1,0 +1,216 @@
+"""`gateway serve`: offer the tools of other MCP servers again, each call governed and recorded
+(docs/reference/gateway.md).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Final
+
+from cogcli.app.run_skill import options_of, with_pack
+from cogcli.app.services import refresh_service
+from cogcli.app.wings import WingFunction
+from cogcli.base.errors import ABORTED, OK
+from cogcli.base.terminal_text import visible
+from cogcli.cli.commands.serve import ending_signals, require_sdk, silence_libraries
+from cogcli.cli.commands.services import change_lines, service_object
+from cogcli.cli.context import CommandContext
+from cogcli.cli.crash import report_bug
+from cogcli.cli.options import SAFETY, argument, command, integer, text, wrong_flag, wrong_value
+from cogcli.gateway.offer import find_service, find_upstreams, offer_upstreams
+from cogcli.gateway.request import GatewayListener, GatewayRequest
+from cogcli.report.humanize import count_of
+
+if TYPE_CHECKING:
+    from cogcli.declarations.value_types import Json
+    from cogcli.gateway.offer import GatewayOffer
+    from cogcli.gateway.tool_specs import OfferedTool
+
+FROM_HELP: Final = "also the `mcpServers` of this file, such as .mcp.json"
+_RUN_GATEWAY: Final = WingFunction("cogcli.gateway.serving", "run_gateway")
+"""Imported when it is called, since it needs the SDK."""
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+
+
+@command(
+    examples=(
+        ("cogcli gateway serve --from .mcp.json", "the command for an MCP client"),
+        ("cogcli gateway serve --from .mcp.json --session desk", "its episode has the name"),
+        ("cogcli gateway serve --pack desk@1.0.0 --intent help", "a pack decides about each call"),
+    ),
+    exits=(0, 2, 3, 70, 130, 143),
+)
+def serve(
+    context: CommandContext,
+    *,
+    from_: Annotated[
+        str | None,
+        text("--from", "FILE", FROM_HELP),
+    ] = None,
+    hold: Annotated[
+        int | None,
+        integer(
+            "--hold",
+            "hold a call that waits for a person for N seconds",
+            minimum=0,
+            maximum=50,
+            default="50",
+        ),
+    ] = None,
+    session: Annotated[
+        str | None, text("--session", "NAME", "a name for the session, in the episode")
+    ] = None,
+    pack: Annotated[
+        str | None, text("--pack", "ID@VERSION", "the pack that governs the calls", SAFETY)
+    ] = None,
+    intent: Annotated[
+        str | None, text("--intent", "ID", "with --pack: the intent of the session", SAFETY)
+    ] = None,
+) -> int:
+    """Serve one client until it disconnects or a signal ends the gateway.
+
+    All errors of the command line and the registry are raised before the first frame.
+    """
+    if context.json:
+        raise wrong_flag("`--json` is not for a server", "standard output carries its frames")
+    if session is not None and not _NAME.fullmatch(session):
+        raise wrong_value(
+            f"`--session`: found `{session[:60]}`",
+            expected="letters, digits and `._@-`, at most 64",
+        )
+    require_sdk()
+    options = with_pack(
+        context.settings, options_of(context.settings, {"pack": pack or "", "intent": intent or ""})
+    )
+    silence_libraries()
+    request = GatewayRequest(options, from_ or "", session or "", hold)
+    return _serve(context, request)
+
+
+def _serve(context: CommandContext, request: GatewayRequest) -> int:
+    """Serve over stdio, and return the exit code."""
+    ended_by: str = _RUN_GATEWAY(
+        context.settings,
+        request,
+        _listener(context),
+        ending_signals(),
+        lambda offer: _announce(context, offer),
+    )
+    return ABORTED[ended_by] if ended_by else OK
+
+
+@command(
+    examples=(
+        ("cogcli gateway tools --from .mcp.json", "what a client would be offered"),
+        ("cogcli gateway tools", "of the services of the project alone"),
+        ("cogcli gateway tools --json | jq .tools", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def list_tools(
+    context: CommandContext,
+    *,
+    from_: Annotated[str | None, text("--from", "FILE", FROM_HELP)] = None,
+) -> int:
+    """Start the servers, and print each tool with its state."""
+    require_sdk()
+    settings = context.settings
+    offer = offer_upstreams(settings, find_upstreams(settings, from_ or ""), is_governed=False)
+    context.own["tools"] = [_tool_object(tool) for tool in offer.tools.values()]
+    context.own["withheld"] = [each._asdict() for each in offer.withheld]
+    context.own["unavailable"] = [
+        {"server": each.id, "reason": each.fault} for each in offer.unavailable
+    ]
+    context.answer([[("  ".join(map(visible, words)), "")] for words in _tool_rows(offer)])
+    return OK
+
+
+def _tool_object(tool: OfferedTool) -> Json:
+    """Return the entry of a tool in the envelope."""
+    return {
+        "name": tool.name,
+        "server": tool.service.id,
+        "tool": tool.definition["name"],
+        "capability": tool.capability,
+        "read_only": tool.is_read_only,
+        "proposed_read_only": tool.proposes_read_only,
+    }
+
+
+def _tool_rows(offer: GatewayOffer) -> Iterator[tuple[str, ...]]:
+    """Yield the columns of a line for each tool, and for each server that cannot be used."""
+    for tool in offer.tools.values():
+        proposes = "its server proposes read-only" if tool.proposes_read_only else ""
+        state = "read-only" if tool.is_read_only else "asks"
+        yield (
+            tool.name,
+            tool.capability,
+            state,
+            *([proposes] if state == "asks" and proposes else ()),
+        )
+    for each in offer.withheld:
+        yield f"{each.server}: {each.tool}", "withheld", each.reason
+    for upstream in offer.unavailable:
+        yield upstream.id, "unavailable", upstream.fault
+
+
+@command(
+    examples=(
+        ("cogcli gateway accept files --from .mcp.json", "lock the tools as they are now"),
+        ("cogcli gateway accept files --read-only list_directory", "this tool asks no more"),
+        ("cogcli gateway accept files --asks list_directory", "it asks again"),
+    ),
+    exits=(0, 2, 3, 4, 6),
+)
+def accept(
+    context: CommandContext,
+    server: Annotated[str, argument("SERVER")],
+    *,
+    from_: Annotated[str | None, text("--from", "FILE", FROM_HELP)] = None,
+    read_only: Annotated[
+        list[str],
+        text("--read-only", "TOOL", "it changes nothing: do not ask a person (repeatable)", SAFETY),
+    ],
+    asks: Annotated[
+        list[str], text("--asks", "TOOL", "ask a person for each call of it (repeatable)", SAFETY)
+    ],
+) -> int:
+    """Lock the tools that a server has now, and set or remove marks."""
+    require_sdk()
+    service = find_service(context.settings, server, from_ or "")
+    marks = {**dict.fromkeys(read_only, True), **dict.fromkeys(asks, False)}
+    found = refresh_service(context.settings, service, accept=True, marks=marks)
+    context.own["services"] = [service_object(found)]
+    context.answer(change_lines(found))
+    context.note(
+        visible(f"{found.service}: {count_of(len(found.names), 'tool')} locked in {found.file}")
+    )
+    return OK
+
+
+def _announce(context: CommandContext, offer: GatewayOffer) -> None:
+    """Report on stderr what is offered, what is withheld, and which servers cannot be used."""
+    servers = {tool.service.id for tool in offer.tools.values()}
+    context.note(
+        f"offering {count_of(len(offer.tools), 'tool')} of {count_of(len(servers), 'server')}"
+    )
+    for upstream in offer.unavailable:
+        context.note(visible(f"server {upstream.id} is unavailable: {upstream.fault}"))
+    for each in offer.withheld:
+        context.note(visible(f"tool {each.tool} of {each.server} is withheld: {each.reason}"))
+
+
+def _listener(context: CommandContext) -> GatewayListener:
+    """Return the functions that report calls and bugs on stderr."""
+
+    def report_call(tool: str, report: Mapping[str, str]) -> None:
+        """Report a call of a tool."""
+        pairs = "".join(f" {name}={value}" for name, value in report.items() if value)
+        context.note(f"{context.settings.clock.now()[:23]}Z gateway.called tool={tool}{pairs}")
+
+    def report_exception(error: BaseException) -> None:
+        """Report an unexpected exception."""
+        report_bug(context.screen, "gateway serve", error, context)
+
+    return GatewayListener(report_call, report_exception)

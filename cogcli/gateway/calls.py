@@ -1,0 +1,242 @@
+"""The calls of a client on their way: what is passed to a session, and what comes back.
+
+`CallBook` is for any caller, on any thread: a server, a hook, a library.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Final
+
+from cogcli.base.canonical import digest_of
+from cogcli.base.errors import CogcliError, OverloadedError, RejectedError
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.session_events import SessionEnding
+from cogcli.declarations.value_types import Json
+
+MOST_OPEN: Final = 256
+"""The most calls of a session that are not over, or whose result nobody has collected."""
+MOST_KEYS: Final = 1000
+"""The most results that are kept for the idempotency keys of a client."""
+
+
+class CallResult(NamedTuple):
+    """The end of a call: its step, the status `done`, `failed`, `vetoed`, `skipped` or `pending`, and its output or
+    error. `pending` is a call that may have happened.
+    """
+
+    step_id: str
+    status: str
+    output: Json | None = None
+    error: CogcliError | None = None
+    detail: str = ""
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the call may have happened, and no one has decided about it."""
+        return self.status == "pending"
+
+
+class CallListener:
+    """What happens to a call. The methods are called on the coordinator of the run, and must not block."""
+
+    def begins(self, step_id: str) -> None:
+        """The call is recorded as this step."""
+
+    def waits(self, approval_id: str) -> None:
+        """The call waits for a person's answer to this request."""
+
+    def ends(self, result: CallResult) -> None:
+        """The call has ended."""
+
+    def missed(self) -> None:
+        """The session had ended: the call was neither recorded nor made."""
+
+
+class ClientCall(NamedTuple):
+    """One call of a client: the name of the tool, its capability and its inputs."""
+
+    tool: str
+    capability: str
+    input: Json
+    key: str | None = None
+    """The idempotency key that the client gave."""
+    listener: CallListener = CallListener()
+
+
+class PersonAnswer(NamedTuple):
+    """A person's answer to an open request of a session."""
+
+    approval_id: str
+    granted: bool
+    by: str
+    reason: str = ""
+
+
+class SessionStop(NamedTuple):
+    """The end of a session."""
+
+    reason: SessionEnding
+
+
+class SessionInbox:
+    """Passes values from other threads to the run of a session."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._post: Callable[[object], None] | None = None
+        self._early: list[object] = []
+        self._closed = False
+        self.episode_id = ""
+
+    def open(self, episode_id: str, post: Callable[[object], None]) -> None:
+        """Connect the run. Values that came before are passed on, in order."""
+        with self._lock:
+            self.episode_id, self._post = episode_id, post
+            for value in self._early:
+                post(value)
+            self._early.clear()
+
+    def post(self, value: object) -> bool:
+        """Pass a value to the run. Return False if the run is over."""
+        with self._lock:
+            if self._closed:
+                return False
+            if self._post is None:
+                self._early.append(value)
+            else:
+                self._post(value)
+            return True
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the run takes no further value."""
+        return self._closed
+
+    def close(self) -> None:
+        """Take no further value."""
+        with self._lock:
+            self._closed = True
+            early, self._early = self._early, []
+        for value in early:
+            if isinstance(value, ClientCall):
+                value.listener.missed()
+
+
+class CallTicket(CallListener):
+    """A call that someone waits for. Several callers may share one."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.step_id = ""
+        self.approval_id = ""
+        self.episode_id = ""
+        self._result: Future[CallResult | None] = Future()
+        self._asked: Future[str] = Future()
+
+    def begins(self, step_id: str) -> None:
+        self.step_id = step_id
+
+    def waits(self, approval_id: str) -> None:
+        self.approval_id = approval_id
+        if not self._asked.done():
+            self._asked.set_result(approval_id)
+
+    def ends(self, result: CallResult) -> None:
+        if not self._result.done():
+            self._result.set_result(result)
+
+    def missed(self) -> None:
+        if not self._result.done():
+            self._result.set_result(None)
+
+    @property
+    def future(self) -> Future[CallResult | None]:
+        """The result; None for a call that the session missed."""
+        return self._result
+
+    @property
+    def asked(self) -> Future[str]:
+        """The id of the first request for approval that the call waits for."""
+        return self._asked
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the result is known."""
+        return self._result.done()
+
+    def wait(self, seconds: float) -> CallResult | None:
+        """Return the result, or None if there is none after this time."""
+        try:
+            return self._result.result(seconds)
+        except FutureTimeout:
+            return None
+
+
+class CallBook:
+    """The calls of one session by what they are: the tool and its arguments, or the key that the client gave.
+
+    1. A call that arrives while an equal one is in flight, waits for a person or is in doubt joins it.
+    2. The result of a call whose caller gave up is kept, and an equal call collects it once.
+    3. After that an equal call is a new one, unless the client gave an idempotency key.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[str, CallTicket] = {}
+        self._keyed: OrderedDict[str, tuple[str, CallTicket]] = OrderedDict()
+
+    def join(self, tool: str, arguments: Json, key: str | None) -> tuple[CallTicket, bool]:
+        """Return the ticket of a call, and whether the call is new: then the caller has to pass it to the session.
+
+        Raise RejectedError for a key that came with another call, OverloadedError if too many calls are open.
+        """
+        content = digest_of({"tool": tool, "arguments": arguments})
+        with self._lock:
+            if key is not None and key in self._keyed:
+                known, ticket = self._keyed[key]
+                if known != content:
+                    text = "this idempotency key came with another call"
+                    raise RejectedError("call.rejected", text, left=False)
+                return ticket, False
+            name = content if key is None else f"key:{key}"
+            if name in self._open:
+                return self._open[name], False
+            if len(self._open) >= MOST_OPEN:
+                text = f"{len(self._open)} calls of this session are open"
+                hint = "collect the results of earlier calls, or answer their requests"
+                raise OverloadedError("call.overloaded", text, hint=hint, left=False)
+            ticket = self._open[name] = CallTicket(name)
+            if key is not None:
+                self._keyed[key] = (content, ticket)
+            return ticket, True
+
+    def collect(self, ticket: CallTicket, result: CallResult | None) -> None:
+        """Note that a caller has the result of a call. A call in doubt stays open, so that no equal one is made."""
+        if result is not None and result.is_in_doubt:
+            return
+        with self._lock:
+            if self._open.get(ticket.key) is ticket:
+                del self._open[ticket.key]
+            if result is None:
+                self._forget_key(ticket)
+            while len(self._keyed) > MOST_KEYS:
+                self._keyed.popitem(last=False)
+
+    def fail_all(self, error: CogcliError | None) -> None:
+        """End the tickets of all calls that have no result, because the run is over."""
+        with self._lock:
+            tickets = [*self._open.values(), *(each for _, each in self._keyed.values())]
+        for ticket in tickets:
+            if error is None:
+                ticket.missed()
+            else:
+                ticket.ends(CallResult(ticket.step_id, "failed", error=error))
+
+    def _forget_key(self, ticket: CallTicket) -> None:
+        for key in [key for key, (_, each) in self._keyed.items() if each is ticket]:
+            del self._keyed[key]

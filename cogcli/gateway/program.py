@@ -1,0 +1,285 @@
+"""The program of a gateway's run: its calls come from a client, one step each (docs/reference/gateway.md#session).
+
+1. Everything here runs on the coordinator of the run. Other threads pass values with `SessionInbox.post`.
+2. A call is recorded as the client made it, before anything is decided. Over a log, the recorded calls take the place
+   of the client's, in their order.
+3. A call that needs an approval waits for it, and other calls go on. An answer is recorded by this process, since it
+   holds the log.
+4. After the end of a session no call begins. Calls that wait for a person end at once. Running ones get a grace
+   period; an effect that is cut off then is in doubt, and the run waits for a person.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from cogcli.base.errors import CogcliError, InputMappingError, RuntimeErrorBase
+from cogcli.base.jsonvalue import deep_copy
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.step_path import StepPath
+from cogcli.declarations.envelope import Event, draft_of
+from cogcli.declarations.events import PlanCreated
+from cogcli.declarations.governance_events import ApprovalRequested
+from cogcli.declarations.session_events import CallRequested, SessionEnded, SessionEnding
+from cogcli.declarations.value_types import Json
+from cogcli.gateway.calls import CallResult, ClientCall, PersonAnswer, SessionInbox, SessionStop
+from cogcli.run.answers import Approver, RequestAnswer, draft_answer, require_approvers
+from cogcli.run.engine.call import governed_call
+from cogcli.run.engine.context import Engine, Run
+from cogcli.run.engine.ending import end_early
+from cogcli.run.engine.outcome import CallSkipped, RunOutcome
+from cogcli.run.engine.run import Limit, RootRun, run_limit
+from cogcli.run.engine.step_recorder import StepRecord
+from cogcli.run.engine.tasks import (
+    GRACE_SECONDS,
+    Cancel,
+    Cancelled,
+    Effects,
+    Next,
+    Posted,
+    Spawn,
+    Task,
+    Turn,
+    Wake,
+)
+from cogcli.run.log_index import answer_from_events
+from cogcli.specs.fields import fit_values
+
+IDLE_SECONDS: Final = 1800.0
+MOST_CALLS: Final = 10_000
+MOST_SECONDS: Final = 86_400.0
+
+
+class SessionLimits(NamedTuple):
+    """The limits after which a session is sealed."""
+
+    idle_seconds: float = IDLE_SECONDS
+    calls: int = MOST_CALLS
+    seconds: float = MOST_SECONDS
+
+
+NO_OTHER_LIMITS: Final = SessionLimits()
+
+
+class SessionProgram:
+    """The `RunProgram` of a session. `inbox` is None over a log."""
+
+    def __init__(
+        self, inbox: SessionInbox | None = None, limits: SessionLimits = NO_OTHER_LIMITS
+    ) -> None:
+        self._inbox = inbox
+        self._limits = limits
+
+    def limit(self, engine: Engine) -> Limit | None:
+        """Return the time limit of the run's options."""
+        return run_limit(engine)
+
+    def run(self, root: RootRun) -> Effects:
+        """Make the calls of the client until its session ends."""
+        desk = _Desk(root, self._inbox, self._limits)
+        root.engine.parks_for_answers = True
+        root.engine.observe(desk.note_event)
+        payload = PlanCreated(
+            source="planner.client",
+            rationale="the client of the gateway decides",
+            step_records=[],
+            steps=[],
+        )
+        root.run.emit(draft_of(payload, root.run.state.run_id, speaker="planner.client"))
+        root.begin_snapshots()
+        if root.engine.dispatcher is not None:
+            yield Spawn(_feed(root))
+        if self._inbox is not None:
+            self._inbox.open(root.first.episode_id or "", root.engine.loop.post)
+        try:
+            yield from desk.serve()
+        finally:
+            desk.close()
+        doubt = root.engine.in_doubt
+        return RunOutcome("pending" if doubt else "ok", doubt, dict(root.run.state.outputs))
+
+    def end(self, root: RootRun, outcome: RunOutcome) -> RunOutcome:
+        """Return the outcome unchanged."""
+        return outcome
+
+
+def _feed(root: RootRun) -> Effects:
+    """Pass on the calls of a log and the end of its session, each in its turn."""
+    for position, value in list(_recorded_values(root.engine.sink.history())):
+        yield Turn(position)
+        root.engine.loop.post(value)
+    yield Turn(float("inf"))
+    root.engine.loop.post(SessionStop("signal"))
+
+
+def _recorded_values(events: Iterable[Event]) -> Iterator[tuple[int, ClientCall | SessionStop]]:
+    for event in events:
+        if event.event_type == CallRequested.event.name:
+            asked = CallRequested.of(event.payload)
+            yield event.seq or 0, ClientCall(asked.tool, asked.capability, asked.input, asked.key)
+        elif event.event_type == SessionEnded.event.name:
+            yield event.seq or 0, SessionStop(SessionEnded.of(event.payload).reason)
+
+
+class _Desk:
+    """The calls of a session that are not over."""
+
+    def __init__(self, root: RootRun, inbox: SessionInbox | None, limits: SessionLimits) -> None:
+        self._root = root
+        self._inbox = inbox
+        self._limits = limits
+        self._tasks: dict[str, Task] = {}
+        self._calls: dict[str, ClientCall] = {}
+        self._requests: dict[str, Event] = {}
+        """The open requests for approval, by id."""
+        self._count = 0
+        self._ended = False
+        self._cut_at: float | None = None
+        self._over_at = time.monotonic() + limits.seconds
+        self._idle_at = time.monotonic() + limits.idle_seconds
+
+    def serve(self) -> Effects:
+        """Handle calls, answers and ends of calls until the session has ended."""
+        while not self._ended or self._tasks:
+            event: Task | Posted | None = yield Next(posts=True, until=self._find_deadline())
+            if event is None:
+                yield from self._reach_deadline()
+            elif isinstance(event, Posted):
+                yield from self._receive(event.value)
+            else:
+                self._note_end(event)
+
+    def close(self) -> None:
+        """Refuse all further calls, and tell the waiting callers."""
+        if self._inbox is not None:
+            self._inbox.close()
+
+    def note_event(self, event: Event) -> None:
+        """Index a request for approval, and tell the caller of the call that waits for it."""
+        if event.event_type == ApprovalRequested.event.name and event.run_id == self._run_id:
+            asked = ApprovalRequested.of(event.payload)
+            step = _call_of(asked.step_id)
+            for id in [id for id, each in self._requests.items() if each.step_id == event.step_id]:
+                del self._requests[id]  # a second request replaces the first
+            self._requests[asked.approval_id] = event
+            call = self._calls.get(step)
+            if call is not None:
+                call.listener.waits(asked.approval_id)
+
+    @property
+    def _run_id(self) -> str:
+        return self._root.run.state.run_id
+
+    # -- what comes in ------------------------------------------------------------------------------------------------
+
+    def _receive(self, value: object) -> Effects:
+        match value:
+            case ClientCall() if self._ended:
+                value.listener.missed()
+            case ClientCall():
+                yield from self._begin_call(value)
+            case PersonAnswer():
+                yield from self._take_answer(value)
+            case SessionStop() if not self._ended:
+                yield from self._end(value.reason)
+
+    def _begin_call(self, call: ClientCall) -> Effects:
+        """Record a call and start its step."""
+        run = self._root.run
+        self._count += 1
+        step = f"c{self._count}"
+        self._idle_at = time.monotonic() + self._limits.idle_seconds
+        requested = CallRequested(
+            step_id=step, tool=call.tool, capability=call.capability, input=call.input, key=call.key
+        )
+        run.emit(draft_of(requested, self._run_id, step_id=step, speaker="client"))
+        self._calls[step] = call
+        call.listener.begins(step)
+        self._tasks[step] = yield run.spawn(_make_call(run, step, call), label=step, limit=None)
+        if self._inbox is not None and self._count >= self._limits.calls:
+            yield from self._end("calls")
+
+    def _take_answer(self, answer: PersonAnswer) -> Effects:
+        """Record a person's answer, and resume the call that waits for it."""
+        asked = self._requests.get(answer.approval_id)
+        if asked is None:
+            return
+        run, engine = self._root.run, self._root.engine
+        named = RequestAnswer(asked, answer.granted)
+        try:
+            require_approvers(self._root.first, [named], answer.by)
+        except CogcliError:
+            return  # the request stays open; the command of the approver has reported the reason
+        del self._requests[answer.approval_id]
+        draft = draft_answer(named, Approver(answer.by, answer.reason))
+        event = run.emit(draft, durable=True)
+        engine.approvals.add(answer_from_events(asked, event))
+        task = self._tasks.get(_call_of(asked.step_id))
+        if task is not None:
+            yield Wake(task)
+
+    # -- what ends ----------------------------------------------------------------------------------------------------
+
+    def _note_end(self, task: Task) -> None:
+        """Pass the result of a call to its caller. Raise the error of a task that could not write the log."""
+        if task.error is not None:
+            raise task.error
+        if task.label is None:
+            return  # the feeder of a log
+        step: str = task.label
+        del self._tasks[step]
+        self._calls.pop(step).listener.ends(task.result)
+
+    def _end(self, reason: SessionEnding) -> Effects:
+        """End the session: calls that wait for a person end at once, running ones get a grace period."""
+        self._ended = True
+        payload = SessionEnded(reason=reason, calls=self._count)
+        self._root.run.emit(draft_of(payload, self._run_id))
+        self._cut_at = time.monotonic() + GRACE_SECONDS
+        waiting = {_call_of(event.step_id) for event in self._requests.values()}
+        for step in [step for step in self._tasks if step in waiting]:
+            yield Cancel(self._tasks[step], force=True)
+
+    def _find_deadline(self) -> float | None:
+        if self._ended:
+            return self._cut_at
+        if self._inbox is None:
+            return None
+        return self._over_at if self._tasks else min(self._idle_at, self._over_at)
+
+    def _reach_deadline(self) -> Effects:
+        if self._ended:
+            self._cut_at = None
+            for task in list(self._tasks.values()):
+                yield Cancel(task, force=True)
+        elif time.monotonic() >= self._over_at:
+            yield from self._end("age")
+        else:
+            yield from self._end("idle")
+
+
+def _call_of(step_id: str | None) -> str:
+    """Return the step of the call that contains a step, which may be a gate of it."""
+    return StepPath(step_id or "").first().partition("@")[0]
+
+
+def _make_call(run: Run, step: str, call: ClientCall) -> Effects:
+    """Make one governed call as a step of the run, and return its CallResult."""
+    capability = run.engine.capabilities[call.capability]
+    record = StepRecord(run, step, capability.id, capability, capability.step_kind)
+    try:
+        kept, violations = fit_values(capability.inputs, deep_copy(call.input))
+        if violations:
+            raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
+        record.set_target(capability.id, capability, kept)
+        output: Json = yield from governed_call(record, capability, deep_copy(kept))
+    except CallSkipped as skipped:
+        record.finish("degraded", reason="degraded", detail=str(skipped))
+        return CallResult(step, "skipped", detail=str(skipped))
+    except (Cancelled, RuntimeErrorBase) as error:
+        ending = end_early(record, record.in_doubt or error)
+        return CallResult(step, ending.status, error=ending.error)
+    record.finish("done", output=output)
+    return CallResult(step, "done", output)

@@ -1,0 +1,31 @@
+"""The request of a command that starts a gateway, and what the command does meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.options import RunOptions
+
+
+class GatewayRequest(NamedTuple):
+    """What a person who starts a gateway gives."""
+
+    options: RunOptions
+    """The options of its runs, with the pack and its intent."""
+    host_file: str = ""
+    """The file with `mcpServers`. Empty for the services of the project alone."""
+    session: str = ""
+    """The name of the session."""
+    hold_seconds: int | None = None
+    """How long a call is held that waits for a person. None for the most that hosts wait."""
+
+
+class GatewayListener(NamedTuple):
+    """Callbacks of the command that started the gateway."""
+
+    called: Callable[[str, Mapping[str, str]], None]
+    """Called when a call ends, or its client is told to wait: the name of the tool; `status`, `error`, `episode` and
+    `step`, as far as known."""
+    bug: Callable[[BaseException], None]
+    """Called with an unexpected exception."""

@@ -1,0 +1,274 @@
+"""The MCP server of a gateway: it offers the tools of other servers again (docs/reference/gateway.md).
+
+1. A tool is listed as it was accepted. A call of it is a call of the session, which decides and records.
+2. A call that waits for a person is held for a while. After that the reply says that it is pending, and an equal call
+   collects the result.
+3. No client approves anything, and nothing here asks a model to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import mcp_types as types
+from mcp.server import Server
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from cogcli import __version__
+from cogcli.base.errors import CogcliError, RuntimeErrorBase
+from cogcli.base.schema import validator
+from cogcli.declarations.reading import read_record
+from cogcli.declarations.value_types import Json
+from cogcli.gateway.calls import CallResult, CallTicket
+from cogcli.gateway.offer import GatewayOffer
+from cogcli.gateway.request import GatewayListener
+from cogcli.gateway.session import GatewaySession
+from cogcli.gateway.tool_specs import OfferedTool
+from cogcli.protocols.mcp.tool_definition import ToolDefinition
+from cogcli.specs.unchecked import list_at, object_at, text_at
+
+if TYPE_CHECKING:
+    from mcp.server.context import ServerRequestContext
+
+    ClientRequest = ServerRequestContext[Any, Any]
+
+HOLD_SECONDS: Final = 50.0
+"""Seconds for which a call is held. Hosts give up after 60."""
+KEY: Final = "cogcli/idempotency-key"
+"""The member of `_meta` with the idempotency key of a call."""
+_MISSED: Final = 3
+
+
+class GatewayHandlers:
+    """The handlers of `tools/list` and `tools/call`."""
+
+    def __init__(
+        self,
+        offer: asyncio.Future[GatewayOffer],
+        session: Callable[[GatewayOffer], GatewaySession],
+        listener: GatewayListener,
+        hold_seconds: float = HOLD_SECONDS,
+    ) -> None:
+        """`session` returns the session for the calls of the tools of an offer."""
+        self._offer = offer
+        self._session = session
+        self._listener = listener
+        self._hold = hold_seconds
+
+    async def list(
+        self, _: ClientRequest, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        """Return all tools on one page. Raise MCPError for a cursor."""
+        if params is not None and params.cursor is not None:
+            text = "Unknown cursor: all tools are on one page"
+            raise MCPError(code=types.INVALID_PARAMS, message=text)
+        offer = await asyncio.shield(self._offer)
+        return types.ListToolsResult(tools=[_list_tool(tool) for tool in offer.tools.values()])
+
+    async def call(
+        self, client: ClientRequest, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        """Make a call of the session. Raise only MCPError, and only for a tool that does not exist."""
+        offer = await asyncio.shield(self._offer)
+        tool = offer.tools.get(params.name)
+        if tool is None:
+            raise MCPError(code=types.INVALID_PARAMS, message=_unknown_text(offer, params.name))
+        report: dict[str, str] = {"status": "cancelled"}
+        try:
+            return await self._call(offer, tool, client, params.arguments or {}, report)
+        except CogcliError as error:
+            report.update(status="refused", error=error.code)
+            return _error_result(_error_text(error), {"cogcli/code": error.code})
+        except Exception as bug:
+            report.update(status="error", error="internal")
+            self._listener.bug(bug)
+            return _error_result("internal error", {"cogcli/code": "internal"})
+        finally:
+            self._listener.called(params.name, report)
+
+    async def _call(
+        self,
+        offer: GatewayOffer,
+        tool: OfferedTool,
+        client: ClientRequest,
+        arguments: Json,
+        report: dict[str, str],
+    ) -> types.CallToolResult:
+        if problems := _find_violations(tool, arguments):
+            report.update(status="refused", error="request.value")
+            text = f"error[request.value]: `{tool.name}` does not take these arguments: {problems}"
+            return _error_result(text, {"cogcli/code": "request.value"})
+        session = self._session(offer)
+        key = text_at(dict(client.meta or {}), KEY)
+        inputs = tool.inputs_from(arguments)
+        for _ in range(_MISSED):
+            ticket = await self._begin(session, tool, inputs, key)
+            future = asyncio.wrap_future(ticket.future)
+            await self._wait(ticket, future)
+            episode, step = session.episode_id, ticket.step_id
+            meta = {"cogcli/episode_id": episode, "cogcli/step_id": step}
+            report.update(episode=episode, step=step)
+            if not future.done():
+                report.update(status="pending")
+                return _pending_result(ticket, meta)
+            result = future.result()
+            session.collect(ticket)
+            if result is not None:
+                report.update(status=result.status, error=result.error.code if result.error else "")
+                return _tool_result(result, meta | {"cogcli/status": result.status})
+        return _error_result("error[call.overloaded]: the session is ending", {})
+
+    async def _wait(self, ticket: CallTicket, future: asyncio.Future[CallResult | None]) -> None:
+        """Wait for the result of a call, as long as hosts do. One that waits for a person is held for less."""
+        asked = asyncio.wrap_future(ticket.asked)
+        begun = time.monotonic()
+        either: list[asyncio.Future[Any]] = [future, asked]
+        await asyncio.wait(either, timeout=HOLD_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        if not future.done():
+            rest = HOLD_SECONDS - (time.monotonic() - begun)
+            await asyncio.wait([future], timeout=max(0.0, min(rest, self._hold)))
+
+    async def _begin(
+        self, session: GatewaySession, tool: OfferedTool, inputs: Json, key: str | None
+    ) -> CallTicket:
+        """Return the ticket of a call. Only the begin of a run may block, so that it is left to a thread."""
+        arguments = (tool.name, tool.capability, inputs, key)
+        if session.is_live:
+            return session.call(*arguments)
+        return await asyncio.to_thread(session.call, *arguments)
+
+
+def server_of(handlers: GatewayHandlers) -> Server[Any]:
+    """Return the MCP server of these handlers, for any transport."""
+    return Server(
+        "cogcli-gateway",
+        version=__version__,
+        on_list_tools=handlers.list,
+        on_call_tool=handlers.call,
+    )
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def _list_tool(tool: OfferedTool) -> types.Tool:
+    """Return a tool as it was accepted, under its name in the gateway."""
+    members = {name: value for name, value in tool.definition.items() if value is not None}
+    try:
+        return types.Tool.model_validate({**members, "name": tool.name})
+    except ValidationError:
+        return types.Tool.model_validate({"name": tool.name, "inputSchema": {"type": "object"}})
+
+
+def _find_violations(tool: OfferedTool, arguments: Json) -> str:
+    """Return how arguments break the tool's input schema; empty if they fit, or if it cannot be applied."""
+    schema = read_record(ToolDefinition, tool.definition).inputSchema
+    found = [] if schema is None else validator.errors(schema, arguments)
+    if any(message == validator.UNUSABLE for _, message in found):
+        return ""
+    unknown = [name for name in arguments if name not in tool.input_fields]
+    if not found and unknown:
+        return f"no argument `{unknown[0][:60]}`"
+    return "; ".join(f"`{place}`: {message}" if place else message for place, message in found)
+
+
+def _unknown_text(offer: GatewayOffer, name: str) -> str:
+    """Return the message for a tool that is not offered, with the reason if it is withheld."""
+    server = name.partition("__")[0]
+    for each in offer.withheld:
+        if name == f"{each.server}__{each.tool}":
+            return f"Tool {name[:128]} is withheld: {each.reason}"
+    for upstream in offer.unavailable:
+        if upstream.id == server:
+            return f"Server {server[:128]} is unavailable: {upstream.fault}"
+    return f"Unknown tool: {name[:128]}"
+
+
+def _tool_result(result: CallResult, meta: Json) -> types.CallToolResult:
+    """Return the reply to a call that has ended."""
+    if result.status == "done":
+        output = result.output or {}
+        reply: Json = {"content": list_at(output, "content"), "_meta": meta}
+        if output.get("structured") is not None:
+            reply["structuredContent"] = output["structured"]
+        return _validated(reply, output)
+    error = result.error
+    if error is None:
+        text = result.detail or "the call was cut off before it was made"
+        return _error_result(f"error[{result.status}]: {text}", meta)
+    meta |= {"cogcli/code": error.code}
+    content = _content_of_failure(error)
+    if content:
+        return _validated({"content": content, "isError": True, "_meta": meta}, {})
+    if result.is_in_doubt:
+        return _error_result(_doubt_text(error, meta), meta)
+    return _error_result(_error_text(error), meta)
+
+
+def _validated(reply: Json, output: Json) -> types.CallToolResult:
+    """Return a reply as the SDK's type. Content that the SDK does not know becomes text."""
+    try:
+        return types.CallToolResult.model_validate(reply)
+    except ValidationError:
+        text = output.get("text") or json.dumps(reply["content"], ensure_ascii=False)
+        return types.CallToolResult.model_validate(
+            {**reply, "content": [{"type": "text", "text": text}]}
+        )
+
+
+def _content_of_failure(error: CogcliError) -> list[object]:
+    """Return the content with which the tool itself reported its failure; empty for any other error."""
+    attempts = error.attempts if isinstance(error, RuntimeErrorBase) else None
+    if error.code != "call.rejected" or not attempts:
+        return []
+    body = object_at(attempts[-1], "reply", "body")
+    return list_at(body, "content") if body.get("isError") is True else []
+
+
+def _error_text(error: CogcliError) -> str:
+    lines = [f"error[{error.code}]: {error.message}"]
+    if error.hint:
+        lines.append(f"hint: {error.hint}")
+    if error.code.startswith(("policy.", "safety.", "budget.")):
+        lines.append(
+            "Nothing was called. Do not try to reach the same by another tool; tell your user."
+        )
+    return "\n".join(lines)
+
+
+def _doubt_text(error: CogcliError, meta: Json) -> str:
+    return "\n".join(
+        (
+            f"error[{error.code}]: {error.message}",
+            "Whether the call happened is not known. It is not made again: a person looks, and decides after the"
+            f" session with `cogcli resume {meta['cogcli/episode_id']} --in-doubt done|rerun|skip|fail`.",
+        )
+    )
+
+
+def _pending_result(ticket: CallTicket, meta: Json) -> types.CallToolResult:
+    """Return the reply to a call that is not over. An equal call collects the result."""
+    meta |= {"cogcli/status": "pending"}
+    if not ticket.approval_id:
+        text = "pending: the call still runs. Call this tool again with the same arguments for its result."
+        return _error_result(text, meta)
+    id = ticket.approval_id
+    meta |= {"cogcli/approval_id": id}
+    text = "\n".join(
+        (
+            f"pending: this call waits for a person's approval ({id}). Nothing was called yet.",
+            f"a person decides in a terminal: cogcli approvals approve {id}",
+            "What you can do: show your user the line above and go on with something else. Once your user has decided,"
+            " call this tool again with the same arguments: that collects the result.",
+        )
+    )
+    return _error_result(text, meta)
+
+
+def _error_result(text: str, meta: Json) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True, _meta=meta)

@@ -1,0 +1,195 @@
+"""A session of a gateway: the calls of one client as runs, one after the other (docs/reference/gateway.md#session).
+
+`GatewaySession` is for any caller, on any thread. Its run begins with the first call. A run that reaches a limit is
+sealed, and the next call begins a new one, which names the old.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from cogcli.app.run_skill import environment_of
+from cogcli.app.settings import Settings
+from cogcli.base import threads
+from cogcli.base.errors import CogcliError, OverloadedError
+from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.options import RunOptions
+from cogcli.declarations.session_events import SessionEnding
+from cogcli.declarations.value_types import Json
+from cogcli.gateway.calls import CallBook, CallTicket, ClientCall, SessionInbox, SessionStop
+from cogcli.gateway.program import NO_OTHER_LIMITS, SessionLimits, SessionProgram
+from cogcli.gateway.tool_specs import SKILL
+from cogcli.run.launch import launch
+from cogcli.run.prepare import AgentRun, PreparedRun, RunRequest, call_policy
+from cogcli.run.results import RunResult
+from cogcli.specs.catalog import Catalog
+from cogcli.specs.selection import SelectionOptions
+
+MAX_WORKERS: Final = 32
+"""The most calls to upstream servers at a time. More wait."""
+_TRIES: Final = 3
+"""How often a call looks for a run that is not over."""
+
+
+class SessionPlan(NamedTuple):
+    """What all runs of a session have in common."""
+
+    catalog: Catalog
+    """The specs of the offered tools, and of the pack."""
+    options: RunOptions
+    name: str = ""
+    """The name that the caller of the gateway gave."""
+    client: str = ""
+    """What the client says that it is."""
+    limits: SessionLimits = NO_OTHER_LIMITS
+
+
+class _LiveRun(NamedTuple):
+    """The run of a session that takes calls."""
+
+    inbox: SessionInbox
+    book: CallBook
+    ended: threading.Event
+
+
+class GatewaySession:
+    """The calls of one client."""
+
+    def __init__(
+        self, settings: Settings, plan: SessionPlan, on_bug: Callable[[BaseException], None]
+    ) -> None:
+        """`on_bug` is called with an unexpected exception of a run, on its thread."""
+        self._settings = settings
+        self._plan = plan
+        self._on_bug = on_bug
+        self._lock = threading.Lock()
+        self._live: _LiveRun | None = None
+        self._last_episode = ""
+        self._closed = False
+        self._error: CogcliError | None = None
+
+    def call(self, tool: str, capability: str, inputs: Json, key: str | None = None) -> CallTicket:
+        """Pass a call to the session, or join an equal one, and return its ticket.
+
+        Give the ticket back by `collect` once its result has been delivered. Raise RejectedError, OverloadedError,
+        or the error with which the last run ended.
+        """
+        for _ in range(_TRIES):
+            live = self._find_live()
+            ticket, is_new = live.book.join(tool, inputs, key)
+            if not is_new:
+                return ticket
+            if live.inbox.post(ClientCall(tool, capability, inputs, key, ticket)):
+                return ticket
+            live.book.collect(ticket, None)
+        raise OverloadedError("call.overloaded", "the session is ending", left=False)
+
+    def collect(self, ticket: CallTicket) -> None:
+        """Note that the result of a call has been delivered."""
+        live = self._live
+        if live is not None and ticket.is_over:
+            live.book.collect(ticket, ticket.future.result())
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a run takes calls, so that `call` does not block."""
+        live = self._live
+        return live is not None and not live.inbox.is_closed
+
+    @property
+    def episode_id(self) -> str:
+        """The id of the present run's episode, else of the last one. Empty before the first call."""
+        live = self._live
+        return (live.inbox.episode_id if live else "") or self._last_episode
+
+    @property
+    def inbox(self) -> SessionInbox | None:
+        """The inbox of the present run, for answers of people."""
+        live = self._live
+        return live.inbox if live else None
+
+    def close(self, reason: SessionEnding) -> None:
+        """End the session, and wait until its episode is sealed."""
+        with self._lock:
+            self._closed, live = True, self._live
+        if live is not None:
+            live.inbox.post(SessionStop(reason))
+            live.ended.wait()
+
+    # -- runs ---------------------------------------------------------------------------------------------------------
+
+    def _find_live(self) -> _LiveRun:
+        """Return the present run, or begin one. Wait for the end of a run that takes no more calls."""
+        while True:
+            with self._lock:
+                if self._closed:
+                    raise OverloadedError("call.overloaded", "the gateway is ending", left=False)
+                live = self._live
+                if live is None:
+                    if self._error is not None:
+                        error, self._error = self._error, None
+                        raise error
+                    return self._begin()
+                if not live.inbox.is_closed:
+                    return live
+            live.ended.wait()
+
+    def _begin(self) -> _LiveRun:
+        """Begin a run on a thread of its own. The lock is held."""
+        live = self._live = _LiveRun(SessionInbox(), CallBook(), threading.Event())
+        prepared = _prepare(self._plan, live.inbox, self._last_episode, self._settings.environ)
+        try:
+            threads.start(self._run, live, prepared, name="session")
+        except threads.NoThread as error:
+            self._live = None
+            text = "the system gives no thread for a session"
+            raise OverloadedError("call.overloaded", text, left=False) from error
+        return live
+
+    def _run(self, live: _LiveRun, prepared: PreparedRun) -> None:
+        """Make one run, from its first call to its seal."""
+        error: CogcliError | None = None
+        result: RunResult | None = None
+        try:
+            environment = environment_of(self._settings.copy_for_run())
+            result = launch(environment, prepared)
+        except CogcliError as refused:
+            error = refused
+        except BaseException as bug:
+            self._on_bug(bug)
+        finally:
+            live.inbox.close()
+            live.book.fail_all(error)
+            with self._lock:
+                self._live = None
+                self._error = error
+                self._last_episode = result.episode_id if result else live.inbox.episode_id
+            live.ended.set()
+
+
+def _prepare(
+    plan: SessionPlan, inbox: SessionInbox, before: str, environ: Mapping[str, str]
+) -> PreparedRun:
+    """Return the next run of a session. `before` is the episode that it continues."""
+    session = {
+        "session": plan.name,
+        "client": plan.client,
+        **({"continues": before} if before else {}),
+    }
+    request = RunRequest(SKILL, {}, plan.options)
+    policy = call_policy(plan.catalog, request.policy, SKILL, {})
+    program = SessionProgram(inbox, plan.limits)
+    task = f"session {plan.name}" if plan.name else "session of a gateway"
+    return PreparedRun(
+        request,
+        plan.catalog.skills[SKILL],
+        plan.catalog,
+        {},
+        {},
+        SelectionOptions.of(plan.options, environ),
+        [],
+        policy,
+        AgentRun(task, {}, {}, program, policy, gateway=session),
+    )
