@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -574,9 +575,15 @@ def slug(name: str) -> str:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The value of a spec file."""
-    found: dict[str, Any] = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
-    return found
+    """Return the value of a spec file. The caller may change it."""
+    value: dict[str, Any] = json.loads(_read_as_json(path))
+    return value
+
+
+@cache
+def _read_as_json(path: Path) -> str:
+    # A shipped spec is read for each planted project, and reading YAML is what costs most.
+    return json.dumps(YAML(typ="safe").load(path.read_text(encoding="utf-8")))
 
 
 # -- the fields of a schema --------------------------------------------------------------------------------------------

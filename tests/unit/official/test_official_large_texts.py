@@ -52,11 +52,11 @@ def read(name: str, part: str, size: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(24)
+@pytest.mark.parametrize("part", PARTS, ids=repr)
 @pytest.mark.parametrize("name", READERS)
-def test_a_line_of_8_mib_is_read_or_refused_in_linear_time(name: str) -> None:
-    for part in PARTS:
-        assert_linear(partial(read, name, part), MIB_8)
+def test_a_line_of_8_mib_is_read_or_refused_in_linear_time(name: str, part: str) -> None:
+    assert_linear(partial(read, name, part), MIB_8)
 
 
 @pytest.mark.sampled(24)
