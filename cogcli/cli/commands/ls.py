@@ -11,6 +11,7 @@ from cogcli.app.episodes import (
     list_episodes,
     parse_age,
     row_to_payload,
+    store_of,
 )
 from cogcli.app.wings import WingFunction
 from cogcli.base.errors import OK, CogcliError, UsageError
@@ -18,6 +19,7 @@ from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import Column, Wanted, note_none, show
 from cogcli.cli.options import ListFlags, choice, command, integer, switch, text
+from cogcli.episode.listing.episode_listing import count_episodes
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.refusals import altered_error, renamed_folder_error
 from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_trace
@@ -126,12 +128,13 @@ def _find_batch(context: CommandContext, word: str) -> str:
 
 def _note_none(context: CommandContext, wanted: Wanted) -> None:
     """Report on stderr that no episode matches."""
+    store = store_of(context.settings)
     place = context.settings.display_path(context.settings.runs_dir)
     note_none(
         context,
         "episode",
         wanted,
-        lambda: len(list_episodes(context.settings, EpisodeFilter(), None)),
+        lambda: count_episodes(store.runs_dir, store.ids),
         place,
     )
 

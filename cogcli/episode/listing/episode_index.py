@@ -48,6 +48,9 @@ _TABLES: Final = (
     " sum INTEGER NOT NULL, PRIMARY KEY (own, id)) WITHOUT ROWID",
     "CREATE TABLE whole (at TEXT NOT NULL, episodes INTEGER NOT NULL)",
 )
+_ID_INDEX: Final = "CREATE INDEX episode_id ON episode (id)"
+"""Ids are counted and listed without reading the rows. An index of an older version lacks it."""
+_SCHEMA: Final = (*_TABLES, _ID_INDEX)
 _FIND: Final = """
 SELECT * FROM episode WHERE (own, id) < (:own, :id)
 AND (:skill IS NULL OR skill = :skill OR (open AND skill IS NULL))
@@ -105,10 +108,24 @@ class Index:
             return False
         with contextlib.suppress(IndexUnavailable):
             found = schema_from_rows(self._query(SCHEMA_QUERY))
-            if not find_schema_fault(found, schema_after(_TABLES)):
+            if not find_schema_fault(found, schema_after(_SCHEMA)):
                 return True
+            if not find_schema_fault(found, schema_after(_TABLES)):
+                return self._add_id_index()
             self._remove()
         return False
+
+    def _add_id_index(self) -> bool:
+        """Add the index of ids, and return whether the database can still be read. Without permission to write, every
+        row is read instead.
+        """
+        try:
+            for sql in (_JOURNAL_STAYS, _ID_INDEX):
+                self._query(sql)
+        except IndexUnavailable:
+            if _is_file(self._runs_dir / FILE):
+                self._connect()
+        return self._database is not None
 
     def create(self) -> bool:
         """Create an empty index. Return whether that succeeded."""
@@ -117,7 +134,7 @@ class Index:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             self._connect()
         with contextlib.suppress(IndexUnavailable):
-            for sql in (_JOURNAL_STAYS, "BEGIN IMMEDIATE", *_TABLES, "COMMIT"):
+            for sql in (_JOURNAL_STAYS, "BEGIN IMMEDIATE", *_SCHEMA, "COMMIT"):
                 self._query(sql)
             return True
         return False
@@ -138,7 +155,9 @@ class Index:
 
     def all_ids(self) -> set[str]:
         """Return the ids of all episodes that have a row. Raise IndexUnavailable."""
-        return {id for (id,) in self._query("SELECT id FROM episode")}
+        # One text is read in a ninth of the time of as many rows. No id has a line break.
+        ((ids,),) = self._query("SELECT group_concat(id, char(10)) FROM episode")
+        return set((ids or "").split("\n")) - {""}
 
     def ids(self, beginning: str, skip: int, limit: int) -> list[str]:
         """Return the ids with this prefix, in order. Raise IndexUnavailable."""
@@ -148,9 +167,10 @@ class Index:
     def is_whole(self, at: str) -> bool:
         """Return whether the directory is unchanged since every episode had its row. Raise IndexUnavailable."""
         rows = self._query("SELECT at, episodes FROM whole") if at else []
-        return bool(rows) and rows[0] == (at, self._count())
+        return bool(rows) and rows[0] == (at, self.count())
 
-    def _count(self) -> int:
+    def count(self) -> int:
+        """Return the number of episodes that have a row. Raise IndexUnavailable."""
         count: int = self._query("SELECT count(*) FROM episode")[0][0]
         return count
 
@@ -215,7 +235,7 @@ class Index:
             )
             database.execute("DELETE FROM whole")
             if whole:
-                database.execute("INSERT INTO whole VALUES (?, ?)", (whole, self._count()))
+                database.execute("INSERT INTO whole VALUES (?, ?)", (whole, self.count()))
             database.commit()
         except Exception as error:  # a full disk, another writer: next time
             with contextlib.suppress(Exception):

@@ -77,6 +77,14 @@ def find_indexed_ids(
     return None
 
 
+def count_episodes(runs_dir: Path, names: Callable[[], list[str]]) -> int:
+    """Return the number of episodes, with the archived and the unreadable ones. `names` lists them."""
+    with closing(Index(runs_dir)) as index, suppress(IndexUnavailable):
+        if index.open() and index.is_whole(_stamp(runs_dir)):
+            return index.count()
+    return len(names())
+
+
 class _EpisodeScan:
     """One reading of a runs directory."""
 
@@ -209,18 +217,20 @@ def _changes(runs_dir: Path, indexed: set[str]) -> tuple[list[str], set[str]]:
     """Return the new names, the newest last, and the removed ones. Raise IndexUnavailable if the directory cannot be
     listed.
     """
-    present: set[str] = set()
-    new = []
     try:
-        with os.scandir(runs_dir) as entries:
-            for entry in entries:
-                if entry.name in indexed:
-                    present.add(entry.name)
-                elif is_episode_id(entry.name) and entry.is_dir(follow_symlinks=False):
-                    new.append(entry.name)
+        present = set(os.listdir(runs_dir))
     except OSError as error:
         raise IndexUnavailable from error
+    new = [
+        name for name in present - indexed if is_episode_id(name) and _is_directory(runs_dir, name)
+    ]
     return sorted(new, key=place_of), indexed - present
+
+
+def _is_directory(runs_dir: Path, name: str) -> bool:
+    with suppress(OSError):
+        return stat.S_ISDIR(os.lstat(runs_dir / name).st_mode)
+    return False
 
 
 def _mark(directory: Path) -> str:

@@ -24,7 +24,7 @@ from cogcli.episode.document_bytes import milliseconds_between
 from cogcli.episode.listing import episode_listing as surveying
 from cogcli.episode.listing import episode_row
 from cogcli.episode.listing.episode_index import FILE, Index
-from cogcli.episode.listing.episode_listing import find_indexed_ids, list_rows
+from cogcli.episode.listing.episode_listing import count_episodes, find_indexed_ids, list_rows
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow, read_row
 from cogcli.episode.seal import seal
 from cogcli.episode.store import Store
@@ -421,3 +421,36 @@ def test_a_run_that_was_resumed_took_its_sittings_alone(
     assert first is not None
     assert second is not None
     assert read_row(journal.directory).duration_ms == first + second < 1000
+
+
+def test_an_index_of_an_older_version_gets_its_index_of_ids(runs: Path, patient: None) -> None:
+    before = [*list_rows(runs, EVERYTHING, Store(runs).ids, worth=1)]
+    made = _schema_of(runs)
+    with sqlite3.connect(runs / FILE) as database:
+        database.execute("DROP INDEX episode_id")
+    database.close()
+    assert [*list_rows(runs, EVERYTHING, Store(runs).ids, worth=1)] == before
+    assert _schema_of(runs) == made
+
+
+def test_the_number_of_episodes_is_the_same_with_and_without_an_index(
+    runs: Path, patient: None
+) -> None:
+    def listed() -> list[str]:
+        raise AssertionError("the directory was listed")
+
+    ids = Store(runs).ids
+    assert count_episodes(runs, ids) == 6
+    for _ in range(2):  # the first reading makes the index, which changes the directory
+        assert len([*list_rows(runs, EVERYTHING, Store(runs).ids, worth=1)]) == 5
+    assert count_episodes(runs, listed) == 6
+    finished(runs, 5000)
+    assert count_episodes(runs, ids) == 7
+
+
+def _schema_of(runs: Path) -> list[object]:
+    database = sqlite3.connect(runs / FILE)
+    try:
+        return database.execute("SELECT name FROM sqlite_master ORDER BY name").fetchall()
+    finally:
+        database.close()
