@@ -59,7 +59,12 @@ from cogcli.run.results import (
     pause_in_doubt,
     seal_run,
 )
-from cogcli.run.resume_adapters import RecordedBindingRunner, ResumeSink, send_unmasked
+from cogcli.run.resume_adapters import (
+    NewEventListener,
+    RecordedBindingRunner,
+    ResumeSink,
+    send_unmasked,
+)
 from cogcli.run.waypoints import has_foldable_loops, live_files
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -311,7 +316,6 @@ class _Resumption(NamedTuple):
         if ledger is not None:
             # The log is whole and locked: what has no intent in it was not made, and is reserved anew.
             ledger.settle_episode(self.journal.episode_id, log.did_not_leave)
-        before = log.last.seq or 0 if log.last else 0
 
         def answer(attempt: Attempt, send: Callable[[Attempt], Answer]) -> Answer:
             if self.refusals:
@@ -336,7 +340,7 @@ class _Resumption(NamedTuple):
             runner=InterceptedRunner(live, answer),
             clock=environment.clock,
             ids=environment.ids,
-            listener=lambda event: listener(event) if (event.seq or 0) > before else None,
+            listener=NewEventListener(listener, log.last.seq or 0 if log.last else 0),
             approvals=Approvals(log.approvals),
             earlier_approvals=self._earlier_approvals(),
             doubts=None if request.abort else doubts,

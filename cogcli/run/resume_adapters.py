@@ -65,6 +65,21 @@ class RecordedBindingRunner(NamedTuple):
         self.live.close(grace)
 
 
+class NewEventListener:
+    """A listener that passes on the events after those that the log had."""
+
+    def __init__(self, listener: Callable[[Event], None], last: int) -> None:
+        """`last` is the `seq` of the last event in the log."""
+        self._listener = listener
+        self._last = last
+        self.ignored: frozenset[str] = getattr(listener, "ignored", frozenset())
+        """The types of events that the listener does nothing with, which plain steps need not decode."""
+
+    def __call__(self, event: Event) -> None:
+        if (event.seq or 0) > self._last:
+            self._listener(event)
+
+
 class ResumeSink:
     """Returns the recorded event of a draft, at most once each. If there is none, appends the draft.
 

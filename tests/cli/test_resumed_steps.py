@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from cogcli.cli.live_run import DisplayListener
+from cogcli.declarations.envelope import Event
 from cogcli.episode.journal import Journal
 
 SOURCE = """
@@ -86,3 +88,22 @@ def test_a_run_in_which_a_person_decided_follows_its_log_to_the_end(
     project.run("resume", "@last", "--approve", "r.ask", "--by", "ann").assert_ok()
     assert plain_events == []
     project.run("replay", "@last").assert_ok()
+
+
+def test_the_display_of_a_quiet_resumed_run_gets_no_plain_steps(
+    project: Any, plain_events: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A resumed run gives its listener what a new run does, and no recorded event."""
+    displayed: list[Event] = []
+    monkeypatch.setattr(DisplayListener, "__call__", lambda _, event: displayed.append(event))
+    _add_chain(project)
+    project.run("run", "r.chain", "-p", "n:=1", "-q").assert_ok()
+    _cut_in_step(project, 3)
+    recorded = (project.episode / "events.jsonl").read_bytes().count(b"\n")
+    displayed.clear()
+    plain_events.clear()
+    project.run("resume", "@last", "-q").assert_ok()
+    assert plain_events
+    assert not {event.id for event in displayed} & {placed[0] for placed in plain_events}
+    assert all(event.seq >= recorded for event in displayed)
+    assert displayed[-1].event_type == "run.terminated"
