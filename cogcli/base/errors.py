@@ -388,7 +388,8 @@ FAILURES: tuple[FailureRow, ...] = (
     FailureRow(
         "environment",
         UnusableEnvironment,
-        "episode.foreign episode.unreadable episode.altered episode.renamed episode.busy resume.changed-specs"
+        "episode.foreign episode.unreadable episode.altered episode.renamed episode.busy run.exclusive"
+        " resume.changed-specs"
         " resume.masked"
         " env.runs-dir env.runs-shared env.disk env.threads signing.key project.none project.link registry.size"
         " config.key gateway.file specs.invalid service.leftover binding.fallback export.failed trust.size"

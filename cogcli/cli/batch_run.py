@@ -77,6 +77,11 @@ def _refuse_inputs(context: CommandContext, flags: RunFlags, batch: BatchFlags) 
         raise wrong_flag(
             "`--plan` shows one run", "leave out --batch, and give the inputs of a line"
         )
+    if flags.options.get("exclusive") or flags.on_conflict or flags.wait_timeout:
+        raise wrong_flag(
+            "`--exclusive`: the lines of a batch are runs of their own, and hold no name",
+            "leave it out: two batches of one name exclude each other (--batch-name)",
+        )
     if context.json and batch.o is None:
         raise wrong_flag("`--json` with `--batch` needs `-o FILE`", "stdout has the envelope")
 

@@ -107,6 +107,22 @@ class RunFlags(OptionFlags):
         panel=EXECUTION,
     )
     options: Json = OPTIONS_HERE
+    on_conflict: str | None = choice(
+        "--on-conflict",
+        "WORD",
+        ("wait", "skip", "fail"),
+        "if another run holds the name of --exclusive: wait, skip (exit 0) or fail",
+        EXECUTION,
+        default="fail",
+    )
+    wait_timeout: float | None = typed(
+        "--wait-timeout",
+        "S",
+        PositiveNumber(),
+        "with --on-conflict wait: fail after this many seconds",
+        EXECUTION,
+        default="none",
+    )
     progress: Progress
 
 

@@ -17,6 +17,7 @@ from cogcli.base.problems import suggestion_hint
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.display import Display
+from cogcli.cli.exclusive import start_in_turn
 from cogcli.cli.given_options import read_options
 from cogcli.cli.inputs import read_inputs
 from cogcli.cli.live_run import (
@@ -51,14 +52,23 @@ def run_skill(
         from cogcli.cli.plan import show_plan
 
         return show_plan(context, given)
-    listener = DisplayListener(display or open_display(context))
 
-    def watch(prepared: PreparedRun, control: Control) -> AbstractContextManager[DisplayListener]:
-        """Report the warnings of a prepared run, and display it within the block."""
-        context.warnings += [warning.to_payload() for warning in prepared.warnings]
-        return watch_start(context, listener, control)
+    def start() -> tuple[RunResult, DisplayListener]:
+        listener = DisplayListener(display or open_display(context))
 
-    result = run_given(context.settings, given, watch)
+        def watch(
+            prepared: PreparedRun, control: Control
+        ) -> AbstractContextManager[DisplayListener]:
+            """Report the warnings of a prepared run, and display it within the block."""
+            context.warnings += [warning.to_payload() for warning in prepared.warnings]
+            return watch_start(context, listener, control)
+
+        return run_given(context.settings, given, watch), listener
+
+    started = start_in_turn(context, given.request.options.exclusive, flags, start)
+    if started is None:
+        return 0
+    result, listener = started
     for text in result.leftovers:
         context.warn(UnusableEnvironment("service.leftover", text))
     result, listener = answer_pause(context, result, listener)

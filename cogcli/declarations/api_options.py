@@ -27,6 +27,7 @@ class Options(TypedDict, total=False):
     no_fallback: bool
     allow_hosts: Sequence[str]
     approval_ttl: float
+    exclusive: str
     pack: str
     with_packs: Sequence[str]
     intent: str

@@ -53,6 +53,11 @@ USER_ID: Final = MatchingText(
     "1 to 64 letters, digits, `.`, `_`, `@` or `-`, the first a letter or a digit",
 )
 """Users and sessions of agents."""
+HELD_NAME: Final = MatchingText(
+    r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
+    "1 to 64 letters, digits, `.`, `_` or `-`, the first a letter or a digit",
+)
+"""A name that one run at a time holds."""
 
 SERVE, RERUN, AGENT, CASES = "serve", "rerun", "agent", "cases"
 """What takes some of the options: three commands and test cases. `run`, `trace SKILL` and the API take all."""
@@ -281,6 +286,16 @@ class RunOptions(Record):
         also=_ANY_RUN,
         setting=True,
         logged="options.approval_ttl_s",
+        logged_if_given=True,
+    )
+    exclusive: str = _option(
+        HELD_NAME,
+        "--exclusive NAME",
+        "hold a name until the run ends, pauses included: no other run that asks for it starts",
+        EXECUTION,
+        default="",
+        also=(RERUN,),
+        logged="options.exclusive",
         logged_if_given=True,
     )
     pack: str = _option(

@@ -22,6 +22,7 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions, options_from_log
 from cogcli.declarations.run_start import EarlierApproval, start_of
 from cogcli.declarations.value_types import Json
+from cogcli.episode.exclusive import hold_name
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.episode.store import Store
@@ -217,17 +218,22 @@ def open_ledger(environment: RunEnvironment, policy: CallPolicy | None) -> Limit
 def _create_journal(
     environment: RunEnvironment, options: RunOptions, redactor: Redactor
 ) -> Journal:
-    """Return the log of a new episode with ids of its own. Raise UnusableEnvironment `env.runs-dir`."""
+    """Return the log of a new episode with ids of its own, which holds the exclusive name of its run.
+
+    Raise UnusableEnvironment `env.runs-dir`, `run.exclusive`.
+    """
     ids = environment.ids
+    episode_id = f"ep_{ids.ulid()}"
     store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
-    return store.create(
-        f"ep_{ids.ulid()}",
-        trace_id=options.trace_id or ids.trace_id(),
-        clock=environment.clock,
-        ids=ids,
-        redactor=redactor,
-        durability=options.durability,
-    )
+    with hold_name(store.runs_dir, options.exclusive, episode_id):
+        return store.create(
+            episode_id,
+            trace_id=options.trace_id or ids.trace_id(),
+            clock=environment.clock,
+            ids=ids,
+            redactor=redactor,
+            durability=options.durability,
+        )
 
 
 def _allow_typed_files(

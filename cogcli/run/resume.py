@@ -19,6 +19,7 @@ from cogcli.declarations.envelope import Event, draft_of
 from cogcli.declarations.events import RunPaused, RunResumed, RunStarted, RunTerminated
 from cogcli.declarations.options import options_from_log
 from cogcli.declarations.run_start import start_of
+from cogcli.episode.exclusive import hold_name
 from cogcli.episode.journal import Journal, has_standing_permissions
 from cogcli.episode.seal import persist_pending
 from cogcli.episode.store import Store
@@ -115,8 +116,8 @@ def resume(
     """Continue an interrupted or paused run in its own log, with its own ids and options. Seal it if it ends.
 
     Raise UsageError `episode.sealed` or `episode.unknown-approval`. Raise UnusableEnvironment `episode.busy`,
-    `episode.unreadable`, `resume.changed-specs`, `resume.untrusted` or `resume.masked`. Raise RunTimeoutError,
-    before any event is appended, if no time remains.
+    `episode.unreadable`, `run.exclusive`, `resume.changed-specs`, `resume.untrusted` or `resume.masked`. Raise
+    RunTimeoutError, before any event is appended, if no time remains.
     """
     redactor = Redactor()
     store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
@@ -147,6 +148,10 @@ def resume(
                 if not request.only_rejects or journal.vouched.differs:
                     raise
                 refusals.append(error)
+        if not request.abort:
+            exclusive = options_from_log(log.started.payload).exclusive
+            with hold_name(directory.resolve().parent, exclusive, log.started.episode_id):
+                pass  # the log is locked: the name is held from here on
         if has_standing_permissions(log.started.payload):
             journal.announce_each()
         fold = from_waypoint.fold if from_waypoint else None

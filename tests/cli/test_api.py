@@ -160,8 +160,10 @@ def test_a_run_that_waits_says_for_what_and_goes_on(demo: Any) -> None:
     file = demo.root / "capabilities/demo.text.upper.yaml"
     file.write_text(file.read_text() + "safety: {requires_confirmation: true}\n")
     opened = open_(demo)
-    run = opened.run("demo.greet", {"text": "hi"})
+    run = opened.run("demo.greet", {"text": "hi"}, exclusive="greeting")
     assert (run.status, run.exit_code, run.outputs) == ("pending", 5, None)
+    with pytest.raises(CogcliError, match=run.episode.id):
+        opened.run("demo.greet", {"text": "ho"}, exclusive="greeting")
     while run.status == "pending":
         (asked, *_) = run.episode.waits_for
         assert (asked.capability, asked.input) == ("demo.text.upper", {"text": asked.input["text"]})

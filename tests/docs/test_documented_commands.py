@@ -45,6 +45,7 @@ HOW_TO = (
     "probe-effects",
     "compare-options",
     "read-logs",
+    "nightly-runs",
 )
 """Those that begin in an empty directory."""
 WITH_OUTPUTS = ("probe-effects", "compare-options", "read-logs")

@@ -11,6 +11,7 @@ from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.effects import ask_effects, parse_effects, show_plan
+from cogcli.cli.exclusive import start_in_turn
 from cogcli.cli.given_options import read_options
 from cogcli.cli.inputs import read_inputs
 from cogcli.cli.live_run import DisplayListener, open_display, report_result, watch_start
@@ -22,7 +23,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.run.launch import launch
 from cogcli.run.rerun import ReusedSteps
 from cogcli.run.rerun_probes import probe_effects
-from cogcli.run.results import Control
+from cogcli.run.results import Control, RunResult
 from cogcli.run.resume_adapters import send_unmasked
 
 _EFFECTS: Final = (
@@ -88,13 +89,21 @@ def rerun(
         return show_plan(context, reuse)
     reuse = ask_effects(context, probe_effects(environment_of(settings), prepared, reuse))
     _write_reasons(context, reuse)
-    control, listener = Control(), DisplayListener(open_display(context))
-    with watch_start(context, listener, control):
-        result = launch(
-            environment_of(settings), prepared, listener=listener, control=control, taken_over=reuse.steps,
-            effects=reuse.effects.to_payload(context.user), earlier_approvals=reuse.approvals,
-            intercept=send_unmasked,
-        )  # fmt: skip
+
+    def start() -> tuple[RunResult, DisplayListener]:
+        control, listener = Control(), DisplayListener(open_display(context))
+        with watch_start(context, listener, control):
+            result = launch(
+                environment_of(settings), prepared, listener=listener, control=control, taken_over=reuse.steps,
+                effects=reuse.effects.to_payload(context.user), earlier_approvals=reuse.approvals,
+                intercept=send_unmasked,
+            )  # fmt: skip
+        return result, listener
+
+    started = start_in_turn(context, prepared.request.options.exclusive, flags, start)
+    if started is None:
+        return 0
+    result, listener = started
     report_result(context, result, listener, None, answer=True)
     return result.exit_code
 

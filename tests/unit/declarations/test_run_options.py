@@ -38,6 +38,7 @@ GIVEN: dict[str, Any] = {
     "prefer": ["second", "first"],
     "no_fallback": True,
     "approval_ttl": 60.0,
+    "exclusive": "nightly",
     "pack": "support-desk@4.0.0",
     "with_packs": ["house-rules@1.0.0"],
     "intent": "refund",
@@ -103,6 +104,7 @@ def test_the_members_of_the_log_keep_their_order_and_the_newer_ones_are_left_out
         "prefer",
         "no_fallback",
         "approval_ttl_s",
+        "exclusive",
     ]
     assert json.dumps(RunOptions().to_payload()["binds"]) == "{}"
 

@@ -1,0 +1,87 @@
+"""Runs that hold a name: what `--on-conflict` does if another run has it (docs/reference/execution.md#exclusive)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+from cogcli.base.errors import UnusableEnvironment
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import wrong_flag
+from cogcli.cli.run_flags import RunFlags
+from cogcli.episode.exclusive import HELD, find_holder
+
+_Started = TypeVar("_Started")
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 2.0
+
+
+def start_in_turn(
+    context: CommandContext, name: str, flags: RunFlags, start: Callable[[], _Started]
+) -> _Started | None:
+    """Return what `start` returns once no other run holds the name. Return None if the run is skipped.
+
+    Raise UsageError for a flag without a name, and the error of a name that is held (`run.exclusive`).
+    """
+    _require_fitting_flags(name, flags)
+    if not name:
+        return start()
+    deadline = None if flags.wait_timeout is None else time.monotonic() + flags.wait_timeout
+    while True:
+        try:
+            _await_turn(context, name, flags, deadline)
+            return start()
+        except UnusableEnvironment as error:
+            if error.code != HELD:
+                raise
+            if flags.on_conflict == "skip":
+                context.warn(_skipped(error))
+                return None
+            if not _is_free_or_ends(context, name, flags, deadline):
+                raise
+
+
+def _require_fitting_flags(name: str, flags: RunFlags) -> None:
+    """Raise UsageError for a flag without the flag that it belongs to."""
+    given = flags.on_conflict is not None or flags.wait_timeout is not None
+    if given and not name:
+        raise wrong_flag("`--on-conflict` needs `--exclusive NAME`", "name what one run may hold")
+    if flags.wait_timeout is not None and flags.on_conflict != "wait":
+        raise wrong_flag("`--wait-timeout` needs `--on-conflict wait`", "add it")
+
+
+def _is_free_or_ends(
+    context: CommandContext, name: str, flags: RunFlags, deadline: float | None
+) -> bool:
+    """Whether a run that waits should try again: another run took the name first."""
+    if flags.on_conflict != "wait" or _is_over(deadline):
+        return False
+    holder = find_holder(Path(context.settings.runs_dir), name)
+    return holder is None or holder.ends_by_itself
+
+
+def _await_turn(
+    context: CommandContext, name: str, flags: RunFlags, deadline: float | None
+) -> None:
+    """With `--on-conflict wait`, wait while another run holds the name. Raise its error if that may never end."""
+    shown, pause = "", _FIRST_PAUSE
+    runs_dir = Path(context.settings.runs_dir)
+    while flags.on_conflict == "wait" and (holder := find_holder(runs_dir, name)) is not None:
+        error = holder.to_error()
+        if not holder.ends_by_itself or _is_over(deadline):
+            raise error
+        if error.message != shown:
+            context.note(f"waiting: {error.message}")
+            shown = error.message
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline
+
+
+def _skipped(error: UnusableEnvironment) -> UnusableEnvironment:
+    return UnusableEnvironment(error.code, f"nothing ran: {error.message}", next=error.next)
