@@ -335,6 +335,21 @@ def test_bindings_without_a_scenario_are_named_and_fail_nothing(tides: Tides) ->
     assert tides.project.run(*VERIFY, "--scenario", "good", "--json").json["without_scenario"] == []
 
 
+def test_many_bindings_without_a_scenario_are_counted(tides: Tides) -> None:
+    tides.scenario("good")
+    for number in range(23):
+        tides.project.write(
+            f"bindings/local/tide.day.predict/other{number:02}.yaml",
+            f"id: other{number:02}\ncapability: tide.day.predict\nservice: tides\nprotocol: openapi\n"
+            "operation: predict\nrequest: {path.harbour: input.harbour, day: input.day}\n"
+            "response: {heights: response.heights}\n",
+        )
+    shown = tides.project.run(*VERIFY, "--all").assert_ok().out
+    assert "other19 and 3 more\n" in shown
+    assert "other20" not in shown
+    assert len(tides.project.run(*VERIFY, "--all", "--json").json["without_scenario"]) == 23
+
+
 def test_a_scenario_of_another_protocol_is_told(tides: Tides) -> None:
     tides.scenario()
     (verdict,) = tides.verify(

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from configparser import ConfigParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -573,6 +574,35 @@ def test_guides_to_web_apis(project: Project, name: str, port: str) -> None:
     recorded = [*(project.root / ".cogcli/episodes").rglob("*.json*")]
     assert recorded
     assert not any(secret in path.read_text() for path in recorded for secret in secrets)
+
+
+@pytest.mark.sampled(1)
+def test_first_month(project: Project) -> None:
+    """The lines for cron and systemd, and the script that sends the reason of a failure, run, too."""
+    page = ROOT / "docs/how-to/first-month.md"
+    shell = Shell(project, installed=False)
+    del project.env["COGCLI_TRUST_PROJECT"]
+    with Reader(project) as reader:
+        reader.read(page)
+    mail = project.write("mail", "#!/bin/sh\ncat > mailed.txt\n")
+    mail.chmod(0o755)
+    shell.env["PATH"] = f"{project.root}{os.pathsep}{shell.env['PATH']}"
+    here = [
+        (block.language, block.text.replace("/srv/nightly", str(project.root)))
+        for block in blocks(page)
+    ]
+    (cron,) = [text for language, text in here if language == "cron"]
+    shell.run(cron.split(maxsplit=5)[5])
+    assert '"words": 1' in (project.root / "nightly.log").read_text()
+    units = ConfigParser(interpolation=None)
+    for language, text in here:
+        if language == "ini":
+            units.read_string(text)
+    program, _, words = units["Service"]["ExecStart"].partition(" ")
+    shell.run(f"{Path(program).name} {words}")
+    (script,) = [text for language, text in here if language == "shell"]
+    shell.run(script.replace("text=night", "text=night -p none=1"), code=2)
+    assert "demo.hello" in (project.root / "mailed.txt").read_text()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -26,6 +26,7 @@ from cogcli.report.humanize import count_of
 from cogcli.report.styled_text import StyledLine
 
 _MAX_LISTED = 40
+_SHOWN = 20
 
 
 def _no_live_call() -> UnusableEnvironment:
@@ -97,10 +98,16 @@ def verify_bindings(context: CommandContext, *, flags: ScenarioFlags) -> int:
     context.own["without_scenario"] = list(without)
     context.answer(_summary(context, verified.results, verified.seconds, flags))
     if without:
-        context.answer([[(f"without a scenario: {visible(', '.join(without))}", "warning")]])
+        context.answer([[(f"without a scenario: {_shorten(without)}", "warning")]])
     called = {verdict.called for verdict in verified.results}
     refusal = _no_live_call() if live and openapi_checks.LIVE not in called else None
     return _conclude(context, verified, wanted, without, refusal)
+
+
+def _shorten(bindings: tuple[str, ...]) -> str:
+    """Return the first bindings and the number of the others. `--json` has all."""
+    more = f" and {len(bindings) - _SHOWN} more" if len(bindings) > _SHOWN else ""
+    return visible(", ".join(bindings[:_SHOWN])) + more
 
 
 def _requested_scenarios(
