@@ -44,26 +44,23 @@ class _EndedSteps:
         """Those of them that were taken out."""
         self._others: set[str] = set()
 
-    def __contains__(self, step: str) -> bool:
-        if step in self._others:
-            return True
-        loop, number = split_round(step)
-        return 0 <= number < self._rounds.get(loop, 0) and step not in self._again
-
     def __len__(self) -> int:
         return len(self._others) + sum(self._rounds.values()) - len(self._again)
 
-    def add(self, step: str) -> None:
-        """Add a step."""
+    def add(self, step: str) -> bool:
+        """Add a step, and return whether it was there."""
         loop, number = split_round(step)
         ended = self._rounds.get(loop, 0)
+        is_known = step in self._others
         if number < 0 or number > ended:
             self._others.add(step)
         elif number < ended:
+            is_known = is_known or step not in self._again
             self._again.discard(step)
         else:
             self._rounds[loop] = ended + 1
             self._others.discard(step)
+        return is_known
 
     def discard(self, step: str) -> None:
         """Take a step out."""
@@ -210,13 +207,12 @@ class OrderingCheck:
 
     def _finish(self, run: _Run, step: str, act: SharedAct) -> Faults:
         faults: Faults = []
-        if step in run.ended:
+        if run.ended.add(step):
             faults.append(("step.twice-ended", f"step `{step:.60}` has ended before"))
         elif step not in run.open and _has_result(act):
             message = f"step `{step:.60}` has a result, but no intent before it"
             faults.append(("step.no-intent", message))
         run.open.discard(step)
-        run.ended.add(step)
         return faults
 
     # -- payloads -----------------------------------------------------------------------------------------------------
