@@ -7,6 +7,7 @@ from typing import Any
 from fakes.logged import NOW, STAMP, event
 
 from cogcli.declarations.envelope import Event
+from cogcli.declarations.events import row_of
 from cogcli.episode.history import history_of
 from cogcli.report.event_lines import EventLines
 from cogcli.report.styled_text import ASCII, UNICODE, plain_text, width
@@ -177,6 +178,17 @@ def test_table_rows_follow_the_tree() -> None:
     table = rows(history_of(log()))
     assert [row["step_id"] for row in table] == ["risks", "risks/rank", "entities", "report"]
     assert table[2]["writes"] == ["working.entities"]
+
+
+def test_what_a_step_calls_is_kept_until_the_step_closes() -> None:
+    told = EventLines()
+    events = list(log())
+    for one in events:
+        told.line(one)
+    open_steps = {one.step_id for one in events if one.event_type == "step.started"}
+    closed = {one.step_id for one in events if row_of(one.event_type).closes}
+    assert closed
+    assert {step for _, step in told._uses} <= open_steps - closed
 
 
 def test_an_event_is_one_line_without_control_characters() -> None:
