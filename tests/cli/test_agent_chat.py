@@ -118,6 +118,44 @@ def test_an_invoked_agent_answers_as_its_model_writes_and_once(
     assert terminal.raw.decode().count(LONG) == 1
 
 
+@pytest.mark.parametrize(
+    ("variables", "flags", "steps"),
+    [
+        ({"NO_COLOR": "1"}, (), True),
+        ({"CI": "1"}, (), True),
+        ({"TERM": "dumb"}, (), True),
+        ({}, ("-q",), False),
+        ({}, ("--progress", "lines"), True),
+        ({}, ("--progress", "none"), False),
+    ],
+)
+def test_an_invoked_agent_that_may_not_redraw_answers_as_a_whole(
+    desk: Project, variables: dict[str, str], flags: tuple[str, ...], steps: bool
+) -> None:
+    desk.write("models/talk.yaml", json.dumps({"replies": [ANSWER, DRAFT]}))
+    desk.env |= variables
+    message = ("--message", "please look, where is order ord_881?", "--user", "cust_7")
+    words = ("--pack", "support-desk@4.0.0", "--model", "scripted:models/talk.yaml")
+    terminal = Terminal(desk, "agent", "invoke", *message, *words, *flags, rows=40, columns=100)
+    terminal.finish()
+    shown = terminal.raw.decode()
+    assert terminal.process.exitstatus == 0
+    assert shown.count("word0 word1") == shown.count(LONG) == 1
+    assert "Looking." not in shown
+    assert ("t1_call1" in shown) == steps
+    assert "\x1b[" not in shown or not variables
+
+
+def test_an_invoked_agent_writes_the_answer_alone_to_a_pipe(desk: Project) -> None:
+    desk.write("models/talk.yaml", json.dumps({"replies": [ANSWER, DRAFT]}))
+    message = ("--message", "please look, where is order ord_881?", "--user", "cust_7")
+    words = ("--pack", "support-desk@4.0.0", "--model", "scripted:models/talk.yaml")
+    result = desk.run("agent", "invoke", *message, *words).assert_ok()
+    assert result.out == f"{LONG}\n"
+    assert "word1" not in result.err
+    assert "\x1b" not in result.err
+
+
 def test_ctrl_c_stops_the_answer_and_stays(chat: Any, desk: Project) -> None:
     terminal = chat()
     terminal.send("where is order ord_881? take your time", PROMPT)
