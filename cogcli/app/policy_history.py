@@ -190,7 +190,7 @@ def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> Json:
         verdict = found.limits.apply(policy.decide(case), known)
         return verdict.lifted() if (verdict.verdict, verdict.gate) in found.lifted else verdict
 
-    explained: VerdictExplanation = explain_verdict(rules, found.case, decide)
+    explained: VerdictExplanation = explain_verdict(rules, found.case, decide, found.limits)
     return {
         "compared": [{**each._asdict(), "text": each.text} for each in explained.decided],
         "flips": [{**each._asdict(), "text": each.text} for each in explained.flips],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
 from itertools import pairwise
 from typing import Final
 
@@ -19,6 +20,7 @@ from cogcli.declarations.pack_spec import PolicyRule
 from cogcli.declarations.value_types import Json
 from cogcli.policy.evaluation import Evaluation, EvaluationError, Path, is_number
 from cogcli.policy.jsonlogic import compile_rule
+from cogcli.policy.limits import ARGUMENT, LimitedCall
 from cogcli.policy.pack_policy import CompiledPolicyRule
 from cogcli.policy.run_policy import JudgedCall, with_value
 from cogcli.policy.verdict import Verdict
@@ -27,6 +29,7 @@ Decide = Callable[[JudgedCall], Verdict]
 MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NEGATED: Final = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 _OPERATORS: Final = {"===": "==", "!==": "!=", **{each: each for each in _NEGATED}}
+_UNLIMITED: Final = LimitedCall()
 _LOOPS: Final = frozenset(("map", "filter", "reduce", "all", "some", "none"))
 _WORDS: Final = {
     "<": "less than {}",
@@ -46,11 +49,11 @@ _VERDICTS: Final = {
 
 
 class Comparison(NamedTuple):
-    """One comparison in a rule with its operands: the value at a path and a threshold."""
+    """One comparison in a rule, or with a limit, with its operands: the value at a path and a threshold."""
 
     rule: str
     pointer: str
-    """Its place in the rule: a JSON pointer below `if`, or `/args/NAME`."""
+    """Its place in the rule: a JSON pointer below `if`, or `/args/NAME`. `/max` of a limit."""
     path: str
     value: object
     operator: str
@@ -73,7 +76,7 @@ class VerdictChange(NamedTuple):
     verdict: str
     gate: str
     rule: str
-    """The rule of the comparison that changes there."""
+    """The rule or the limit of the comparison that changes there."""
     distance: float
     """The distance between the number and the actual one."""
 
@@ -97,15 +100,19 @@ class VerdictExplanation(NamedTuple):
 
 
 def explain_verdict(
-    rules: Sequence[CompiledPolicyRule], case: JudgedCall, decide: Decide
+    rules: Sequence[CompiledPolicyRule],
+    case: JudgedCall,
+    decide: Decide,
+    limits: LimitedCall = _UNLIMITED,
 ) -> VerdictExplanation:
     """Explain a verdict: find the comparisons that caused it and the numbers that would change it.
 
-    The call is decided again with each of these numbers.
+    The call is decided again with each of these numbers. `limits` are those that count it.
     """
     verdict = decide(case)
     enforced = [rule.declared for rule in rules if rule.declared.is_enforced]
     compared = [each for rule in enforced for each in comparisons_of(rule, case.data)]
+    compared += _compare_with_limits(limits)
     turns = [
         (flip, each)
         for each in compared
@@ -120,6 +127,22 @@ def explain_verdict(
     flips = dict.fromkeys(flip for flip, _ in turns)
     decisive = dict.fromkeys(_find_decisive_comparisons(verdict, compared, turns))
     return VerdictExplanation(verdict, tuple(decisive), tuple(flips), _find_missing_paths(verdict))
+
+
+def _compare_with_limits(limits: LimitedCall) -> Iterator[Comparison]:
+    """Yield the comparison of each amount that is added up with what was left of its limit."""
+    used = limits.used or {}
+    for claim in limits.claims:
+        limit = claim.limit
+        if limit.sum and claim.amount is not None and limit.id in used:
+            amount, left = _to_number(claim.amount), _to_number(claim.remaining(used[limit.id]))
+            path = f"{ARGUMENT}{limit.sum}"
+            yield Comparison(limit.id, "/max", path, amount, "<=", left, amount <= left)
+
+
+def _to_number(amount: Decimal) -> float:
+    """Return an amount as JSON has it: whole, or with a fraction."""
+    return int(amount) if amount == amount.to_integral_value() else float(amount)
 
 
 _Turn = tuple[VerdictChange, Comparison]

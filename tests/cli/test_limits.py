@@ -459,3 +459,15 @@ def test_policy_test_shows_what_the_tests_reach(project: Project) -> None:
         limited_pack(rules="[" + rule % (condition, f"{first}, {second}, {third}") + "]").encode(),
     )
     desk.run("policy", "test", PACK, "--min-coverage", "100").assert_ok()
+
+
+def test_the_nearest_amount_that_a_limit_allows_is_explained(project: Project) -> None:
+    rule = "[{rule_id: small, mode: enforce, if: {'>': [{var: args.amount}, 500]}, then: {verdict: deny}}]"
+    desk = make_limited_desk(project, PER_ORDER, rules=rule)
+    pay(desk, "a", 30.5).assert_ok()
+    assert pay(desk, "a", 70).code == 4
+    shown = desk.run("policy", "explain", "@last").assert_ok().out
+    assert "`args.amount` 70 is not <= 69.5; 69.5 or less would be allowed" in shown
+    by_count = make_limited_desk(project, PER_USER.replace("max: 5", "max: 0"))
+    assert pay(by_count, "b", 1).code == 4
+    assert "decided by" not in by_count.run("policy", "explain", "@last").assert_ok().out

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cogcli.base.canonical import compact
-from cogcli.declarations.pack_spec import PackIntent, PolicyRule
+from cogcli.declarations.pack_spec import CumulativeLimit, PackIntent, PolicyRule
 from cogcli.policy.comparisons import Comparison, comparisons_of, explain_verdict, path_of
 from cogcli.policy.jsonlogic import RuleMatch, compile_rule, evaluate
+from cogcli.policy.limits import LimitClaim, LimitedCall, apply_limits
 from cogcli.policy.pack_policy import GovernedCall, Policy
 from cogcli.policy.run_policy import JudgedCall, with_value
+from cogcli.policy.verdict import Verdict
 
 AMOUNT = {"var": "args.amount"}
 MORE = {"+": [{"var": "args.limit"}, 5]}
@@ -369,3 +372,42 @@ def test_numbers_of_any_size_are_told(condition: Any, number: float) -> None:
     for found in (*explained.decided, *explained.flips):
         assert found.text
         assert json.loads(compact(found._asdict())) == found._asdict()
+
+
+def test_a_limit_is_compared_with_what_was_left() -> None:
+    policy = _policy([])
+    scope = {"capabilities": ["pay"]}
+    limits = (
+        CumulativeLimit.of(
+            {"id": "sum", "applies_to": scope, "sum": "amount", "max": 50, "per": "user"}
+        ),
+        CumulativeLimit.of({"id": "count", "applies_to": scope, "max": 9, "per": "user"}),
+        CumulativeLimit.of(
+            {"id": "lost", "applies_to": scope, "sum": "amount", "max": 9, "per": "user"}
+        ),
+        CumulativeLimit.of(
+            {"id": "no", "applies_to": scope, "sum": "other", "max": 9, "per": "user"}
+        ),
+    )
+
+    def claim(amount: Decimal) -> tuple[LimitClaim, ...]:
+        amounts = (amount, Decimal(1), amount, None)
+        return tuple(
+            LimitClaim(limit, "t", "p", "user:a", each)
+            for limit, each in zip(limits, amounts, strict=True)
+        )
+
+    def decide(case: JudgedCall) -> Verdict:
+        verdict = policy.decide("buy", case.call, case.data)
+        amount = Decimal(repr(case.data["args"]["amount"]))
+        return apply_limits(
+            verdict, claim(amount)[:2], {"sum": Decimal("20.5"), "count": Decimal(0)}
+        )
+
+    data = {"args": {"amount": 30}}
+    case = JudgedCall(GovernedCall("pay", "network", "clerk", "network", data["args"]), data)
+    used = {"sum": Decimal("20.5"), "count": Decimal(0), "no": Decimal(0)}
+    found = explain_verdict((), case, decide, LimitedCall(claim(Decimal(30)), used))
+    assert [each.text for each in found.decided] == ["`args.amount` 30 is not <= 29.5"]
+    assert [each.text for each in found.flips] == ["29.5 or less would be allowed"]
+    assert explain_verdict((), case, decide, LimitedCall(claim(Decimal(30)), None)).flips == ()
