@@ -671,6 +671,11 @@ def test_ended_steps_are_a_set(data: st.DataObject) -> None:
     steps = ["a", "a#0", "a#1", "a#2", "a#01", "a#-1", "a#x", "a#0/b", "b#0", "a#0#0", "#0", "a#²"]
     kept, known = _EndedSteps(), set[str]()
     for is_added, step in data.draw(st.lists(st.tuples(st.booleans(), st.sampled_from(steps)))):
-        (kept.add if is_added else kept.discard)(step)
-        (known.add if is_added else known.discard)(step)
-        assert (len(kept), {each for each in steps if each in kept}) == (len(known), known)
+        if is_added:
+            assert kept.add(step) == (step in known)
+            known.add(step)
+        else:
+            kept.discard(step)
+            known.discard(step)
+        assert len(kept) == len(known)
+    assert {each for each in steps if kept.add(each)} == known
