@@ -7,6 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cogcli.app.episodes import find, list_episodes
+from cogcli.app.live_answers import (
+    SESSION_SKILL,
+    LiveRequests,
+    check_answers,
+    leave_answers,
+)
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError, UsageError
@@ -18,7 +24,7 @@ from cogcli.run.answers import Approver
 from cogcli.run.log_index import LogIndex
 from cogcli.run.record_answers import record_answers
 
-WAITING = EpisodeFilter(outcomes=("pending",))
+WAITING = EpisodeFilter(outcomes=("pending", "running"))
 REQUEST_PREFIX = "ap_"
 _MAX_LISTED = 5
 
@@ -28,21 +34,31 @@ class WaitingRequest(NamedTuple):
 
     directory: Path
     view: ApprovalView
+    is_live: bool = False
+    """Whether its run goes on with other calls meanwhile, as a session of a gateway does."""
 
 
 def list_requests(
     settings: Settings, warn: Callable[[CogcliError], None], again: str = ""
 ) -> list[WaitingRequest]:
-    """Return the open requests of all waiting runs, newest first.
+    """Return the open requests of all waiting runs and of sessions that are alive, newest first.
 
     `warn` gets the errors of logs that cannot be read."""
     found: list[WaitingRequest] = []
     for row in list_episodes(settings, WAITING, None):
+        if not _may_have_requests(row):
+            continue
         try:
             found += requests_of(settings, row, again)
         except CogcliError as error:
             warn(error)
     return sorted(found, key=lambda each: each.view.requested_at, reverse=True)
+
+
+def _may_have_requests(row: EpisodeRow) -> bool:
+    """Return whether a run waits for a person, or goes on while some of its calls do."""
+    is_live = row.shown_status == "running" and row.skill == SESSION_SKILL
+    return is_live or row.shown_status == "pending"
 
 
 def requests_of(settings: Settings, row: EpisodeRow, again: str = "") -> list[WaitingRequest]:
@@ -52,6 +68,7 @@ def requests_of(settings: Settings, row: EpisodeRow, again: str = "") -> list[Wa
         WaitingRequest(
             row.directory,
             view_request(event, episode_id=row.id, skill=row.skill or "", now=now, again=again),
+            row.shown_status == "running",
         )
         for event in LogIndex(iterate_events(row.directory)).open_requests
     ]
@@ -113,7 +130,7 @@ def _of_episode(
     found = [each for each in waiting if each.directory.resolve() == directory.resolve()]
     if not found and directory.parent != Path(settings.runs_dir):
         row = read_row(directory)
-        found = requests_of(settings, row) if row.shown_status == "pending" else []
+        found = requests_of(settings, row) if _may_have_requests(row) else []
     if not found:
         raise _unknown_error(name, waiting)
     return found
@@ -133,12 +150,23 @@ def _unknown_error(name: str, waiting: list[WaitingRequest]) -> UsageError:
 def record(
     settings: Settings, requests: Sequence[WaitingRequest], approver: Approver, *, granted: bool
 ) -> list[Path]:
-    """Record the answer to all these requests, or to none, and return the directories of their runs.
+    """Record the answer to all these requests, or to none, and return the directories of the runs that wait.
 
-    Raise the errors of `run.record_answers`.
+    Sessions that are alive record their answers themselves, after the others. Raise the errors of
+    `run.record_answers` and of `leave_answers`.
     """
     by_run: dict[Path, list[str]] = {}
+    live: dict[Path, LiveRequests] = {}
     for each in requests:
-        by_run.setdefault(each.directory, []).append(each.view.approval_id)
+        if each.is_live:
+            none = LiveRequests(each.directory, each.view.episode_id, ())
+            known = live.get(each.directory, none)
+            live[each.directory] = known._replace(ids=(*known.ids, each.view.approval_id))
+        else:
+            by_run.setdefault(each.directory, []).append(each.view.approval_id)
+    for of_session in live.values():
+        check_answers(settings, of_session, approver, granted=granted)
     record_answers(environment_of(settings), by_run, approver, granted=granted)
+    for of_session in live.values():
+        leave_answers(settings, of_session, approver, granted=granted)
     return list(by_run)

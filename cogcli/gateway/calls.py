@@ -50,6 +50,9 @@ class CallListener:
     def waits(self, approval_id: str) -> None:
         """The call waits for a person's answer to this request."""
 
+    def resumes(self) -> None:
+        """A person has answered the request that the call waited for."""
+
     def ends(self, result: CallResult) -> None:
         """The call has ended."""
 
@@ -146,6 +149,9 @@ class CallTicket(CallListener):
         if not self._asked.done():
             self._asked.set_result(approval_id)
 
+    def resumes(self) -> None:
+        self.approval_id, self._asked = "", Future()
+
     def ends(self, result: CallResult) -> None:
         if not self._result.done():
             self._result.set_result(result)
@@ -161,7 +167,7 @@ class CallTicket(CallListener):
 
     @property
     def asked(self) -> Future[str]:
-        """The id of the first request for approval that the call waits for."""
+        """The id of the request for approval that the call waits for. Done as long as it waits."""
         return self._asked
 
     @property

@@ -216,6 +216,9 @@ class _Desk:
         draft = draft_answer(named, Approver(answer.by, answer.reason))
         event = run.emit(draft, durable=True)
         engine.approvals.add(answer_from_events(asked, event))
+        call = self._calls.get(_call_of(asked.step_id))
+        if call is not None:
+            call.listener.resumes()
         task = self._tasks.get(_call_of(asked.step_id))
         if task is not None:
             yield Wake(task)

@@ -125,13 +125,17 @@ class GatewayHandlers:
 
     async def _wait(self, ticket: CallTicket, future: asyncio.Future[CallResult | None]) -> None:
         """Wait for the result of a call, as long as hosts do. One that waits for a person is held for less."""
-        asked = asyncio.wrap_future(ticket.asked)
-        begun = time.monotonic()
-        either: list[asyncio.Future[Any]] = [future, asked]
-        await asyncio.wait(either, timeout=HOLD_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        if not future.done():
-            rest = HOLD_SECONDS - (time.monotonic() - begun)
-            await asyncio.wait([future], timeout=max(0.0, min(rest, self._hold)))
+        until = time.monotonic() + HOLD_SECONDS
+        while not future.done() and (left := until - time.monotonic()) > 0:
+            asked = asyncio.wrap_future(ticket.asked)
+            either: list[asyncio.Future[Any]] = [future, asked]
+            await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            if future.done() or not asked.done():
+                return
+            held = min(self._hold, until - time.monotonic())
+            await asyncio.wait([future], timeout=max(0.0, held))
+            if ticket.approval_id:
+                return
 
     async def _begin(
         self, session: GatewaySession, tool: OfferedTool, inputs: Json, key: str | None

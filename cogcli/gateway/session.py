@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from cogcli.app.live_answers import remove_folder, take_answers
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.base import threads
@@ -18,7 +19,14 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.session_events import SessionEnding
 from cogcli.declarations.value_types import Json
-from cogcli.gateway.calls import CallBook, CallTicket, ClientCall, SessionInbox, SessionStop
+from cogcli.gateway.calls import (
+    CallBook,
+    CallTicket,
+    ClientCall,
+    PersonAnswer,
+    SessionInbox,
+    SessionStop,
+)
 from cogcli.gateway.program import NO_OTHER_LIMITS, SessionLimits, SessionProgram
 from cogcli.gateway.tool_specs import SKILL
 from cogcli.run.launch import launch
@@ -29,6 +37,8 @@ from cogcli.specs.selection import SelectionOptions
 
 MAX_WORKERS: Final = 32
 """The most calls to upstream servers at a time. More wait."""
+_WATCH_SECONDS: Final = 0.2
+"""Between two looks for answers of people."""
 _TRIES: Final = 3
 """How often a call looks for a run that is not over."""
 
@@ -153,6 +163,7 @@ class GatewaySession:
         error: CogcliError | None = None
         result: RunResult | None = None
         try:
+            threads.start(self._watch_answers, live, name="answers")
             environment = environment_of(self._settings.copy_for_run())
             result = launch(environment, prepared)
         except CogcliError as refused:
@@ -167,6 +178,18 @@ class GatewaySession:
                 self._error = error
                 self._last_episode = result.episode_id if result else live.inbox.episode_id
             live.ended.set()
+
+    def _watch_answers(self, live: _LiveRun) -> None:
+        """Pass the answers of people to a run, until it is over."""
+        environ = self._settings.environ
+        while not live.ended.wait(_WATCH_SECONDS):
+            if not live.inbox.episode_id:
+                continue
+            for found in take_answers(environ, live.inbox.episode_id):
+                live.inbox.post(
+                    PersonAnswer(found.approval_id, found.granted, found.by, found.reason)
+                )
+        remove_folder(environ, live.inbox.episode_id)
 
 
 def _prepare(

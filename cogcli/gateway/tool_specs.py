@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from cogcli.app.live_answers import SESSION_SKILL
 from cogcli.base.canonical import digest_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.binding_spec import Binding
@@ -23,7 +24,7 @@ from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.mcp.tool_definition import ToolDefinition
 from cogcli.specs.catalog import Catalog
 
-SKILL: Final = "gateway.session"
+SKILL: Final = SESSION_SKILL
 """The skill of a session's run. It has no steps: each call of the client is one."""
 CALL_SECONDS: Final = 120.0
 """The time limit of a call to an upstream tool, unless its service declares one."""

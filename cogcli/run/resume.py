@@ -195,6 +195,13 @@ class _Resumption(NamedTuple):
         """Whether no new work may start."""
         return self.request.abort or bool(self.refusals)
 
+    @property
+    def _uses_pinned_specs(self) -> bool:
+        """Whether the specs in the log are enough. The tools of a gateway have no others, and without its client
+        nothing new is called.
+        """
+        return self._is_closed or start_of(self.started).gateway is not None
+
     def run(
         self, redactor: Redactor, listener: Callable[[Event], None], control: Control
     ) -> RunResult:
@@ -234,7 +241,7 @@ class _Resumption(NamedTuple):
                 doubts = OpenDoubts(log, journal, resolutions, repeats)
                 if agent is not None and agent.secrets is not None:
                     agent.secrets.connect(redactor.add)
-                recorded = selected if self._is_closed else {}
+                recorded = selected if self._uses_pinned_specs else {}
                 engine = self._build_engine(
                     catalog, RecordedBindingRunner(live, recorded), doubts, listener, control, agent
                 )
@@ -384,8 +391,7 @@ class _Resumption(NamedTuple):
         To close a run the specs in its log are enough, and to reject as well if the present ones are refused.
         Raise UnusableEnvironment `resume.changed-specs` or ProblemsFound.
         """
-        # The tools of a gateway have no specs of their own, and without its client nothing new is called.
-        if self._is_closed or start_of(self.started).gateway is not None:
+        if self._uses_pinned_specs:
             pinned = self._load_pinned_specs()
             if pinned is not None:
                 return pinned

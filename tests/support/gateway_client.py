@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,3 +63,57 @@ def events_of(episode: Path) -> list[dict[str, Any]]:
     """The events of an episode."""
     lines = (episode / "events.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
+
+
+class GatewayProcess:
+    """A gateway whose client sends raw frames, so that either may be killed."""
+
+    def __init__(self, project: Any, *arguments: str) -> None:
+        self._project = project
+        self.process = subprocess.Popen(
+            [COGCLI, "gateway", "serve", "-q", "--from", ".mcp.json", *arguments],
+            cwd=project.root,
+            env=project.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def close(self) -> None:
+        """Kill it, if it is still alive."""
+        self.process.kill()
+        self.process.wait(30)
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            with suppress(OSError):
+                stream.close()
+
+    def send(self, *frames: Any) -> None:
+        """Send messages, one a line."""
+        assert self.process.stdin is not None
+        for frame in frames:
+            self.process.stdin.write(json.dumps(frame).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def close_input(self) -> None:
+        """End the stream, as a client that disconnects."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def wait_for_answer(self, id: str) -> Any:
+        """The answer of the request with this id. Other frames are passed over."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            message = json.loads(line)
+            if message.get("id") == id:
+                return message
+        raise AssertionError("the gateway ended")
+
+    def wait_for_event(self, event_type: str, times: int = 1) -> None:
+        """Wait until the log has this many events of a type."""
+        for _ in range(600):
+            found = [event["event_type"] for event in events_of(self._project.episode)]
+            if found.count(event_type) >= times:
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"no {event_type}")
