@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Unpack
 
 from cogcli.app import approvals, episodes, resume
+from cogcli.app.file_scope import with_file_scope
 from cogcli.app.inventory.kinds import list_specs, spec_details, whole_view
 from cogcli.app.live_run import LiveRun, await_run
 from cogcli.app.registry import untrusted_warning
@@ -42,7 +43,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
 from cogcli.episode.verify.trusted import TrustAnchors
 from cogcli.run.given_inputs import RequestedRun, prepare_given
-from cogcli.run.input_origins import TYPED
+from cogcli.run.input_origins import CALLER, TYPED
 from cogcli.run.launch import launch
 from cogcli.run.log_index import LogIndex
 from cogcli.run.prepare import PreparedRun, RunRequest
@@ -242,9 +243,7 @@ class Project:
         project. `on_event` is called in this thread with each event that is on disk.
         `control.cancel("SIGINT")`, from another thread, stops the run as Ctrl-C does. Raise
         CogcliError if the run cannot start; then nothing ran and nothing was written."""
-        settings, given = self._given_run(
-            skill_id, _to_plain_input("inputs", inputs or {}, self._base), options
-        )
+        settings, given = self._given_run(skill_id, inputs or {}, options)
         environment = environment_of(settings)
         catalog = environment.open_registry().reach(skill_id, packs=given.request.pack_refs)
         prepared = prepare_given(catalog, given, environment.environ)
@@ -345,19 +344,20 @@ class Project:
         }
 
     def _given_run(
-        self, skill_id: str, inputs: Json, options: Options
+        self, skill_id: str, inputs: Mapping[str, object], options: Options
     ) -> tuple[Settings, RequestedRun]:
         """Return the settings and the request of a run. Raise UsageError for invalid inputs or
         options.
         """
+        plain = _to_plain_input("inputs", inputs, self._base)
         settings, given = self._given_options(options)
         request = RunRequest(
             skill_id=skill_id,
-            inputs=inputs,
+            inputs=plain,
             options=with_pack(settings, options_of(settings, given), skill_id),
-            origins=dict.fromkeys(inputs, TYPED),
+            origins={name: _find_origin(value) for name, value in inputs.items()},
         )
-        return settings, RequestedRun(request, (), ())
+        return settings, with_file_scope(settings, RequestedRun(request, (), ()))
 
     @_add_hint_as_note()
     def resume(
@@ -452,17 +452,20 @@ def _require_valid_options(options: Mapping[str, object]) -> None:
             raise UsageError("usage.value", found, expected=option.type.expected)
 
 
+def _find_origin(value: object) -> str:
+    """Return the origin of an input. A text may come from a client of the caller, a `Path` does not."""
+    is_path_list = isinstance(value, list | tuple) and all(isinstance(each, Path) for each in value)
+    return TYPED if isinstance(value, Path) or (value and is_path_list) else CALLER
+
+
 def _to_plain_input(name: str, value: Mapping[str, object], folder: str = "") -> Json:
     """Return an input as plain JSON, as a copy that shares nothing with the original.
 
-    With a folder, a `Path` among its members becomes a text, and a relative one starts there. Raise
-    UsageError `input.json`.
+    With a folder, a `Path` among its members, or in a list there, becomes a text, and a relative one
+    starts there. Raise UsageError `input.json`.
     """
     try:
-        members = {
-            key: os.path.join(folder, member) if folder and isinstance(member, Path) else member
-            for key, member in dict(value).items()
-        }
+        members = {key: _path_text(member, folder) for key, member in dict(value).items()}
         plain: Json = to_plain_json(members)
     except (NotJson, TypeError, ValueError) as error:
         reason = (
@@ -472,6 +475,13 @@ def _to_plain_input(name: str, value: Mapping[str, object], folder: str = "") ->
         )
         raise UsageError("input.json", f"`{name}`: {reason}", hint="give JSON values") from error
     return plain
+
+
+def _path_text(value: object, folder: str) -> object:
+    """Return the text of a `Path`, or a list with the texts of its paths; any other value unchanged."""
+    if folder and isinstance(value, list | tuple):
+        return [_path_text(each, folder) if isinstance(each, Path) else each for each in value]
+    return os.path.join(folder, value) if folder and isinstance(value, Path) else value
 
 
 def _warnings_from_error(error: CogcliError | None) -> list[Json]:

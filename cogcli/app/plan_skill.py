@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
+from cogcli.app.file_scope import with_file_scope
 from cogcli.app.needs import RequirementSearch
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
@@ -36,6 +37,7 @@ def plan_given(
 
     Raise the errors of `prepare_given`. The plan of a refused run is written first, unless its
     specs have errors."""
+    given = with_file_scope(settings, given)
     request = given.request
     catalog = open_registry(settings).reach(request.skill_id, packs=request.pack_refs)
     options = SelectionOptions.of(request.options, settings.environ)

@@ -23,6 +23,7 @@ from cogcli.app.ask_again import (
     is_built_in,
     read_start,
 )
+from cogcli.app.file_scope import with_file_scope
 from cogcli.app.plan_skill import reads_of
 from cogcli.app.registry import open_registry, selection_options, untrusted_warning
 from cogcli.app.run_skill import agent_of, environment_of
@@ -61,6 +62,7 @@ from cogcli.episode.log_reader import Warn, iterate_events
 from cogcli.run import resume as runs
 from cogcli.run.earlier_approvals import find_unused_approvals, is_in_runs_dir
 from cogcli.run.engine.plan import StepPlan, plan_skill
+from cogcli.run.file_inputs import files_in_payload
 from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import TYPED
 from cogcli.run.log_index import LogIndex
@@ -198,7 +200,9 @@ def prepare_rerun(
     is_own = _is_own(settings, directory, log)
     typed: Sequence[str] = ()
     if is_own and log.started:
-        typed = start_of(log.started).typed
+        start = start_of(log.started)
+        typed = start.typed
+        request = request._replace(earlier_files=tuple(files_in_payload(start.files)))
     elif log.started:
         if "trust_level" not in asked.overrides:
             _require_own_level(settings, directory, log)
@@ -209,12 +213,11 @@ def prepare_rerun(
     except SkillNotFoundError as error:
         raise _missing_skill_error(error, directory, "rerun") from error
     origins = {name: TYPED for name in typed if name not in asked.inputs}
-    given = request._replace(
+    again = request._replace(
         inputs={**request.inputs, **asked.inputs}, origins={**origins, **asked.origins}
     )
-    prepared = prepare_given(
-        catalog, RequestedRun(given, asked.problems, asked.inputs), settings.environ
-    )
+    given = with_file_scope(settings, RequestedRun(again, asked.problems, asked.inputs))
+    prepared = prepare_given(catalog, given, settings.environ)
     plan = plan_skill(prepared.skill, catalog.by_name, catalog.skills)
     changed = _find_steps_to_repeat(plan, request, prepared, asked.inputs)
     if asked.failed_items:
@@ -430,6 +433,7 @@ def _describe_start_permissions(settings: Settings, started: Event) -> list[str]
         *_describe_levels(settings, options_from_log(started.payload)),
         *_describe_changed_variables(settings, start.pins),
         *(f"file of the input `{name}`" for name in start.typed),
+        *(f"sending `{each.path}`" for each in files_in_payload(start.files)),
         *(f"user `{name}`" for name in sorted(named)),
         *(f"approvals of {origin}" for origin in _find_approval_origins(start)),
     ]

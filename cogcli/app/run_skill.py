@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
+from cogcli.app.file_scope import find_reads, with_file_scope
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.app.settings.owner_key import ensure_key
@@ -15,13 +16,11 @@ from cogcli.app.settings.user_dirs import cache_home, state_home
 from cogcli.app.wings import AGENT_OF_LOG, SESSION_OF_LOG
 from cogcli.base.allowed_hosts import parse_host
 from cogcli.base.errors import SkillNotFoundError, UsageError
-from cogcli.base.file_roots import roots_of
 from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import did_you_mean
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import OPTIONS, RunOptions, normalized
 from cogcli.declarations.run_start import start_of
-from cogcli.protocols.pythoncall.readable_files import ReadableFiles, reads_of
 from cogcli.run.engine.ports import LimitLedger
 from cogcli.run.given_inputs import RequestedRun
 from cogcli.run.launch import Watch, launch_given
@@ -36,6 +35,7 @@ def run_given(settings: Settings, given: RequestedRun, watch: Watch) -> RunResul
 
     Raise SkillNotFoundError and the errors of `launch_given`."""
     environment = environment_of(settings)
+    given = with_file_scope(settings, given)
     request, registry = given.request, environment.open_registry()
     try:
         catalog = registry.reach(request.skill_id, packs=request.pack_refs)
@@ -107,17 +107,8 @@ def environment_of(settings: Settings) -> RunEnvironment:
     """Return the environment of a run, which depends on settings and trust.
 
     Raise UsageError or UnusableEnvironment `config.key`."""
-    reads = ReadableFiles("")
-    if settings.project is not None and not settings.trust:
-        # In a project that is not trusted, shipped functions may read only these files.
-        reads = reads_of(settings.project)
     accepted = settings.project is not None and settings.trust.state == "accepted"
-    roots, write_roots = (
-        settings.file_roots("files.roots"),
-        settings.file_roots("files.write_roots"),
-    )
-    if roots:
-        reads = reads._replace(roots=roots_of(roots))
+    write_roots = settings.file_roots("files.write_roots")
     return RunEnvironment(
         runs_dir=settings.runs_dir,
         state_dir=state_home(settings.environ),
@@ -131,7 +122,7 @@ def environment_of(settings: Settings) -> RunEnvironment:
         limits=partial(_open_limits, settings),
         bytecode_dir=os.path.join(cache_home(settings.environ), "bytecode") if accepted else "",
         use_env_proxy=settings.value("use_env_proxy"),
-        reads=reads,
+        reads=find_reads(settings),
         write_roots=tuple(map(tuple, write_roots)),
         agent_of=partial(agent_of, settings),
         export=_trace_exporter(settings),

@@ -10,15 +10,18 @@ with its own episode.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from cogcli.app.file_scope import find_file_scope
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.app.settings.runs_dir import SIGNING_KEY
 from cogcli.authoring.verification.case import CaseTarget, Inputs
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.problems import ProblemsFound
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.options import RunOptions
@@ -27,6 +30,8 @@ from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.http.curl import variable_of
+from cogcli.run.file_inputs import pin_inputs
+from cogcli.run.input_origins import CASE
 from cogcli.run.prepare import PreparedRun, RunRequest, one_step_skill, prepare_one_step
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.closure import capability_closure
@@ -93,12 +98,19 @@ def scenario_target(
     declared = catalog.raw[f"capability:{capability.id}"].get("outputs") or {}
     head = {"id": _SKILL, "name": "Scenario", "description": f"Scenario {scenario.id}."}
 
-    def prepare(inputs: Inputs) -> PreparedRun:
-        skill = one_step_skill(head, capability.id, inputs, declared, capability.outputs)
-        selection = SelectionOptions(binds, None, environ)
-        return prepare_one_step(own_catalog, skill, request, selection, scenario.file)
-
     own_settings = Settings({"runs_dir": runs_dir}, environ, base=settings.base)
+
+    def prepare(inputs: Inputs) -> PreparedRun:
+        find_files = partial(find_file_scope, own_settings)
+        origins = dict.fromkeys(inputs, CASE)
+        pinned = pin_inputs(capability.inputs, dict(inputs), origins, find_files)
+        if pinned.problems:
+            raise ProblemsFound([*pinned.problems.values()])
+        skill = one_step_skill(head, capability.id, pinned.values, declared, capability.outputs)
+        selection = SelectionOptions(binds, None, environ)
+        prepared = prepare_one_step(own_catalog, skill, request, selection, scenario.file)
+        return prepared._replace(files=pinned.files)
+
     return CaseTarget(environment_of(own_settings), prepare)
 
 

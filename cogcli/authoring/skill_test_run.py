@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from cogcli.app.file_scope import find_file_scope
 from cogcli.app.limits import limits_in
 from cogcli.app.run_skill import environment_of, with_pack
 from cogcli.app.settings import Settings
@@ -47,6 +48,7 @@ from cogcli.declarations.value_types import Json
 from cogcli.episode.history import History
 from cogcli.protocols.exchange_checks import Check
 from cogcli.protocols.live.breaker import Circuits
+from cogcli.run.file_inputs import FileScope
 from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import CASE
 from cogcli.run.log_index import LogIndex, read_log_index
@@ -126,6 +128,7 @@ def run_skill_case(
         require_harmless(settings, case, catalog, may_be_real=trusted or bool(allow_hosts))
     calls = StubbedCalls(stubs, catalog.stubbed, _recorded_outcomes(log) if log else None)
     environment = _environment(settings, case, folder, registry, trusted=trusted)
+    request = request._replace(find_files=partial(_file_scope, settings, environment, folder))
 
     def prepare(inputs: Inputs) -> PreparedRun:
         given = RequestedRun(request._replace(inputs=dict(inputs)), (), ())
@@ -185,6 +188,13 @@ def _environment(
         owner=lambda: None,
         circuits=Circuits(),
     )
+
+
+def _file_scope(settings: Settings, environment: RunEnvironment, folder: str) -> FileScope:
+    """Return where the files of a case's inputs may lie: in the project, and among the files of the case."""
+    scope = find_file_scope(settings)
+    own = os.path.realpath(os.path.join(folder, "files"))
+    return scope._replace(reads=environment.reads or scope.reads, folders=(*scope.folders, own))
 
 
 def _request(settings: Settings, case: SkillCase) -> RunRequest:

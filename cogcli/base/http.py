@@ -21,7 +21,7 @@ import ssl
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 import httpcore
 import httpx
@@ -67,13 +67,27 @@ not meet that moment."""
 _BODILESS: Final = (204, 304)
 
 
+class StreamedBody:
+    """A body that is sent in pieces, so that it is never in memory as a whole. `len` is its length."""
+
+    def __init__(self, chunks: Iterable[bytes], size: int) -> None:
+        self._chunks = chunks
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._chunks)
+
+
 class HttpRequest(NamedTuple):
     """One request. `url` is absolute and already encoded. `network` is the setting of the service."""
 
     method: str
     url: str
     headers: tuple[tuple[str, str], ...] = ()
-    body: bytes = b""
+    body: bytes | StreamedBody = b""
     network: str = "public"
     max_response_bytes: int = MAX_BODY
 
@@ -299,6 +313,8 @@ def _library_request(request: HttpRequest) -> tuple[httpx.Request, bytes]:
         ):
             raise _unsendable_error("the URL is not an http or https URL without user info")
         headers = [("Accept-Encoding", "identity"), *request.headers]
+        if isinstance(request.body, StreamedBody):
+            headers.append(("Content-Length", str(len(request.body))))
         made = httpx.Request(request.method, url, headers=headers, content=request.body)
         rest = request.url.partition("://")[2].partition("#")[0]
         cut = min((at for at in (rest.find("/"), rest.find("?")) if at >= 0), default=len(rest))
@@ -588,10 +604,11 @@ def _async_backend(network: str | None) -> Any:
 
 
 class FormPart(NamedTuple):
-    """One part of a multipart form. With a `filename` it is a file; an empty type is not sent."""
+    """One part of a multipart form. With a `filename` it is a file, whose type is guessed by its name
+    unless it is given; an empty type of another part is not sent."""
 
     name: str
-    data: bytes
+    data: bytes | BinaryIO
     media_type: str = ""
     filename: str | None = None
 
@@ -601,11 +618,12 @@ def form_bytes(fields: Mapping[str, list[str]]) -> bytes:
     return httpx.Request("POST", _NOWHERE, data=fields).read()
 
 
-def multipart_bytes(parts: Iterable[FormPart], boundary: str) -> bytes:
-    """Return the body of a form in `multipart/form-data`."""
+def multipart_body(parts: Iterable[FormPart], boundary: str) -> StreamedBody:
+    """Return the body of a form in `multipart/form-data`. Files are read when it is sent."""
     kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
     files = [(part.name, (part.filename, part.data, part.media_type or None)) for part in parts]
-    return httpx.Request("POST", _NOWHERE, headers=kind, files=files).read()
+    made = httpx.Request("POST", _NOWHERE, headers=kind, files=files)
+    return StreamedBody(cast("Iterable[bytes]", made.stream), int(made.headers["Content-Length"]))
 
 
 _NOWHERE: Final = "http://localhost"

@@ -27,7 +27,7 @@ from cogcli.cli.options import wrong_value
 from cogcli.cli.prompt import read_stdin
 from cogcli.cli.run_flags import RunFlags
 from cogcli.declarations.value_types import Json
-from cogcli.run.given_inputs import InputText, json_value
+from cogcli.run.given_inputs import InputFile, InputText, json_value
 from cogcli.run.input_origins import FILE, TYPED
 
 _Read = TypeVar("_Read")
@@ -47,7 +47,7 @@ class CommandInputs:
 
     def __init__(self, context: CommandContext) -> None:
         self.inputs: Json = {}
-        """Values, and a InputText for each text of `-p`."""
+        """Values, and a InputText or InputFile for each text of `-p`."""
         self.frame: Json = {}
         self.problems: list[UsageError] = []
         self.doubtful: set[str] = set()
@@ -118,21 +118,22 @@ class CommandInputs:
         self.inputs[name] = self._pair_value(name, text, as_json)
 
     def _pair_value(self, name: str, text: str, as_json: bool) -> object:
-        """Return the value of a `-p`: JSON, text, or the text of a file or stdin."""
+        """Return the value of a `-p`: JSON, text, or a file or stdin, which is read when its type is known."""
         where = f"-p {name}"
         if as_json:
             return json_value(text, where)
         if text.startswith("@@"):
-            text = text[1:]
-        elif text == "@-":
-            text = _decode_text(self._read_all_of_stdin(), "stdin")
-        elif text.startswith("@"):
-            path = text[1:]
-            text, where = (
-                _decode_text(read_bytes(self._context, path), path),
-                f"-p {name}, file {path}",
-            )
+            return InputText(text[1:], where)
+        if text.startswith("@"):
+            return InputFile(text[1:], partial(self._read_text, where, text[1:]))
         return InputText(text, where)
+
+    def _read_text(self, where: str, path: str) -> InputText:
+        """Return the text of a file, or of stdin for `-`. Raise UsageError, or UnusableEnvironment `project.link`."""
+        if path == "-":
+            return InputText(_decode_text(self._read_all_of_stdin(), "stdin"), where)
+        text = _decode_text(read_bytes(self._context, path), path)
+        return InputText(text, f"{where}, file {path}")
 
     def _read_all_of_stdin(self) -> bytes:
         """Return the content of stdin. Raise UsageError for a second read or too much data."""

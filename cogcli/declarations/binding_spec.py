@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from cogcli.base.extras import SHIPPED
 from cogcli.base.jsonvalue import NOTHING
+from cogcli.base.pinned_file import MAX_FILE
 from cogcli.declarations.field import key, place
 from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.declarations.spec_types import (
@@ -107,8 +108,8 @@ class BindingMetadata(Spec):
     """Seconds before the first of them."""
     retry_backoff_factor: Annotated[float, SpecLimits(minimum=1, maximum=10)] = 2.0
     """Each wait is so many times the one before."""
-    max_request_bytes: Bytes = 10 * 1024 * 1024
-    """10 MiB; more is `request.size`."""
+    max_request_bytes: Annotated[int, SpecLimits(minimum=1, maximum=MAX_FILE)] = 10 * 1024 * 1024
+    """10 MiB; more is `request.size`. [Files](protocols.md#files) count."""
     max_response_bytes: Bytes = 10 * 1024 * 1024
     """10 MiB; more is `response.size`."""
     fallback_binding_id: Annotated[Words, SpecLimits(ids="bindings")] | None = None

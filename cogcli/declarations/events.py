@@ -104,6 +104,8 @@ class RunStarted(Payload):
     """Of a session of `gateway serve`: its name, its client, and the episode that it continues."""
     typed: list[str] = []
     """The inputs whose typed paths let the run read files that it may not read otherwise."""
+    files: list[Json] = []
+    """The files that the run may send, each as `{path, name, bytes, sha256}`."""
     intuition_mode: IntuitionMode | None = None
     """How the rules of the pack take part."""
     rules: Literal[1, 2] = 1

@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal
 from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.declarations.spec_types import FieldName
 
-FieldType = Literal["string", "number", "integer", "boolean", "array", "object", "any"]
+FieldType = Literal["string", "number", "integer", "boolean", "array", "object", "any", "file"]
 
 
 class FieldSpec(Spec):
     """One declared input or output."""
 
     type: FieldType
-    """What the value is."""
+    """What the value is; `file` only for inputs, a file that is [sent](#file-inputs)."""
     required: bool = False
     """Whether it must be given."""
     default: Any = None

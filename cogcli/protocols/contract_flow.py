@@ -285,8 +285,12 @@ def schema_of(field: FieldSpec) -> Json:
     return bundle.whole(_part(field, bundle))
 
 
+_JSON_TYPES: Final = {"file": "object"}
+"""The types of JSON for those of fields that JSON has not: a file is its path, name, size and SHA-256."""
+
+
 def _part(field: FieldSpec, bundle: Bundle) -> Json:
-    found: Json = {} if field.type == "any" else {"type": field.type}
+    found: Json = {} if field.type == "any" else {"type": _JSON_TYPES.get(field.type, field.type)}
     if field.enum is not None:
         found["enum"] = field.enum
     if field.items is not None:

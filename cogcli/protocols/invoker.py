@@ -15,6 +15,7 @@ from cogcli.declarations.value_types import Json
 
 if TYPE_CHECKING:
     from cogcli.base.file_roots import Roots
+    from cogcli.base.pinned_file import PinnedFile
     from cogcli.base.system import Clock
     from cogcli.protocols.pythoncall.readable_files import ReadableFiles
     from cogcli.protocols.secrets import Secrets
@@ -60,6 +61,8 @@ class InvokerContext(NamedTuple):
     """The folder of bytecode for started Python programs; empty for next to their sources."""
     reads: ReadableFiles | None = None
     """The files that shipped functions may read; None for any."""
+    files: frozenset[PinnedFile] = frozenset()
+    """The files that the run may send. No other value names a file, whatever its form is."""
     write_roots: Roots = ()
     """The folders where functions write files; () for the working directory."""
     open_registry: Callable[[], Registry] | None = None

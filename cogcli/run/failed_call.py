@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from cogcli.base.errors import RuntimeErrorBase
+from cogcli.base.pinned_file import read_pinned_file
 from cogcli.declarations.call_records import AttemptMade
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.events import StepFinished
@@ -89,6 +90,8 @@ def _build_curl_command(attempt: AttemptMade, catalog: Catalog | None) -> str:
     host, slash, path = rest.partition("/")
     path, _, query = f"{slash}{path}".partition("?")
     request = read_record(_SentRequest, attempt.request)
+    if read_pinned_file(request.body) or request.media_type.startswith("multipart/"):
+        return ""  # the record has no bytes, so that the command would send something else
     headers = dict.fromkeys(request.headers, "")
     if request.media_type:
         headers["content-type"] = request.media_type

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from cogcli.base.errors import FAILURE_OF, CogcliError, InputValidationError, UsageError
@@ -14,6 +14,7 @@ from cogcli.base.problems import Problem, ProblemsFound, suggestion
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.value_types import Json
+from cogcli.run.input_origins import TYPED
 from cogcli.run.prepare import (
     PreparedRun,
     RunRequest,
@@ -41,11 +42,19 @@ class InputText(NamedTuple):
     where: str
 
 
+class InputFile(NamedTuple):
+    """A file on the command line: its text is an input, or the file itself is one. `path` is `-` for stdin."""
+
+    path: str
+    read: Callable[[], InputText]
+    """Returns its text. Raises UsageError, or UnusableEnvironment `project.link`."""
+
+
 class RequestedRun(NamedTuple):
     """The run that a command line requests, parsed but not yet checked against any spec."""
 
     request: RunRequest
-    """Its inputs are values, or a InputText for each text without a type."""
+    """Its inputs are values, or a InputText or InputFile for each text without a type."""
     problems: Sequence[CogcliError]
     """Errors found while the command line was read."""
     doubtful: Iterable[str]
@@ -74,6 +83,10 @@ def _prepare_given(
 ) -> PreparedRun:
     request = given.request
     inputs, unreadable = convert_texts(request.inputs, fields)
+    # The content of a file was not typed, but the path of a file that is itself the input was.
+    typed = [name for name in inputs if isinstance(request.inputs[name], InputFile)]
+    sent = {name: TYPED for name in typed if name in fields and fields[name].type == "file"}
+    request = request._replace(origins={**request.origins, **sent})
     problems = [*given.problems, *unreadable, *_unknown_capabilities(request, catalog)]
     try:
         prepared = prepare(catalog, request._replace(inputs=inputs), environ)
@@ -115,16 +128,22 @@ def convert_texts(given: Mapping[str, object], fields: Fields) -> tuple[Json, li
     inputs: Json = {}
     problems: list[UsageError] = []
     for name, value in given.items():
-        if not isinstance(value, InputText):
-            inputs[name] = value
-            continue
+        wanted = fields[name].type if name in fields else "any"
         try:
-            inputs[name] = (
-                _convert_text(value, fields[name].type, name) if name in fields else value.text
-            )
+            inputs[name] = _convert(value, wanted, name)
         except UsageError as error:
             problems.append(error)
     return inputs, problems
+
+
+def _convert(value: object, wanted: str, name: str) -> object:
+    """Return a given value in its declared type. Raise UsageError."""
+    if isinstance(value, InputFile):
+        if wanted == "file" and value.path == "-":
+            text = f"`{name}`: a file is sent, and stdin is none"
+            raise UsageError("input.file", text, hint="save it, and give its path")
+        value = value.path if wanted == "file" else value.read()
+    return _convert_text(value, wanted, name) if isinstance(value, InputText) else value
 
 
 def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[UsageError]:
@@ -144,7 +163,7 @@ def _unknown_capabilities(request: RunRequest, catalog: Catalog) -> Iterator[Usa
 def _convert_text(given: InputText, wanted: str, name: str) -> object:
     """Return the text converted to the declared type. Raise UsageError `input.type`."""
     text, where = given
-    if wanted in ("string", "any"):
+    if wanted in ("string", "any", "file"):
         return text
     if wanted in _EXAMPLES:
         example = _EXAMPLES[wanted]

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 TYPED: Final = "typed"
-"""Typed on the command line, or passed by the caller of the API."""
+"""Typed on the command line, or passed as a `Path` by the caller of the API."""
+CALLER: Final = "caller"
+"""Passed as data by the caller of the API. It counts as typed, but names no file that is sent from elsewhere."""
 FILE: Final = "file"
 """Read from a file or from stdin."""
 CASE: Final = "case"
@@ -22,4 +24,5 @@ def select_typed_inputs(
     inputs: Mapping[str, object], origins: Mapping[str, str]
 ) -> dict[str, object]:
     """Return the values of typed inputs by name."""
-    return {name: value for name, value in inputs.items() if origins.get(name, DEFAULT) == TYPED}
+    typed = (TYPED, CALLER)
+    return {name: value for name, value in inputs.items() if origins.get(name, DEFAULT) in typed}

@@ -142,6 +142,7 @@ def launch(
     )
     try:
         environment, typed = _allow_typed_files(environment, prepared)
+        environment = environment._replace(files=frozenset(prepared.files))
         runner = build_live_runner(
             environment,
             prepared.catalog,
@@ -185,6 +186,7 @@ def launch(
             effects=effects or {},
             approvals={each.approval_id: each.json for each in earlier_approvals},
             typed=typed,
+            files=[each.to_payload() for each in prepared.files],
         )
         agent = prepared.agent
         if agent is not None and agent.secrets is not None:
@@ -402,6 +404,7 @@ def build_invoker_context(
         max_workers=max_workers,
         use_env_proxy=environment.use_env_proxy,
         reads=environment.reads,
+        files=environment.files,
         write_roots=environment.write_roots,
         open_registry=environment.open_registry,
     )

@@ -19,6 +19,7 @@ from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.declarations.options import RunOptions
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.value_types import Json
+from cogcli.run.file_inputs import FindScope, pin_inputs
 from cogcli.run.policy_request import PolicyRequest
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.checks import check
@@ -29,6 +30,7 @@ from cogcli.specs.selection import SelectionOptions
 if TYPE_CHECKING:
     from cogcli.base.calls import Answer, Attempt
     from cogcli.base.file_roots import Roots
+    from cogcli.base.pinned_file import PinnedFile
     from cogcli.base.system import Clock, IdSource
     from cogcli.declarations.envelope import Event
     from cogcli.episode.signing import Sign
@@ -107,6 +109,10 @@ class RunRequest(NamedTuple):
     options: RunOptions
     origins: Mapping[str, str] = {}
     """By name the origin of an input, a word of `run.input_origins`. An input without an entry is a default."""
+    find_files: FindScope | None = None
+    """Returns where the files of its inputs may lie. None: its inputs name no files."""
+    earlier_files: tuple[PinnedFile, ...] = ()
+    """The files of the run that is run again, which its inputs may name again."""
 
     @property
     def frame(self) -> Json:
@@ -151,16 +157,18 @@ class PreparedRun(NamedTuple):
     """The agent's part of the run. None for the run of a skill."""
     contradictions: Contradictions = NO_CONTRADICTIONS
     """Mismatches between its specs in lenient roots."""
+    files: tuple[PinnedFile, ...] = ()
+    """The files that the run may send, as its inputs pinned them."""
 
 
 def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -> PreparedRun:
     """Check the closure of a skill together with the inputs, and return the prepared run.
 
-    No file is read or written, and no process is started. Raise ProblemsFound with every problem: those of specs
-    (exit 3, or 4 if all are `safety.scope`) before those of inputs (exit 2).
+    Only files of inputs are read, nothing is written, and no process is started. Raise ProblemsFound with every
+    problem: those of specs (exit 3, or 4 if all are `safety.scope`) before those of inputs (exit 2).
     """
     skill = catalog.skills.get(request.skill_id)
-    inputs, wrong = check_inputs(skill.inputs, request.inputs) if skill else ({}, [])
+    inputs, files, wrong = check_given(skill.inputs, request) if skill else CheckedInputs({})
     frame, wrong_frame = check_frame(request.frame)
     try:
         prepared = prepare_without_inputs(catalog, request, environ, [*wrong, *wrong_frame])
@@ -170,6 +178,7 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
         ) from error
     return prepared._replace(
         inputs=inputs,
+        files=files,
         frame=frame,
         policy=call_policy(catalog, request.policy, request.skill_id, inputs),
     )
@@ -189,11 +198,11 @@ def prepare_again(prepared: PreparedRun, request: RunRequest) -> PreparedRun:
     Its options may differ in tags only: the closure is not checked again. Raise ProblemsFound with every problem of
     the inputs.
     """
-    inputs, wrong = check_inputs(prepared.skill.inputs, request.inputs)
+    inputs, files, wrong = check_given(prepared.skill.inputs, request)
     if wrong:
         raise ProblemsFound(wrong)
     policy = call_policy(prepared.catalog, request.policy, request.skill_id, inputs)
-    return prepared._replace(request=request, inputs=inputs, policy=policy)
+    return prepared._replace(request=request, inputs=inputs, files=files, policy=policy)
 
 
 def _add_host_hint(problem: Problem, skill: Skill | None, inputs: Mapping[str, object]) -> Problem:
@@ -256,6 +265,23 @@ def skill_of(catalog: Catalog, skill_id: str) -> Skill:
     if skill is None:
         raise ProblemsFound(sort_problems(catalog.problems))
     return skill
+
+
+class CheckedInputs(NamedTuple):
+    """Inputs with defaults applied and files pinned, those files, and all problems."""
+
+    inputs: Json
+    files: tuple[PinnedFile, ...] = ()
+    problems: Sequence[Problem] = ()
+
+
+def check_given(fields: Fields, request: RunRequest) -> CheckedInputs:
+    """Return the checked inputs of a request, whose files are read and pinned."""
+    earlier = {each.path: each for each in request.earlier_files}
+    pinned = pin_inputs(fields, request.inputs, request.origins, request.find_files, earlier)
+    rest = {name: field for name, field in fields.items() if name not in pinned.problems}
+    inputs, problems = check_inputs(rest, pinned.values)
+    return CheckedInputs(inputs, pinned.files, [*problems, *pinned.problems.values()])
 
 
 def check_inputs(fields: Fields, given: Json) -> tuple[Json, list[Problem]]:
@@ -357,6 +383,8 @@ class RunEnvironment(NamedTuple):
     were accepted (docs/reference/service.md#accepted)."""
     reads: ReadableFiles | None = None
     """The files that shipped functions may read; None for any (docs/reference/service.md#trust)."""
+    files: frozenset[PinnedFile] = frozenset()
+    """The files that the run may send: those that its own inputs pinned (docs/reference/protocols.md#files)."""
     write_roots: Roots = ()
     """The folders in which functions write files. `()` means the working directory
     (docs/reference/service.md#roots)."""

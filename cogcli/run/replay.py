@@ -164,6 +164,7 @@ def request_from(started: Event) -> Request:
         agent=start.agent.json if start.agent else {},
         gateway=start.gateway.json if start.gateway else {},
         typed=start.typed,
+        files=start.files,
     )
 
 

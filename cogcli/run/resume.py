@@ -31,6 +31,7 @@ from cogcli.run.engine.context import Engine
 from cogcli.run.engine.outcome import RunOutcome
 from cogcli.run.engine.ports import EarlierApprovals, LimitAccount, SnapshotWriter
 from cogcli.run.engine.run import SKILL
+from cogcli.run.file_inputs import files_in_payload
 from cogcli.run.launch import (
     InterceptedRunner,
     allow_typed_inputs,
@@ -281,12 +282,14 @@ class _Resumption(NamedTuple):
     def _environment_with_typed_files(self) -> RunEnvironment:
         """Return the environment with permission for the files that were typed when the run started.
 
-        The first event names their inputs. If it has no proof of origin, no permission is granted.
+        The first event names their inputs, and the files that it may send. If it has no proof of origin, no permission
+        is granted.
         """
         if not self.journal.is_allowed(self.started.seq):
             return self.environment
         start = start_of(self.started)
-        return allow_typed_inputs(self.environment, start.inputs, start.typed)
+        environment = allow_typed_inputs(self.environment, start.inputs, start.typed)
+        return environment._replace(files=frozenset(files_in_payload(start.files)))
 
     def _require_time(self) -> None:
         """Raise RunTimeoutError if earlier sessions used up the run's time and no new limit is set.

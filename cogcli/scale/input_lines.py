@@ -19,6 +19,7 @@ from cogcli.base.problems import Problem, ProblemsFound
 from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.value_types import Json
+from cogcli.run.file_inputs import assume_files
 from cogcli.run.prepare import check_inputs
 
 BLOCK: Final = 10_000
@@ -53,7 +54,7 @@ def find_problems(data: bytes, fields: Fields) -> list[Problem]:
         value = parse_line(data)
     except CogcliError as error:
         return [Problem(error.code, "E", "", 0, error.column, "", error.message, error.hint)]
-    return check_inputs(fields, value)[1]
+    return check_inputs(fields, assume_files(fields, value))[1]
 
 
 class InputDigest(NamedTuple):

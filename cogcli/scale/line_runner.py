@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from cogcli.app.file_scope import find_file_scope
 from cogcli.app.resume import resume
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
@@ -152,7 +153,12 @@ class LineRunner:
             tags={**request.options.tags, **self._key_of(task).tags(task)}
         )
         origins = dict.fromkeys(inputs, FILE)
-        asked = request._replace(inputs=inputs, options=options, origins=origins)
+        asked = request._replace(
+            inputs=inputs,
+            options=options,
+            origins=origins,
+            find_files=partial(find_file_scope, self._settings),
+        )
         return prepare_again(self._prepared, asked)
 
     def _run_claimed(

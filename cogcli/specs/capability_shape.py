@@ -7,7 +7,7 @@ from typing import Final
 from cogcli.base.jsonvalue import Json
 from cogcli.declarations.capability_spec import Capability
 from cogcli.specs.common_rules import check_version
-from cogcli.specs.field_shape import check_fields
+from cogcli.specs.field_shape import check_fields, refuse_file_defaults
 from cogcli.specs.problem_report import ProblemReport
 from cogcli.specs.shape import is_ignored
 from cogcli.specs.shape_of_spec import shape_of_spec
@@ -23,6 +23,7 @@ def check_capability(raw: Json, report: ProblemReport) -> None:
         if key not in raw and value_at(raw, "extends") is None:
             report.error("key.missing", (), f"key `{key}` is missing")
         check_fields(object_at(raw, key), key, report)
+    refuse_file_defaults(object_at(raw, "inputs"), report)
     safety = value_at(raw, "safety")
     if isinstance(safety, dict) and _is_empty(safety):
         hint = "state what must hold, or remove the block"

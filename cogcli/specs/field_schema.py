@@ -32,8 +32,12 @@ def schema_of(fields: Fields) -> Json:
     return schema | ({"$defs": shared} if shared else {})
 
 
+_JSON_TYPES: Final = {"file": "string"}
+"""The types of JSON for those of fields that JSON has not: a file is named by its path."""
+
+
 def _build_field_schema(field: FieldSpec, place: str, shared: Json) -> Json:
-    schema: Json = {} if field.type == "any" else {"type": field.type}
+    schema: Json = {} if field.type == "any" else {"type": _JSON_TYPES.get(field.type, field.type)}
     if field.description:
         schema["description"] = field.description
     if field.default is not None:

@@ -22,6 +22,8 @@ def check_fields(fields: Json, side: str, report: ProblemReport) -> None:
         if isinstance(field, dict) and not is_ignored(name):
             inner = report.inner(f"`{side}.{name}`", side, name)
             _check_field(field, f"{side}.{name}", report, inner)
+            if side == "outputs":
+                _refuse_files(field, inner)
 
 
 def _check_field(field: Json, name: str, whole: ProblemReport, report: ProblemReport) -> None:
@@ -44,11 +46,41 @@ def _check_field(field: Json, name: str, whole: ProblemReport, report: ProblemRe
         _check_default(FieldSpec.of(field), report)
 
 
+def refuse_file_defaults(fields: Json, report: ProblemReport) -> None:
+    """Report each default of a file among the inputs of a capability: only a skill that is run has files."""
+    for name, field in fields.items():
+        if value_at(field, "type") == "file" and value_at(field, "default") is not None:
+            message = "a file of a capability has no default"
+            hint = "give the default to the input of the skill"
+            inner = report.inner(f"`inputs.{name}`", "inputs", name)
+            inner.error("field.file", ("default",), message, hint=hint)
+
+
+def _refuse_files(field: Json, report: ProblemReport) -> None:
+    """Report an output that is a file, or a list of files: only inputs of a run name files."""
+    paths: list[tuple[str, ...]] = [("type",), ("items", "type")]
+    for path in paths:
+        if value_at(field, *path) == "file":
+            hint = "give its content, or the path as a string"
+            report.error("field.file", path, "an output is a file", hint=hint)
+
+
 def _check_default(field: FieldSpec, report: ProblemReport) -> None:
+    if field.type == "file":
+        _check_file_default(field.default, report)
+        return
     _, violations = fit_values({"default": field}, {"default": field.default})
     for violation in violations[:1]:
         reason = violation.message.partition(": ")[2] or violation.message
         report.error("field.default", ("default",), f"default: {reason}")
+
+
+def _check_file_default(default: object, report: ProblemReport) -> None:
+    """Report a default that is not a path below the folder of the project."""
+    parts = default.replace("\\", "/").split("/") if isinstance(default, str) else [""]
+    if not all(parts) or ".." in parts or "\0" in parts[-1]:
+        message = f"default: expected a path below the project, found {preview(default)}"
+        report.error("field.default", ("default",), message)
 
 
 def _check_items(field: Json, name: str, whole: ProblemReport, report: ProblemReport) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final, get_args
 
 from cogcli.base.jsonvalue import MAX_INTEGER, Json, deep_copy, equal, kind_of, preview
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.base.pinned_file import read_pinned_file
 from cogcli.declarations.field_spec import Fields, FieldSpec, FieldType
 
 TYPES: Final = get_args(FieldType)
@@ -28,15 +29,16 @@ def fields_from(raw: Json | None) -> Fields:
 def fit_values(fields: Fields, values: Json) -> tuple[Json, list[Violation]]:
     """Return the declared values, with defaults applied and integers normalized, and all violations.
 
-    Undeclared names are dropped. For an optional field null means absent, except for the type `any`. The result shares
-    unchanged lists and dicts with `values`.
+    Undeclared names are dropped. For an optional field null means absent, except for the type `any`. The default of a
+    file is a path: it counts only where a run begins (`run/file_inputs.py`). The result shares unchanged lists and
+    dicts with `values`.
     """
     kept: Json = {}
     violations: list[Violation] = []
     for name, field in fields.items():
         value = values.get(name)
         if value is None and not (field.type == "any" and name in values):
-            if field.default is not None:
+            if field.default is not None and field.type != "file":
                 kept[name] = deep_copy(field.default)
             elif field.required:
                 violations.append(Violation("missing", name, f"`{name}`: required, not given"))
@@ -86,6 +88,8 @@ def has_type(value: Any, wanted: str) -> bool:
         return bool(-MAX_INTEGER <= value <= MAX_INTEGER)
     if wanted == "any" or exact is _EXACT_TYPES.get(wanted):
         return True
+    if wanted == "file":
+        return read_pinned_file(value) is not None
     kind = kind_of(value)
     if wanted == "integer":
         return (

@@ -29,6 +29,14 @@ _TYPE_OF_KIND: Final[dict[str, FieldType]] = {
     "text": "string", "number": "number", "boolean": "boolean", "list": "array", "object": "object", "null": "any"
 }  # fmt: skip
 
+_OF_FILE: Final[Fields] = {
+    "path": FieldSpec(type="string", required=True),
+    "name": FieldSpec(type="string", required=True),
+    "bytes": FieldSpec(type="integer", required=True),
+    "sha256": FieldSpec(type="string", required=True),
+}
+"""The members of a file."""
+
 
 class InnerShape(NamedTuple):
     """What is known of a value's shape.
@@ -128,6 +136,8 @@ def _find_member(
     if shape.fields is not None:
         field = shape.fields.get(segment)
         return shape_of(field) if field else AbsentMember(tuple(shape.fields))
+    if type == "file":
+        return shape_of(_OF_FILE[segment]) if segment in _OF_FILE else AbsentMember(tuple(_OF_FILE))
     if type not in ("object", "any"):
         return AbsentMember(type=type)
     return _find_property(shape, schema, segment)

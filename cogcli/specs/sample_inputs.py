@@ -24,6 +24,7 @@ _BY_TYPE: Final[Json] = {
     "array": [],
     "object": {},
     "any": "some text",
+    "file": "document.pdf",
 }
 
 

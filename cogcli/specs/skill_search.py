@@ -35,6 +35,7 @@ _EXAMPLES: Final = {
     "array": ":='[]'",
     "object": ":='{}'",
     "any": "=…",
+    "file": "=@FILE",
 }
 _FILES: Final = ("text", "content", "document", "html", "markdown", "source")
 

@@ -12,6 +12,7 @@ from support.openapi_support import document, read_cases
 from support.project import Project
 
 from cogcli.base.api_documents.openapi import OpenApiDocument
+from cogcli.protocols.http.open_files import OpenFiles
 from cogcli.protocols.http.parts import parts_by_document
 from cogcli.protocols.http.url import url_of
 
@@ -60,4 +61,4 @@ def test_what_is_given_is_sent_as_the_case_says(case: dict[str, Any]) -> None:
         assert url == f"{SERVER}/{case['id']}{case['sends']}"
     assert parts.headers == case.get("headers", {})
     if "body" in case:
-        assert parts.encoded_body().data.decode() == case["body"]
+        assert bytes(parts.encoded_body(OpenFiles(frozenset(), 0)).data).decode() == case["body"]

@@ -3,6 +3,7 @@ of guides a plain command in the process of the test."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -689,3 +690,23 @@ def test_no_guide_needs_a_checkout_for_its_tools() -> None:
         if re.search(r"(?<!`)\btooling/|python tooling", line)
     ]
     assert not needing
+
+
+@pytest.mark.sampled(2)
+def test_sending_a_file(guide_shell: Shell) -> None:
+    page = ROOT / "docs/how-to/send-a-file.md"
+    (source,) = (block.text for block in blocks(page) if block.language == "python")
+    made: dict[str, Any] = {}
+    exec(source, made)
+    guide_shell.write("openapi.json", json.dumps(made["app"].openapi()))
+    told = ""
+    with serving_app(made["app"]) as url:
+        for block in blocks(page):
+            if block.language == "yaml":
+                guide_shell.write(block.named, block.text)
+            for line in commands(block.text) if block.language == "sh" else ():
+                if not line.startswith(("uvicorn ", "python ")):  # served here, at a free port
+                    told += guide_shell.run(line.replace("http://127.0.0.1:8000", url))
+    assert '"bytes": 20' in told
+    assert "cat.png" in told
+    assert hashlib.sha256(b"not really a picture").hexdigest() in told

@@ -11,9 +11,11 @@ import fnmatch
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from hashlib import sha256
 from typing import Final
 
+from cogcli.app.file_scope import find_file_scope
 from cogcli.app.registry import open_registry
 from cogcli.app.settings import Settings
 from cogcli.base.errors import CogcliError
@@ -23,7 +25,7 @@ from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.value_types import Json
 from cogcli.run.input_origins import CLIENT
-from cogcli.run.prepare import PreparedRun, RunRequest, check_inputs, prepare_without_inputs
+from cogcli.run.prepare import PreparedRun, RunRequest, check_given, prepare_without_inputs
 from cogcli.specs.field_schema import schema_of
 
 NAMES: Final = ("underscore", "dots")
@@ -42,11 +44,12 @@ class ServedSkill(NamedTuple):
 
     def with_inputs(self, given: Json) -> PreparedRun:
         """Return the prepared run with checked inputs. Raise ProblemsFound."""
-        inputs, wrong = check_inputs(self.loaded.skill.inputs, given)
+        origins = dict.fromkeys(given, CLIENT)
+        request = self.loaded.request._replace(inputs=given, origins=origins)
+        inputs, files, wrong = check_given(self.loaded.skill.inputs, request)
         if wrong:
             raise ProblemsFound(wrong)
-        request = self.loaded.request._replace(origins=dict.fromkeys(given, CLIENT))
-        return self.loaded._replace(inputs=inputs, request=request)
+        return self.loaded._replace(inputs=inputs, files=files, request=request)
 
 
 class ToolOffer(NamedTuple):
@@ -73,7 +76,8 @@ def offer_skills(
     matching = {id for word in only for id in fnmatch.filter(known, word) or [word]}
     for id in sorted(matching) if only else known:
         try:
-            catalog, asked = registry.reach(id), request._replace(skill_id=id)
+            catalog = registry.reach(id)
+            asked = request._replace(skill_id=id, find_files=partial(find_file_scope, settings))
             prepared = prepare_without_inputs(catalog, asked, settings.environ)
         except CogcliError:
             if id in only:

@@ -16,7 +16,7 @@ from typing import Final
 
 from cogcli.authoring.new_specs.operation_words import OperationDescriptions
 from cogcli.authoring.new_specs.schema_field import field_of, may_be_null
-from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter
+from cogcli.base.api_documents.openapi import OpenApiOperation, Parameter, is_file_list
 from cogcli.base.api_documents.openrpc import RpcParam
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import list_known, suggestion
@@ -168,15 +168,21 @@ class _OperationSpecBuilder:
         if body.refused:
             self.notes.append(f"the body is left out: {body.refused}")
             return
+        if body.kind == "bytes":
+            self._file("body", "body", None, required=body.required)
+            return
         inside = members(body.schema)
         if not _is_flat(inside, body.schema) or (inside.required and not body.required):
             self._input("body", "body", body.schema, required=body.required)
             return
         for name, schema in inside.properties.items():
-            if name in body.files:
+            is_required = name in inside.required
+            if name not in body.files:
+                self._property(name, schema, required=is_required)
+            elif body.kind == "multipart":
+                self._file(f"body.{name}", name, schema, required=is_required)
+            else:
                 self.notes.append(f"`body.{name}` is left out: it is a file")
-                continue
-            self._property(name, schema, required=name in inside.required)
 
     def _property(self, name: str, schema: object, *, required: bool) -> None:
         """Make the input of a property of the body, unless the service sets it or gives it up."""
@@ -194,9 +200,27 @@ class _OperationSpecBuilder:
                 raise NotBindable(f"it needs `{visible(key[:80])}`, a name that no file can hold")
             self.notes.append(f"`{visible(key[:80])}` is left out: no file can hold such a name")
             return
+        text = self._words.texts.get(key, "")
+        self._add_input(key, name, field_of(schema, text, required=required))
+
+    def _file(self, key: str, name: str, schema: object, *, required: bool) -> None:
+        """Make the input of a file, or of a list of files."""
+        if not _is_writable(name):
+            self._input(key, name, schema, required=required)
+            return
+        field: Json = {"type": "file"}
+        if is_file_list(schema):
+            field = {"type": "array", "items": {"type": "file"}}
+        if required:
+            field["required"] = True
+        if text := self._words.texts.get(key, ""):
+            field["description"] = text
+        self._add_input(key, name, field)
+
+    def _add_input(self, key: str, name: str, declared: Json) -> None:
         field = self._field_name(name, key.partition(".")[0], self.inputs)
         self.sent[key] = f"input.{field}"
-        self.inputs[field] = field_of(schema, self._words.texts.get(key, ""), required=required)
+        self.inputs[field] = declared
 
     def give(self, operation: OpenApiOperation) -> str:
         """Add the outputs, and return the response mode of the binding; empty for JSON."""

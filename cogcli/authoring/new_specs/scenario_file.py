@@ -41,6 +41,7 @@ from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.contract_flow import schema_of
+from cogcli.run.file_inputs import is_file_field
 from cogcli.specs.scenario_folders import directory_of
 from cogcli.specs.unchecked import list_at, objects_at
 
@@ -85,9 +86,10 @@ def new_scenario(settings: Settings, binding_id: str, *, force: bool) -> NewSpec
         match="subset",
         mock_server=_mock(capability, binding, service),
     )
-    scenario = _with_outputs(settings, scenario, binding.protocol)
-    with written_files(settings, root, [NewFile(path, _content(scenario))], force=force):
-        pass
+    with written_files(settings, root, _sample_files(capability, binding), force=force):
+        scenario = _with_outputs(settings, scenario, binding.protocol)
+        with written_files(settings, root, [NewFile(path, _content(scenario))], force=force):
+            pass
     return NewSpecs(
         [shown],
         [],
@@ -147,9 +149,24 @@ def _inputs(capability: Capability, binding: Binding, service: Service) -> Json:
     found = {**_examples(binding, service), **object_of(declared)}
     found = {name: value for name, value in found.items() if name in capability.inputs}
     for name, field in capability.inputs.items():
-        if name not in found and field.needs_value:
+        if is_file_field(field) and (name in found or field.needs_value):
+            # An example of a document is the text of a file, not its path.
+            sample_path = _sample_path(binding)
+            found[name] = sample_path if field.type == "file" else [sample_path]
+        elif name not in found and field.needs_value:
             found[name] = _value(f"input `{name}`", field)
     return found
+
+
+def _sample_files(capability: Capability, binding: Binding) -> list[NewFile]:
+    """Return the file that generated inputs name, if the capability has an input of the type `file`."""
+    if not any(is_file_field(field) for field in capability.inputs.values()):
+        return []
+    return [NewFile(_sample_path(binding), b"A sample.\n", told=False, is_spec=False)]
+
+
+def _sample_path(binding: Binding) -> str:
+    return f"{directory_of(binding.protocol)}/samples/sample.txt"
 
 
 def _value(what: str, field: FieldSpec) -> object:

@@ -12,6 +12,7 @@ from cogcli.base.json_pointer import DocumentFault, pointer_text
 from cogcli.base.jsonvalue import NOTHING, Json, preview
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import list_known, suggestion
+from cogcli.base.schema import keywords
 from cogcli.base.schema.bundle import SchemaBundler
 from cogcli.base.schema.keywords import Schema
 from cogcli.base.schema.lookup import members, same_value_parts, with_definitions
@@ -42,7 +43,7 @@ class Parameter(NamedTuple):
     refused: str = ""
 
 
-BodyKind = Literal["json", "form", "multipart", "text"]
+BodyKind = Literal["json", "form", "multipart", "text", "bytes"]
 
 
 class PartEncoding(NamedTuple):
@@ -56,7 +57,8 @@ class PartEncoding(NamedTuple):
 class Body(NamedTuple):
     """The body of a request. `refused`: why it cannot be sent, empty if it can.
 
-    `encodings` and `files` are about the members of a form: `files` names those that are files.
+    `encodings` and `files` are about the members of a form: `files` names those that are files. A body
+    of the kind `bytes` is one file.
     """
 
     required: bool
@@ -267,9 +269,13 @@ class OpenApiDocument:
         # Many documents require members but not the body: a call without it is wrong as well.
         required = required or self._requires_members(content)
         kind, media_type = _find_other_type(content.value)
+        if kind is None and (media_type := self._find_bytes_type(content)):
+            return Body(required, True, media_type, kind="bytes")
         if kind is None:
             found = " or ".join(content.value) or "of no type"
-            return Body(required, True, "", f"it is {found}, neither JSON nor a form nor text")
+            return Body(
+                required, True, "", f"it is {found}, neither JSON nor a form nor text nor bytes"
+            )
         if kind == "text":
             return Body(required, {"type": "string"}, media_type, kind=kind)
         return self._form(content.resolved(media_type), media_type, kind, required=required)
@@ -277,17 +283,26 @@ class OpenApiDocument:
     def _form(
         self, holder: DocumentPart, media_type: str, kind: BodyKind, *, required: bool
     ) -> Body:
-        """Return a body that is a form. Required files cannot be sent."""
+        """Return a body that is a form. Only a multipart form can hold files."""
         schema = self._schema(holder, is_request=True)
         inside = members(schema)
         files = frozenset(name for name, each in inside.properties.items() if is_file(each))
-        needed = sorted(files & inside.required)
+        needed = sorted(files & inside.required) if kind == "form" else []
         refused = f"`{needed[0]}` is a file" if needed else ""
         encodings = {
             name: _part_encoding(holder.mapping("encoding").required(name))
             for name in holder.mapping("encoding").value
         }
         return Body(required, schema, media_type, refused, kind, encodings, files)
+
+    def _find_bytes_type(self, content: DocumentPart) -> str:
+        """Return the media type of a body that is a file, `application/octet-stream` preferred; empty
+        without one."""
+        names = sorted(content.value, key=lambda name: not _is_octets(name))
+        for name in names:
+            if _is_octets(name) or is_file(self._schema(content.resolved(name), is_request=True)):
+                return name
+        return ""
 
     def _requires_members(self, content: DocumentPart) -> bool:
         """Whether the schema of any media type has required members."""
@@ -399,12 +414,37 @@ def _part_encoding(holder: DocumentPart) -> PartEncoding:
     return PartEncoding(one_type, style, holder.value.get("explode", style == "form") is True)
 
 
+def _is_octets(media_type: str) -> bool:
+    return media_type.partition(";")[0].strip().lower() == "application/octet-stream"
+
+
 def is_file(schema: object) -> bool:
     """Whether a schema describes the bytes of a file, or a list of files."""
-    parts = list(same_value_parts(schema))
-    items = [with_definitions(schema, part.get("items")) for part in parts]
-    inner = [part for each in items for part in same_value_parts(each)]
-    return any(part.get("format") == "binary" for part in (*parts, *inner))
+    return _is_bytes(schema) or is_file_list(schema)
+
+
+def is_file_list(schema: object) -> bool:
+    """Whether a schema describes a list of files."""
+    return any(
+        _is_bytes(with_definitions(schema, part["items"]))
+        for part in _parts_without_null(schema)
+        if "items" in part
+    )
+
+
+def _is_bytes(schema: object) -> bool:
+    """Whether a schema describes bytes, or bytes or null."""
+    return any(part.get("format") == "binary" for part in _parts_without_null(schema))
+
+
+def _parts_without_null(schema: object) -> Iterator[Json]:
+    """Yield the schemas of a value; of a choice between null and another schema those of that one."""
+    for part in same_value_parts(schema):
+        yield part
+        choices = [*keywords.items(part, "anyOf"), *keywords.items(part, "oneOf")]
+        others = [each for each in choices if each != {"type": "null"}]
+        if len(others) == 1 < len(choices):
+            yield from same_value_parts(with_definitions(schema, others[0]))
 
 
 def _single_server(root: DocumentPart) -> str | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from mimetypes import guess_type
 
 from cogcli.base.api_documents.openapi import Body, PartEncoding
-from cogcli.base.http import FormPart, form_bytes, multipart_bytes
+from cogcli.base.http import FormPart, StreamedBody, form_bytes, multipart_body
 from cogcli.base.jsonvalue import kind_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
+from cogcli.protocols.http.open_files import OpenFile, OpenFiles
 from cogcli.protocols.http.url import items_of, json_bytes, scalar, unsendable_value_error
 
 _THE_BODY = "the body"
@@ -19,14 +21,18 @@ _NO_ENCODING = PartEncoding()
 class EncodedBody(NamedTuple):
     """The bytes of a body, and the value of its Content-Type."""
 
-    data: bytes
+    data: bytes | StreamedBody
     content_type: str
 
 
-def encode_body(declared: Body, value: object) -> EncodedBody:
-    """Return a body in its declared form. Raise RequestMappingError `request.value` for a value that
-    has no such form.
+def encode_body(declared: Body, value: object, files: OpenFiles) -> EncodedBody:
+    """Return a body in its declared form. Its files are opened by `files`, and sent from there.
+
+    Raise RequestMappingError `request.value` for a value that has no such form, and the errors of
+    `OpenFiles.open`.
     """
+    if declared.kind == "bytes":
+        return _file(declared, files.open(value, _THE_BODY))
     if declared.kind == "json":
         return EncodedBody(json_bytes(value, _THE_BODY), declared.media_type)
     if declared.kind == "text":
@@ -34,7 +40,7 @@ def encode_body(declared: Body, value: object) -> EncodedBody:
     if not isinstance(value, dict):
         raise unsendable_value_error(f"the body is {kind_of(value)}, a form is an object")
     if declared.kind == "multipart":
-        return _multipart(declared, value)
+        return _multipart(declared, value, files)
     return _form(declared, value)
 
 
@@ -91,19 +97,33 @@ def _member_text(value: object, name: str) -> str:
     return "" if value is None else scalar(value, name)
 
 
-def _multipart(declared: Body, value: Json) -> EncodedBody:
-    parts = []
+def _file(declared: Body, file: OpenFile) -> EncodedBody:
+    """Return a body that is one file. A range of types becomes the type that the file's name has."""
+    media_type = declared.media_type
+    if "*" in media_type:
+        media_type = guess_type(file.pinned.name)[0] or "application/octet-stream"
+    return EncodedBody(StreamedBody(file.chunks(), file.pinned.size), media_type)
+
+
+def _multipart(declared: Body, value: Json, files: OpenFiles) -> EncodedBody:
+    parts, contents = [], []
     for name, member in value.items():
         media_type = declared.encodings.get(name, _NO_ENCODING).content_type
         for item in items_of(member):
             if item is None:
                 continue
+            if name in declared.files:
+                file = files.open(item, f"`{name}`")
+                parts.append(FormPart(name, file.content, media_type, file.pinned.name))
+                contents.append(file.pinned.sha256.encode())
+                continue
             is_json = isinstance(item, dict | list)
             own_type = media_type or ("application/json" if is_json else "")
             data = _text(_member_text(item, name), f"`{name}`")
             parts.append(FormPart(name, data, own_type))
+            contents.append(data)
     # The same body on each attempt: its boundary follows from its content.
-    content = hashlib.sha256(b"\0".join(part.data for part in parts)).hexdigest()
-    boundary = content[:32]
-    data = multipart_bytes(parts, boundary)
-    return EncodedBody(data, f"{declared.media_type}; boundary={boundary}")
+    boundary = hashlib.sha256(b"\0".join(contents)).hexdigest()[:32]
+    body = multipart_body(parts, boundary)
+    content_type = f"{declared.media_type}; boundary={boundary}"
+    return EncodedBody(body if declared.files else b"".join(body), content_type)

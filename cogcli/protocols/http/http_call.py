@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from cogcli.base.errors import RequestMappingError, RuntimeErrorBase
-from cogcli.base.http import Http, HttpRequest, proxy_for, proxy_without_user
+from cogcli.base.http import Http, HttpRequest, StreamedBody, proxy_for, proxy_without_user
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.redact import MASK
 from cogcli.declarations.value_types import Json
@@ -29,7 +29,7 @@ class OutgoingRequest(NamedTuple):
     method: str
     url: str
     headers: Headers
-    body: bytes
+    body: bytes | StreamedBody
     value: object
     secret_query: tuple[tuple[str, str], ...] = ()
 

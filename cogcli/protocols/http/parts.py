@@ -11,6 +11,7 @@ from cogcli.base.jsonvalue import kind_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 from cogcli.protocols.http.body import EncodedBody, encode_body
+from cogcli.protocols.http.open_files import OpenFiles
 from cogcli.protocols.http.url import (
     encode,
     items_of,
@@ -39,11 +40,11 @@ class HttpParts(NamedTuple):
     has_body: bool = False
     declared: Body = JSON
 
-    def encoded_body(self) -> EncodedBody:
-        """Return the encoded body, empty if no body is sent."""
+    def encoded_body(self, files: OpenFiles) -> EncodedBody:
+        """Return the encoded body, empty if no body is sent. `files` opens the files in it."""
         if not self.has_body:
             return EncodedBody(b"", "")
-        return encode_body(self.declared, sent_value(self.body))
+        return encode_body(self.declared, sent_value(self.body), files)
 
 
 def parts_without_document(operation: str, method: str | None, payload: Json) -> HttpParts:

@@ -31,6 +31,7 @@ from cogcli.protocols.contract_finding import (
 from cogcli.protocols.openapi.checks import CHANGING
 from cogcli.protocols.openapi.security import is_met, suggest_auth
 from cogcli.specs.request_locations import RequestLocation, place_of
+from cogcli.specs.template import TemplateFault, slots_of
 from cogcli.specs.unchecked import value_at
 
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
@@ -82,6 +83,7 @@ def openapi_findings(
     yield from _page_findings(binding, operation, blamed)
     yield from _parameter_findings(operation, places, taken, blamed)
     yield from _body_findings(operation, places, taken, blamed)
+    yield from _file_findings(binding, capability, operation, places, taken)
     reply = _reply_schemas(binding, operation)
     title = f"operation `{operation.title}`"
     described: list[object] = [parameter.schema for parameter in operation.parameters]
@@ -265,12 +267,51 @@ def _body_findings(
         yield from _part_findings(whole[0], parts)
         taken[whole[0]] = OperationInput("body", body.required, body.schema)
     else:
-        for name in sorted(body.files & parts.keys()):
-            message = f"`body.{name}` of {title} is a file, which cannot be sent"
-            yield _refused_body_finding(message, [parts[name]])
         yield from object_findings(
             body.schema, parts, taken, title, "wire.body", prefix="body.", blamed=blamed
         )
+
+
+def _file_findings(
+    binding: Binding,
+    capability: Capability,
+    operation: OpenApiOperation,
+    places: dict[str, RequestLocation],
+    taken: dict[str, OperationInput],
+) -> Iterator[ContractFinding]:
+    """Yield the findings about files: only an input of the type `file` is one, and only some places
+    take it. What a file holds has no schema."""
+    body = operation.body
+    for key, place in places.items():
+        takes_file = body is not None and (
+            (place.kind == "whole" and body.kind == "bytes")
+            or (place.kind == "body" and body.kind == "multipart" and place.name in body.files)
+        )
+        given = _given_files(binding.request[key], capability)
+        if takes_file and not given:
+            message = f"`{key}` of operation `{operation.title}` is a file, and no input of the type file is given"
+            hint = f"write {key}: input.NAME, and declare it as {{type: file}} in the capability"
+            yield ContractFinding("wire.type", "E", ("request", key), message, hint)
+        elif given and not takes_file:
+            message = f"`{key}` of operation `{operation.title}` takes no file"
+            yield ContractFinding("wire.type", "E", ("request", key), message)
+        if (takes_file or given) and key in taken:
+            taken[key] = taken[key]._replace(schema=None)
+
+
+def _given_files(value: object, capability: Capability) -> bool:
+    """Whether a request value is a whole input that is a file or a list of files."""
+    try:
+        slots = slots_of(value) if isinstance(value, str) else []
+    except TemplateFault:
+        return False
+    if len(slots) != 1 or not slots[0].whole or slots[0].of_service or len(slots[0].path) > 1:
+        return False
+    field = capability.inputs.get(slots[0].path[0])
+    items = field.items if field is not None else None
+    return field is not None and (
+        field.type == "file" or (items is not None and items.type == "file")
+    )
 
 
 def _refused_body_finding(message: str, keys: list[str]) -> ContractFinding:

@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Final
 from cogcli.base.api_documents.openapi import OpenApiOperation, Scheme, load_openapi
 from cogcli.base.errors import RuntimeErrorBase
 from cogcli.base.json_pointer import DocumentFault
+from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.binding_spec import Binding
 from cogcli.protocols.http import headers, reply_body
 from cogcli.protocols.http.credentials import PlacedCredentials, place_credentials
 from cogcli.protocols.http.failures import document_failure, error_from_reply
 from cogcli.protocols.http.http_call import HttpCaller, OutgoingRequest
+from cogcli.protocols.http.open_files import OpenFiles
 from cogcli.protocols.http.parts import HttpParts, parts_by_document, parts_without_document
 from cogcli.protocols.http.url import linked_url, url_of
 from cogcli.protocols.invoker import (
     CallLimits,
+    CallMeta,
     InvocationRequest,
     InvocationResponse,
     InvokerContext,
@@ -39,11 +42,21 @@ if TYPE_CHECKING:
     from cogcli.base.http import HttpReply
 
 
+class SentRequest(NamedTuple):
+    """A request that was answered: its reply, its record, its body as a value, and its credentials."""
+
+    reply: HttpReply
+    meta: CallMeta
+    value: object
+    credentials: PlacedCredentials
+
+
 class OpenApi:
     """Calls HTTP APIs. One per run."""
 
     def __init__(self, context: InvokerContext) -> None:
         self._secrets = context.secrets
+        self._files = context.files
         self._http = HttpCaller(context)
         self._pages = Pages(context)
 
@@ -52,17 +65,16 @@ class OpenApi:
 
     def _exchange(self, request: InvocationRequest, limits: CallLimits) -> InvocationResponse:
         """Make one request, and return its reply."""
-        outgoing, placed = self._outgoing(request, limits)
-        reply, meta = self._http.exchange(request, limits, outgoing)
-        if reply.status == 401 and placed.clients:
+        sent = self._send(request, limits)
+        reply, meta = sent.reply, sent.meta
+        clients = sent.credentials.clients
+        if reply.status == 401 and clients:
             # The service refused the token and did nothing: a new one is tried once.
-            for client in placed.clients:
-                self._http.tokens.drop(client, placed.headers[headers.AUTHORIZATION])
-            outgoing, placed = self._outgoing(request, limits)
-            reply, meta = self._http.exchange(request, limits, outgoing)
-            meta = meta._replace(
-                notices=["the service refused the access token, which was renewed"]
-            )
+            for client in clients:
+                self._http.tokens.drop(client, sent.credentials.headers[headers.AUTHORIZATION])
+            sent = self._send(request, limits)
+            notices = ["the service refused the access token, which was renewed"]
+            reply, meta = sent.reply, sent.meta._replace(notices=notices)
         meta = meta._replace(response_headers=_mapped_headers(request.binding, reply) or None)
         mode = request.response_mode
         value, refused = reply_body.read_json(reply, request.reply_cap)
@@ -82,7 +94,7 @@ class OpenApi:
             model_reply.check_finished(body, response)
             body = reply_body.add_content_json(body, response, self._secrets.mask_text)
             self._secrets.check_quietly(
-                lambda each: model_reply.check_schema(outgoing.value, each, response), body
+                lambda each: model_reply.check_schema(sent.value, each, response), body
             )
         except RuntimeErrorBase as error:
             spent = usage_of(value).add_to(meta)
@@ -103,8 +115,15 @@ class OpenApi:
             return reply_body.raw_body(reply._replace(body=self._secrets.mask_bytes(reply.body)))
         return reply_body.json_body(reply, request.reply_cap)
 
+    def _send(self, request: InvocationRequest, limits: CallLimits) -> SentRequest:
+        """Make the HTTP exchange. Its files are open meanwhile."""
+        with OpenFiles(self._files, request.request_cap) as files:
+            outgoing, placed = self._outgoing(request, limits, files)
+            reply, meta = self._http.exchange(request, limits, outgoing)
+        return SentRequest(reply, meta, outgoing.value, placed)
+
     def _outgoing(
-        self, request: InvocationRequest, limits: CallLimits
+        self, request: InvocationRequest, limits: CallLimits, files: OpenFiles
     ) -> tuple[OutgoingRequest, PlacedCredentials]:
         """Return the request, and the credentials in it."""
         try:
@@ -123,7 +142,7 @@ class OpenApi:
         except DocumentFault as fault:
             raise document_failure(request.service, fault) from fault
         accept = "application/json" if request.response_mode == "json" else "*/*"
-        body = parts.encoded_body()
+        body = parts.encoded_body(files)
         ours = headers.default_headers(request, accept=accept, content_type=body.content_type)
         url = url_of(base, parts.path, parts.path_values, parts.query)
         placed = self._credentials(request, operation, parts, limits)

@@ -4,6 +4,7 @@ and reply (docs/reference/protocols.md#scenarios)."""
 from __future__ import annotations
 
 import re
+from email.message import EmailMessage
 from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Final
@@ -104,17 +105,32 @@ def body_faults(operation: OpenApiOperation, seen: ReceivedRequest) -> list[Requ
     declared = operation.body
     media_type = _media_type(seen.header("content-type"))
     expected = declared.media_type or "application/json"
+    if "*" in expected:
+        return []
     if declared.kind == "json" and _is_json(media_type):
         return _json_body_faults(declared, seen.body)
     if declared.kind == "json" or media_type != _media_type(expected):
         message = f"found `{media_type}`, expected {expected}"
         return [RequestFault("/header/content-type", message)]
-    if declared.kind == "text":
+    if declared.kind in ("text", "bytes"):
         return []
     value = form_value(declared, seen)
     if value is None:
         return [RequestFault("/body", "no form can be read")]
-    return breaches("/body", declared.schema, value)
+    faults = breaches("/body", declared.schema, value)
+    return [*faults, *_file_faults(declared, seen)] if declared.files else faults
+
+
+def _file_faults(declared: Body, seen: ReceivedRequest) -> list[RequestFault]:
+    """Return a fault for each part of a form that should be a file and has no file name, or the other
+    way round."""
+    faults = []
+    for part in _multipart_parts(seen):
+        name = str(part.get_param("name", header="content-disposition"))
+        if (part.get_filename() is not None) != (name in declared.files):
+            expected = "a file" if name in declared.files else "a value"
+            faults.append(RequestFault(f"/body/{name}", f"expected {expected}"))
+    return faults
 
 
 def _json_body_faults(declared: Body, body: bytes) -> list[RequestFault]:
@@ -160,17 +176,24 @@ def _form_texts(seen: ReceivedRequest) -> dict[str, list[str]] | None:
 
 
 def _multipart_texts(seen: ReceivedRequest) -> dict[str, list[str]] | None:
-    head = f"Content-Type: {seen.header('content-type')}\r\n\r\n".encode()
-    message = BytesParser(policy=HTTP).parsebytes(head + seen.body)
-    if not message.is_multipart():
+    parts = _multipart_parts(seen)
+    if not parts:
         return None
     found: dict[str, list[str]] = {}
-    for part in message.iter_parts():
+    for part in parts:
         name = part.get_param("name", header="content-disposition")
         data = part.get_payload(decode=True)
         text = data.decode(errors="replace") if isinstance(data, bytes) else ""
         found.setdefault(str(name), []).append(text)
     return found
+
+
+def _multipart_parts(seen: ReceivedRequest) -> list[EmailMessage]:
+    """Return the parts of a form; empty if it cannot be read."""
+    head = f"Content-Type: {seen.header('content-type')}\r\n\r\n".encode()
+    message = BytesParser(EmailMessage, policy=HTTP).parsebytes(head + seen.body)
+    parts = message.iter_parts() if message.is_multipart() else ()
+    return [part for part in parts if isinstance(part, EmailMessage)]
 
 
 def _media_type(header: str) -> str:

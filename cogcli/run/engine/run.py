@@ -62,6 +62,8 @@ class Request(NamedTuple):
     """The session of a gateway. Empty for any other run."""
     typed: Sequence[str] = ()
     """The inputs whose typed paths allow the run to read files that are otherwise forbidden."""
+    files: Sequence[dict[str, Any]] = ()
+    """The files that the run may send, as payloads of PinnedFile."""
 
 
 class FinishedRun(NamedTuple):
@@ -324,6 +326,7 @@ def _first_event(engine: Engine, plan: StepPlan, request: Request, run_id: str) 
         gateway=dict(request.gateway) or None,
         typed=list(request.typed),
         approvals=dict(request.approvals),
+        files=list(request.files),
         intuition_mode=engine.policy.intuition_mode if engine.policy else None,
         using=_find_kind(request),
         parent_run_id=None,

@@ -212,7 +212,7 @@ def _explain_walk(reference: Reference, scalar: str, *, expression: bool) -> Tex
 
 def has_members(type: str, segment: str, *, lists: bool) -> bool:
     """Return whether a value of this type may have a member named by a path segment."""
-    return type in ("object", "any") or (lists and type == "array" and segment.isdecimal())
+    return type in ("object", "any", "file") or (lists and type == "array" and segment.isdecimal())
 
 
 _SLOTS: Final = {"working": WORKING_SLOTS, "output": refs.OUTPUT_FIELDS}

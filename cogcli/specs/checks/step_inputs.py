@@ -180,8 +180,11 @@ def note_reference(step: StepFacts, read: Read, *, key: bool = False) -> None:
 def find_type_misfit(sources: Collection[str], wanted: str) -> Severity | None:
     """Return the severity of using a value of one of these types as the wanted type. None if a type fits.
 
-    A number where an integer is wanted is a warning, any other misfit an error.
+    A number where an integer is wanted is a warning, any other misfit an error. Only a file is a file: no value of an
+    unknown type may name one.
     """
+    if wanted == "file":
+        return None if "file" in sources else "E"
     for source in sources:
         if (
             source == wanted
