@@ -184,6 +184,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "gateway:serve",
         "offer the tools of MCP servers again, each call governed and recorded",
     ),
+    "gateway status": (
+        "gateway:status",
+        "list the sessions of gateways, with their calls, denials and open requests",
+    ),
     "gateway tools": (
         "gateway:list_tools",
         "list the tools of the servers behind a gateway: offered, asking, withheld",

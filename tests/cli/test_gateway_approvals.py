@@ -104,8 +104,16 @@ def test_a_pending_call_is_collected_once_and_a_rejected_one_is_told(asking: Any
         refused = await client.call_tool("test__structured", given)
         assert "not today" in text_of(refused)
         assert refused.meta["cogcli/code"] == "safety.rejected"
+        await client.call_tool("test__structured", {"text": "open"})
+        words = ("gateway", "status", "--json")
+        shown = await anyio.to_thread.run_sync(lambda: asking.installed(*words))
+        (session,) = shown.assert_ok().json["sessions"]
+        counts = {name: session[name] for name in ("calls", "done", "denied", "pending")}
+        assert counts == {"calls": 3, "done": 1, "denied": 1, "pending": 1}
+        assert (session["session"], session["status"]) == ("desk", "running")
 
-    talk_to_gateway(asking, talk, "--hold", "0")
+    talk_to_gateway(asking, talk, "--hold", "0", "--session", "desk")
+    assert "3 calls  1 denied" in asking.run("gateway", "status").assert_ok().out
     asking.run("verify", "@last").assert_ok()
     asking.run("replay", "@last").assert_ok()
 

@@ -20,6 +20,7 @@ from cogcli.cli.crash import report_bug
 from cogcli.cli.options import SAFETY, argument, command, integer, text, wrong_flag, wrong_value
 from cogcli.gateway.offer import find_service, find_upstreams, offer_upstreams
 from cogcli.gateway.request import GatewayListener, GatewayRequest
+from cogcli.gateway.status import SessionStatus, list_sessions
 from cogcli.report.humanize import count_of
 
 if TYPE_CHECKING:
@@ -187,6 +188,43 @@ def accept(
         visible(f"{found.service}: {count_of(len(found.names), 'tool')} locked in {found.file}")
     )
     return OK
+
+
+@command(
+    examples=(
+        ("cogcli gateway status", "the newest 20 sessions"),
+        ("cogcli gateway status --limit 100", "more of them"),
+        ("cogcli gateway status --json | jq .sessions", "for scripts"),
+    ),
+    exits=(0, 2, 3),
+)
+def status(
+    context: CommandContext,
+    *,
+    limit: Annotated[
+        int, integer("--limit", "at most N sessions", minimum=1, maximum=10**6, default="20")
+    ] = 20,
+) -> int:
+    """Print a line for each session, newest first."""
+    found = list_sessions(context.settings, limit, context.warn)
+    context.own["sessions"] = [each.to_payload() for each in found]
+    context.answer([[("  ".join(map(visible, _status_words(each))), "")] for each in found])
+    if not found:
+        context.note("no session of a gateway here")
+    return OK
+
+
+def _status_words(session: SessionStatus) -> Iterator[str]:
+    """Yield the columns of a session. Counts of nothing are left out, but for the calls."""
+    yield from filter(None, (session.episode_id, session.status, session.session))
+    yield count_of(session.calls, "call")
+    counts = {
+        "denied": session.denied,
+        "failed": session.failed,
+        "pending": session.pending,
+        "in doubt": session.in_doubt,
+    }
+    yield from (f"{count} {word}" for word, count in counts.items() if count)
 
 
 def _announce(context: CommandContext, offer: GatewayOffer) -> None:
