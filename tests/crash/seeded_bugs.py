@@ -228,8 +228,8 @@ BUGS = (
     Bug(
         "an approval that was refused used later",
         "run/log_index.py",
-        " and event.id not in self._stale\n",
-        "\n",
+        "if event.id not in self._stale and (request",
+        "if (request",
         test="cli/test_agent_ends.py -k out_of_its_time",
     ),
     Bug(
