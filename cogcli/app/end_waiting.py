@@ -74,6 +74,8 @@ def end_runs(
             warn(error)
             kept["unreadable"] += 1
             continue
+        for warning in result.warnings:
+            warn(warning)
         if result.status == "pending":
             kept["in_doubt"] += 1
         else:

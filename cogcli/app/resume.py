@@ -94,11 +94,12 @@ def resume(
     listener: Callable[[Event], None],
     control: Control,
     on_response: Callable[[str], None] | None = None,
+    hooks: bool = True,
 ) -> RunResult:
     """Resume a run if its recorded permissions are known to be the user's own.
 
-    `on_response` receives the text of an agent's response repeatedly while it grows. Raise the
-    errors of `run.resume`, and UnusableEnvironment `resume.untrusted`."""
+    `on_response` receives the text of an agent's response repeatedly while it grows. `hooks` is
+    whether hooks are called. Raise the errors of `run.resume`, and UnusableEnvironment `resume.untrusted`."""
     is_own = False
 
     def open_specs() -> Registry:
@@ -111,6 +112,8 @@ def resume(
 
     own_agent = partial(agent_of, settings, on_response=on_response)
     environment = environment_of(settings)._replace(agent_of=own_agent, open_registry=open_specs)
+    if not hooks:
+        environment = environment._replace(hooks=None)
     try:
         return runs.resume(
             environment, directory, request, consent, listener=listener, control=control

@@ -15,11 +15,11 @@ from cogcli.app.settings.runs_dir import signer_of
 from cogcli.app.settings.user_dirs import cache_home, state_home
 from cogcli.app.wings import AGENT_OF_LOG, SESSION_OF_LOG
 from cogcli.base.allowed_hosts import parse_host
-from cogcli.base.errors import SkillNotFoundError, UsageError
+from cogcli.base.errors import CogcliError, SkillNotFoundError, UsageError
 from cogcli.base.jsonvalue import Json
 from cogcli.base.problems import did_you_mean
 from cogcli.declarations.envelope import Event
-from cogcli.declarations.options import OPTIONS, RunOptions, normalized
+from cogcli.declarations.options import HOOKS, OPTIONS, RunOptions, normalized
 from cogcli.declarations.run_start import start_of
 from cogcli.run.engine.ports import LimitLedger
 from cogcli.run.given_inputs import RequestedRun
@@ -126,6 +126,7 @@ def environment_of(settings: Settings) -> RunEnvironment:
         write_roots=tuple(map(tuple, write_roots)),
         agent_of=partial(agent_of, settings),
         export=_trace_exporter(settings),
+        hooks=_hook_sender(settings),
     )
 
 
@@ -143,6 +144,16 @@ def _trace_exporter(settings: Settings) -> Callable[[Path], str] | None:
     from cogcli.app.trace_push import trace_exporter  # most runs have no collector
 
     return trace_exporter(settings)
+
+
+def _hook_sender(settings: Settings) -> Callable[[RunResult], tuple[CogcliError, ...]] | None:
+    """Return the function that calls the hooks of the settings; None if they declare none."""
+    if not any(settings.value(f"hooks.{name}") for name in HOOKS):
+        return None
+    from cogcli.app.hooks import find_hooks  # most settings have none
+
+    hooks = find_hooks(settings)
+    return hooks.send if hooks else None
 
 
 def agent_of(

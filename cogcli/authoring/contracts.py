@@ -339,6 +339,7 @@ class _ContractSurvey:
             owner=lambda: None,
             circuits=Circuits(),
             export=None,
+            hooks=None,
         )
 
     def conclude(self, capability: Capability) -> SpecResult:

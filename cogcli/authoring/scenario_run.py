@@ -111,7 +111,7 @@ def scenario_target(
         prepared = prepare_one_step(own_catalog, skill, request, selection, scenario.file)
         return prepared._replace(files=pinned.files)
 
-    return CaseTarget(environment_of(own_settings), prepare)
+    return CaseTarget(environment_of(own_settings)._replace(hooks=None), prepare)
 
 
 def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Catalog:

@@ -187,6 +187,7 @@ def _environment(
         signer=lambda: None,
         owner=lambda: None,
         circuits=Circuits(),
+        hooks=None,
     )
 
 

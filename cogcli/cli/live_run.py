@@ -267,7 +267,7 @@ def _fill_envelope(
 
 
 def _warn_of_incomplete_result(context: CommandContext, result: RunResult) -> None:
-    """Warn of fallbacks, of data missing in the store, and of a trace that was not sent."""
+    """Warn of fallbacks, of data missing in the store, of a trace that was not sent, and of failed hooks."""
     for each in result.finished.fallbacks:
         warn_of_fallback(context, each)
     unstored = result.finished.not_stored
@@ -277,6 +277,8 @@ def _warn_of_incomplete_result(context: CommandContext, result: RunResult) -> No
     if result.not_exported:
         text = f"the trace was not sent: {result.not_exported}"
         context.warn(UnusableEnvironment("export.failed", text))
+    for warning in result.warnings:
+        context.warn(warning)
 
 
 def _write_outputs(context: CommandContext, outputs: Json | None, *, is_agent: bool) -> None:

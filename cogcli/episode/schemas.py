@@ -1,5 +1,5 @@
-"""JSON Schemas of the files of an episode and of a batch, derived from their records: lines of events, learn,
-checkpoints and ledgers, and documents.
+"""JSON Schemas of the files of an episode and of a batch and of messages of hooks, derived from their records: lines
+of events, learn, checkpoints and ledgers, and documents.
 
 `state.json` has two: `state` for the documents of any tool (docs/reference/episode.md#shared-format), `state-written`
 for our own.
@@ -16,6 +16,7 @@ from cogcli.declarations.checked import adapter_of
 from cogcli.declarations.envelope import OPTIONAL, PHASES
 from cogcli.declarations.events import PAYLOADS
 from cogcli.declarations.field import RECORDS
+from cogcli.declarations.hook_message import HookMessage
 from cogcli.declarations.record import Record
 from cogcli.declarations.shared_state import SeedState
 from cogcli.declarations.summary_document import Summary
@@ -160,5 +161,6 @@ SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {
     "batch-command": partial(_document, "command.json", batch_records.ShardCommand),
     "batch-summary": partial(_document, "OUT.summary.json", batch_records.BatchSummary),
     "ledger": ledger_schema,
+    "hook": partial(_document, "The message of a hook", HookMessage),
 }
 """The schemas by the stem of their file and its writer."""

@@ -54,9 +54,9 @@ from cogcli.run.results import (
     Control,
     RunResult,
     close_after_error,
-    export_trace,
     finish_run,
     pause_in_doubt,
+    publish,
     seal_run,
 )
 from cogcli.run.waypoints import has_foldable_loops, live_files
@@ -193,14 +193,15 @@ def launch(
             agent.secrets.connect(redactor.add)
         finished = run_engine(engine, prepared.skill.id, first, run_id, journal, control, agent)
         result = finish_run(finished, journal, control, prepared.catalog)
-        return export_trace(result._replace(leftovers=tuple(runner.leftovers)), environment.export)
+        result = result._replace(leftovers=tuple(runner.leftovers))
     except BaseException as error:
         waiting = close_after_error(journal)
         if waiting is None or not (isinstance(error, CogcliError) and error.code == "env.disk"):
             raise
-        return pause_in_doubt(journal, waiting, error, control)
+        result = pause_in_doubt(journal, waiting, error, control)
     finally:
         journal.close()
+    return publish(result, environment.export, environment.hooks)
 
 
 def open_ledger(environment: RunEnvironment, policy: CallPolicy | None) -> LimitLedger | None:

@@ -29,6 +29,7 @@ from cogcli.specs.selection import SelectionOptions
 
 if TYPE_CHECKING:
     from cogcli.base.calls import Answer, Attempt
+    from cogcli.base.errors import CogcliError
     from cogcli.base.file_roots import Roots
     from cogcli.base.pinned_file import PinnedFile
     from cogcli.base.system import Clock, IdSource
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from cogcli.protocols.pythoncall.readable_files import ReadableFiles
     from cogcli.run.engine.ports import CallPolicy, LimitLedger
     from cogcli.run.engine.run import RunProgram
+    from cogcli.run.results import RunResult
     from cogcli.specs.registry import Registry
 
 _TEXT: Final = FieldSpec(type="string")
@@ -396,6 +398,9 @@ class RunEnvironment(NamedTuple):
     """Answers attempts instead of the live call (tests of skills). None for live calls."""
     export: Callable[[Path], str] | None = None
     """Sends the trace of a sealed episode to a collector, and returns the error text. None for no collector."""
+    hooks: Callable[[RunResult], tuple[CogcliError, ...]] | None = None
+    """Calls the hooks for the end or the pause of a run, and returns a warning for each that failed. None for no
+    hooks."""
 
 
 def one_step_skill(

@@ -58,6 +58,8 @@ class RunResult(NamedTuple):
     """The point where `rerun` continues. None for a run that ended well or waits."""
     not_exported: str = ""
     """The reason why a collector did not get the trace. Empty on success, and without a collector."""
+    warnings: tuple[CogcliError, ...] = ()
+    """One per hook that failed."""
 
 
 class Control:
@@ -88,6 +90,19 @@ def export_trace(result: RunResult, export: Callable[[Path], str] | None) -> Run
     if export is None or result.status == "pending":
         return result
     return result._replace(not_exported=export(Path(result.directory)))
+
+
+def publish(
+    result: RunResult,
+    export: Callable[[Path], str] | None,
+    hooks: Callable[[RunResult], tuple[CogcliError, ...]] | None,
+) -> RunResult:
+    """Pass the end or the pause of a run to the collector and to the hooks, and return the result with what failed.
+
+    The log is closed before, so that a hook can answer a request.
+    """
+    result = export_trace(result, export)
+    return result if hooks is None else result._replace(warnings=hooks(result))
 
 
 def seal_run(journal: Journal, finished: FinishedRun) -> None:

@@ -54,11 +54,11 @@ from cogcli.run.rerun_effects import find_repeats
 from cogcli.run.results import (
     Control,
     RunResult,
-    export_trace,
     find_run_in_doubt,
     finish_run,
     finished_from_log,
     pause_in_doubt,
+    publish,
     seal_run,
 )
 from cogcli.run.resume_adapters import (
@@ -120,6 +120,19 @@ def resume(
     `episode.unreadable`, `run.exclusive`, `resume.changed-specs`, `resume.untrusted` or `resume.masked`. Raise
     RunTimeoutError, before any event is appended, if no time remains.
     """
+    result = _continue_run(environment, directory, request, require_consent, listener, control)
+    return publish(result, environment.export, environment.hooks)
+
+
+def _continue_run(
+    environment: RunEnvironment,
+    directory: Path,
+    request: ResumeRequest,
+    require_consent: Callable[[LogIndex, Journal], None],
+    listener: Callable[[Event], None],
+    control: Control,
+) -> RunResult:
+    """Continue a run as `resume` does, and release its log."""
     redactor = Redactor()
     store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
     # Rounds that are done stay left out only if they follow from the specs that the run continues with.
@@ -140,7 +153,7 @@ def resume(
             raise UnusableEnvironment("episode.unreadable", "this log has no beginning")
         end = log.ended.runs.get(log.root)
         if end is not None:
-            return export_trace(_seal_ended_run(journal, end, log.ended.signal), environment.export)
+            return _seal_ended_run(journal, end, log.ended.signal)
         refusals: list[CogcliError] = []
         if not request.abort:
             try:
@@ -159,7 +172,7 @@ def resume(
         resumption = _Resumption(
             environment, directory, request, journal, log, log.started, fold, refusals
         )
-        return export_trace(resumption.run(redactor, listener, control), environment.export)
+        return resumption.run(redactor, listener, control)
     finally:
         journal.close()
 

@@ -103,7 +103,9 @@ class LineRunner:
         self._settings = settings
         environment = environment_of(settings)
         signer, owner = environment.signer(), environment.owner()
-        self._environment = environment._replace(signer=lambda: signer, owner=lambda: owner)
+        self._environment = environment._replace(
+            signer=lambda: signer, owner=lambda: owner, hooks=None
+        )
         self._runs_dir = Path(self._environment.runs_dir)
         self._prepared = prepared
         self._key = key
@@ -258,7 +260,9 @@ class LineRunner:
             allow_hosts=tuple(options.allow_hosts),
         )
         listener = self._calls or (lambda event: None)
-        return resume(self._settings, directory, request, listener=listener, control=Control())
+        return resume(
+            self._settings, directory, request, listener=listener, control=Control(), hooks=False
+        )
 
     def _take_sealed(self, task: LineTask, directory: Path) -> LineResult:
         """Return the result of a run that is sealed. Raise UnusableEnvironment unless it is whole and the user's."""

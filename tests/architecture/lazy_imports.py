@@ -14,7 +14,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     "use cases that most commands load, and few of them whole: settings, trust, the registry": {
         "agent/use_cases/doctor_jobs.py": 1, "app/checks/doctor_services.py": 1,
         "app/state_document.py": 5,
-        "app/run_skill.py": 3, "app/schemas.py": 1,
+        "app/run_skill.py": 4, "app/schemas.py": 1,
         "app/settings/__init__.py": 3, "app/settings/runs_dir.py": 1,
         "app/settings/setting_types.py": 1, "app/settings/trust.py": 3,
     },
@@ -79,5 +79,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/protocol.py": 1, "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 170
+MOST: Final = 171
 """All of them together; it falls, but for those of `sdk.py`, which is made of them."""

@@ -65,6 +65,10 @@ CONFIG: Final[dict[str, str]] = {
     "model.context_tokens": "model.context_tokens = 8000",
     "model.price_in": "model.price_in = 2.5",
     "model.price_out": "model.price_out = 10",
+    "hooks.on_pause": 'hooks.on_pause = ["canary-program"]',
+    "hooks.on_failure": 'hooks.on_failure = ["canary-program"]',
+    "hooks.on_end": 'hooks.on_end = ["./canary-program", "x"]',
+    "hooks.timeout_s": "hooks.timeout_s = 20",
     "packs": 'packs = {pins = {trap = "1.0.0"}, env = {prod = {trap = "1.0.0"}}}',
 }
 """Each key of `cogcli.toml`. A project's file is refused as a whole if it sets `export.otlp` or a proxy

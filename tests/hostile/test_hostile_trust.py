@@ -69,6 +69,10 @@ KEY_LINES: dict[str, str] = {
     "model.context_tokens": "model.context_tokens = 8000",
     "model.price_in": "model.price_in = 2.5",
     "model.price_out": "model.price_out = 10",
+    "hooks.on_pause": 'hooks.on_pause = ["touch", "{marks}/hook-pause"]',
+    "hooks.on_failure": 'hooks.on_failure = ["touch", "{marks}/hook-failure"]',
+    "hooks.on_end": 'hooks.on_end = ["true"]',  # runs of a trusted project end in many tests here
+    "hooks.timeout_s": "hooks.timeout_s = 300",
     "packs": 'packs = {pins = {canary = "1.0.0"}, env = {prod = {canary = "1.0.0"}}}',
 }
 """Each key of `cogcli.toml` with the most that a project may say: a new key needs a line of its own."""
@@ -227,6 +231,7 @@ class Trap:
         lines = "\n".join(KEY_LINES.values()).replace(
             "{outside}", str(self.root / "elsewhere/outside")
         )
+        lines = lines.replace("{marks}", str(self.marks))
         write("cogcli.toml", f"{lines}\n".replace("{url}", self.server.url))
         write("reg/cogcli.toml", 'registry = ["inner"]\n')
         write(
@@ -582,7 +587,7 @@ def _episodes(trap: Trap) -> tuple[str, str]:
     code, told = trap.run("run", "canary.asks", env=trusted)
     assert code == 5, told
     pending = next(path.name for path in trap.project.episodes if path.name != sealed)
-    assert trap.sprung() == {"module-own"}
+    assert trap.sprung() == {"module-own", "hook-pause"}
     trap.forget()
     return sealed, pending
 

@@ -179,7 +179,7 @@ class Settings:
             found = self._from_environment(name, key)
             if found is not None:
                 return found, variable(name)
-        file = self._find_file(name)
+        file = self.find_file(name)
         if file is None:
             return key.default, "default"
         return file.values[name], f"{file.shown}:{file.lines[name]}"
@@ -190,7 +190,7 @@ class Settings:
         origins = ", ".join(origin for _, origin, _ in sources)
         return [path for paths, _, _ in sources for path in paths], origins or "default"
 
-    def _find_file(self, name: str) -> ConfigFile | None:
+    def find_file(self, name: str) -> ConfigFile | None:
         """Return the file that determines a setting; None if no file does."""
         table = name.partition(".")[0]
         if table == WHOLE_TABLE:

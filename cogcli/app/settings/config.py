@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from cogcli.app.settings.model_adapters import MODELS, TEMPLATE
 from cogcli.app.settings.setting_types import (
+    CommandWords,
     Line,
     PathList,
     PinTables,
@@ -30,13 +31,14 @@ from cogcli.declarations.option_types import (
     PositiveNumber,
     Price,
 )
-from cogcli.declarations.options import OPTIONS, PROGRESS, TRUST_LEVELS, Option
+from cogcli.declarations.options import HOOKS, OPTIONS, PROGRESS, TRUST_LEVELS, Option
 from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, HIGHEST, setting_name
 from cogcli.declarations.value_types import Json
 
 PROJECT_FILE = "cogcli.toml"
 PINS = "packs"
 ROOTS = "roots"
+HOOK_TIMEOUT = "hooks.timeout_s"
 _LIMIT = 256 * 1024
 _MAX_PROBLEMS = 20
 """The most problems of a file before reading stops: each costs a search for its line."""
@@ -108,6 +110,8 @@ KEYS: dict[str, ConfigKey] = {
     "model.context_tokens": ConfigKey(IntegerOption(256, 100_000_000)),
     "model.price_in": ConfigKey(Price()),
     "model.price_out": ConfigKey(Price()),
+    **{f"hooks.{name}": ConfigKey(CommandWords(), ()) for name in HOOKS},
+    HOOK_TIMEOUT: ConfigKey(PositiveNumber(300), 10.0),
     PINS: ConfigKey(PinTables(), {}),
 }
 """All settings by name; a name with a dot is in a table. A project's tables count only once it is

@@ -6,13 +6,16 @@ from __future__ import annotations
 import os
 from typing import Final, Literal, TypeGuard
 
-from cogcli.declarations.option_types import OptionType, TextList, is_line
+from cogcli.declarations.option_types import OptionType, TextList, is_line, is_utf8
 from cogcli.declarations.value_types import Json
 
 CONTRACTS: Final = ("strict", "lenient")
 MAX_DIRECTORIES: Final = 256
 """The most directories of one setting. Most commands, and each completion, resolve and list all of
 them."""
+
+MAX_WORDS: Final = 64
+"""The most words of a command."""
 
 
 class PathList(TextList):
@@ -33,6 +36,21 @@ class PathList(TextList):
 
     def parse(self, text: str) -> list[str] | None:
         return [path for path in text.split(os.pathsep) if path] or None
+
+
+class CommandWords(TextList):
+    """A program and its arguments."""
+
+    def __init__(self) -> None:
+        super().__init__('a list of texts, like ["program", "argument"]')
+
+    def accepts(self, value: object) -> bool:
+        if not isinstance(value, list) or len(value) > MAX_WORDS:
+            return False
+        return not value or (bool(value[0]) and all(map(_is_word, value)))
+
+    def json_schema(self) -> Json:
+        return {**super().json_schema(), "maxItems": MAX_WORDS}
 
 
 class Line(OptionType):
@@ -124,6 +142,11 @@ class PinTables(OptionType):
             "properties": {"pins": table, "env": named},
             "additionalProperties": False,
         }
+
+
+def _is_word(value: object) -> bool:
+    """Whether a value may be an argument of a program."""
+    return isinstance(value, str) and "\0" not in value and is_utf8(value)
 
 
 def _is_path(value: object) -> bool:

@@ -23,6 +23,7 @@ from cogcli.app.settings.trust_digests import DecidingFiles, compute_digests, di
 from cogcli.app.settings.trust_needs import (
     ServiceRequirements,
     find_files,
+    find_hook_needs,
     find_model_needs,
     find_programs,
     find_service_files,
@@ -71,6 +72,7 @@ def take_project_snapshot(project: str, environ: Mapping[str, str]) -> ProjectSn
     settings = settings_of(root)
     layers = layers_of(root, settings)
     needs = find_service_needs(root, layers).merge(find_model_needs(settings))
+    needs = needs.merge(find_hook_needs(settings))
     found = find_files(root, roots_of(root, settings), needs)
     found.add_all(find_programs(root, needs, environ))
     before = _read_accepted_digests(project, environ)

@@ -19,6 +19,7 @@ from cogcli.app.settings.model_adapters import MODELS
 from cogcli.app.settings.trust_digests import BYTECODE, DecidingFiles
 from cogcli.base.api_documents.references import find_document_files
 from cogcli.base.named_tuple import NamedTuple
+from cogcli.declarations.options import HOOKS
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
 from cogcli.declarations.value_types import Json
@@ -159,6 +160,16 @@ def find_model_needs(settings: ConfigFile) -> ServiceRequirements:
     if adapter in MODELS and MODELS[adapter].reads_file and isinstance(name, str):
         return ServiceRequirements(documents=((".", os.path.normpath(name)),))
     return ServiceRequirements()
+
+
+def find_hook_needs(settings: ConfigFile) -> ServiceRequirements:
+    """Return the programs that the hooks of a project start."""
+    commands = ((f"hooks.{name}", settings.values.get(f"hooks.{name}")) for name in HOOKS)
+    return ServiceRequirements(
+        programs=tuple(
+            (".", name, words[0], tuple(words[1:]), "", "", ()) for name, words in commands if words
+        )
+    )
 
 
 class ServiceDependencies(Record):
