@@ -177,6 +177,37 @@ def test_a_tool_asks_until_a_person_marks_it(project: Any) -> None:
     assert not any(tool["read_only"] for tool in tools)
 
 
+PACK = """
+contract_meta: {contract_version: "1.0"}
+pack_meta: {pack_id: desk, pack_version: 1.0.0, defaults: {safety_mode: destructive}}
+policy_layer:
+  permissions: [{role: clerk, allow: [mcp.test.echo]}]
+  rules:
+    - {rule_id: no_secret, mode: enforce, if: {"==": [{var: args.text}, secret]}, then: {verdict: deny}}
+tooling_layer: {capabilities: {mcp.test.echo: {approval_mode: network}}}
+decision_layer:
+  intents: [{id: help, phrases: [help], risk: network, capabilities: [mcp.test.echo]}]
+tone_and_comms: {agent: {role: clerk}}
+"""
+
+
+def test_a_pack_decides_about_each_call(project: Any) -> None:
+    write_host_file(project, test=server_entry())
+    project.write("packs/desk/1.0.0.yaml", PACK)
+
+    async def talk(client: Any) -> None:
+        assert text_of(await client.call_tool("test__echo", {"text": "hi"})) == "hi"
+        denied = await client.call_tool("test__echo", {"text": "secret"})
+        assert denied.meta["cogcli/code"] == "policy.denied"
+        assert "no_secret" in text_of(denied)
+        other = await client.call_tool("test__structured", {"text": "x"})
+        assert "permission_denied" in text_of(other)
+
+    talk_to_gateway(project, talk, "--pack", "desk@1.0.0", "--intent", "help", "--user", "ada")
+    project.run("verify", "@last").assert_ok()
+    project.run("replay", "@last").assert_ok()
+
+
 GUIDE = Path(__file__).parents[2] / "docs/how-to/govern-your-agent.md"
 
 

@@ -68,6 +68,9 @@ def serve(
     intent: Annotated[
         str | None, text("--intent", "ID", "with --pack: the intent of the session", SAFETY)
     ] = None,
+    user: Annotated[
+        str | None, text("--user", "ID", "with --pack: the user for whom calls are made", SAFETY)
+    ] = None,
 ) -> int:
     """Serve one client until it disconnects or a signal ends the gateway.
 
@@ -82,7 +85,10 @@ def serve(
         )
     require_sdk()
     options = with_pack(
-        context.settings, options_of(context.settings, {"pack": pack or "", "intent": intent or ""})
+        context.settings,
+        options_of(
+            context.settings, {"pack": pack or "", "intent": intent or "", "user": user or ""}
+        ),
     )
     silence_libraries()
     request = GatewayRequest(options, from_ or "", session or "", hold)
