@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from unicodedata import normalize
-
+from cogcli.base.comparable_names import comparable_name
 from cogcli.base.errors import PolicyApprovalError, UsageError
 from cogcli.base.terminal_text import is_plain_name
 from cogcli.declarations.governance_events import ApprovalRequested
@@ -53,7 +52,7 @@ def require_approver(
             f"{gate} wants one of the roles {wanted}, found {found}",
             hint=f"answer with --by NAME:{roles[0]}",
         )
-    names_agent = agent_id and _normalize_name(name) == _normalize_name(agent_id)
+    names_agent = agent_id and comparable_name(name) == comparable_name(agent_id)
     if granted and (names_agent or _is_requester(name, request, policy)):
         raise PolicyApprovalError(
             "policy.approval",
@@ -66,17 +65,10 @@ def _is_requester(name: str, request: ApprovalRequested, policy: RecordedPolicy 
     """Return whether the name is the agent of the run, or its user if the gate forbids self-approval."""
     user = (policy.user if policy else "") or "default"
     agent = f"agent.{policy.pack.partition('@')[0]}" if policy else ""
-    normalized = _normalize_name(name)
-    if normalized == _normalize_name(agent):
+    normalized = comparable_name(name)
+    if normalized == comparable_name(agent):
         return True
-    return normalized == _normalize_name(user) and not request.allow_self
-
-
-def _normalize_name(name: str) -> str:
-    """Return a name normalized for identity checks: NFKC, case-folded, without spaces and invisible characters."""
-    return "".join(
-        c for c in normalize("NFKC", name).casefold() if c.isprintable() and not c.isspace()
-    )
+    return normalized == comparable_name(user) and not request.allow_self
 
 
 def find_os_user() -> str:

@@ -79,7 +79,21 @@ def test_the_size_of_a_bucket_is_not_raised() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["cust_7", "CUST_7", "\uff43ust_7", "cust\uff3f7", "Agent.Support-Desk"],
+    [
+        "cust_7",
+        "CUST_7",
+        "\uff43ust_7",
+        "cust\uff3f7",
+        "Agent.Support-Desk",
+        "\u0441ust_7",
+        "\u0421U\u0405T_7",
+        "\u03f9UST_7",
+        "\u03f2us\u03c4_7",
+        "cu\u034fst_7",
+        "cust\ufe0f_7",
+        "\u0430gent.support-desk",
+        "\u0391gent.Support-Desk",
+    ],
 )
 def test_whoever_asked_does_not_approve_under_another_spelling(name: str) -> None:
     with pytest.raises(PolicyApprovalError, match="wants somebody else"):
@@ -106,7 +120,15 @@ def may_approve(name: str) -> bool:
 
 
 def test_another_person_approves() -> None:
-    others = ["ann", "a:b", "Zoë Ödegård", "ann@example.org"]
+    others = [
+        "ann",
+        "a:b",
+        "Zoë Ödegård",
+        "ann@example.org",
+        "\u0410\u043d\u043d\u0430",
+        "cust_8",
+        "c\u00faust_7",
+    ]
     assert [name for name in ("cust_7", *others) if may_approve(name)] == others
 
 
