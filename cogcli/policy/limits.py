@@ -207,18 +207,23 @@ def apply_limits(verdict: Verdict, claims: Sequence[LimitClaim], used: Use) -> V
     if not claims or not (verdict.allows or verdict.asks):
         return verdict
     known = [claim for claim in claims if claim.is_known and claim.limit.id in used]
+    unknown = [claim.limit for claim in claims if claim not in known]
     reads = {f"{READS}{each.limit.id}": each.to_read(used[each.limit.id]) for each in known}
     verdict = verdict._replace(reads={**verdict.reads, **reads})
-    if len(known) < len(claims):
-        unknown = next(claim.limit for claim in claims if claim not in known)
-        return _deny(verdict, f"limit_unknown:{unknown.id}", unknown)
+    if unknown:
+        return _deny(verdict, f"limit_unknown:{unknown[0].id}", unknown[0])
     exceeded = [each.limit for each in known if not each.fits(used[each.limit.id])]
+    if exceeded:
+        return _apply_exceeded(verdict, exceeded)
+    return _lift_built_in_gate(verdict, {claim.limit.id for claim in claims})
+
+
+def _apply_exceeded(verdict: Verdict, exceeded: Sequence[CumulativeLimit]) -> Verdict:
+    """Deny the call if one of these limits denies, otherwise request a decision for the first."""
     for limit in exceeded:
         if limit.over == "deny":
             return _deny(verdict, f"limit_exceeded:{limit.id}", limit)
-    if exceeded:
-        return _ask(verdict, exceeded[0])
-    return _lift_built_in_gate(verdict, {claim.limit.id for claim in claims})
+    return _ask(verdict, exceeded[0])
 
 
 def _deny(verdict: Verdict, reason: str, limit: CumulativeLimit) -> Verdict:

@@ -74,8 +74,7 @@ def _find_references(pack: Pack, capabilities: Collection[str] | None) -> Iterat
 def _find_policy_references(
     pack: Pack, capabilities: Collection[str] | None
 ) -> Iterator[_Reference]:
-    # Rules of a pack without intents apply to the intents of another pack.
-    policy, intents = pack.policy, pack.decisions.intents or None
+    policy = pack.policy
     gates = (*policy.gates, BUILT_IN_GATE)
     for number, (role, permission) in enumerate(policy.permissions.items()):
         for place, id in enumerate(permission.allow):
@@ -88,15 +87,23 @@ def _find_policy_references(
         for number, guardrail in enumerate(guardrails):
             yield ("policy_layer", "guardrails", kind, number), "gate", guardrail.gate, gates
     for number, rule in enumerate(policy.rules):
-        if rule.then.gate:
-            yield (*_RULES, number, "then", "gate"), "gate", rule.then.gate, gates
-        if rule.then.without_gate:
-            limits = [limit.id for limit in policy.limits]
-            path = (*_RULES, number, "then", "without_gate")
-            yield path, "limit", rule.then.without_gate, limits
-        for place, intent in enumerate(rule.scope.intents):
-            if "*" not in intent:
-                yield (*_RULES, number, "applies_to", "intents", place), "intent", intent, intents
+        yield from _find_rule_references(pack, number, rule, gates)
+
+
+def _find_rule_references(
+    pack: Pack, number: int, rule: PolicyRule, gates: Collection[str]
+) -> Iterator[_Reference]:
+    if rule.then.gate:
+        yield (*_RULES, number, "then", "gate"), "gate", rule.then.gate, gates
+    if rule.then.without_gate:
+        limits = [limit.id for limit in pack.policy.limits]
+        path = (*_RULES, number, "then", "without_gate")
+        yield path, "limit", rule.then.without_gate, limits
+    # Rules of a pack without intents apply to the intents of another pack.
+    intents = pack.decisions.intents or None
+    for place, intent in enumerate(rule.scope.intents):
+        if "*" not in intent:
+            yield (*_RULES, number, "applies_to", "intents", place), "intent", intent, intents
 
 
 def _find_limit_references(
@@ -182,6 +189,31 @@ def check_rules(
         _check_contradiction(rule, seen, about)
 
 
+def _check_counter(
+    limit: CumulativeLimit, about: ProblemReport, capabilities: Mapping[str, Capability | None]
+) -> None:
+    """Report a limit whose calls have no counter: they are skills, or they lack an argument that is counted."""
+    scope = limit.scope.capabilities
+    if not scope or any(name.startswith(NESTED) for name in scope):
+        text = "a skill adds nothing, its calls do" if scope else "names no capability"
+        hint = "name the capabilities whose calls count"
+        about.error("policy.limit", ("applies_to",), text, hint=hint)
+        return
+    counted = {id: each for id, each in capabilities.items() if each and applies(scope, id)}
+    for key, argument in _find_counted_arguments(limit):
+        lacking = [id for id, each in counted.items() if argument not in each.inputs]
+        if lacking:
+            about.error("policy.limit", (key,), f"`{lacking[0]}` has no argument `{argument}`")
+
+
+def _find_counted_arguments(limit: CumulativeLimit) -> Iterator[tuple[str, str]]:
+    """Yield the keys of a limit that read an argument of the call, each with the argument."""
+    if limit.sum:
+        yield "sum", limit.sum.partition(".")[0]
+    if limit.per.startswith(ARGUMENT):
+        yield "per", limit.per.removeprefix(ARGUMENT).partition(".")[0]
+
+
 def check_limits(
     pack: Pack, report: ProblemReport, capabilities: Mapping[str, Capability | None]
 ) -> None:
@@ -190,21 +222,7 @@ def check_limits(
     `capabilities` are those of the registry by name, and None for each skill.
     """
     for number, limit in enumerate(pack.policy.limits):
-        about = report.part(f"limit `{limit.id}`", *_LIMITS, number)
-        scope = limit.scope.capabilities
-        if not scope or any(name.startswith(NESTED) for name in scope):
-            text = "names no capability" if not scope else "a skill adds nothing, its calls do"
-            hint = "name the capabilities whose calls count"
-            about.error("policy.limit", ("applies_to",), text, hint=hint)
-            continue
-        known = {id: each for id, each in capabilities.items() if each and applies(scope, id)}
-        for key, path in (("sum", limit.sum), ("per", limit.per.removeprefix(ARGUMENT))):
-            if (key == "sum" and not path) or (key == "per" and path == limit.per):
-                continue
-            name = path.partition(".")[0]
-            lacking = [id for id, each in known.items() if each and name not in each.inputs]
-            if lacking:
-                about.error("policy.limit", (key,), f"`{lacking[0]}` has no argument `{name}`")
+        _check_counter(limit, report.part(f"limit `{limit.id}`", *_LIMITS, number), capabilities)
     limits = {limit.id: limit for limit in pack.policy.limits}
     for number, rule in enumerate(pack.policy.rules):
         named = limits.get(rule.then.without_gate)
@@ -249,15 +267,23 @@ def _find_obligation_fault(
     called = _find_permitted(pack, rule, capabilities)
     if is_mask:
         return _find_mask_fault(obligation.removeprefix(MASK), called)
-    if obligation == "evidence":
-        intents = [id for id in pack.decisions.intents if applies(rule.scope.intents, id)]
-        if intents and not any(map(pack.decisions.required_evidence, intents)):
-            return "no decision of its intents has `required_evidence`", ""
-    if obligation == "idempotency_key":
-        known = [each for each in called.values() if each is not None]
-        if known and all(each.effect == "none" for each in known):
-            return "none of its capabilities has an effect, so no call has a key", ""
+    if obligation == "evidence" and _lacks_evidence(pack, rule):
+        return "no decision of its intents has `required_evidence`", ""
+    if obligation == "idempotency_key" and _lacks_effect(called):
+        return "none of its capabilities has an effect, so no call has a key", ""
     return "", ""
+
+
+def _lacks_evidence(pack: Pack, rule: PolicyRule) -> bool:
+    """Whether the rule applies to intents, and no decision of them requires evidence."""
+    intents = [id for id in pack.decisions.intents if applies(rule.scope.intents, id)]
+    return bool(intents) and not any(map(pack.decisions.required_evidence, intents))
+
+
+def _lacks_effect(called: Mapping[str, Capability | None]) -> bool:
+    """Whether capabilities are known among these, and none of them has an effect."""
+    known = [each for each in called.values() if each is not None]
+    return bool(known) and all(each.effect == "none" for each in known)
 
 
 def _find_mask_fault(path: str, called: Mapping[str, Capability | None]) -> tuple[str, str]:

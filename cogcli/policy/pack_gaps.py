@@ -27,16 +27,10 @@ def check_gaps(pack: Pack, report: ProblemReport, capabilities: Capabilities) ->
 
     `capabilities` are those of the registry by name, and None for each skill.
     """
-    listed = {id for intent in pack.decisions.intents.values() for id in intent.templates}
-    lanes = {
-        use.removeprefix(_LANE)
-        for template in pack.decisions.task_templates.values()
-        for use in _list_uses(template)
-        if use.startswith(_LANE)
-    }
+    used = _find_used_templates(pack)
     for number, template in enumerate(pack.decisions.task_templates.values()):
         about = report.part(f"template `{template.id}`", _DECISIONS, "task_templates", number)
-        if template.id not in listed | lanes:
+        if template.id not in used:
             about.warn(_GAP, (), "no intent lists it", key=True)
         for text in _find_template_gaps(pack, template, capabilities):
             about.warn(_GAP, ("steps",), text)
@@ -47,6 +41,14 @@ def check_gaps(pack: Pack, report: ProblemReport, capabilities: Capabilities) ->
             hint = "declare it in `facts` of a capability; what calls add up to is a limit"
             about.warn(_GAP, ("if",), f"no capability gives `{fact}`", hint=hint)
     _check_effects(pack, report, capabilities)
+
+
+def _find_used_templates(pack: Pack) -> set[str]:
+    """Return the ids of the templates that an intent lists or that another template runs."""
+    used = {id for intent in pack.decisions.intents.values() for id in intent.templates}
+    for template in pack.decisions.task_templates.values():
+        used |= {use.removeprefix(_LANE) for use in _list_uses(template) if use.startswith(_LANE)}
+    return used
 
 
 def _list_uses(template: TaskTemplate) -> list[str]:
@@ -80,12 +82,20 @@ def _check_intents(pack: Pack, report: ProblemReport) -> None:
             about.warn(_GAP, (), "nothing can fulfil it: no role may call what it lists", key=True)
 
 
+def _find_given_facts(pack: Pack) -> set[str]:
+    """Return the facts that capabilities return and those that decisions require as evidence."""
+    given: set[str] = set()
+    for tool in pack.tooling.capabilities.values():
+        given.update(tool.facts)
+    for decision in pack.decisions.decisions.values():
+        given.update(decision.required_evidence)
+    return given
+
+
 def _find_unknown_facts(pack: Pack, rule: PolicyRule) -> Iterator[str]:
     """Yield the facts of slots that a rule reads, and that neither capabilities nor required evidence give."""
     slots = {slot for intent in pack.decisions.intents.values() for slot in intent.slots}
-    given = {fact for tool in pack.tooling.capabilities.values() for fact in tool.facts}
-    for decision in pack.decisions.decisions.values():
-        given.update(decision.required_evidence)
+    given = _find_given_facts(pack)
     for path in sorted(compile_rule(rule.condition).paths):
         slot, _, fact = path.partition(".")
         name = f"{slot}.{fact.partition('.')[0]}"

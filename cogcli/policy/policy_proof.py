@@ -25,7 +25,7 @@ from cogcli.policy.counterexample import (
     number_from,
     shrink,
 )
-from cogcli.policy.pack_diff import diff_packs
+from cogcli.policy.pack_diff import PolicyChange, diff_packs
 from cogcli.policy.pack_policy import Policy
 from cogcli.policy.policy_effect import (
     DIFFERENT,
@@ -183,15 +183,11 @@ def _listed_names(packs: ComparedPacks) -> Iterator[tuple[str, str]]:
 
 def _find_uncovered(old: Pack, new: Pack) -> list[UnprovenPart]:
     """Return the changes that decide about more than single calls, or about what is known of them."""
-    found = []
-    for change in diff_packs(old, new):
-        members = set(change.members)
-        is_open = change.kind == "guardrail" or (change.kind, change.id) in _OPEN_SETTINGS
-        is_open |= change.kind == "capability" and "facts" in members
-        counter = members - set(_COUNTED)
-        is_open |= change.kind == "limit" and change.change == "changed" and bool(counter)
-        if is_open:
-            found.append(UnprovenPart(f"{change.kind} {change.id}", _WHY_OPEN[change.kind]))
+    found = [
+        UnprovenPart(f"{change.kind} {change.id}", _WHY_OPEN[change.kind])
+        for change in diff_packs(old, new)
+        if _is_unproven(change)
+    ]
     parts = (
         ("intelligence_refs", old.knowledge, new.knowledge),
         ("slots", _list_slots(old), _list_slots(new)),
@@ -199,16 +195,28 @@ def _find_uncovered(old: Pack, new: Pack) -> list[UnprovenPart]:
     found += [UnprovenPart(name, _WHY_OPEN[name]) for name, mine, its in parts if mine != its]
     if old.policy.limits and new.policy.limits and _owner_of(old) != _owner_of(new):
         found.append(UnprovenPart("limits", _WHY_OPEN["limits"]))
-    nested = (
-        name
-        for pack in (old, new)
-        for intent in pack.decisions.intents
-        for name in pack.decisions.required_evidence(intent)
-        if name.count(".") != 1
-    )
-    return found + [
-        UnprovenPart(f"`{name}`", _WHY_OPEN["evidence"]) for name in dict.fromkeys(nested)
-    ]
+    nested = dict.fromkeys((*_find_nested_evidence(old), *_find_nested_evidence(new)))
+    return found + [UnprovenPart(f"`{name}`", _WHY_OPEN["evidence"]) for name in nested]
+
+
+def _is_unproven(change: PolicyChange) -> bool:
+    """Whether the comparison of single calls does not cover a change."""
+    match change.kind:
+        case "guardrail":
+            return True
+        case "capability":
+            return "facts" in change.members
+        case "limit":
+            return change.change == "changed" and not set(change.members) <= set(_COUNTED)
+    return (change.kind, change.id) in _OPEN_SETTINGS
+
+
+def _find_nested_evidence(pack: Pack) -> Iterator[str]:
+    """Yield the required evidence that is not a fact of a slot, such as `order.status`."""
+    for intent in pack.decisions.intents:
+        for name in pack.decisions.required_evidence(intent):
+            if name.count(".") != 1:
+                yield name
 
 
 _OPEN_SETTINGS: Final = frozenset((("setting", "budget"), ("setting", "read_only_actions")))
