@@ -5,7 +5,7 @@ The first matching row of one table decides (docs/reference/execution.md#outcome
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cogcli.base.errors import (
@@ -67,37 +67,58 @@ def decide_outcome(
     `final_outputs` checks `outputs` against `declared`. In a `lenient` skill a wrong output type alone does not fail
     the run.
     """
-    by_status: dict[str, Ending] = {}
-    for index in sorted(endings):
-        by_status.setdefault(endings[index].status, endings[index])
     final, missing, problem = final_outputs(outputs, declared, lenient=lenient)
-    pending, vetoed, failed = (by_status.get(word) for word in ("pending", "vetoed", "failed"))
-    if pending and (keep_going or not (vetoed or failed)):
-        return RunOutcome("pending", pending.error, final, missing)
-    late = next((ending for ending in endings.values() if ending.reason == "run.timeout"), None)
-    if late:  # resumed after its time: it ends like a run that its limit cuts off
-        return RunOutcome("error", late.error, final, missing)
-    if vetoed:
-        return RunOutcome("vetoed", vetoed.error, final, missing)
-    if failed:
-        status: Outcome = "partial" if keep_going and "done" in by_status else "error"
-        return RunOutcome(status, failed.error, final, missing)
-    if any(ending.reason == "cancelled" for ending in endings.values()):
-        # The log of this resumed run has a step that a signal cancelled.
-        return RunOutcome("aborted", None, final)
-    collected = next((ending.error for ending in endings.values() if _has_collected(ending)), None)
-    if collected is not None:
-        return RunOutcome("partial", collected, final, missing)
-    if problem is not None and lenient and problem.code == "outputs.type":
+    decided = _decide_by_endings(endings, keep_going)
+    if decided is not None:
+        status, error = decided
+        return RunOutcome(status, error, final, () if status == "aborted" else missing)
+    if problem is None:
+        return RunOutcome("ok", None, final)
+    if lenient and problem.code == "outputs.type":
         return RunOutcome("ok", None, final, contradictions=(problem.message,))
-    if problem is not None:
-        return RunOutcome("error", problem, final, missing)
-    return RunOutcome("ok", None, final)
+    return RunOutcome("error", problem, final, missing)
+
+
+def _decide_by_endings(
+    endings: Mapping[int, Ending], keep_going: bool
+) -> tuple[Outcome, RuntimeErrorBase | None] | None:
+    """Return the status and the error that the endings of the steps decide, by the first row that matches.
+
+    Return None if no ending decides: then the outputs do.
+    """
+    first: dict[str, Ending] = {}
+    for index in sorted(endings):
+        first.setdefault(endings[index].status, endings[index])
+    pending, vetoed, failed = (first.get(word) for word in ("pending", "vetoed", "failed"))
+    if pending and (keep_going or not (vetoed or failed)):
+        return "pending", pending.error
+    late = _find_by_reason(endings, "run.timeout")
+    if late:  # resumed after its time: it ends like a run that its limit cuts off
+        return "error", late.error
+    if vetoed:
+        return "vetoed", vetoed.error
+    if failed:
+        return "partial" if keep_going and "done" in first else "error", failed.error
+    if _find_by_reason(endings, "cancelled"):
+        # The log of this resumed run has a step that a signal cancelled.
+        return "aborted", None
+    collected = next(filter(_has_collected, endings.values()), None)
+    return None if collected is None else ("partial", collected.error)
+
+
+def _find_by_reason(endings: Mapping[int, Ending], reason: str) -> Ending | None:
+    return next((ending for ending in endings.values() if ending.reason == reason), None)
 
 
 def _has_collected(ending: Ending) -> bool:
     """Return whether a completed step collected errors of its items."""
     return ending.status == "done" and ending.error is not None
+
+
+def _add_nulls(kept: dict[str, Any], nulls: Sequence[str], declared: Fields) -> dict[str, Any]:
+    """Return the outputs and these nulls in the order of the declaration."""
+    values = kept | dict.fromkeys(nulls)
+    return {name: values[name] for name in declared if name in values}
 
 
 def final_outputs(
@@ -113,17 +134,13 @@ def final_outputs(
     if lenient:
         nulls = [name for name in declared if name in given and name not in kept]
         violations = [v for v in violations if v.place not in nulls]
-        written = kept | dict.fromkeys(nulls)
-        kept = {name: written[name] for name in declared if name in written}
+        kept = _add_nulls(kept, nulls, declared)
     final = kept | {name: value for name, value in given.items() if name not in declared}
     missing = tuple(v.place for v in violations if v.kind == "missing")
     if missing:
         names = ", ".join(f"`{name}`" for name in missing)
-        return (
-            final,
-            missing,
-            FinalOutputValidationError("outputs.missing", f"no step gave {names}"),
-        )
+        error = FinalOutputValidationError("outputs.missing", f"no step gave {names}")
+        return final, missing, error
     if violations:
         text = "; ".join(v.message for v in violations)
         return final, (), FinalOutputValidationError("outputs.type", text)
