@@ -94,25 +94,30 @@ def _check_page(raw: Json, grammar: Grammar | None, report: ProblemReport) -> No
     page = object_at(raw, "page")
     if not page:
         return
-    given = {key for key, value in page.items() if value is not None}
-    ways = [key for key in ("link", "cursor", "by") if key in given]
     items = text_at(page, "items") or ""
+    fault = _find_fault_of_keys({key for key, value in page.items() if value is not None})
     if grammar and not grammar.has_headers:
-        fault, hint = f"{raw['protocol']} has no pages", "remove `page`"
-    elif len(ways) != 1:
-        fault, hint = (
-            " and ".join(ways) or "no way to the next page",
-            "write one of link, cursor and by",
-        )
-    elif ways != ["link"] and "send" not in given:
-        fault, hint = f"`{ways[0]}` without `send`", "name the key of the request that takes it"
-    elif unused := sorted(given & _UNUSED_IN_PAGES[ways[0]]):
-        fault, hint = f"`{unused[0]}` has no meaning beside `{ways[0]}`", "remove it"
-    elif not RESPONSE_PATH.fullmatch(text_at(raw, "response", items) or ""):
-        fault, hint = f"`{items}` is not read from the reply", f"map response.{items} to a list"
-    else:
-        return
-    report.error("binding.page", ("page",), f"`page`: {fault}", hint=hint, key=True)
+        fault = f"{raw['protocol']} has no pages", "remove `page`"
+    elif not fault and not RESPONSE_PATH.fullmatch(text_at(raw, "response", items) or ""):
+        fault = f"`{items}` is not read from the reply", f"map response.{items} to a list"
+    if fault:
+        message, hint = fault
+        report.error("binding.page", ("page",), f"`page`: {message}", hint=hint, key=True)
+
+
+def _find_fault_of_keys(given: set[str]) -> tuple[str, str] | None:
+    """Return why these keys of `page` contradict each other, with a hint. Return None if they do not."""
+    ways = [key for key in ("link", "cursor", "by") if key in given]
+    if len(ways) != 1:
+        found = " and ".join(ways) or "no way to the next page"
+        return found, "write one of link, cursor and by"
+    way = ways[0]
+    if way != "link" and "send" not in given:
+        return f"`{way}` without `send`", "name the key of the request that takes it"
+    unused = sorted(given & _UNUSED_IN_PAGES[way])
+    if unused:
+        return f"`{unused[0]}` has no meaning beside `{way}`", "remove it"
+    return None
 
 
 _UNUSED_IN_PAGES: Final = {

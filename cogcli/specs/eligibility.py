@@ -283,18 +283,20 @@ def untrusted_reasons(service: Service, hosts: Sequence[str] = ()) -> Iterator[R
         yield _untrusted_reason(f"{text} module `{service.module}` is not imported")
     if "command" in service.settings:
         yield _untrusted_reason(f"{text} `{service.settings['command']}` is not started")
-    uses_variables = any(each.env for each in service.variables.values())
-    has_secrets = uses_variables or _uses_secrets(None, service)
+    has_secrets = _uses_variables(service) or _uses_secrets(None, service)
     if has_secrets:
         yield _untrusted_reason(f"{text} it gets no variable and no secret")
     host = remote_host(service)
     if host is None or _is_allowed(host, hosts):
         return
     text += f" `{host}` is not called" if host else " it is not called"
-    if has_secrets or is_private_host(host):
-        yield _untrusted_reason(text)
-    else:
-        yield _host_reason(text, host or ANY)
+    may_be_allowed = not has_secrets and not is_private_host(host)
+    yield _host_reason(text, host or ANY) if may_be_allowed else _untrusted_reason(text)
+
+
+def _uses_variables(service: Service) -> bool:
+    """Whether a variable of the service is read from the environment."""
+    return any(each.env for each in service.variables.values())
 
 
 def _is_allowed(host: str, hosts: Sequence[str]) -> bool:

@@ -103,14 +103,15 @@ def layers_for(
     layers = [Layer(BUILT_IN, builtin_root(), True)] if builtin else []
     if project is not None:
         layers.append(Layer(PROJECT, project, project_trusted, distrust=distrust))
-    persons = {os.path.realpath(root.path) for root in registries if not root.by_project}
-    layers += [
-        Layer(root.path, root.path, project_trusted, distrust=distrust, lenient=root.lenient)
-        if root.by_project
-        else Layer(root.path, root.path, True, lenient=root.lenient)
-        for root in registries
-        if not (root.by_project and os.path.realpath(root.path) in persons)
-    ]
+    users = {os.path.realpath(root.path) for root in registries if not root.by_project}
+    for root in registries:
+        if not root.by_project:
+            layers.append(Layer(root.path, root.path, True, lenient=root.lenient))
+        elif os.path.realpath(root.path) not in users:
+            layer = Layer(
+                root.path, root.path, project_trusted, distrust=distrust, lenient=root.lenient
+            )
+            layers.append(layer)
     if project is not None and os.path.isdir(folder := os.path.join(project, HOST_FOLDER)):
         layers.append(Layer(HOST, folder, project_trusted, True, distrust))
     return distinct(layers)

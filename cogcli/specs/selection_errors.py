@@ -95,6 +95,14 @@ def other_capability_reason(
     return Reason(_INELIGIBLE, f"it binds `{other}`", _suggest_binding(catalog, id, "", options))
 
 
+def _join_reasons(beginning: str, tried: Sequence[ChainLink], others: Sequence[ChainLink]) -> str:
+    """Return why the binding, its fallbacks and the other bindings of a rule are ineligible, in this order."""
+    parts = [f"{beginning}: {tried[0].reason}"]
+    parts += [f"its fallback `{link.binding_id}`: {link.reason}" for link in tried[1:]]
+    parts += [f"`{link.binding_id}`: {link.reason}" for link in others]
+    return "; ".join(parts)
+
+
 def ineligible_error(
     catalog: Catalog,
     selection: Selection,
@@ -114,14 +122,12 @@ def ineligible_error(
     codes = {reason.code for reason in all_reasons}
     namer = _find_naming_file(catalog, selection)
     beginning = f"`{name}`" if proposed else _describe_origin(selection, namer)
-    parts = [f"{beginning}: {tried[0].reason}"]
-    parts += [f"its fallback `{link.binding_id}`: {link.reason}" for link in tried[1:]]
-    parts += [f"`{link.binding_id}`: {link.reason}" for link in others]
+    message = _join_reasons(beginning, tried, others)
     cures = [reason.cure for reason in all_reasons]
     if not proposed:
         cures += _list_usable(catalog, id, options)
     hint = "\n".join(dict.fromkeys(filter(None, cures)))
-    error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, "; ".join(parts), hint)
+    error = _error(codes.pop() if len(codes) == 1 else _INELIGIBLE, id, message, hint)
     binding = catalog.bindings.get(name)
     if binding and len(tried) == 1:
         error.service_id = binding.service

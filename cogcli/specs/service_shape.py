@@ -148,15 +148,18 @@ def _check_addresses(raw: Json, report: ProblemReport) -> None:
         message = "`auth_ref` stands beside an `Authorization` header"
         report.error("service.auth", ("auth_ref",), message, hint="keep one of them", key=True)
     sends_secret = has_credentials or any(map(names_secret, headers))
-    is_public = value_at(raw, "network") != "private"
+    is_exposed = sends_secret and value_at(raw, "network") != "private"
     for key in _ADDRESSES:
-        url = text_at(raw, key) or ""
-        if not _PLAIN_URL.fullmatch(url):
-            continue
+        _check_address(key, text_at(raw, key) or "", report, is_exposed=is_exposed)
+
+
+def _check_address(key: str, url: str, report: ProblemReport, *, is_exposed: bool) -> None:
+    """Report a secret in one address, and plain http if credentials leave a private network by it (`is_exposed`)."""
+    if _PLAIN_URL.fullmatch(url):
         if address_holds_credential(url):
             hint = "use auth_ref or a header with ${NAME}"
             report.error("service.url", (key,), f"`{key}` holds a secret in its query", hint=hint)
-        if sends_secret and is_public and url.lower().startswith("http:"):
+        if is_exposed and url.lower().startswith("http:"):
             message = "credentials are sent over plain http"
             report.warn("service.plain-http", (key,), message, hint="use https")
 

@@ -5,9 +5,11 @@ Reads are compared with the fields that they fill, and writes with the declared 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from cogcli.base.refs import Reference
+from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.skill_spec import Skill
 from cogcli.specs.checks.dataflow import FLAT, Dataflow
 from cogcli.specs.checks.flow_shapes import check_member
@@ -54,16 +56,23 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
         message = f"`{reference.text}` may be null in this text"
         hint = f"write ${{{reference.text}:-}}"
         fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
-    if wanted is None:
-        return
+    if wanted is not None:
+        _check_wanted_type(fact, read, wanted, sources)
+        is_guarded = any(guard.reference == reference for guard in fact.guards)
+        if is_nullable and not is_guarded and wanted.needs_value and wanted.type != "any":
+            message = f"`{reference.text}` may be null, `{read.name}` is required"
+            hint = "give it a default, make it required, or add a condition"
+            fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
+
+
+def _check_wanted_type(
+    fact: StepFacts, read: Read, wanted: FieldSpec, sources: Collection[str]
+) -> None:
+    """Report `flow.type` if a value of these types does not fit the field that reads it."""
+    severity = find_type_misfit(sources, wanted.type)
     if severity := find_type_misfit(sources, wanted.type):
-        message = f"`{reference.text}` is {' or '.join(sorted(sources))}, `{read.name}` wants {wanted.type}"
+        message = f"`{read.reference.text}` is {' or '.join(sorted(sources))}, `{read.name}` wants {wanted.type}"
         fact.report.add("flow.type", severity, read.path, message, within=read.within)
-    guarded = any(guard.reference == reference for guard in fact.guards)
-    if is_nullable and not guarded and wanted.needs_value and wanted.type != "any":
-        message = f"`{reference.text}` may be null, `{read.name}` is required"
-        hint = "give it a default, make it required, or add a condition"
-        fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
 
 
 def _find_read_types(flow: Dataflow, read: Read) -> set[str] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from cogcli.base.problems import suggest_path, suggestion, suggestion_hint
@@ -50,18 +50,25 @@ def _check_answer(called: Capability, report: ProblemReport) -> None:
         report.error("gate.effects", (), f"has effect class {called.effect}, expected none")
 
 
+def _check_same_names(
+    capability: Capability, needed: Sequence[str], report: ProblemReport, *, side: str
+) -> None:
+    """Report the needed inputs of a gate without a mapping that are not on this side of the capability."""
+    fields = capability.outputs if side == "output" else capability.inputs
+    for name in needed:
+        if name not in fields:
+            message = f"its required input `{name}` is not an {side} of `{capability.id}`"
+            hint = f"map it: input: {{{name}: {side}.FIELD}}"
+            report.error("gate.input", (), message, hint=hint)
+
+
 def _check_inputs(
     capability: Capability, called: Capability, gate: Gate, report: ProblemReport, *, post: bool
 ) -> None:
     """Report `gate.input` for missing inputs of a gate, and for inputs that are not fields of the capability."""
     needed = [name for name, field in called.inputs.items() if field.needs_value]
     if gate.input is None:
-        side, fields = ("output", capability.outputs) if post else ("input", capability.inputs)
-        for name in needed:
-            if name not in fields:
-                message = f"its required input `{name}` is not an {side} of `{capability.id}`"
-                hint = f"map it: input: {{{name}: {side}.FIELD}}"
-                report.error("gate.input", (), message, hint=hint)
+        _check_same_names(capability, needed, report, side="output" if post else "input")
         return
     sides = {"input": capability.inputs}
     if post:

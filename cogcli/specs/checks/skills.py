@@ -5,6 +5,7 @@ The rules are in docs/reference/skill.md#step-checks and docs/reference/skill.md
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from cogcli.base.problems import suggest_path
@@ -90,13 +91,22 @@ def _explain_absent_target(step: StepFacts, kind: str, name: str) -> tuple[str, 
     return message, hint
 
 
+def _find_nested_skills(skills: Mapping[str, Skill]) -> dict[str, list[str]]:
+    """Return the known skills that each skill calls. Skills that call none are left out."""
+    nested: dict[str, list[str]] = {}
+    for id in sorted(skills):
+        known = [name for name in skills_of(skills[id]) if name in skills]
+        if known:
+            nested[id] = known
+    return nested
+
+
 def check_nesting(context: CheckContext) -> None:
     """Report `skill.cycle` and `skill.depth` for all skills of the catalog, at the steps that call nested skills."""
     skills = context.catalog.skills
-    below = {id: [n for n in skills_of(skills[id]) if n in skills] for id in sorted(skills)}
-    nested = {id: ids for id, ids in below.items() if ids}
-    templates = {id: ids for id, ids in nested.items() if skills[id].at}
-    lanes = {id: [n for n in ids if skills[n].at] for id, ids in templates.items()}
+    nested = _find_nested_skills(skills)
+    # A skill with a position is a template of a pack, and the templates below it are lanes.
+    lanes = {id: [n for n in ids if skills[n].at] for id, ids in nested.items() if skills[id].at}
     depths: dict[str, int] = {}
     lane_depths: dict[str, int] = {}
     for id in nested:

@@ -208,14 +208,18 @@ def _join_inputs(specs: Sequence[Capability | Skill]) -> Fields:
     return joined
 
 
+def _find_outputs_of_round(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
+    """Return the outputs of a step without its loop: those of its targets as its scatter merges them."""
+    scatter = step.config.scatter
+    merge = scatter.merge if scatter else ""
+    if scatter and merge == "collect":
+        return {name: FieldSpec(type="object", required=True) for name in scatter.targets}
+    return _join_outputs(specs, every=merge != "concat_lists")
+
+
 def _find_outputs(step: Step, specs: Sequence[Capability | Skill]) -> Fields:
     config = step.config
-    if config.scatter and config.scatter.merge == "collect":
-        outputs = {name: FieldSpec(type="object", required=True) for name in config.scatter.targets}
-    elif config.scatter and config.scatter.merge == "concat_lists":
-        outputs = _join_outputs(specs, every=False)
-    else:
-        outputs = _join_outputs(specs, every=True)
+    outputs = _find_outputs_of_round(step, specs)
     if config.foreach and config.foreach.collects:
         # An item that failed is null, so nothing is known of the items.
         lists = dict.fromkeys(outputs, FieldSpec(type="array", required=True))
