@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -100,19 +100,22 @@ def _require_whole(files: Sequence[ResultFile]) -> None:
     batches = sorted({file.summary.batch_id for file in shards if file.summary is not None})
     if len(batches) > 1:
         raise parts_error("the shards are of several batches", ", ".join(batches))
-    names = Counter(file.shard for file in shards)
-    twice = [shard.name for shard, count in names.items() if count > 1]
+    counts = Counter(file.shard for file in shards)
+    twice = [shard.name for shard, count in counts.items() if count > 1]
     if twice:
         raise parts_error(f"shard {twice[0]} is there twice", ", ".join(twice))
-    parts = {shard.parts for shard in names}
-    missing = [
-        Shard(place, count).name
-        for count in sorted(parts)
-        for place in range(count)
-        if Shard(place, count) not in names
-    ]
+    missing = _find_missing_shards(counts)
     if missing:
         raise parts_error("not all shards are there", "missing " + ", ".join(missing[:10]))
+
+
+def _find_missing_shards(present: Collection[Shard]) -> list[str]:
+    """Return the names of the shards that complete the present ones, for each number of parts among them."""
+    missing: list[str] = []
+    for parts in sorted({shard.parts for shard in present}):
+        shards = [Shard(place, parts) for place in range(parts)]
+        missing += [shard.name for shard in shards if shard not in present]
+    return missing
 
 
 def parts_error(what: str, found: str) -> UsageError:
@@ -192,28 +195,36 @@ class _RowCounts:
 def _summarize(files: Sequence[ResultFile], merged: MergedResults) -> Json:
     """Return the summary of a merge: counts of its rows, and sums of the summaries if each file has one."""
     summaries = [file.summary for file in files if file.summary is not None]
-    complete = len(summaries) == len(files)
-    latencies = LatencyBuckets()
-    for each in summaries if complete else ():
-        latencies.merge(each.ms)
+    sums = _sum_summaries(summaries) if len(summaries) == len(files) else dict.fromkeys(_SUMS)
     return {
         "schema_version": "cogcli.batch/1",
-        "merged": [
-            {
-                "file": Path(file.path).name,
-                "batch_id": file.summary.batch_id if file.summary else None,
-                "shard": file.summary.shard if file.summary else None,
-                "ledger_head": file.summary.ledger_head if file.summary else None,
-            }
-            for file in files
-        ],
+        "merged": [_describe_file(file) for file in files],
         "lines": merged.lines,
         "by_status": merged.by_status,
         "by_code": merged.by_code,
-        "ms": latencies.summary().json if complete else None,
-        **{
-            name: sum(getattr(each, name) for each in summaries) if complete else None
-            for name in ("calls", "retries", "tokens")
-        },
+        **sums,
         "cost": None,
+    }
+
+
+_COUNTS: Final = ("calls", "retries", "tokens")
+_SUMS: Final = ("ms", *_COUNTS)
+
+
+def _sum_summaries(summaries: Sequence[BatchSummary]) -> Json:
+    """Return the latencies and the counts of all these summaries together: the members `_SUMS`."""
+    latencies = LatencyBuckets()
+    for each in summaries:
+        latencies.merge(each.ms)
+    counts = {name: sum(getattr(each, name) for each in summaries) for name in _COUNTS}
+    return {"ms": latencies.summary().json, **counts}
+
+
+def _describe_file(file: ResultFile) -> Json:
+    """Return a file of a merge. Its members are null if its summary is missing."""
+    summary = file.summary
+    names = ("batch_id", "shard", "ledger_head")
+    return {
+        "file": Path(file.path).name,
+        **{name: getattr(summary, name) if summary else None for name in names},
     }
