@@ -26,6 +26,7 @@ from cogcli.report.humanize import duration, fuzzy_time, short_episode, short_tr
 from cogcli.report.styled_text import style_of
 
 if TYPE_CHECKING:
+    from cogcli.declarations.value_types import Json
     from cogcli.report.approval_view import ApprovalView
 
 
@@ -59,27 +60,25 @@ def ls(
     flags: ListFlags,
 ) -> int:
     """List the episodes that match the flags."""
+    tags = [_parse_tag(each) for each in tag]
+    if batch:
+        tags.append(("batch", _find_batch(context, batch)))
     wanted = EpisodeFilter(
         skill=skill,
         outcomes=(outcome,) if outcome else (),
         trace_id=trace_id,
-        tags=(*map(_parse_tag, tag), *([("batch", _find_batch(context, batch))] if batch else [])),
+        tags=tuple(tags),
         since=parse_age(context.settings, "--since", since),
     )
     found = list_episodes(context.settings, wanted, None if all else limit)
-    _report_unstarted(context, found)
-    _warn_of_renamed(context, found)
-    _warn_of_altered(context, found)
-    for fault in archive_faults(context.settings):
-        context.warn(fault)
+    _warn_of_faults(context, found)
     now = context.settings.clock.now()
     rows = [row_to_payload(row, context.settings.display_path, now) for row in found]
     context.own["episodes"] = rows
-    waiting = _waiting_requests(context, found) if outcome == "pending" else []
-    for row in rows if outcome == "pending" else ():
-        mine = [each for each in waiting if each.episode_id == row["episode_id"]]
-        row["approvals"] = [each.to_payload() for each in mine]
-        row["waits_for"] = "; ".join(each.line for each in mine)
+    waiting: list[ApprovalView] = []
+    if outcome == "pending":
+        waiting = _waiting_requests(context, found)
+        _add_approvals(rows, waiting)
     if not rows:
         given = {
             "skill": skill,
@@ -92,16 +91,40 @@ def ls(
         _note_none(context, [(f"--{name}", value) for name, value in given.items()])
     if context.json:
         return OK
-    agents = any(row.pack for row in found)
-    waits = (Column("waits_for"),) if waiting else ()
-    columns = (*_columns(context), *(_AGENT_COLUMNS if agents else ()), *waits)
+    columns = _columns(context)
+    if any(row.pack for row in found):
+        columns = (*columns, *_AGENT_COLUMNS)
+    if waiting:
+        columns = (*columns, Column("waits_for"))
     show(context, columns, rows, flags, whole=all or "limit" in context.call.given, for_all="--all")
-    if context.screen.out.width is not None and (flags.format or "text") == "text":
-        from cogcli.cli.approval_screen import request_lines  # for runs that wait alone
-
-        for view in waiting:
-            context.screen.answer_lines([[("", "")], *request_lines(context, view)])
+    if context.screen.out.width is not None and flags.format in (None, "text"):
+        _show_requests(context, waiting)
     return OK
+
+
+def _warn_of_faults(context: CommandContext, found: list[EpisodeRow]) -> None:
+    """Report runs that never started, renamed and altered episodes, and faults of archives."""
+    _report_unstarted(context, found)
+    _warn_of_renamed(context, found)
+    _warn_of_altered(context, found)
+    for fault in archive_faults(context.settings):
+        context.warn(fault)
+
+
+def _add_approvals(rows: list[Json], waiting: list[ApprovalView]) -> None:
+    """Add the open requests of each row, and the line that a table shows of them."""
+    for row in rows:
+        requests = [each for each in waiting if each.episode_id == row["episode_id"]]
+        row["approvals"] = [each.to_payload() for each in requests]
+        row["waits_for"] = "; ".join(each.line for each in requests)
+
+
+def _show_requests(context: CommandContext, waiting: list[ApprovalView]) -> None:
+    """Print each open request below the table."""
+    from cogcli.cli.approval_screen import request_lines  # for runs that wait alone
+
+    for view in waiting:
+        context.screen.answer_lines([[("", "")], *request_lines(context, view)])
 
 
 def _waiting_requests(context: CommandContext, rows: list[EpisodeRow]) -> list[ApprovalView]:
