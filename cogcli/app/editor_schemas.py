@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Final
 
 from cogcli.app.registry import open_registry, writing_to
@@ -50,14 +51,16 @@ def known_ids(catalog: Catalog) -> KnownIds:
         bindings=_add_broken_ids(catalog, "binding", bindings),
         services=_add_broken_ids(catalog, "service", services),
         packs={id: f"pack {id}" for id in packs},
-        bindings_of={
-            id: {
-                binding: bindings[binding]
-                for binding in catalog.bindings_of.get(catalog.aliases.get(id, id), ())
-            }
-            for id in called
-        },
+        bindings_of={id: _describe_bindings_of(catalog, id, bindings) for id in called},
     )
+
+
+def _describe_bindings_of(
+    catalog: Catalog, id: str, descriptions: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the bindings of a capability or an alias of one, each with its description."""
+    names = catalog.bindings_of.get(catalog.aliases.get(id, id), ())
+    return {name: descriptions[name] for name in names}
 
 
 def _add_broken_ids(catalog: Catalog, kind: str, known: dict[str, str]) -> dict[str, str]:

@@ -90,13 +90,13 @@ def parse_criteria(
     return found
 
 
-def plan_sweep(settings: Settings, wanted: RemovalCriteria) -> RemovalPlan:
-    """Return the episodes that a removal would remove now. Raise UnusableEnvironment if the pins
-    cannot be read."""
-    pins = read_pins(Path(settings.runs_dir))
+def _select_unprotected(
+    episodes: Iterable[EpisodeRow], wanted: RemovalCriteria, pins: frozenset[str]
+) -> tuple[list[EpisodeRow], Counter[str]]:
+    """Return the episodes that match and that nothing protects, and how many are kept for which reason."""
     rows: list[EpisodeRow] = []
     kept: Counter[str] = Counter()
-    for number, row in enumerate(store_of(settings).episode_rows()):
+    for number, row in enumerate(episodes):
         if wanted.keep is not None and number < wanted.keep:
             kept["newest"] += 1
         elif wanted.fits(row):
@@ -105,6 +105,14 @@ def plan_sweep(settings: Settings, wanted: RemovalCriteria) -> RemovalPlan:
                 kept[reason] += 1
             else:
                 rows.append(row)
+    return rows, kept
+
+
+def plan_sweep(settings: Settings, wanted: RemovalCriteria) -> RemovalPlan:
+    """Return the episodes that a removal would remove now. Raise UnusableEnvironment if the pins
+    cannot be read."""
+    pins = read_pins(Path(settings.runs_dir))
+    rows, kept = _select_unprotected(store_of(settings).episode_rows(), wanted, pins)
     archives = _whole_archives(Path(settings.runs_dir), {row.id for row in rows})
     stays = [row for row in rows if _is_archived(row) and row.directory.parent not in archives]
     kept += Counter(archived=len(stays))

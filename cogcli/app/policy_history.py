@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from cogcli.base.errors import UnusableEnvironment
@@ -169,6 +170,17 @@ def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecisi
     return {**where, **told, **counted, "stages": stages, **_explain_comparisons(policy, found)}
 
 
+def _decide_changed_call(
+    policy: RunPolicy, found: ReplayedDecision, recorded: JudgedCall, case: JudgedCall
+) -> Verdict:
+    """Return the verdict on a recorded call with other values: by rules, limits and answered gates."""
+    call = recorded.call
+    claims = policy.find_claims(call.capability, case.call.arguments or {})
+    known = tuple(claim for claim in claims if claim.is_known or not call.unknown)
+    verdict = found.limits.apply(policy.decide(case), known)
+    return verdict.lifted() if (verdict.verdict, verdict.gate) in found.lifted else verdict
+
+
 def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> Json:
     """Return the comparisons that decided a call, and the changes of values that would change the
     verdict.
@@ -183,13 +195,7 @@ def _explain_comparisons(policy: RunPolicy, found: ReplayedDecision) -> Json:
     call = found.case.call
     applicable = policy.rules.rules_for(policy.requester.intent, call.capability)
     rules = tuple(rule for rule in applicable if not rule.may_read(call.unknown))
-
-    def decide(case: JudgedCall) -> Verdict:
-        claims = policy.find_claims(call.capability, case.call.arguments or {})
-        known = tuple(claim for claim in claims if claim.is_known or not call.unknown)
-        verdict = found.limits.apply(policy.decide(case), known)
-        return verdict.lifted() if (verdict.verdict, verdict.gate) in found.lifted else verdict
-
+    decide = partial(_decide_changed_call, policy, found, found.case)
     explained: VerdictExplanation = explain_verdict(rules, found.case, decide, found.limits)
     return {
         "compared": [{**each._asdict(), "text": each.text} for each in explained.decided],

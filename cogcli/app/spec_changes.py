@@ -166,18 +166,22 @@ class _WaitingRun(NamedTuple):
     def _name_changes(self) -> str:
         return ", ".join(f"`{key}`" for key in self.changed) + " changed"
 
-    def _find_affected_steps(self, plan: StepPlan, found: RunForecast) -> list[str] | None:
-        """Return the steps that the changes reach, in plan order. None if they reach the run as a whole."""
-        touched = {key.partition(":")[2] for key in self.changed if not key.startswith(_PACK)} - {
-            plan.skill.id
-        }
-        before = self.pinned.skills[plan.skill.id]
-        known = {step.id: step.json for step in before.steps}
-        decided = {StepPath(each.event.step_id or "").root_step for each in found.changed_decisions}
+    def _find_used_specs(self, plan: StepPlan) -> dict[str, set[str]]:
+        """Return the specs that each step uses, directly or indirectly."""
         used: dict[str, set[str]] = {}
         for planned in plan.steps:
             names = (target for _, target in targets_of(planned.step))
             used[planned.step.id] = set().union(*(self._list_used(name) for name in names))
+        return used
+
+    def _find_affected_steps(self, plan: StepPlan, found: RunForecast) -> list[str] | None:
+        """Return the steps that the changes reach, in plan order. None if they reach the run as a whole."""
+        touched = {key.partition(":")[2] for key in self.changed if not key.startswith(_PACK)}
+        touched.discard(plan.skill.id)
+        before = self.pinned.skills[plan.skill.id]
+        known = {step.id: step.json for step in before.steps}
+        decided = {StepPath(each.event.step_id or "").root_step for each in found.changed_decisions}
+        used = self._find_used_specs(plan)
         is_whole = (
             not touched <= set().union(*used.values())
             or not known.keys() <= used.keys()
@@ -185,13 +189,10 @@ class _WaitingRun(NamedTuple):
         )
         if is_whole:
             return None
-        return [
-            planned.step.id
-            for planned in plan.steps
-            if planned.step.id in decided
-            or used[planned.step.id] & touched
-            or known.get(planned.step.id) != planned.step.json
-        ]
+        changed = {each.step.id for each in plan.steps if known.get(each.step.id) != each.step.json}
+        reached = {id for id, specs in used.items() if specs & touched}
+        affected = decided | changed | reached
+        return [planned.step.id for planned in plan.steps if planned.step.id in affected]
 
     def _list_used(self, target: str) -> set[str]:
         """Return the ids of all specs that a call of a target uses, as they were and as they are."""

@@ -245,21 +245,22 @@ def _is_only_unsealed(directory: Path) -> bool:
     return not any(name == EVENTS or name.startswith(BLOBS) for name in wrong)
 
 
+def _report_case(result: VerifyResult) -> ReportCase:
+    """Return the case of one episode: its errors are failures, its other findings are notes."""
+    failures: list[CaseFailure] = []
+    notes: list[str] = []
+    for finding in result.findings:
+        code, message = finding["code"], finding["message"]
+        text = f"{place_of(finding)}{message}"
+        if finding["severity"] == "error":
+            failures.append(CaseFailure(code, message, text))
+        else:
+            notes.append(f"{code}: {text}")
+    return ReportCase("verify", result.name, tuple(failures), tuple(notes))
+
+
 def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckReport:
     """Return the report of `verify`: one case per episode. Warnings and information are notes."""
-
-    def case(result: VerifyResult) -> ReportCase:
-        texts = [
-            (finding, f"{place_of(finding)}{finding['message']}") for finding in result.findings
-        ]
-        failures = [
-            CaseFailure(f["code"], f["message"], text)
-            for f, text in texts
-            if f["severity"] == "error"
-        ]
-        notes = [f"{f['code']}: {text}" for f, text in texts if f["severity"] != "error"]
-        return ReportCase("verify", result.name, tuple(failures), tuple(notes))
-
     rows = [
         f"| {_escape(one.name)} | {one.level or 'unreadable'} | {len(one.errors)} |"
         for one in results
@@ -273,7 +274,7 @@ def episodes_report(results: Sequence[VerifyResult], seconds: float) -> CheckRep
     if found:
         header = ("| episode | place | code | message |", "|---|---|---|---|")
         tables.append(MarkdownTable(header, tuple(found)))
-    return CheckReport("verify", seconds, tuple(map(case, results)), tables=tuple(tables))
+    return CheckReport("verify", seconds, tuple(map(_report_case, results)), tables=tuple(tables))
 
 
 def _escape(text: str) -> str:

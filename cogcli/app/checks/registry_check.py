@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from cogcli.app.checks.packs import pack_problems
@@ -143,17 +143,22 @@ def check_registry(
     files = _kind_by_file(catalog, found)
     # A file that the caller names is checked in any folder.
     shipped: frozenset[str] = frozenset() if paths else _find_shipped_files(settings, files)
-    notes = tuple(
-        p for p in found if not paths and p.file in shipped and _is_caused_by_later_layer(p)
-    )
-    of_later_layers = set(notes)
-    found = [problem for problem in found if problem not in of_later_layers]
+    found, notes = _split_notes(found, shipped)
     found.sort(key=lambda problem: problem.file in shipped)
     files = dict(sorted(files.items(), key=lambda item: item[0] in shipped))
     kinds = Counter(files.values())
     counts = {kind: kinds[kind] for kind in _FILES if kind in KINDS or kinds[kind]}
     seconds = clock.monotonic() - begun
     return RegistryCheck(found, counts, seconds, catalog, files, shipped, notes)
+
+
+def _split_notes(
+    found: Sequence[Problem], shipped: Collection[str]
+) -> tuple[list[Problem], tuple[Problem, ...]]:
+    """Return the problems that count, and the notes: those of shipped files that a later layer causes."""
+    notes = tuple(p for p in found if p.file in shipped and _is_caused_by_later_layer(p))
+    of_later_layers = set(notes)
+    return [problem for problem in found if problem not in of_later_layers], notes
 
 
 def _is_caused_by_later_layer(problem: Problem) -> bool:

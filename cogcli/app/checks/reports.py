@@ -33,6 +33,16 @@ if TYPE_CHECKING:
 _FOUND: Final = "doctor.found"
 
 
+def _problems_tables(
+    problems: Sequence[Problem], shipped: Collection[str]
+) -> tuple[MarkdownTable, ...]:
+    """Return a table for the user's files and one for shipped files, each only if it has problems."""
+    users = [problem for problem in problems if problem.file not in shipped]
+    others = [problem for problem in problems if problem.file in shipped]
+    tables = ((users, "place"), (others, "shipped file"))
+    return tuple(problems_table(rows, place=place) for rows, place in tables if rows)
+
+
 def registry_report(
     checked: RegistryCheck,
     demands: CheckRequirements,
@@ -51,9 +61,6 @@ def registry_report(
         own[problem.file].append(problem)
 
     shipped = checked.shipped
-    theirs = [p for p in checked.problems if p.file in shipped]
-    mine = [p for p in checked.problems if p.file not in shipped]
-    tables = [(mine, "place"), (theirs, "shipped file")]
     return CheckReport(
         "validate",
         checked.seconds,
@@ -63,7 +70,7 @@ def registry_report(
         ),
         tuple((p, end_of(p.file, p.line, p.column)) for p in checked.problems),
         problems_summary(checked.problems, shipped),
-        tuple(problems_table(problems, place=place) for problems, place in tables if problems),
+        _problems_tables(checked.problems, shipped),
         shipped,
         _find_places_in_repository(base, {problem.file for problem in checked.problems}),
     )
