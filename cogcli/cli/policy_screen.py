@@ -89,6 +89,15 @@ class ExplainedCall(DisplayedVerdict):
     why: str | None = None
 
 
+def _read_lines(call: ExplainedCall) -> Iterator[str]:
+    """Yield a line for each value that the decision read. Counters have lines of their own."""
+    counters = {f"{READS}{each.limit}" for each in call.limits}
+    for path, value in call.reads.items():
+        if path not in counters:
+            shown = "nothing" if value is None else _value_text(value)
+            yield _named_line("read", f"{path} = {shown}")
+
+
 def explanation_lines(payload: Json) -> Iterator[str]:
     """Yield the lines of a governed call: its verdict, the stages in order, the values read, and
     the deciding comparisons.
@@ -104,11 +113,7 @@ def explanation_lines(payload: Json) -> Iterator[str]:
             yield _named_line(name, ", ".join(words))
     for each in call.limits:
         yield _named_line("limit", each.text)
-    counted = {f"{READS}{each.limit}" for each in call.limits}
-    for path, value in call.reads.items():
-        if path in counted:
-            continue
-        yield _named_line("read", f"{path} = {'nothing' if value is None else _value_text(value)}")
+    yield from _read_lines(call)
     for shadow in call.would:
         yield _named_line("would", f"{shadow.rule}: {shadow.verdict} (shadow)")
     for path in call.missing:

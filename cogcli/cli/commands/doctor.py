@@ -55,8 +55,8 @@ def doctor(
     context.own["checks"] = [
         {**check._asdict(), "details": list(check.details)} for check in diagnosis.checks
     ]
-    errors = [check for check in diagnosis.checks if check.status == "error"]
-    warnings = [check for check in diagnosis.checks if check.status == "warning"]
+    errors = _select_checks(diagnosis, "error")
+    warnings = _select_checks(diagnosis, "warning")
     counts = f"{count_of(len(errors), 'error')}, {count_of(len(warnings), 'warning')}."
     sums = f"{diagnosis.summary} {counts}".strip()
     _write_checks(context, diagnosis)
@@ -85,6 +85,10 @@ def _repair(context: CommandContext, diagnosis: DoctorReport) -> bool:
         repair.apply(context.settings, context.settings.project or "")
     context.own["fixed"] = [repair.words for repair in repairs]
     return bool(repairs)
+
+
+def _select_checks(diagnosis: DoctorReport, status: str) -> list[DoctorCheck]:
+    return [check for check in diagnosis.checks if check.status == status]
 
 
 def _write_checks(context: CommandContext, diagnosis: DoctorReport) -> None:

@@ -60,7 +60,7 @@ def ls(
     flags: ListFlags,
 ) -> int:
     """List the episodes that match the flags."""
-    tags = [_parse_tag(each) for each in tag]
+    tags = list(map(_parse_tag, tag))
     if batch:
         tags.append(("batch", _find_batch(context, batch)))
     wanted = EpisodeFilter(
@@ -81,23 +81,19 @@ def ls(
         _add_approvals(rows, waiting)
     if not rows:
         given = {
-            "skill": skill,
-            "outcome": outcome,
-            "tag": tag,
-            "batch": batch,
-            "trace-id": trace_id,
-            "since": since,
+            "--skill": skill,
+            "--outcome": outcome,
+            "--tag": tag,
+            "--batch": batch,
+            "--trace-id": trace_id,
+            "--since": since,
         }
-        _note_none(context, [(f"--{name}", value) for name, value in given.items()])
+        _note_none(context, list(given.items()))
     if context.json:
         return OK
-    columns = _columns(context)
-    if any(row.pack for row in found):
-        columns = (*columns, *_AGENT_COLUMNS)
-    if waiting:
-        columns = (*columns, Column("waits_for"))
+    columns = _select_columns(context, found, has_requests=bool(waiting))
     show(context, columns, rows, flags, whole=all or "limit" in context.call.given, for_all="--all")
-    if context.screen.out.width is not None and flags.format in (None, "text"):
+    if flags.format in (None, "text"):
         _show_requests(context, waiting)
     return OK
 
@@ -111,6 +107,16 @@ def _warn_of_faults(context: CommandContext, found: list[EpisodeRow]) -> None:
         context.warn(fault)
 
 
+def _select_columns(
+    context: CommandContext, found: list[EpisodeRow], *, has_requests: bool
+) -> tuple[Column, ...]:
+    """Return the columns of the table: those of all runs, then those that some of these rows need."""
+    columns = _columns(context)
+    if any(row.pack for row in found):
+        columns = (*columns, *_AGENT_COLUMNS)
+    return (*columns, Column("waits_for")) if has_requests else columns
+
+
 def _add_approvals(rows: list[Json], waiting: list[ApprovalView]) -> None:
     """Add the open requests of each row, and the line that a table shows of them."""
     for row in rows:
@@ -120,7 +126,9 @@ def _add_approvals(rows: list[Json], waiting: list[ApprovalView]) -> None:
 
 
 def _show_requests(context: CommandContext, waiting: list[ApprovalView]) -> None:
-    """Print each open request below the table."""
+    """Print each open request below the table on a terminal."""
+    if context.screen.out.width is None:
+        return
     from cogcli.cli.approval_screen import request_lines  # for runs that wait alone
 
     for view in waiting:

@@ -94,6 +94,24 @@ def capability(
     return _answer_created(context, templates.new_capability(context.settings, id, force=force))
 
 
+def _require_one_source(*sources: str) -> list[str]:
+    """Return the one source that is given. Raise UsageError if there is none, or several."""
+    given = [each for each in sources if each]
+    if len(given) != 1:
+        raise wrong_flag(
+            "`new binding` needs one of `--from-openapi FILE`, `--from-mcp SERVICE` and"
+            " `--from-openrpc SERVICE`",
+            "by hand: cogcli help formats",
+        )
+    return given
+
+
+def _require_no_names(*names: str | None) -> None:
+    """Raise UsageError if `--all` is given together with the name of an operation or of outputs."""
+    if any(name is not None for name in names):
+        raise wrong_flag("`--all` names no single operation", "give --all, or a name")
+
+
 @command(
     examples=(
         (
@@ -148,36 +166,29 @@ def binding(
     force: Force = False,
 ) -> int:
     """Create capability and binding from what a service says of itself."""
-    sources = [each for each in (from_openapi, from_mcp, from_openrpc) if each]
-    if len(sources) != 1:
-        raise wrong_flag(
-            "`new binding` needs one of `--from-openapi FILE`, `--from-mcp SERVICE` and"
-            " `--from-openrpc SERVICE`",
-            "by hand: cogcli help formats",
-        )
-    if all and (operation is not None or tool is not None or outputs is not None):
-        raise wrong_flag("`--all` names no single operation", "give --all, or a name")
+    sources = _require_one_source(from_openapi, from_mcp, from_openrpc)
+    if all:
+        _require_no_names(operation, tool, outputs)
     templates.require_channel(channel)
     named = tuple(filter(None, map(str.strip, (outputs or "").split(","))))
-    if not from_openapi:
+    if from_openapi:
+        wanted = api_binding.BindingRequest(
+            id,
+            from_openapi,
+            operation or tool,
+            all=all,
+            base_url=base_url,
+            channel=channel,
+            force=force,
+            outputs=named,
+        )
+        made = api_binding.new_binding(context.settings, wanted)
+    else:
         kind = tool_binding.MCP if from_mcp else tool_binding.OPENRPC
         request = tool_binding.ToolRequest(
             id, kind, sources[0], tool or operation, all, channel, force, named
         )
         made = tool_binding.new_tool_binding(context.settings, request)
-        code = _answer_created(context, made)
-        return NO if made.skipped and not keep_going else code
-    wanted = api_binding.BindingRequest(
-        id,
-        from_openapi,
-        operation or tool,
-        all=all,
-        base_url=base_url,
-        channel=channel,
-        force=force,
-        outputs=named,
-    )
-    made = api_binding.new_binding(context.settings, wanted)
     code = _answer_created(context, made)
     return NO if made.skipped and not keep_going else code
 

@@ -79,6 +79,17 @@ def executability(
     return _conclude(context, found.checked, found.seconds, wanted, "skills ran")
 
 
+def _count_results(checked: Sequence[SpecResult]) -> Json:
+    """Return the numbers of specs that passed, failed, and lack something on this machine."""
+    statuses = [each.result.status for each in checked]
+    return {
+        "total": len(checked),
+        "passed": statuses.count(PASSED),
+        "failed": statuses.count(FAILED),
+        "needs": count_first_needs(each.needs for each in checked if each.needs),
+    }
+
+
 def _conclude(
     context: CommandContext,
     checked: Sequence[SpecResult],
@@ -93,12 +104,7 @@ def _conclude(
     failed = [result for result in results if result.status == FAILED]
     lacking = [each for each in checked if each.needs]
     context.own["checks"] = [_check_row(each) for each in checked]
-    context.own["counts"] = {
-        "total": len(checked),
-        "passed": sum(result.status == PASSED for result in results),
-        "failed": len(failed),
-        "needs": count_first_needs(each.needs for each in lacking),
-    }
+    context.own["counts"] = _count_results(checked)
     line = summary_line(checked, noun)
     context.answer([*_failure_lines(context, results), *_need_lines(context, lacking)])
     context.answer([[(line, "red" if failed else "green")]])

@@ -42,8 +42,8 @@ from cogcli.report.styled_text import Glyphs, StyledLine, style_of
 from cogcli.report.unfinished_runs import unfinished_state
 
 _REPAIR = "first finish an unsealed run, and move a damaged last line away"
-_PARTIAL_CODES = ("checkpoint.partial", "signature.partial")
-_UNCHECKED_CODES = ("signature.unknown", "signature.unchecked")
+_PARTIAL_CODES: Final = frozenset(("checkpoint.partial", "signature.partial"))
+_UNCHECKED_CODES: Final = frozenset(("signature.unknown", "signature.unchecked"))
 _SIGNS = {"error": "failed", "warning": "warning", "info": "skipped"}
 """By severity: the status whose sign and colour a finding gets."""
 _ANCHOR = "with --all: find episodes that were deleted, shortened or replaced since `verify --heads` wrote FILE"
@@ -195,21 +195,26 @@ def _result_lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
 
 def _summary_text(result: VerifyResult) -> str:
     """Return the result of an episode in a few words."""
+    text = _describe_level(result)
+    if result.is_unsealed:
+        return f"{text}, not sealed{', mended now' if result.repaired else ''}"
+    return f"{text}, sealed now" if result.repaired else text
+
+
+def _describe_level(result: VerifyResult) -> str:
+    """Return how far the content of an episode is known to be unaltered."""
     if result.errors:
-        text = count_of(len(result.errors), "finding")
-    elif result.level in VOUCHED:
-        text = "nothing altered"
-    elif result.level == "unvouched":
-        text = "nothing vouches for it"
-    elif any(finding["code"] in _PARTIAL_CODES for finding in result.findings):
-        text = "consistent, vouched for in part"
-    elif any(finding["code"] in _UNCHECKED_CODES for finding in result.findings):
-        text = "consistent, its signature was not checked"
-    else:
-        text = "consistent, unsigned"
-    text += ", not sealed" if result.is_unsealed else ""
-    repaired = ", mended now" if result.is_unsealed else ", sealed now"
-    return text + (repaired if result.repaired else "")
+        return count_of(len(result.errors), "finding")
+    if result.level in VOUCHED:
+        return "nothing altered"
+    if result.level == "unvouched":
+        return "nothing vouches for it"
+    codes = {finding["code"] for finding in result.findings}
+    if codes & _PARTIAL_CODES:
+        return "consistent, vouched for in part"
+    if codes & _UNCHECKED_CODES:
+        return "consistent, its signature was not checked"
+    return "consistent, unsigned"
 
 
 def _print_heads(context: CommandContext) -> int:
@@ -233,8 +238,9 @@ def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> 
     if len(results) == 1:
         context.own["episode_id"] = results[0].name
     unreadable = [one for one in results if not one.level]
-    failed = [one for one in unreadable or results if one.errors]
-    code = context.fail(_error_members(failed[0].errors[0])) if failed else OK
+    # An episode that cannot be read is reported before one with findings.
+    first = next((one for one in unreadable or results if one.errors), None)
+    code = OK if first is None else context.fail(_error_members(first.errors[0]))
     return ENVIRONMENT if unreadable else code
 
 
