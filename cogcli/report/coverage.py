@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from cogcli.base.jsonvalue import object_of
@@ -129,17 +129,27 @@ def _loop_branches(
 def _error_paths(
     catalog: Catalog, step: Step, own: list[StepHistory], parts: list[StepHistory]
 ) -> Iterator[tuple[str, bool]]:
-    calls = [view for view in (*own, *parts) if not StepPath(view.id).is_gate]
-    if step.config.retry and step.config.retry.max_attempts > 1:
+    calls = _select_calls((*own, *parts))
+    retry = step.config.retry
+    if retry is not None and retry.max_attempts > 1:
         yield "retry", any(len(view.attempts) > 1 for view in calls)
     if step.config.otherwise is not None:
         yield "otherwise", any(view.status == "skipped" for view in own)
     for capability in _called_capabilities(catalog, step):
-        bindings = (catalog.bindings[name] for name in catalog.bindings_of.get(capability.id, ()))
-        if any(binding.fallback for binding in bindings):
+        if _has_fallback(catalog, capability.id):
             yield "fallback", any(view.fallback for view in calls)
         for gate in capability.gates:
             yield f"{gate.capability} refuses", _has_refused(gate.capability, parts)
+
+
+def _select_calls(steps: Iterable[StepHistory]) -> list[StepHistory]:
+    return [step for step in steps if not StepPath(step.id).is_gate]
+
+
+def _has_fallback(catalog: Catalog, capability_id: str) -> bool:
+    """Whether a binding of the capability declares a fallback."""
+    names = catalog.bindings_of.get(capability_id, ())
+    return any(catalog.bindings[name].fallback for name in names)
 
 
 def _called_capabilities(catalog: Catalog, step: Step) -> Iterator[Capability]:

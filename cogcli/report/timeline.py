@@ -50,12 +50,18 @@ def bars(fold: History, *, only: str = "", turns: bool = False) -> list[Bar]:
     for step in shown:
         if fold.root is None or not step.started_at:
             continue
-        start, ms = milliseconds_between(fold.root.started_at, step.started_at), step.ms
-        if ms is None:
-            ms = milliseconds_between(step.started_at, step.ended_at or fold.last)
+        start = milliseconds_between(fold.root.started_at, step.started_at)
+        ms = _measure_step(step, fold.last)
         if start is not None and ms is not None:
             found.append(Bar(step, start, ms))
     return found
+
+
+def _measure_step(step: StepHistory, last: str) -> int | None:
+    """Return the milliseconds of a step. A step that has not ended lasts until the last event."""
+    if step.ms is not None:
+        return step.ms
+    return milliseconds_between(step.started_at, step.ended_at or last)
 
 
 def _with_steps_of(branches: list[Branch], turns: set[str]) -> list[StepHistory]:
@@ -111,6 +117,13 @@ class _Widths(NamedTuple):
         return 2 + self.took + (2 + self.ending if self.ending else 0)
 
 
+def _fit_axis(ms: int, widths: _Widths, width: int | None) -> _Axis | None:
+    """Return the axis for this time within the width of a terminal, or None if the bars have no room."""
+    room = None if width is None else width - widths.before_bar - widths.after_bar
+    tick = _TICK_COLUMNS if width is None or width < _WIDE else _WIDE_TICK_COLUMNS
+    return _choose_axis(ms, room, tick)
+
+
 def timeline(
     fold: History, glyphs: Glyphs, *, width: int | None, only: str = ""
 ) -> list[StyledLine]:
@@ -122,16 +135,16 @@ def timeline(
     named = list(zip(found, names, strict=True))
     widths = _measure_widths(found, names, glyphs)
     first, last = _find_span(found, fold, only)
-    room = None if width is None else width - widths.before_bar - widths.after_bar
-    tick = _TICK_COLUMNS if width is None or width < _WIDE else _WIDE_TICK_COLUMNS
-    axis = _choose_axis(max(1, last - first), room, tick)
-    if axis is None and width is not None:
+    axis = _fit_axis(max(1, last - first), widths, width)
+    if axis is not None:
+        lines = [_render_axis(widths.before_bar, axis, first)]
+        for bar, name in named:
+            drawn = f"  {_draw_bar(bar, axis, first, glyphs)}"
+            lines.append(_render_bar(bar, name, drawn, glyphs, widths))
+        return lines
+    if width is not None:
         return [_render_narrow(bar, name, glyphs, widths.sign, width) for bar, name in named]
-    lines = [] if axis is None else [_render_axis(widths.before_bar, axis, first)]
-    for bar, name in named:
-        drawn = f"  {_draw_bar(bar, axis, first, glyphs)}" if axis else ""
-        lines.append(_render_bar(bar, name, drawn, glyphs, widths))
-    return lines
+    return [_render_bar(bar, name, "", glyphs, widths) for bar, name in named]
 
 
 def _measure_widths(found: list[Bar], names: list[str], glyphs: Glyphs) -> _Widths:

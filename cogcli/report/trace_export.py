@@ -92,8 +92,11 @@ class _TraceFold:
             self._start(event, payload)
             return
         run = self._run(event)
-        if self._turns.apply(event, payload, run, before):
-            return
+        if not self._turns.apply(event, payload, run, before):
+            self._apply_to_run(event, payload, run, before)
+
+    def _apply_to_run(self, event: Event, payload: Payload, run: TraceSpan, before: int) -> None:
+        """Add an event that is not a part of a turn."""
         match payload:
             case StepStarted():
                 self._begin_step(event, payload)
@@ -105,11 +108,18 @@ class _TraceFold:
                 self._add_layer(event, payload)
             case CallRetried():
                 self._add_retry(event, payload)
-            case _ if names := payload.event.attributes:
-                if payload.event.reopens:
-                    self._open.close_incomplete(before)
-                names = (*names, "reason") if self._io else names
-                self._add_moment(event, _select_attributes(payload, names))
+            case _:
+                self._apply_moment(event, payload, before)
+
+    def _apply_moment(self, event: Event, payload: Payload, before: int) -> None:
+        """Add an event without a span of its own, if its type declares attributes."""
+        names = payload.event.attributes
+        if not names:
+            return
+        if payload.event.reopens:
+            self._open.close_incomplete(before)
+        names = (*names, "reason") if self._io else names
+        self._add_moment(event, _select_attributes(payload, names))
 
     def finish(self) -> Trace:
         self._open.end()

@@ -57,7 +57,7 @@ class TurnSpans:
         self._number = 0
         self._action: TraceSpan | None = None
         self._since = 0
-        self._asked: dict[str, int] = {}
+        self._requested: dict[str, int] = {}
         """By model call: the time of the request."""
 
     def apply(self, event: Event, payload: Payload, run: TraceSpan, before: int) -> bool:
@@ -69,6 +69,13 @@ class TurnSpans:
         turn = self._turn
         if turn is None or number != self._number:
             turn = self._begin(event, number, run, before)
+        self._apply_part(event, payload, turn)
+        # A layer starts before its model requests.
+        if not isinstance(payload, ModelRequested | ModelAnswered):
+            self._since = self._open.now
+        return True
+
+    def _apply_part(self, event: Event, payload: Payload, turn: TraceSpan) -> None:
         match payload:
             case LayerCompleted():
                 self._add_layer(event, payload, turn)
@@ -77,18 +84,13 @@ class TurnSpans:
             case PlanCreated():
                 self._open_action(event, turn)
             case ModelRequested():
-                self._asked[payload.call_id] = self._open.now
+                self._requested[payload.call_id] = self._open.now
             case ModelAnswered():
                 self._answer(event, payload, turn)
             case PlanJudged():
                 turn.attributes |= drop_empty({"cogcli.critic.verify": payload.verdict})
             case ResultJudged():
                 turn.attributes |= drop_empty({"cogcli.critic.score": payload.verdict})
-        if not isinstance(
-            payload, ModelRequested | ModelAnswered
-        ):  # a layer starts before its model requests
-            self._since = self._open.now
-        return True
 
     def _open_action(self, event: Event, turn: TraceSpan) -> None:
         self._action = self._open_part(
@@ -114,7 +116,7 @@ class TurnSpans:
             attributes["gen_ai.output.messages"] = json_text(payload.reply or {})
         span = self._open.open(event, turn.id, f"chat {reply.model}".rstrip(), attributes)
         span.kind = CLIENT
-        span.start = self._asked.pop(payload.call_id, self._open.now)
+        span.start = self._requested.pop(payload.call_id, self._open.now)
         error = read_record(StepError, payload.error)
         span.error, span.message = error.code, error.message
         span.close(self._open.now)
