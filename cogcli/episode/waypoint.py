@@ -91,8 +91,11 @@ def _is_sound(found: Waypoint) -> bool:
     if any(type(number) is not int or number < 0 for number in numbers):
         return False
     texts = [found.episode_id, found.head, found.last, *(line.digest for line in found.lines)]
-    if any(type(text) is not str for text in texts):
-        return False
+    return all(type(text) is str for text in texts) and _are_in_order(found)
+
+
+def _are_in_order(found: Waypoint) -> bool:
+    """Whether the first line starts the log, and each line ends before the next one and before the waypoint."""
     ends = [line.offset + line.size for line in found.lines]
     starts = [line.offset for line in found.lines]
     in_order = all(end < start for end, start in zip(ends, starts[1:], strict=False))

@@ -291,9 +291,7 @@ class DocumentCheck:
                 found, line = (self._log.sha256, self._log.size), self._log.lines.count
             else:
                 vouched, line = False, 0
-                # Another size is found without reading the file.
-                same = file.size_bytes is None or file.size_bytes == self._files[name]
-                found = self._measure_file(name) if same else ("", self._files[name])
+                found = self._measure_named_file(name, file)
             if found[0] != file.sha256 and not vouched:
                 expected = named_content(file)
                 message = "is not the file that the manifest names"
@@ -305,6 +303,13 @@ class DocumentCheck:
                     expected=expected,
                     found=describe_content(*found),
                 )
+
+    def _measure_named_file(self, name: str, file: FileEntry) -> tuple[str, int]:
+        """Return digest and size of a file. The digest is empty if the size alone shows that it is another file."""
+        size = self._files[name]
+        if file.size_bytes is None or file.size_bytes == size:
+            return self._measure_file(name)
+        return "", size
 
     def _measure_file(self, name: str) -> tuple[str, int]:
         try:

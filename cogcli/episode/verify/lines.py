@@ -126,15 +126,7 @@ class LineCheck:
             if found.prev != self.head:
                 # The altered line is the one whose hash the next line names differently.
                 self._broken_at = number
-                message = (
-                    f"its hash is not the one that line {number} names: one of them was altered"
-                )
-                if number == 1:
-                    message = "its `prev` is not that of an episode's first line"
-                yield error_finding(
-                    "chain.broken", EVENTS, max(number - 1, 1), message,
-                    expected=f"{found.prev!s:.80}", found=self.head,
-                )  # fmt: skip
+                yield _broken_chain(number, found.prev, self.head)
             if problem := self._checksums.problem(raw, line):
                 yield _error(problem[0], number, f"the line {problem[1]}")
             for code, message in self._check_own_line(raw, line, found):
@@ -252,6 +244,17 @@ def _key_problems(line: Json) -> Faults:
 
 
 _WORDS: Final[dict[type, str]] = {str: "text", dict: "an object", list: "a list"}
+
+
+def _broken_chain(number: int, prev: object, head: str) -> Finding:
+    """Return the finding of a line whose `prev` is not `head`. It is at the line before, if there is one."""
+    message = f"its hash is not the one that line {number} names: one of them was altered"
+    if number == 1:
+        message = "its `prev` is not that of an episode's first line"
+    line = max(number - 1, 1)
+    return error_finding(
+        "chain.broken", EVENTS, line, message, expected=f"{prev!s:.80}", found=head
+    )
 
 
 def _error(code: str, number: int, message: str) -> Finding:
