@@ -56,14 +56,19 @@ def linked_url(base: str, url: str, link: str, secret_names: Collection[str]) ->
     if not is_below or not link.isprintable() or any(each in _DOTS for each in segments):
         text = f"the link to the next page leads out of {allowed.scheme}://{allowed.netloc}{inside}"
         raise ResponseMappingError("response.pages", text, left=True)
-    pairs = (
-        pair
-        for pair in whole.query.split("&")
-        if pair and unquote(pair.partition("=")[0]) not in secret_names
-    )
-    query = quote("&".join(pairs), safe=f"{_KEPT}?")
+    query = quote(_drop_parameters(whole.query, secret_names), safe=f"{_KEPT}?")
     path = quote(whole.path, safe=_KEPT)
     return f"{allowed.scheme}://{allowed.netloc}{path}{f'?{query}' if query else ''}"
+
+
+def _drop_parameters(query: str, names: Collection[str]) -> str:
+    """Return a query without these parameters, the others as they are written."""
+    kept = []
+    for pair in query.split("&"):
+        name = unquote(pair.partition("=")[0])
+        if pair and name not in names:
+            kept.append(pair)
+    return "&".join(kept)
 
 
 _SLASHES: Final = lazy_pattern(r"[/\\]")

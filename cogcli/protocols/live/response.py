@@ -56,14 +56,14 @@ def map_response(
             value = _header_value(headers.get(header), outputs[name])
         else:
             value = _value(source, body, variables)
-        if value is MISSING:
-            field = outputs.get(name)
-            if field is not None and field.needs_value:
-                if header:
-                    raise _missing_header_error(name, header)
-                raise _missing_output_error(name, source, body)
-        else:
+        if value is not MISSING:
             values[name] = value
+        elif outputs[name].needs_value:
+            raise (
+                _missing_header_error(name, header)
+                if header
+                else _missing_output_error(name, source, body)
+            )
     kept, violations = fit_values(outputs, values)
     if violations:
         first = violations[0]

@@ -103,19 +103,18 @@ class PageCollector:
             link = _link_in(paging.link, _read(paging.link, response))
             return PageRequest(link) if link else None
         if paging.cursor is not None:
-            cursor = _read(paging.cursor, response)
-            if cursor in (MISSING, None, "", False):
-                return None
-            if isinstance(cursor, list | dict):
-                raise _pages_error(f"`{paging.cursor}` is {preview(cursor)}, expected a cursor")
-            return PageRequest(value=cursor)
+            return _page_at_cursor(paging.cursor, _read(paging.cursor, response))
         if paging.more is not None and _read(paging.more, response) is not True:
             return None
         if paging.more is None and count < (paging.size or 1):
             return None
         step = 1 if paging.by == "number" else count
-        before = self._next.value if self._next is not None else paging.start
-        return PageRequest(value=(before if isinstance(before, int) else paging.start) + step)
+        return PageRequest(value=self._position() + step)
+
+    def _position(self) -> int:
+        """Return the number or the offset of the last requested page."""
+        before = self._next.value if self._next is not None else None
+        return before if isinstance(before, int) else self._paging.start
 
     def _require_room(self, following: PageRequest) -> None:
         """Raise ResponseMappingError `response.pages` if the next page may not be asked for."""
@@ -208,6 +207,15 @@ def _link_in(source: str, value: object) -> str:
         return value.strip()
     found = (match[1] for match in _LINK.finditer(value) if _REL_NEXT.search(match[2]))
     return next(found, "")
+
+
+def _page_at_cursor(name: str, cursor: object) -> PageRequest | None:
+    """Return the request of the page at a cursor, which `name` read. None without a cursor."""
+    if cursor in (MISSING, None, "", False):
+        return None
+    if isinstance(cursor, list | dict):
+        raise _pages_error(f"`{name}` is {preview(cursor)}, expected a cursor")
+    return PageRequest(value=cursor)
 
 
 def _pages_error(text: str, hint: str = "") -> ResponseMappingError:
