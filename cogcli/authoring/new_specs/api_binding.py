@@ -146,24 +146,25 @@ class _Command:
     def _summary(self, found: WrittenOperations) -> NewSpecs:
         bound = found.bound
         shown = shown_files(self._settings, found.files)
-        notes = [f"{each.capability}: {note}" for each in bound for note in each.notes]
+        notes = _list_notes(bound)
         notes += [f"{doubt.message} ({doubt.code})" for doubt in found.doubts]
         notes += [f"skipped {title}: {reason}" for title, reason in self._skipped]
         url, private = self._address
-        notes += [
-            f"${name} is sent to {url}: set it" for name in self._credentials.variables if url
-        ]
-        commands = [
-            f"cogcli new scenario {bound[0].binding}",
-            f"cogcli capabilities show {bound[0].capability}",
-        ]
-        needs_trust = (private or self._credentials.variables) and not self._settings.trust
+        variables = self._credentials.variables
+        if url:
+            notes += [f"${name} is sent to {url}: set it" for name in variables]
+        needs_trust = (private or variables) and not self._settings.trust
         trust = ["cogcli config trust"] if needs_trust else []
-        others = len(self._catalog.bindings_of.get(bound[0].capability, ())) > 0
-        choose = [f"cogcli bindings explain {bound[0].capability}"] if others else []
-        next = [*trust, *choose, *commands]
+        next = [*trust, *self._list_commands(bound[0])]
         counts = (len(bound), len(self._skipped)) if self._asked.all else (0, 0)
         return NewSpecs(shown, notes, next, *counts)
+
+    def _list_commands(self, first: OperationFiles) -> Iterator[str]:
+        """Yield the commands that try the first binding."""
+        if self._catalog.bindings_of.get(first.capability):
+            yield f"cogcli bindings explain {first.capability}"
+        yield f"cogcli new scenario {first.binding}"
+        yield f"cogcli capabilities show {first.capability}"
 
     def _service_files(self) -> list[NewFile]:
         """Return the schemas, and the service and document unless the project has them."""
@@ -334,3 +335,8 @@ class _Command:
         path = f"bindings/{self._asked.channel}/{id}/{binding_id}.yaml"
         files.append(binding_file(path, binding_id, id, self._service, _call_of(entry), spec))
         return OperationFiles(_title(entry), id, binding_id, files, spec.notes)
+
+
+def _list_notes(bound: Sequence[OperationFiles]) -> list[str]:
+    """Return the notes on the written operations, each with its capability."""
+    return [f"{each.capability}: {note}" for each in bound for note in each.notes]
