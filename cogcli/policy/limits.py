@@ -206,16 +206,25 @@ def apply_limits(verdict: Verdict, claims: Sequence[LimitClaim], used: Use) -> V
     """
     if not claims or not (verdict.allows or verdict.asks):
         return verdict
-    known = [claim for claim in claims if claim.is_known and claim.limit.id in used]
-    unknown = [claim.limit for claim in claims if claim not in known]
-    reads = {f"{READS}{each.limit.id}": each.to_read(used[each.limit.id]) for each in known}
-    verdict = verdict._replace(reads={**verdict.reads, **reads})
-    if unknown:
-        return _deny(verdict, f"limit_unknown:{unknown[0].id}", unknown[0])
+    known = _select_known(claims, used)
+    verdict = verdict._replace(reads={**verdict.reads, **_list_reads(known, used)})
+    if len(known) < len(claims):
+        unknown = next(claim.limit for claim in claims if claim not in known)
+        return _deny(verdict, f"limit_unknown:{unknown.id}", unknown)
     exceeded = [each.limit for each in known if not each.fits(used[each.limit.id])]
     if exceeded:
         return _apply_exceeded(verdict, exceeded)
     return _lift_built_in_gate(verdict, {claim.limit.id for claim in claims})
+
+
+def _select_known(claims: Sequence[LimitClaim], used: Use) -> list[LimitClaim]:
+    """Return the claims whose amount and counter are known."""
+    return [claim for claim in claims if claim.is_known and claim.limit.id in used]
+
+
+def _list_reads(known: Sequence[LimitClaim], used: Use) -> Json:
+    """Return what a decision reads of these counters, by path."""
+    return {f"{READS}{each.limit.id}": each.to_read(used[each.limit.id]) for each in known}
 
 
 def _apply_exceeded(verdict: Verdict, exceeded: Sequence[CumulativeLimit]) -> Verdict:

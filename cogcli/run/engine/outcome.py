@@ -5,7 +5,7 @@ The first matching row of one table decides (docs/reference/execution.md#outcome
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from cogcli.base.errors import (
@@ -19,7 +19,7 @@ from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.field_spec import Fields
 from cogcli.declarations.value_types import Outcome
-from cogcli.specs.fields import fit_values
+from cogcli.specs.fields import Violation, fit_values
 
 LEFT_OUT: Final = "left-out"
 """Skip reason of a foreach item that a person skipped."""
@@ -89,11 +89,11 @@ def _decide_by_endings(
     first: dict[str, Ending] = {}
     for index in sorted(endings):
         first.setdefault(endings[index].status, endings[index])
-    pending, vetoed, failed = (first.get(word) for word in ("pending", "vetoed", "failed"))
+    pending, vetoed, failed = first.get("pending"), first.get("vetoed"), first.get("failed")
     if pending and (keep_going or not (vetoed or failed)):
         return "pending", pending.error
     late = _find_by_reason(endings, "run.timeout")
-    if late:  # resumed after its time: it ends like a run that its limit cuts off
+    if late is not None:  # resumed after its time: it ends like a run that its limit cuts off
         return "error", late.error
     if vetoed:
         return "vetoed", vetoed.error
@@ -115,10 +115,14 @@ def _has_collected(ending: Ending) -> bool:
     return ending.status == "done" and ending.error is not None
 
 
-def _add_nulls(kept: dict[str, Any], nulls: Sequence[str], declared: Fields) -> dict[str, Any]:
-    """Return the outputs and these nulls in the order of the declaration."""
+def _accept_nulls(
+    given: dict[str, Any], declared: Fields, kept: dict[str, Any], violations: list[Violation]
+) -> tuple[dict[str, Any], list[Violation]]:
+    """Return the declared outputs with their explicit nulls, and the violations of the others."""
+    nulls = [name for name in declared if name in given and name not in kept]
     values = kept | dict.fromkeys(nulls)
-    return {name: values[name] for name in declared if name in values}
+    in_order = {name: values[name] for name in declared if name in values}
+    return in_order, [each for each in violations if each.place not in nulls]
 
 
 def final_outputs(
@@ -132,9 +136,7 @@ def final_outputs(
     given = dict(outputs)
     kept, violations = fit_values(declared, given)
     if lenient:
-        nulls = [name for name in declared if name in given and name not in kept]
-        violations = [v for v in violations if v.place not in nulls]
-        kept = _add_nulls(kept, nulls, declared)
+        kept, violations = _accept_nulls(given, declared, kept, violations)
     final = kept | {name: value for name, value in given.items() if name not in declared}
     missing = tuple(v.place for v in violations if v.kind == "missing")
     if missing:
