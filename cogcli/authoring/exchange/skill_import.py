@@ -1,7 +1,7 @@
 """`skills import`: makes a skill file from the text of a SKILL.md
 (docs/reference/protocols.md#skill-folders).
 
-1. The skill is one step that calls the capability asked for, with the body as a literal and the
+1. The skill is one step that calls the requested capability, with the body as a literal and the
    input `request`. Which of its inputs take them follows from their names, see `_BODY` and
    `_REQUEST`; messages take both.
 2. The folder's other files are copied next to it with their hashes, as data that nothing can run,

@@ -86,16 +86,16 @@ class BindingRequest(NamedTuple):
     """The outputs that are declared; empty for all."""
 
 
-def new_binding(settings: Settings, asked: BindingRequest) -> NewSpecs:
+def new_binding(settings: Settings, request: BindingRequest) -> NewSpecs:
     """Write capability, binding and service of one operation, or of all that can be bound.
 
     Raise UsageError or UnusableEnvironment `project.none`, `project.link`, `env.disk`; then nothing
     was written.
     """
     project_of(settings)
-    require_capability_id(asked.id, is_prefix=asked.all)
-    settings.inside(asked.file)
-    return _Command(settings, asked, read_api(asked.file, project_of(settings))).make()
+    require_capability_id(request.id, is_prefix=request.all)
+    settings.inside(request.file)
+    return _Command(settings, request, read_api(request.file, project_of(settings))).make()
 
 
 def _title(entry: Entry) -> str:
@@ -110,12 +110,12 @@ def _call_of(entry: Entry) -> BoundCall:
 class _Command:
     """An execution of the command for one document."""
 
-    def __init__(self, settings: Settings, asked: BindingRequest, document: ApiDocument) -> None:
+    def __init__(self, settings: Settings, request: BindingRequest, document: ApiDocument) -> None:
         self._settings = settings
-        self._asked = asked
+        self._request = request
         self._document = document
         self._catalog: Catalog = open_registry(settings).everything()
-        id = asked.id if asked.all else asked.id.rpartition(".")[0]
+        id = request.id if request.all else request.id.rpartition(".")[0]
         self._service = id.replace(".", "-")
         self._credentials: Credentials = credentials(document, self._service)
         self._address = ("", False)
@@ -124,17 +124,17 @@ class _Command:
 
     def make(self) -> NewSpecs:
         """Write the files of the selected operations, and return the result."""
-        bound = self._all() if self._asked.all else self._one()
+        bound = self._all() if self._request.all else self._one()
         shared = self._service_files()
         found = write_operations(
             self._settings,
             shared,
             bound,
             self._skipped,
-            force=self._asked.force,
+            force=self._request.force,
             keep=self._keep_document,
         )
-        require_bound(found.bound, self._skipped, all=self._asked.all)
+        require_bound(found.bound, self._skipped, all=self._request.all)
         return self._summary(found)
 
     def _keep_document(self, written: Written) -> None:
@@ -156,7 +156,7 @@ class _Command:
         needs_trust = (private or variables) and not self._settings.trust
         trust = ["cogcli config trust"] if needs_trust else []
         next = [*trust, *self._list_commands(bound[0])]
-        counts = (len(bound), len(self._skipped)) if self._asked.all else (0, 0)
+        counts = (len(bound), len(self._skipped)) if self._request.all else (0, 0)
         return NewSpecs(shown, notes, next, *counts)
 
     def _list_commands(self, first: OperationFiles) -> Iterator[str]:
@@ -174,12 +174,12 @@ class _Command:
             raise UsageError(
                 "usage.value", message, hint="begin the capability's id with another word"
             )
-        if known is not None and not self._asked.force:
+        if known is not None and not self._request.force:
             self._require_same(known)
             return schema_files(root)
-        path = f"services/{self._asked.channel}/{self._service}.yaml"
+        path = f"services/{self._request.channel}/{self._service}.yaml"
         kept = known.keys.base_url if known is not None else None
-        given = self._asked.base_url or kept
+        given = self._request.base_url or kept
         self._address = base_url_of(
             self._document, given, lambda url: self._command("--base-url", url)
         )
@@ -196,7 +196,7 @@ class _Command:
 
     def _require_same(self, service: Service) -> None:
         """Raise UsageError `output.exists` for a service with another document or address."""
-        url = self._asked.base_url
+        url = self._request.base_url
         if document_digest(service) != digest(self._document.data):
             what = "has another document"
         elif url is not None and url != service.keys.base_url:
@@ -213,7 +213,7 @@ class _Command:
     def _one(self) -> list[OperationFiles]:
         entry = self._entry()
         try:
-            return [self._bound(entry, self._asked.id)]
+            return [self._bound(entry, self._request.id)]
         except NotBindable as reason:
             raise UsageError(
                 "usage.value", f"operation `{_title(entry)}` cannot be bound: {reason}"
@@ -223,7 +223,7 @@ class _Command:
 
     def _entry(self) -> Entry:
         """Return the entry of `--operation`, else the only one. Raise UsageError."""
-        entries, name = self._document.api.entries, self._asked.operation
+        entries, name = self._document.api.entries, self._request.operation
         titles = [_title(entry) for entry in entries]
         if name is None:
             return self._only_entry(titles)
@@ -249,19 +249,21 @@ class _Command:
 
     def _command(self, *more: str) -> str:
         """Return the command with other flags."""
-        asked = self._asked
-        words = ["cogcli", "new", "binding", asked.id, "--from-openapi", asked.file, *more]
+        request = self._request
+        words = ["cogcli", "new", "binding", request.id, "--from-openapi", request.file, *more]
         words += (
-            ["--operation", asked.operation]
-            if asked.operation and "--operation" not in more
+            ["--operation", request.operation]
+            if request.operation and "--operation" not in more
             else []
         )
-        words += ["--all"] if asked.all and "--all" not in more else []
+        words += ["--all"] if request.all and "--all" not in more else []
         words += (
-            ["--base-url", asked.base_url] if asked.base_url and "--base-url" not in more else []
+            ["--base-url", request.base_url]
+            if request.base_url and "--base-url" not in more
+            else []
         )
-        words += ["--outputs", ",".join(asked.outputs)] if asked.outputs else []
-        return shlex.join([*words, *(["--force"] if asked.force else [])])
+        words += ["--outputs", ",".join(request.outputs)] if request.outputs else []
+        return shlex.join([*words, *(["--force"] if request.force else [])])
 
     def _all(self) -> list[OperationFiles]:
         """Return the files of every operation that can be bound. The others are skipped with their
@@ -276,7 +278,7 @@ class _Command:
     def _each(self, entries: Sequence[Entry]) -> Iterator[OperationFiles]:
         taken: dict[str, str] = {}
         for entry in entries:
-            ids = [f"{self._asked.id}.{word}" for word in id_words(entry)]
+            ids = [f"{self._request.id}.{word}" for word in id_words(entry)]
             id = next((id for id in ids if id not in taken), ids[0])
             try:
                 if not is_capability_id(id):
@@ -302,7 +304,7 @@ class _Command:
             *operation.responses.values()
         ]
         size = sum(map(count_parts, [*schemas, operation.body and operation.body.schema]))
-        if self._asked.all and size > self._room:
+        if self._request.all and size > self._room:
             self._room -= size // 4  # the work of finding this out counts
             raise NotBindable(_TOO_LARGE)
         self._room -= size
@@ -316,13 +318,13 @@ class _Command:
         self._require_room(operation)
         words = operation_words(self._document.value, entry)
         spec = operation_spec(operation, words)
-        if self._asked.outputs:
-            spec = spec.with_outputs(self._asked.outputs)
+        if self._request.outputs:
+            spec = spec.with_outputs(self._request.outputs)
         known = self._catalog.capability(id)
         files: list[NewFile] = []
         own = f"capabilities/{id}.yaml"
         if known is None or (
-            self._asked.force
+            self._request.force
             and known.file == self._settings.display_path(f"{self._settings.project}/{own}")
         ):
             files.append(capability_file(own, id, spec, words))
@@ -332,7 +334,7 @@ class _Command:
         other = self._catalog.bindings.get(binding_id)
         if other is not None and other.capability != id:
             raise NotBindable(f"`{binding_id}` is a binding of `{other.capability}` already")
-        path = f"bindings/{self._asked.channel}/{id}/{binding_id}.yaml"
+        path = f"bindings/{self._request.channel}/{id}/{binding_id}.yaml"
         files.append(binding_file(path, binding_id, id, self._service, _call_of(entry), spec))
         return OperationFiles(_title(entry), id, binding_id, files, spec.notes)
 

@@ -197,8 +197,8 @@ def _by_scheme(schemes: list[Scheme], prefix: str) -> Credentials:
 def _used_schemes(head: ApiHead) -> list[str]:
     """Return the names of the schemes in `security`, in the order of the document."""
     operations = (part for item in head.paths.values() for part in item.values())
-    asked = (each for part in (head, *operations) for each in part.security)
-    return list(dict.fromkeys(name for each in asked for name in each))
+    required = (each for part in (head, *operations) for each in part.security)
+    return list(dict.fromkeys(name for each in required for name in each))
 
 
 def lacking_credentials(operation: OpenApiOperation, given: Credentials) -> str:

@@ -39,13 +39,13 @@ _OF_SERVICES: Final = "wire."
 class NewFile(NamedTuple):
     """A file to write; its path is relative to the project.
 
-    With `told` the command lists it; an unlisted file is generated and replaces an existing one.
+    With `is_listed` the command lists it; an unlisted file is generated and replaces an existing one.
     With `is_spec` the spec checks apply.
     """
 
     path: str
     data: bytes
-    told: bool = True
+    is_listed: bool = True
     is_spec: bool = True
 
 
@@ -107,7 +107,8 @@ def schema_files(root: str) -> list[NewFile]:
     if leads_out(root):
         return []
     made = [
-        NewFile(f"{FOLDER}/{name}.schema.json", schema_file(name), told=False) for name in WRITTEN
+        NewFile(f"{FOLDER}/{name}.schema.json", schema_file(name), is_listed=False)
+        for name in WRITTEN
     ]
     return [file for file in made if not os.path.lexists(os.path.join(root, file.path))]
 
@@ -193,7 +194,7 @@ def require_free(settings: Settings, root: str, files: Sequence[NewFile], *, for
             )
         if os.path.isdir(path):
             raise UsageError("output.exists", f"`{shown}` is a directory", hint="remove it")
-        if file.told and not force and os.path.lexists(path):
+        if file.is_listed and not force and os.path.lexists(path):
             hint = "give another name, or --force to replace what is there"
             raise UsageError("output.exists", f"`{shown}` exists", hint=hint)
 

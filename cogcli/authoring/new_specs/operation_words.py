@@ -136,9 +136,9 @@ class _Reader:
             if status.startswith("2"):
                 self._members("response", self._json(reply))
         long, short = description_of(own.description), description_of(own.summary)
-        said = long if len(long) < LONGEST else short
+        given = long if len(long) < LONGEST else short
         return OperationDescriptions(
-            said or short or long or description_of(entry.title),
+            given or short or long or description_of(entry.title),
             self._texts,
             self._examples,
             self._replies,
@@ -161,9 +161,9 @@ class _Reader:
         name = next((name for name in content if "json" in name), "")
         return self._read(MediaDescriptions, content.get(name))
 
-    def _members(self, name: str, media: MediaDescriptions, said: str = "") -> None:
+    def _members(self, name: str, media: MediaDescriptions, given: str = "") -> None:
         """Add the descriptions of a body or a reply, and about each of its top-level properties."""
-        self._add(name, media, media.schema, said)
+        self._add(name, media, media.schema, given)
         pending = [media.schema]
         for _ in range(_MAX_PARTS):
             if not pending:
@@ -173,11 +173,11 @@ class _Reader:
             for key, schema in part.properties.items():
                 self._add(f"{name}.{key}", read_record(MediaDescriptions, {}), schema)
 
-    def _add(self, name: str, holder: MediaDescriptions, raw: object, said: str = "") -> None:
+    def _add(self, name: str, holder: MediaDescriptions, raw: object, given: str = "") -> None:
         schema = self._read(SchemaDescriptions, raw)
         # OpenAPI 3.1 allows a description next to a reference.
         beside = read_record(SchemaDescriptions, raw).description
-        texts = (holder.description, beside, schema.description, said)
+        texts = (holder.description, beside, schema.description, given)
         self._texts.setdefault(name, next(filter(None, map(description_of, texts)), ""))
         named = self._read(ExampleDescriptions, next(iter(holder.examples.values()), None))
         found = (holder.example, named.value, schema.example, *schema.examples[:1])

@@ -162,7 +162,7 @@ def _sample_files(capability: Capability, binding: Binding) -> list[NewFile]:
     """Return the file that generated inputs name, if the capability has an input of the type `file`."""
     if not any(is_file_field(field) for field in capability.inputs.values()):
         return []
-    return [NewFile(_sample_path(binding), b"A sample.\n", told=False, is_spec=False)]
+    return [NewFile(_sample_path(binding), b"A sample.\n", is_listed=False, is_spec=False)]
 
 
 def _sample_path(binding: Binding) -> str:

@@ -195,11 +195,11 @@ def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
         )
     text = read_spec_text(settings, sources[-1]).removeprefix("\ufeff").replace("\r\n", "\n")
     domain, slug = id.split(".")
-    said = {"id": id, "channel": path.split("/")[1], "domain": domain, "slug": slug}
+    values = {"id": id, "channel": path.split("/")[1], "domain": domain, "slug": slug}
     written, lines = parse(text.encode(), file=path).value or {}, text.split("\n")
     spans = [
         (YamlPositions(text).at_pointer((key,)), value)
-        for key, value in said.items()
+        for key, value in values.items()
         if written.get(key)
     ]
     for span, value in sorted(spans, key=lambda each: (each[0].line, each[0].column), reverse=True):

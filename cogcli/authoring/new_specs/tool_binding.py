@@ -1,7 +1,7 @@
 """`new binding CAP --from-mcp SERVICE` and `--from-openrpc SERVICE`: capability and binding of the
 tools of a service, by its lock or document (docs/reference/command-line.md#new).
 
-Nothing is started and nothing is asked: what a person accepted, or wrote, is all that is read.
+The command starts no server and sends no request. It reads only what a person accepted or wrote.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ToolRequest(NamedTuple):
 
 
 class ToolAnnotations(Record):
-    """What a server says of the effects of a tool. Nothing but a proposal follows from it."""
+    """The effects that a server declares for a tool. They are used for a proposal only."""
 
     readOnlyHint: bool
     idempotentHint: bool
@@ -93,7 +93,7 @@ class ToolDescriptions(Record):
 
 
 class _Tool(NamedTuple):
-    """A tool of a service. `remark` says where its effects come from."""
+    """A tool of a service. `remark` names the source of its effects."""
 
     name: str
     words: OperationDescriptions
@@ -102,35 +102,37 @@ class _Tool(NamedTuple):
     deprecated: bool = False
 
 
-def new_tool_binding(settings: Settings, asked: ToolRequest) -> NewSpecs:
+def new_tool_binding(settings: Settings, request: ToolRequest) -> NewSpecs:
     """Write capability and binding of one tool of a service, or of all that can be bound.
 
     Raise UsageError or UnusableEnvironment `project.none`, `env.disk`; then nothing was written.
     """
     root = project_of(settings)
-    require_capability_id(asked.id, is_prefix=asked.all)
+    require_capability_id(request.id, is_prefix=request.all)
     catalog = open_registry(settings).everything()
-    tools = _read_tools(_find_service(catalog, asked))
-    chosen = tools if asked.all else {name: tools[name] for name in [_chosen_name(asked, tools)]}
+    tools = _read_tools(_find_service(catalog, request))
+    chosen = (
+        tools if request.all else {name: tools[name] for name in [_chosen_name(request, tools)]}
+    )
     skipped: list[tuple[str, str]] = []
-    made = list(_make_each(settings, asked, catalog, chosen, skipped))
+    made = list(_make_each(settings, request, catalog, chosen, skipped))
     shared = schema_files(root)
-    found = write_operations(settings, shared, made, skipped, force=asked.force)
-    require_bound(found.bound, skipped, all=asked.all)
+    found = write_operations(settings, shared, made, skipped, force=request.force)
+    require_bound(found.bound, skipped, all=request.all)
     notes = [f"{each.capability}: {note}" for each in found.bound for note in each.notes]
     notes += [f"{doubt.message} ({doubt.code})" for doubt in found.doubts]
     notes += [f"skipped {title}: {reason}" for title, reason in skipped]
     next = [f"cogcli capabilities show {found.bound[0].capability}"]
-    counts = (len(found.bound), len(skipped)) if asked.all else (0, 0)
+    counts = (len(found.bound), len(skipped)) if request.all else (0, 0)
     return NewSpecs(shown_files(settings, found.files), notes, next, *counts)
 
 
-def _find_service(catalog: Catalog, asked: ToolRequest) -> Service:
-    service = catalog.services.get(asked.service)
-    kinds = {id: each for id, each in catalog.services.items() if each.kind == asked.kind}
-    if service is None or service.kind != asked.kind:
-        message = f"`{visible(asked.service[:80])}` is no {asked.kind} service"
-        hint = suggestion(asked.service, kinds) or list_known(list(kinds))
+def _find_service(catalog: Catalog, request: ToolRequest) -> Service:
+    service = catalog.services.get(request.service)
+    kinds = {id: each for id, each in catalog.services.items() if each.kind == request.kind}
+    if service is None or service.kind != request.kind:
+        message = f"`{visible(request.service[:80])}` is no {request.kind} service"
+        hint = suggestion(request.service, kinds) or list_known(list(kinds))
         raise UsageError("usage.value", message, hint=hint, next=("cogcli services ls",))
     return service
 
@@ -178,14 +180,14 @@ def _read_tool(name: str, tool: Mapping[str, object]) -> _Tool:
         **_texts_of(definition.outputSchema, "response."),
     }
     hints = read_record(ToolAnnotations, words.annotations)
-    is_told = bool({"readOnlyHint", "idempotentHint"} & hints.json.keys())
+    is_declared = bool({"readOnlyHint", "idempotentHint"} & hints.json.keys())
     has_effect = not hints.readOnlyHint
     repeatable = hints.idempotentHint or hints.readOnlyHint
     mode = "" if isinstance(given, dict) and given else "text"
     shape = ToolShape(params, given, mode, side_effects=has_effect, idempotent=repeatable)
-    said = description_of(words.description) or description_of(name)
-    remark = _PROPOSED if is_told else _UNKNOWN
-    return _Tool(name, OperationDescriptions(said, texts, {}, {}, False), shape, remark)
+    whole = description_of(words.description) or description_of(name)
+    remark = _PROPOSED if is_declared else _UNKNOWN
+    return _Tool(name, OperationDescriptions(whole, texts, {}, {}, False), shape, remark)
 
 
 def _bundle(schema: object) -> object:
@@ -207,25 +209,25 @@ def _texts_of(schema: object, prefix: str) -> dict[str, str]:
     return {f"{prefix}{key}": description_of(text) for key, text in found.items()}
 
 
-def _chosen_name(asked: ToolRequest, tools: Mapping[str, object]) -> str:
-    """Return the tool that was asked for, else the only one. Raise UsageError."""
-    if asked.tool is None and len(tools) == 1:
+def _chosen_name(request: ToolRequest, tools: Mapping[str, object]) -> str:
+    """Return the requested tool, else the only one. Raise UsageError."""
+    if request.tool is None and len(tools) == 1:
         return next(iter(tools))
-    if asked.tool is None:
-        message = f"service `{asked.service}` has {len(tools)} tools"
+    if request.tool is None:
+        message = f"service `{request.service}` has {len(tools)} tools"
         raise UsageError(
             "usage.flag", message, hint=f"name one with --tool: {list_known(sorted(tools))}"
         )
-    if asked.tool not in tools:
-        message = f"service `{asked.service}` has no tool `{visible(asked.tool[:80])}`"
-        hint = suggestion(asked.tool, tools) or list_known(sorted(tools))
+    if request.tool not in tools:
+        message = f"service `{request.service}` has no tool `{visible(request.tool[:80])}`"
+        hint = suggestion(request.tool, tools) or list_known(sorted(tools))
         raise UsageError("usage.value", message, hint=hint)
-    return asked.tool
+    return request.tool
 
 
 def _make_each(
     settings: Settings,
-    asked: ToolRequest,
+    request: ToolRequest,
     catalog: Catalog,
     tools: Mapping[str, _Tool],
     skipped: list[tuple[str, str]],
@@ -233,36 +235,36 @@ def _make_each(
     """Yield the files of each tool. Add the tools that cannot be bound to `skipped`."""
     taken: set[str] = set()
     for name, tool in tools.items():
-        id = f"{asked.id}.{id_word(name)}" if asked.all else asked.id
+        id = f"{request.id}.{id_word(name)}" if request.all else request.id
         title = visible(name[:120])
         try:
             if id in taken or not is_capability_id(id):
                 raise NotBindable(f"`{id[:40]}` is no id of its own")
-            if asked.all and tool.deprecated:
+            if request.all and tool.deprecated:
                 raise NotBindable("it is deprecated")
-            yield _make(settings, asked, catalog, tool, id)
+            yield _make(settings, request, catalog, tool, id)
         except NotBindable as reason:
             skipped.append((title, str(reason)))
         taken.add(id)
 
 
 def _make(
-    settings: Settings, asked: ToolRequest, catalog: Catalog, tool: _Tool, id: str
+    settings: Settings, request: ToolRequest, catalog: Catalog, tool: _Tool, id: str
 ) -> OperationFiles:
     """Return the files of a tool. Raise NotBindable."""
     spec: OperationSpec = tool_spec(tool.shape, tool.words)
-    if asked.outputs:
-        spec = spec.with_outputs(asked.outputs)
+    if request.outputs:
+        spec = spec.with_outputs(request.outputs)
     files: list[NewFile] = []
     path = f"capabilities/{id}.yaml"
     known = catalog.capability(id)
     own = settings.display_path(f"{settings.project}/{path}")
-    if known is None or (asked.force and known.file == own):
+    if known is None or (request.force and known.file == own):
         files.append(capability_file(path, id, spec, tool.words, remark=tool.remark))
     else:
         spec = fit_capability(spec, known)
-    binding = f"{asked.kind}_{id.replace('.', '_')}"
-    call = BoundCall(asked.kind, tool.name)
-    place = f"bindings/{asked.channel}/{id}/{binding}.yaml"
-    files.append(binding_file(place, binding, id, asked.service, call, spec))
+    binding = f"{request.kind}_{id.replace('.', '_')}"
+    call = BoundCall(request.kind, tool.name)
+    place = f"bindings/{request.channel}/{id}/{binding}.yaml"
+    files.append(binding_file(place, binding, id, request.service, call, spec))
     return OperationFiles(visible(tool.name[:120]), id, binding, files, spec.notes)

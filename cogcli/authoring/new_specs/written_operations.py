@@ -117,4 +117,6 @@ def require_bound(bound: list[OperationFiles], skipped: Skipped, *, all: bool) -
 
 def shown_files(settings: Settings, files: Sequence[NewFile]) -> list[str]:
     """Return the paths of the files that the command lists."""
-    return [settings.display_path(f"{settings.project}/{file.path}") for file in files if file.told]
+    return [
+        settings.display_path(f"{settings.project}/{file.path}") for file in files if file.is_listed
+    ]

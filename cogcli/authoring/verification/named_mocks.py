@@ -31,42 +31,42 @@ class RejectedRequest(Exception):
     """The error for a request that the service refuses."""
 
 
-def _data_schema_validate(asked: Json) -> Json:
+def _data_schema_validate(request: Json) -> Json:
     errors = [
         f"`{name}` must be an object"
         for name in ("data", "schema")
-        if not isinstance(asked.get(name), dict)
+        if not isinstance(request.get(name), dict)
     ]
     return {"valid": not errors, "errors": errors}
 
 
-def _text_summarize(asked: Json) -> Json:
-    words = _text(asked, "text").split()
+def _text_summarize(request: Json) -> Json:
+    words = _text(request, "text").split()
     kept = " ".join(words[:_MAX_WORDS])
     return {"summary": f"{kept} ..." if len(words) > _MAX_WORDS else kept}
 
 
-def _code_execute(asked: Json) -> Json:
+def _code_execute(request: Json) -> Json:
     """Return the length of the code without running it."""
-    code = _text(asked, "code")
+    code = _text(request, "code")
     return {"result": None, "stdout": f"mock: {len(code)} characters, not run", "stderr": ""}
 
 
-def _fs_read(asked: Json) -> Json:
-    content = f"mock content of {_text(asked, 'path')}"
+def _fs_read(request: Json) -> Json:
+    content = f"mock content of {_text(request, 'path')}"
     return {"content": content, "bytes": len(content.encode())}
 
 
-def _agent_route(asked: Json) -> Json:
-    agents = list_at(asked, "agents")
+def _agent_route(request: Json) -> Json:
+    agents = list_at(request, "agents")
     if not agents:
         raise RejectedRequest("`agents` must be a list with at least one agent")
     first = agents[0]
     return {"route": first.get("id") if isinstance(first, dict) else first, "confidence": 0.95}
 
 
-def _text(asked: Json, name: str) -> str:
-    value = asked.get(name)
+def _text(request: Json, name: str) -> str:
+    value = request.get(name)
     if not isinstance(value, str):
         raise RejectedRequest(f"`{name}` must be text")
     return value
@@ -76,16 +76,21 @@ STAND_INS: Final[dict[str, ReplyBuilder]] = {
     "data_schema_validate": _data_schema_validate,
     "text_summarize": _text_summarize,
     "code_execute": _code_execute,
-    "web_fetch": lambda asked: {"content": f"mock content of {_text(asked, 'url')}", "status": 200},
-    "pdf_read": lambda asked: {
-        "text": f"mock text of {_text(asked, 'path')}",
-        "metadata": {"source": asked["path"], "pages": 1},
+    "web_fetch": lambda request: {
+        "content": f"mock content of {_text(request, 'url')}",
+        "status": 200,
+    },
+    "pdf_read": lambda request: {
+        "text": f"mock text of {_text(request, 'path')}",
+        "metadata": {"source": request["path"], "pages": 1},
     },
     "fs_read": _fs_read,
-    "audio_transcribe": lambda asked: {"transcript": f"mock transcript of {_text(asked, 'audio')}"},
+    "audio_transcribe": lambda request: {
+        "transcript": f"mock transcript of {_text(request, 'audio')}"
+    },
     "agent_route": _agent_route,
-    "model_research": lambda asked: {
-        "summary": f"mock research on {_text(asked, 'query')}",
+    "model_research": lambda request: {
+        "summary": f"mock research on {_text(request, 'query')}",
         "sources": [],
     },
 }
@@ -99,13 +104,13 @@ def named_mock(type: str) -> Responder:
         if seen.method != "POST":
             return json_reply({"error": f"{seen.method} is not allowed"}, 405, {"Allow": "POST"})
         try:
-            asked = loads(seen.body)
+            request = loads(seen.body)
         except InvalidJson:
-            asked = None
-        if not isinstance(asked, dict):
+            request = None
+        if not isinstance(request, dict):
             return json_reply({"error": "the body is not a JSON object"}, 400)
         try:
-            return json_reply(made(asked))
+            return json_reply(made(request))
         except RejectedRequest as refused:
             return json_reply({"error": str(refused)}, 422)
 

@@ -145,15 +145,15 @@ class _ScenarioReader:
 
     def _one_of(self, place: str, word: str, words: Iterable[str]) -> None:
         if word not in words:
-            said = f"found `{word}`, expected one of {', '.join(words)}"
-            self._refuse("input.enum", place, said, suggestion(word, list(words)))
+            text = f"found `{word}`, expected one of {', '.join(words)}"
+            self._refuse("input.enum", place, text, suggestion(word, list(words)))
 
-    def _refuse(self, code: str, place: str, said: str, hint: str = "") -> NoReturn:
+    def _refuse(self, code: str, place: str, text: str, hint: str = "") -> NoReturn:
         at = self._text.find(f'"{place.rpartition(".")[2]}"')
         line = column = 0  # the key does not occur
         if at >= 0:
             line, column = self._text.count("\n", 0, at) + 1, at - self._text.rfind("\n", 0, at)
-        message = f"scenario `{self._shown}`: {place and f'`{place}`: '}{said}"
+        message = f"scenario `{self._shown}`: {place and f'`{place}`: '}{text}"
         raise UsageError(code, message, hint=hint, file=self._shown, line=line, column=column)
 
 
