@@ -93,8 +93,8 @@ def _request_findings(
     if wire.reply is None:
         # Python does not enforce annotations, so that only contradictions are reported.
         if disjoint(taken.schema, value.schema):
-            said = f"gives {describe_schema(value.schema)}, {wire.title} expects {describe_schema(taken.schema)}"
-            yield ContractFinding("wire.type", "E", path, f"`{key}`: {subject}{said}")
+            explanation = f"gives {describe_schema(value.schema)}, {wire.title} expects {describe_schema(taken.schema)}"
+            yield ContractFinding("wire.type", "E", path, f"`{key}`: {subject}{explanation}")
         return
     compare = find_misfit_as_text if taken.as_text else find_misfit
     found = compare(taken.schema, value.schema, who="the service")
@@ -137,8 +137,8 @@ def _path_findings(
         yield from _output_findings(name, source, named, len(named) < len(steps), field, wire)
     else:
         severity: Severity = "W" if found else "E"
-        said = "is not described in" if found else "is not in"
-        message = f"`{source}` {said} the reply of {wire.title}"
+        explanation = "is not described in" if found else "is not in"
+        message = f"`{source}` {explanation} the reply of {wire.title}"
         hint = _nearby_members_hint(reply, segments)
         yield ContractFinding("wire.response", severity, path, message, hint)
 
@@ -157,9 +157,11 @@ def _output_findings(
     narrow = any_of([step.schema for step in steps])
     types = types_of(narrow)
     null = "null" in types and types != _EVERY
-    said = _absence_text(steps, partly=partly, null=null)
-    if field.needs_value and said:
-        message = f"`{source}` {said} in the reply of {wire.title}, output `{name}` is required"
+    explanation = _absence_text(steps, partly=partly, null=null)
+    if field.needs_value and explanation:
+        message = (
+            f"`{source}` {explanation} in the reply of {wire.title}, output `{name}` is required"
+        )
         hint = "make the output optional, or give it a default"
         yield ContractFinding("wire.optional", "W", path, message, hint)
     if null and types != {"null"}:

@@ -1,6 +1,6 @@
 """Access tokens of OAuth 2 by the grant `client_credentials` (docs/reference/protocols.md#oauth).
 
-1. The address of the tokens is that of the service file, never of a document or a reply. It is asked by one POST, over
+1. The address of the tokens is that of the service file, never of a document or a reply. It gets one POST, over
    the transport of all calls: no redirect is followed.
 2. A token is kept in this process until shortly before it expires, or until the service refuses it. It is masked like
    any other secret, and written nowhere.

@@ -42,7 +42,7 @@ def linked_url(base: str, url: str, link: str, secret_names: Collection[str]) ->
     left out: they are added on the wire.
 
     Raise ResponseMappingError `response.pages` for a link to another origin or out of the path of
-    `base`: what a reply says never decides where credentials go."""
+    `base`: the content of a reply never decides where credentials go."""
     try:
         whole = urlsplit(urljoin(url, link))
         allowed = urlsplit(base)

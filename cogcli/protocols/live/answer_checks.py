@@ -26,14 +26,14 @@ def check_answer(checks: Sequence[BindingCheck], output: Json, given: Json) -> N
         if check.op == "one_of":
             options = list_of(expected)
             wrong = None if expected is MISSING else _first_outside(found, options)
-            said = "is none of those given"
+            reason = "is none of those given"
         else:
             texts = [_normalize_text(text) for text in _texts(expected)]
             wrong = next((each for each in found if not _occurs_in(each, texts)), None)
-            said = "does not stand in the input"
+            reason = "does not stand in the input"
         if wrong is not None:
             error = ResponseMappingError(
-                "response.type", f"output `{check.path}`: {preview(wrong)} {said}", left=True
+                "response.type", f"output `{check.path}`: {preview(wrong)} {reason}", left=True
             )
             error.place = ("checks", number)
             raise error

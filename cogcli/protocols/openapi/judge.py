@@ -318,8 +318,8 @@ def judge_exchange(
         faults = body_faults(operation, exchange.seen)
         found.append(Check("request body matches its schema", not faults, join_faults(faults)))
     key = declared_status(operation, exchange.status)
-    said = "" if key else f"declared: {', '.join(operation.responses) or 'none'}"
-    found.append(Check(f"status {exchange.status} is declared", key is not None, said))
+    detail = "" if key else f"declared: {', '.join(operation.responses) or 'none'}"
+    found.append(Check(f"status {exchange.status} is declared", key is not None, detail))
     if key is not None and operation.responses[key] is not None:
         found.append(_reply(exchange, operation.responses[key], reads))
     return found
@@ -335,15 +335,15 @@ def _request(
     exchange: ObservedExchange, document: OpenApiDocument, operation: OpenApiOperation, base: str
 ) -> Check:
     seen, name = exchange.seen, "request matches the operation"
-    asked = f"{seen.method} {seen.path}"
+    line = f"{seen.method} {seen.path}"
     values = _path_values(document, operation, seen, base)
     if values is None:
-        return Check(name, False, f"{asked}, expected {operation.method} {base}{operation.path}")
+        return Check(name, False, f"{line}, expected {operation.method} {base}{operation.path}")
     if not exchange.whole:
         known = tuple(each for each in operation.parameters if each.place != "header")
         operation = operation._replace(parameters=known)
     faults = parameter_faults(operation, seen, values)
-    return Check(name, not faults, f"{asked}: {join_faults(faults)}" if faults else asked)
+    return Check(name, not faults, f"{line}: {join_faults(faults)}" if faults else line)
 
 
 def _path_values(
@@ -377,6 +377,6 @@ def _reply(exchange: ObservedExchange, schema: object, reads: Paths | None) -> C
         wrong = errors(found.schema, read)
         if wrong:
             place = "/".join(filter(None, (*path, wrong[0][0])))
-            said = f"{place.replace('/', '.')}: {wrong[0][1]}"
-            return Check(name, False, said, find_in_json(value, place))
+            detail = f"{place.replace('/', '.')}: {wrong[0][1]}"
+            return Check(name, False, detail, find_in_json(value, place))
     return Check(name, True, f"no output reads what differs: {whole.detail}")

@@ -44,7 +44,7 @@ def check_schema(sent: object, body: object, response: Json) -> None:
         if message is None or "content_json" not in message:
             continue
         if wrong := errors(schema, message["content_json"]):
-            place, said = wrong[0]
+            place, fault = wrong[0]
             where = f"`{place.replace('/', '.')}`: " if place else ""
-            text = f"the answer of the model breaks the schema that it was given: {where}{said}"
+            text = f"the answer of the model breaks the schema that it was given: {where}{fault}"
             raise ResponseMappingError("response.type", text, left=True)

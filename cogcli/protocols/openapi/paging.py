@@ -43,7 +43,7 @@ class PageRequest(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return what tells it from the other pages."""
+        """Return what distinguishes it from the other pages."""
         return self.link or f"{kind_of(self.value)} {self.value}"
 
 
@@ -117,7 +117,7 @@ class PageCollector:
         return before if isinstance(before, int) else self._paging.start
 
     def _require_room(self, following: PageRequest) -> None:
-        """Raise ResponseMappingError `response.pages` if the next page may not be asked for."""
+        """Raise ResponseMappingError `response.pages` if the next page may not be requested."""
         paging = self._paging
         if following.name in self._named:
             raise _pages_error(f"page {self._pages} names a page again that was read before")

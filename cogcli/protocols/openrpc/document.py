@@ -79,8 +79,8 @@ class RpcMock:
             return _error(call.id, UNKNOWN, fault.message)
         faults = param_faults(method, call.params)
         if faults:
-            told = [fault._asdict() for fault in faults]
-            return _error(call.id, PARAMS, f"{faults[0].pointer}: {faults[0].message}", told)
+            members = [fault._asdict() for fault in faults]
+            return _error(call.id, PARAMS, f"{faults[0].pointer}: {faults[0].message}", members)
         if call.is_notification:
             return None
         try:
@@ -165,10 +165,10 @@ def _request(exchange: ObservedExchange, call: RpcCall, method: RpcMethod) -> Ch
         sent = f"{exchange.seen.method} {exchange.seen.path}"
         return Check(name, False, f"{sent}, expected POST of {method.name}")
     wrong = call.is_notification is not method.is_notification
-    said = (
+    detail = (
         f"it {'lacks' if call.is_notification else 'has'} an id" if wrong else f"POST {method.name}"
     )
-    return Check(name, not wrong, said)
+    return Check(name, not wrong, detail)
 
 
 def _value(data: bytes) -> object:

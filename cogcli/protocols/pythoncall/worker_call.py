@@ -72,8 +72,8 @@ def error_payload(error: BaseException) -> Json:
     its call."""
     if isinstance(error, RuntimeErrorBase):
         left = error.left is not False
-        told = {"message": error.message, "hint": error.hint, "reason": error.reason}
-        return {"code": error.code, "left": left, **told}
+        members = {"message": error.message, "hint": error.hint, "reason": error.reason}
+        return {"code": error.code, "left": left, **members}
     return {
         "code": "call.server-error",
         "left": True,
