@@ -170,12 +170,12 @@ class ApprovalView(NamedTuple):
 
 
 def view_request(
-    asked: Event, *, episode_id: str = "", skill: str = "", now: str = "", again: str = ""
+    event: Event, *, episode_id: str = "", skill: str = "", now: str = "", again: str = ""
 ) -> ApprovalView:
     """Return the view of an `approval.requested` event. `again` are global flags for its commands."""
-    request = read_record(ApprovalRequested, asked.payload)
-    name = episode_id or asked.episode_id
-    return _view(request, asked.timestamp, name, skill, now, again)
+    request = read_record(ApprovalRequested, event.payload)
+    name = episode_id or event.episode_id
+    return _view(request, event.timestamp, name, skill, now, again)
 
 
 def view_payload(request: Approval, asked_at: str) -> ApprovalView:

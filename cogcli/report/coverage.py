@@ -162,8 +162,8 @@ def _called_capabilities(catalog: Catalog, step: Step) -> Iterator[Capability]:
 
 def _has_refused(gate: str, parts: list[StepHistory]) -> bool:
     """Whether a call of this gate refused its step."""
-    asked = (view for view in parts if StepPath(view.id).is_gate and view.uses == gate)
-    return any(object_of(view.output).get("allowed") is not True for view in asked)
+    judged = (view for view in parts if StepPath(view.id).is_gate and view.uses == gate)
+    return any(object_of(view.output).get("allowed") is not True for view in judged)
 
 
 def skill_line(entry: Json) -> str:

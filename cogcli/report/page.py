@@ -251,18 +251,18 @@ def _notices(source: PageSource) -> list[tuple[str, str]]:
 
 
 def _approvals(log: PageLog) -> list[PageApproval]:
-    return [_approval(asked) for asked in log.approvals.values()]
+    return [_approval(exchange) for exchange in log.approvals.values()]
 
 
-def _approval(asked: RequestAndAnswer) -> PageApproval:
-    request, word = asked.request, asked.answer or "waits"
+def _approval(exchange: RequestAndAnswer) -> PageApproval:
+    request, word = exchange.request, exchange.answer or "waits"
     # The page has no clock: whether the request has expired is seen by its time.
-    view = view_payload(request, asked.asked_at)
+    view = view_payload(request, exchange.asked_at)
     pairs: list[tuple[str, str | None]] = [
-        *view.rows(answers=asked.reply is None),
-        ("asked", _format_time(asked.asked_at)),
-        ("answered", _format_time(asked.answered_at)),
-        *_reply_pairs(asked.reply).items(),
+        *view.rows(answers=exchange.reply is None),
+        ("asked", _format_time(exchange.asked_at)),
+        ("answered", _format_time(exchange.answered_at)),
+        *_reply_pairs(exchange.reply).items(),
     ]
     return PageApproval(
         what=request.capability or request.gate or "approval",

@@ -89,8 +89,8 @@ class PageLog:
     def _answer_approval(self, event: Event, payload: Approval, word: str) -> None:
         if payload.taken_from is not None:
             self.approvals[payload.approval_id] = RequestAndAnswer(event.timestamp, payload)
-        if asked := self.approvals.get(payload.approval_id):
-            self.approvals[payload.approval_id] = asked._replace(
+        if known := self.approvals.get(payload.approval_id):
+            self.approvals[payload.approval_id] = known._replace(
                 answered_at=event.timestamp, answer=word, reply=payload
             )
 

@@ -233,10 +233,10 @@ def shares_svg(bars: Sequence[ShareBar], *, name: str, title: str, description: 
 def _draw_bar(bar: Bar, total: int, y: int) -> str:
     name, took = visible(bar.step.name), duration(bar.ms)
     start, width = 100 * min(bar.start_ms, total) / total, 100 * bar.ms / total
-    said = escape(f"{name}: {bar.step.status}, {took} from {duration(bar.start_ms)} on")
+    label = escape(f"{name}: {bar.step.status}, {took} from {duration(bar.start_ms)} on")
     text = escape(f"{UNICODE.sign(bar.step.status)} {shorten_middle(name, 18)}")
     return (
-        f"<g{_css('bar', _status_class(bar.step.status))}><title>{said}</title>"
+        f"<g{_css('bar', _status_class(bar.step.status))}><title>{label}</title>"
         f'<text class="name" x="0" dx="-12" y="{y + 14}">{text}</text>'
         f'<rect x="{start:.3f}%" y="{y + 4}" width="{max(width, 0.35):.3f}%" height="{_BAR}" rx="3"/>'
         f'<text class="took" x="100%" dx="12" y="{y + 14}">{took}</text></g>'
@@ -249,9 +249,9 @@ def _wrap_svg(
     box = f' viewBox="{frame}"' if frame else ""
     wide = f' width="{width}"' if width else ""
     names = f'role="img" aria-labelledby="{name}-title {name}-desc"'
-    told = f'<title id="{name}-title">{escape(visible(title))}</title>'
-    told += f'<desc id="{name}-desc">{escape(visible(description))}</desc>'
-    return f'<svg class="{kind}" {names}{box}{wide} height="{height}">{told}{"".join(drawn)}</svg>'
+    described = f'<title id="{name}-title">{escape(visible(title))}</title>'
+    described += f'<desc id="{name}-desc">{escape(visible(description))}</desc>'
+    return f'<svg class="{kind}" {names}{box}{wide} height="{height}">{described}{"".join(drawn)}</svg>'
 
 
 def _status_class(status: str) -> str:

@@ -291,9 +291,9 @@ def turn_lines(turn: TurnHistory) -> list[str]:
         blocks = count_of(len(turn.context.compiled_prompt.context_blocks), "block")
         found.append(f"context: {stages}, {blocks}{kept}")
     if turn.model_use.calls:
-        asked = count_of(turn.model_use.calls, "question")
+        questions = count_of(turn.model_use.calls, "question")
         found.append(
-            f"model: {asked}, tokens {turn.model_use.tokens_in} in, {turn.model_use.tokens_out} out"
+            f"model: {questions}, tokens {turn.model_use.tokens_in} in, {turn.model_use.tokens_out} out"
         )
     judged = (("verify", turn.verified), ("score", turn.scored))
     verdicts = [
