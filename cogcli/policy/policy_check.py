@@ -101,14 +101,14 @@ def _check_roles(pack: Pack, report: ProblemReport) -> None:
 
 def _check_gates(pack: Pack, report: ProblemReport) -> None:
     layer, found = pack.policy, pack.policy.guardrails
-    asked = {rule.then.gate for rule in layer.rules}
-    asked |= {guardrail.gate for guardrail in (*found.must_refuse, *found.must_escalate)}
+    used = {rule.then.gate for rule in layer.rules}
+    used |= {guardrail.gate for guardrail in (*found.must_refuse, *found.must_escalate)}
     for name, gate in layer.gates.items():
         about = report.part(f"gate `{name}`", _LAYER, "gates", name)
         if set(gate.approver_roles) == {pack.tone.agent.role}:
             text = "only the agent's own role may answer it, and an agent answers nothing"
             about.warn("policy.gate", ("approver_roles",), text)
-        if name not in asked:
+        if name not in used:
             about.warn("policy.gate", (), "no rule or guardrail asks for it", key=True)
 
 

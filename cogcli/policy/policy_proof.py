@@ -143,11 +143,11 @@ def prove(old: Pack, new: Pack, find_tool: FindTool, open_solver: OpenSolver) ->
             UnprovenPart("calls", "no intent of either pack lists a known capability")
         )
     questions = _Questions(packs)
-    asked = [questions.ask(kind) for kind in kinds if _may_differ(packs, kind)]
+    open_calls = [questions.ask(kind) for kind in kinds if _may_differ(packs, kind)]
     differences = []
-    if asked:
+    if open_calls:
         solver = open_solver(questions.shared.script.text)
-        for question in asked:
+        for question in open_calls:
             found, unproven = _settle(question, solver, questions)
             differences += found
             open_parts += unproven
@@ -271,10 +271,10 @@ def _list_grounds(pack: Pack, policy: Policy, kind: CallKind) -> list[object]:
 
 
 class _Question(NamedTuple):
-    """What is asked of the solver about one kind of call."""
+    """The formulas that the solver decides for one kind of call."""
 
     kind: CallKind
-    asked: dict[str, str]
+    formulas: dict[str, str]
     """By relation: the constant under which the new pack decides so."""
     paths: tuple[str, ...]
     """The paths that either pack reads."""
@@ -345,11 +345,11 @@ class _Questions:
             verdicts.append(VerdictReader(self.shared, side, kind, scene).read())
             paths |= dict.fromkeys(sorted(reader.paths))
             inexact |= dict.fromkeys(sorted(reader.inexact))
-        asked = {
+        formulas = {
             relation: self.shared.script.ask(self._relate(relation, *verdicts))
             for relation in RELATIONS
         }
-        return _Question(kind, asked, tuple(paths), tuple(inexact))
+        return _Question(kind, formulas, tuple(paths), tuple(inexact))
 
     def _list_fixed(self, pack: Pack, kind: CallKind, number: int) -> dict[str, SymbolicValue]:
         """Return the values that a kind of call fixes, by path."""
@@ -374,8 +374,8 @@ class _Questions:
         same = shorten(all_of(equals(first, second), new.binds))
         gates = any_of(
             *[
-                all_of(asked, other)
-                for gate, asked in old.gates.items()
+                all_of(condition, other)
+                for gate, condition in old.gates.items()
                 for name, other in new.gates.items()
                 if relation in compare_gate_names(self.packs.old, gate, self.packs.new, name)
             ]
@@ -443,7 +443,7 @@ def _settle(
 ) -> tuple[list[PolicyDifference], list[UnprovenPart]]:
     """Return the confirmed differences of one kind of call, and what could not be proven about it."""
     differences, unproven = [], []
-    for relation, name in question.asked.items():
+    for relation, name in question.formulas.items():
         found = solver.check((name,))
         if found is False:
             continue

@@ -235,14 +235,14 @@ class RunPolicy:
         `unknown` are the paths of the data whose values are not known yet.
         """
         self._now = state.now
-        asked, declared = self.requester, self._find_tool(capability.id)
+        person, declared = self.requester, self._find_tool(capability.id)
         call = GovernedCall(
             capability.id,
             self.mode_of(capability),
-            asked.role,
+            person.role,
             self.safety_mode,
             arguments,
-            named_user=asked.is_named,
+            named_user=person.is_named,
             host=self._find_unlisted_host(services),
             inside=(*((self._own.tool,) if self._own else ()), *state.inside),
             asks_inside=bool(capability.reaches) and declared.approval_mode != "destructive",

@@ -70,7 +70,7 @@ class SymbolicVerdict(NamedTuple):
     """By verdict: when it is the result. Exactly one of them is."""
     obligations: Mapping[str, str]
     gates: Mapping[str, str]
-    """Gates, each with the condition under which it is asked."""
+    """Gates, each with the condition under which it must decide."""
 
     @property
     def rank(self) -> str:
@@ -82,12 +82,12 @@ class SymbolicVerdict(NamedTuple):
 
     @property
     def asks(self) -> str:
-        """When a person is asked."""
+        """When a person must decide."""
         return any_of(self.levels["allow_with_gate"], self.levels["escalate"])
 
     @property
     def binds(self) -> str:
-        """When the call may be made, perhaps after a person was asked."""
+        """When the call may be made, perhaps after a person decided."""
         return any_of(self.levels["allow"], self.asks)
 
     def deny(self, condition: str) -> SymbolicVerdict:
@@ -205,7 +205,7 @@ class VerdictReader:
     def _combine(self, outcomes: Sequence[_RuleOutcome]) -> SymbolicVerdict:
         """Return the strictest verdict of the rules, with all obligations and the gate of the first such rule."""
         levels: dict[str, str] = {}
-        asked: list[tuple[str, str]] = []
+        requested: list[tuple[str, str]] = []
         below = TRUE
         for verdict in VERDICTS:
             given = [self._name(each.gives(verdict)) for each in outcomes]
@@ -213,13 +213,13 @@ class VerdictReader:
             levels[verdict] = self._name(all_of(below, is_given))
             below = self._name(all_of(below, negated(is_given)))
             if verdict not in _NO:
-                asked += self._list_first_gates(outcomes, given, levels[verdict])
+                requested += self._list_first_gates(outcomes, given, levels[verdict])
         bound = [
             (name, each.matches)
             for each in outcomes
             for name in each.rule.declared.then.obligations
         ]
-        return SymbolicVerdict(levels, self._group(bound), self._group(asked))
+        return SymbolicVerdict(levels, self._group(bound), self._group(requested))
 
     def _group(self, terms: Sequence[tuple[str, str]]) -> dict[str, str]:
         """Return by name when any of its terms holds."""
@@ -298,15 +298,15 @@ class VerdictReader:
             over for limit, (_, over) in zip(limits, claims, strict=True) if limit.over == "deny"
         ]
         verdict = verdict.deny(self._name(all_of(verdict.binds, any_of(unknown, *hard))))
-        asked, before = [], FALSE
+        requested, before = [], FALSE
         for limit, (_, over) in zip(limits, claims, strict=True):
             if limit.over != "deny":
-                asked.append((limit.gate or BUILT_IN_GATE, all_of(over, negated(before))))
+                requested.append((limit.gate or BUILT_IN_GATE, all_of(over, negated(before))))
                 before = any_of(before, over)
-        return self._ask(verdict, asked, self._name(before), self._lifts(outcomes, limits))
+        return self._ask(verdict, requested, self._name(before), self._lifts(outcomes, limits))
 
     def _ask(
-        self, verdict: SymbolicVerdict, asked: list[tuple[str, str]], over: str, lifts: str
+        self, verdict: SymbolicVerdict, requested: list[tuple[str, str]], over: str, lifts: str
     ) -> SymbolicVerdict:
         """Return the verdict with the gates of limits, and with the built-in gate unless it is lifted."""
         allowed = verdict.levels["allow"]
@@ -316,7 +316,7 @@ class VerdictReader:
         of_rule = negated(all_of(allowed, over))
         gates = [
             *[(gate, all_of(term, of_rule)) for gate, term in verdict.gates.items()],
-            *[(gate, all_of(allowed, term)) for gate, term in asked],
+            *[(gate, all_of(allowed, term)) for gate, term in requested],
         ]
         levels = dict(verdict.levels)
         levels["allow"] = all_of(allowed, negated(asks))
