@@ -57,7 +57,7 @@ def check_batch(settings: Settings, batch_id: str) -> list[Finding]:
 
 
 class _ExpectedRows:
-    """What the ledger says of the output: which lines have a row, and 8 bytes of the hash of each."""
+    """The ledger's record of the output: which lines have a row, and 8 bytes of the hash of each."""
 
     def __init__(self, lines: int) -> None:
         self._ended = LineSet()

@@ -62,7 +62,7 @@ class Shard(NamedTuple):
 
     @property
     def command(self) -> str:
-        """The name of the file that says how it was last run."""
+        """The name of the file that records how it was last run."""
         return f"command{self.suffix}.json"
 
     def has(self, line: int) -> bool:
@@ -235,7 +235,7 @@ def _mac(json: Json, key: bytes) -> str:
 
 
 def read_header(folder: Folder) -> BatchHeader:
-    """Return the header of a batch, whoever wrote it. Raise UnusableEnvironment `batch.damaged`."""
+    """Return the header of a batch of any writer. Raise UnusableEnvironment `batch.damaged`."""
     try:
         return read_record(BatchHeader, _read_json(folder, HEADER), whole=True)
     except (UnreadableFile, ValueError) as error:

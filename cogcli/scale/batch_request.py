@@ -1,4 +1,4 @@
-"""What a batch is asked to do, what passed its checks, and how it ended."""
+"""The request of a batch, what passed its checks, and how it ended."""
 
 from __future__ import annotations
 

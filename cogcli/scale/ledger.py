@@ -204,7 +204,7 @@ def first_head(batch_id: str, part: str) -> str:
 
 class LedgerReading:
     """Reads a ledger in order. Once iterated: `head` is the hash of the last line, `size` the bytes
-    of whole lines, and `fault` says why reading stopped; empty at the end of the file or before a torn line.
+    of whole lines, and `fault` is why reading stopped; empty at the end of the file or before a torn line.
     """
 
     def __init__(self, chunks: Iterable[bytes], batch_id: str, part: str) -> None:

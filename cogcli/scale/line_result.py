@@ -40,7 +40,7 @@ class LineResult(NamedTuple):
     calls: Mapping[str, int] = MappingProxyType({})
     """The calls to each service, if they are counted."""
     held: Mapping[str, float] = MappingProxyType({})
-    """The seconds for which services asked for no calls."""
+    """The pause in seconds that services requested."""
 
     def placed(self, at: str) -> LineResult:
         """Return the result of the same episode with its place in an archive."""

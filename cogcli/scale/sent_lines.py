@@ -2,7 +2,7 @@
 
 1. Such a line may have run there, and nothing here shows it. It may run elsewhere only if every capability that the
    skill reaches may be called twice.
-2. Otherwise its worker is asked. If that worker is gone, the line is in doubt: it waits for a person.
+2. Otherwise its worker is queried. If that worker is gone, the line is in doubt: it waits for a person.
 3. An episode that is here decides as always: by its claim.
 """
 

@@ -3,7 +3,7 @@
 1. A worker returns one episode for each line that began: that of the line, or the answer is refused.
 2. It is written next to the batch, verified like any episode of the user, and compared with the line. Only then it gets
    its place among the runs. So what a worker returns never replaces anything, and names nothing.
-3. Its row is made from its files, never from what the worker says of them.
+3. Its row is made from its files, never from the worker's report about them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The connection to a Dask scheduler, on a thread of its own with a loop of its own. The thread of the batch sends
 commands and takes messages.
 
-1. Dask's own detection of a lost scheduler may take forever, so the scheduler is asked for its workers all the time.
+1. Dask's own detection of a lost scheduler may take forever, so the scheduler is polled for its workers all the time.
 2. Each task is pinned to one worker: `workers=[address], allow_other_workers=False, pure=False, retries=0`.
 3. A worker that gives no sign of life counts as gone, and is compared again when it gives one.
 4. A future is released once its answer was read. What is given up is released, too, never cancelled (`read_result`).
@@ -86,7 +86,7 @@ class TaskAnswer(NamedTuple):
 
 
 class LastContact(NamedTuple):
-    """When the scheduler last heard of a worker, by its own clock, and when that was noted here."""
+    """When the scheduler last received a message of a worker, by its own clock, and when that was noted here."""
 
     id: str
     heard: float

@@ -62,7 +62,7 @@ _lock: Final = threading.Lock()
 _apart: Final = UnsharedLines()
 _meetings: Final[dict[str, RendezvousFile]] = {}
 _MOST_BATCHES: Final = 64
-"""Batches that are kept. One whose client was killed never says goodbye."""
+"""Batches that are kept. A batch whose client was killed is never closed."""
 _sources: Final[dict[str, str]] = {}
 """The digest of each module of a service, from before this process imported it."""
 
