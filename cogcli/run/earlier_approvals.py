@@ -45,8 +45,8 @@ def find_unused_approvals(log: LogIndex, prepared: PreparedRun) -> list[EarlierA
 def _is_same_policy(start: RecordedStart, prepared: PreparedRun) -> bool:
     """Whether the policy of both runs is the same, apart from budgets."""
     before = start.policy.json if start.policy else {}
-    asked = prepared.request.policy
-    after = asked.to_payload() if asked else {}
+    call = prepared.request.policy
+    after = call.to_payload() if call else {}
     names = (before.keys() | after.keys()) - {"budget"}
     if any(before.get(name) != after.get(name) for name in names):
         return False
@@ -111,17 +111,17 @@ class RedeemableApprovals:
         self._refusals: dict[str, str] = {}
         """By step: why its latest approval was not taken over."""
 
-    def redeem(self, asked: AskedCall, now: str) -> EarlierApproval | None:
+    def redeem(self, call: AskedCall, now: str) -> EarlierApproval | None:
         """Take over the approval of this call, synced, and return it. Return None if there is none."""
-        self._refusals.pop(asked.step_id, None)
+        self._refusals.pop(call.step_id, None)
         for approval in self._approvals:
-            if approval.step_id != asked.step_id or approval.gate != asked.gate:
+            if approval.step_id != call.step_id or approval.gate != call.gate:
                 continue
-            refusal = _explain_difference(approval, asked, now) or self._take_over(approval)
+            refusal = _explain_difference(approval, call, now) or self._take_over(approval)
             if not refusal:
                 return approval
             origin = f"the approval {approval.approval_id} of {approval.origin.episode_id}"
-            self._refusals[asked.step_id] = f"{origin} {refusal}"
+            self._refusals[call.step_id] = f"{origin} {refusal}"
         return None
 
     def explain_refusal(self, step_id: str) -> str:
@@ -154,18 +154,18 @@ class RedeemableApprovals:
         return f"is spent: {holder or 'another run'} took it over"
 
 
-def _explain_difference(approval: EarlierApproval, asked: AskedCall, now: str) -> str:
+def _explain_difference(approval: EarlierApproval, call: AskedCall, now: str) -> str:
     """Return why an approval does not permit this call. Empty if it does."""
     action = action_hash(
         run_id=approval.run_id,
-        capability=asked.capability,
-        binding=asked.bindings[0] if asked.bindings else "",
-        step_id=asked.step_id,
-        values=asked.values,
+        capability=call.capability,
+        binding=call.bindings[0] if call.bindings else "",
+        step_id=call.step_id,
+        values=call.values,
     )
-    if action != approval.action_hash or list(asked.bindings) != approval.bindings:
+    if action != approval.action_hash or list(call.bindings) != approval.bindings:
         return "was for another call"
-    if asked.evidence_hash != approval.evidence_hash:
+    if call.evidence_hash != approval.evidence_hash:
         return "was given on other evidence"
     if not approval.origin.granted_at <= now < approval.expires_at:
         return f"expired at {approval.expires_at}"

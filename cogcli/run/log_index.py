@@ -77,7 +77,7 @@ _OWN_OF_ATTEMPT: Final = frozenset(
 
 
 class Grant(NamedTuple):
-    """A person's approval, and the event that describes what it was asked for."""
+    """A person's approval, and the event that describes the request."""
 
     request: Event
     event: Event

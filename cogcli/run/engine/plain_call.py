@@ -35,7 +35,7 @@ class PlainCall(NamedTuple):
     decided: EventLine | None
     """The decision of the policy. None without a policy."""
     attempts_json: bytes
-    """The `attempts` of a step whose answer says nothing about its attempt."""
+    """The `attempts` of a step whose answer has no members about its attempt."""
     usage: dict[str, int]
     """What a call counts whose service reports no usage."""
     tool: str

@@ -137,7 +137,7 @@ class StepRecord:
         return StepRecord(self.run, path, self.uses, planned.capability, planned.kind, started)
 
     def restore(self, closing: Event) -> None:
-        """Take what the closing event of this item or round says, since the log has no other event of it here."""
+        """Take the results from the closing event of this item or round: the log has no other event of it here."""
         ended = StepFinished.of(closing.payload)
         self.reads = dict.fromkeys(ended.reads)
         if ended.usage is not None:
