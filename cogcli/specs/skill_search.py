@@ -121,10 +121,10 @@ def rank(message: str, tools: Mapping[str, Capability]) -> dict[str, Weight]:
 
     The weight of the search is multiplied by up to 2, by the share of the id's words that the message contains.
     """
-    asked = stems(message)
-    found = weigh(asked, {id: _tool_texts(tools[id]) for id in sorted(tools)})
+    wanted = stems(message)
+    found = weigh(wanted, {id: _tool_texts(tools[id]) for id in sorted(tools)})
     weights = {
-        id: Weight(weight.value * (1 + _matched_id_share(id, asked)), weight.share)
+        id: Weight(weight.value * (1 + _matched_id_share(id, wanted)), weight.share)
         for id, weight in found.items()
     }
     return dict(sorted(weights.items(), key=lambda each: -each[1].value))
@@ -154,10 +154,10 @@ def _tool_texts(tool: Capability) -> list[SearchField]:
     )
 
 
-def _matched_id_share(id: str, asked: list[str]) -> float:
+def _matched_id_share(id: str, wanted: list[str]) -> float:
     """Return the share of the words in an id that are also in the message."""
     words = stems(id.removeprefix(NESTED))
-    return sum(word in asked for word in words) / max(1, len(words))
+    return sum(word in wanted for word in words) / max(1, len(words))
 
 
 def _build_found_skill(tool: Capability, given: Mapping[str, object]) -> SkillMatch:

@@ -55,8 +55,8 @@ class SearchHits(NamedTuple):
 
 def search(words: Iterable[str], texts: Mapping[str, Sequence[SearchField]]) -> SearchHits:
     """Return the strings that match these words. A string whose key is one of the words comes first."""
-    asked = stems(" ".join(words))
-    weights = {key: weight.value for key, weight in weigh(asked, texts).items()}
+    wanted = stems(" ".join(words))
+    weights = {key: weight.value for key, weight in weigh(wanted, texts).items()}
     exact = [key for key in texts if key in [*words]]
     minimum = _FRACTION * max(weights.values(), default=0.0)
     ranked = sorted(
@@ -88,7 +88,7 @@ class Weight(NamedTuple):
     share: float
 
 
-def weigh(asked: Sequence[str], texts: Mapping[str, Sequence[SearchField]]) -> dict[str, Weight]:
+def weigh(wanted: Sequence[str], texts: Mapping[str, Sequence[SearchField]]) -> dict[str, Weight]:
     """Return the weight of each string for these stems.
 
     Of strings with equally important words, the one that contains more of the words ranks higher.
@@ -97,7 +97,7 @@ def weigh(asked: Sequence[str], texts: Mapping[str, Sequence[SearchField]]) -> d
     mean = sum(each.length for each in counted.values()) / max(1, len(counted)) or 1.0
     weights = dict.fromkeys(counted, 0.0)
     matched: Counter[str] = Counter()
-    for word in asked:
+    for word in wanted:
         found = {key: _weigh_stem(word, each) for key, each in counted.items()}
         having = [key for key, often in found.items() if often]
         rarity = log(1 + (len(counted) - len(having) + 0.5) / (len(having) + 0.5))
@@ -105,7 +105,7 @@ def weigh(asked: Sequence[str], texts: Mapping[str, Sequence[SearchField]]) -> d
             often = found[key] / (1 - _LENGTH + _LENGTH * counted[key].length / mean)
             weights[key] += rarity * often * (_SATURATION + 1) / (often + _SATURATION)
             matched[key] += 1
-    shares = {key: matched[key] / max(1, len(asked)) for key in weights}
+    shares = {key: matched[key] / max(1, len(wanted)) for key in weights}
     return {key: Weight(weight * shares[key], shares[key]) for key, weight in weights.items()}
 
 
