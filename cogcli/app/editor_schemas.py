@@ -36,7 +36,7 @@ def known_ids(catalog: Catalog) -> KnownIds:
     skills = _add_broken_ids(
         catalog, "skill", {id: s.description for id, s in catalog.skills.items()}
     )
-    nested = {f"{NESTED}{id}": said for id, said in skills.items()}
+    nested = {f"{NESTED}{id}": text for id, text in skills.items()}
     bindings = {
         id: f"{b.protocol}:{b.service} for {b.capability}" for id, b in catalog.bindings.items()
     }

@@ -1,4 +1,4 @@
-"""`gc --end-waiting`: waiting runs that nobody answered are ended, unless an effect is in doubt
+"""`gc --end-waiting`: waiting runs without an answer are ended, unless an effect is in doubt
 (docs/reference/command-line.md#views)."""
 
 from __future__ import annotations

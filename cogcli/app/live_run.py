@@ -42,7 +42,7 @@ class LiveRun(Generic[_Result]):
     """A run that has begun. `async for` yields its events in order, each once it is on disk; `await` returns its
     result.
 
-    Events wait in memory until they are read. Each is yielded once, to whoever asks first.
+    Events wait in memory until they are read. Each is yielded once, to the first reader.
     """
 
     def __init__(self, run: Callable[[Callable[[Event], None]], _Result], control: Control) -> None:
@@ -58,7 +58,7 @@ class LiveRun(Generic[_Result]):
     async def __aiter__(self) -> AsyncIterator[Event]:
         while (event := await self._events.get()) is not None:
             yield event
-        self._events.put_nowait(None)  # whoever asks later also learns that it has ended
+        self._events.put_nowait(None)  # a later reader also learns that it has ended
 
     def __await__(self) -> Generator[object, None, _Result]:
         return self._task.__await__()

@@ -201,13 +201,13 @@ def _find_closure_errors(
 ) -> Iterator[MissingRequirement]:
     """Yield the errors that keep a run of the closure from starting, except errors in the selection
     of bindings."""
-    told = [
+    reported = [
         error.message
         for id in closure.capabilities
         if (error := _selection_error(closure, id, options))
     ]
     for problem in check(closure, options=options):
-        if problem.severity != "W" and not problem.message.endswith(tuple(told)):
+        if problem.severity != "W" and not problem.message.endswith(tuple(reported)):
             place = f"{problem.file}:{problem.line}" if problem.line else problem.file
             kind = REPLACED if is_made_unusable(problem) else _BY_CODE.get(problem.code, "binding")
             yield MissingRequirement(

@@ -140,7 +140,7 @@ def explain_episode(directory: Path) -> list[Json]:
 def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecision) -> Json:
     """Return the reasons of one decision, as an object of `policy explain`."""
     event = found.event
-    told = {
+    members = {
         name: event.payload.get(name)
         for name in ("capability", "decision", "verdict", "stage", "reason")
     }
@@ -157,7 +157,7 @@ def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecisi
         "obligations",
         "reads",
     )
-    told |= {name: event.payload[name] for name in kept if name in event.payload}
+    members |= {name: event.payload[name] for name in kept if name in event.payload}
     where = {
         "seq": event.seq,
         "event": event.id,
@@ -167,7 +167,7 @@ def _explain_decision(log: GovernedLog, policy: RunPolicy, found: ReplayedDecisi
     stages = _list_stages(event, list(_events_after_decision(log.events, event)))
     limits = list_counters(event.payload)
     counted = {"limits": limits} if limits else {}
-    return {**where, **told, **counted, "stages": stages, **_explain_comparisons(policy, found)}
+    return {**where, **members, **counted, "stages": stages, **_explain_comparisons(policy, found)}
 
 
 def _decide_changed_call(
@@ -369,7 +369,7 @@ def _decide_again_under(log: GovernedLog, pack: Pack) -> list[ReplayedDecision]:
 
 def _select_compared_members(payload: Json) -> Json:
     """Return the compared members of a decision. A missing text becomes an empty one."""
-    told = {
+    members = {
         name: payload.get(name) or "" for name in ("verdict", "gate", "rule", "reason", "stage")
     }
-    return {**told, "obligations": sorted(payload.get("obligations") or ())}
+    return {**members, "obligations": sorted(payload.get("obligations") or ())}

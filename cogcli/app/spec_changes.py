@@ -153,7 +153,7 @@ class _WaitingRun(NamedTuple):
         return found._replace(fate="restarts", first_step=first, next=next)
 
     def _forecast_agent(self, found: RunForecast) -> RunForecast:
-        """Return the forecast of an agent's run, which has no steps to begin with: it is asked again."""
+        """Return the forecast of an agent's run, which has no steps to begin with: its request runs again."""
         packs_alone = all(key.startswith(_PACK) for key in self.changed)
         if packs_alone and not found.changed_decisions:
             return self._may_continue(found)
