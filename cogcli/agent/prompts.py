@@ -159,7 +159,7 @@ class _Block(Record):
 
     @property
     def is_prohibition(self) -> bool:
-        """Whether it is a rule of the pack that says what never happens."""
+        """Whether it is a rule of the pack about what must never happen."""
         return self.block_id.startswith("policy:never:")
 
 

@@ -1,4 +1,4 @@
-"""What the policy of a run says of a whole plan before its first effect (docs/reference/agent-run.md#gate).
+"""The verdict of a run's policy on a whole plan before its first effect (docs/reference/agent-run.md#gate).
 
 Each call is judged on the arguments that are known: literals, and parameters of the request. Rules that may read any
 other value wait for the call, and so does a step that may not run, or that chooses its target. A lane is judged by its

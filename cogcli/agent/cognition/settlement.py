@@ -194,7 +194,10 @@ def _score(loop: Progress, outcome: RunOutcome | None, propensity: float) -> Sco
 
 
 def _may_replan(loop: Progress, success: bool | None) -> bool:
-    """Return whether another plan may follow. A model that says no, without an effect in the run, has its answer."""
+    """Return whether another plan may follow.
+
+    If a model refused and the run had no effect, its refusal is the answer.
+    """
     says_no = success is False and loop.plan is None and not loop.has_acted
     left = loop.policy.budgets.remaining().get("replans", 0)
     return loop.planner.replans and left > 0 and not says_no

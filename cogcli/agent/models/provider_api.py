@@ -94,7 +94,7 @@ class ProviderApi(NamedTuple):
     """The reference to the key for that address."""
     features: tuple[str, ...]
     optional: dict[str, str]
-    """Optional members of a request body. Each maps to the words by which a server's error says that it refuses it."""
+    """Optional members of a request body. Each maps to the words in a server's error that report its refusal."""
     headers: Callable[[str], dict[str, str]]
     """Return the additional headers for a key. The key may be empty."""
     body: Callable[[Outgoing], Json]
