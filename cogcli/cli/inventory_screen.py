@@ -98,8 +98,8 @@ def _tool_lines(tools: list[Json], width: int | None) -> Iterator[StyledLine]:
     if tools:
         yield [("tools", "bold")]
     for tool in tools:
-        said = " ".join((tool["description"] or "").split())
-        yield [(fit(visible(f"  {tool['name']}  {said}".rstrip()), width), "")]
+        description = " ".join((tool["description"] or "").split())
+        yield [(fit(visible(f"  {tool['name']}  {description}".rstrip()), width), "")]
         members = (("takes", "inputSchema"), ("gives", "outputSchema"), ("claims", "annotations"))
         for name, key in members:
             if tool[key] is not None:

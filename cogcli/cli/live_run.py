@@ -47,7 +47,7 @@ class DisplayListener:
         self._before = before
         self.wall_ms: int | None = None
         self.decided_later = False
-        """Whether a person was asked for an approval and left it open."""
+        """Whether a request for approval was displayed and left open."""
         self._failed = False
         self._root: str | None = None
         self._episode = ""

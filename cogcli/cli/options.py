@@ -288,7 +288,7 @@ class Call(NamedTuple):
     argv: list[str]
     command: str = ""
     flags: GlobalFlags = GlobalFlags()
-    given: Json = {}  # noqa: RUF012 - nobody writes to it
+    given: Json = {}  # noqa: RUF012 - it is never written to
     action: Callable[[Any], int] | None = None
 
 

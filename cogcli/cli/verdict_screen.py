@@ -24,9 +24,9 @@ def row(out: OutputStream, verdict: CheckResult, names: int) -> StyledLine:
     word = _SIGN[verdict.status]
     sign = max(cells(out.glyphs.sign(name)) for name in _SIGN.values())
     name = pad(visible(verdict.id), min(names, _NAMES))
-    said = visible(_details_text(verdict))
+    detail = visible(_details_text(verdict))
     used = 4 + sign + cells(name)
-    text = (fit(said, out.width, used), "dim" if verdict.status == SKIPPED else "")
+    text = (fit(detail, out.width, used), "dim" if verdict.status == SKIPPED else "")
     return [(f"  {pad(out.glyphs.sign(word), sign)} ", style_of(word)), (f"{name}  ", ""), text]
 
 
