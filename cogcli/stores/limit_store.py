@@ -73,7 +73,7 @@ class LimitStore:
         anchors: Sequence[Path],
         is_unsent: Callable[[CallAttempt], bool] = lambda attempt: False,
     ) -> None:
-        """`is_unsent` is asked about attempts of other episodes, whose process may have died before its call left."""
+        """`is_unsent` judges attempts of other episodes, whose process may have died before its call left."""
         self.path = path
         self._anchors = anchors
         self._is_unsent = is_unsent
@@ -105,7 +105,7 @@ class LimitStore:
         """Read the counters of the claims, and reserve those that `choose` returns, in one transaction.
 
         Return what the counters held before, without the reservations `instead_of`, and the numbers of the new ones. If
-        `choose` returns none, what other episodes reserved for calls that never left is released first, and it is asked
+        `choose` returns none, what other episodes reserved for calls that never left is released, and it is called
         once more.
         """
         used, numbers = self._try_reserve(attempt, claims, now, choose, instead_of)
