@@ -202,7 +202,7 @@ def _faults_between(nodes: list[_Node], text: str) -> Iterator[StyleViolation]:
 
 
 class _OpenBrackets:
-    """The brackets around places that are asked for in ascending order."""
+    """The brackets around places that are requested in ascending order."""
 
     def __init__(self, brackets: list[_Node]) -> None:
         self._coming = iter([*brackets, None])
