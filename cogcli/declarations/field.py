@@ -154,7 +154,7 @@ class Field:
 
 
 _FOUND: Final[dict[type[RecordValue], tuple[Field, ...]]] = {}
-"""The fields of each class that was asked for: they never change."""
+"""The fields of each class that was requested: they never change."""
 
 
 def fields_of(cls: type[RecordValue]) -> tuple[Field, ...]:
