@@ -125,7 +125,7 @@ class Counters:
         step_id = event.step_id or ""
         latency = act.latency_ms if type(act.latency_ms) is int else None
         if is_root and not StepPath(step_id).in_call:
-            # Only those of steps are asked for. Our parts of steps may be a million rounds.
+            # Only those of steps are used. Our parts of steps may be a million rounds.
             is_asked = event.seq is None or StepPath(step_id).is_step
             self._count_root_step(step_id, act.uses, latency if is_asked else None)
         if act.tool is not None and latency is not None and self._is_slow(latency):

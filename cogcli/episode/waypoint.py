@@ -213,7 +213,7 @@ class WaypointFold:
 
 
 def _is_usual(line: bytes, event_type: bytes, path: str) -> bool:
-    """Return whether an event inside an item or a round says no more than its closing event."""
+    """Return whether an event inside an item or a round adds nothing to its closing event."""
     if StepPath(path).in_call or b'"fallback_used":true' in line or b'"reused_from"' in line:
         return False
     if event_type == b"step.started":
