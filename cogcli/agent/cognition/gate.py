@@ -119,8 +119,16 @@ def _find_gates(loop: Progress, context: CompiledContext, calls: list[PlannedCal
     """Return the gates of the calls of the plan: by the verdict on a call if no rule waits, else by its capability."""
     uses = loop.plan.capabilities if loop.plan else {}
     tools = {tool.capability: tool.gate for tool in context.compilation.surface.tools}
-    settled = [call for call in calls if call.verdict and not call.verdict.waiting]
-    judged = {call.step_id: call.verdict.gate for call in settled if call.verdict}
+    judged = _list_judged_gates(calls)
     gates = [judged.get(step) or tools.get(id, "") for step, id in uses.items()]
     gates += [gate for step, gate in judged.items() if step not in uses]
-    return list(dict.fromkeys(gate for gate in gates if gate))
+    return list(dict.fromkeys(filter(None, gates)))
+
+
+def _list_judged_gates(calls: list[PlannedCall]) -> dict[str, str]:
+    """Return the gate of each call, by step, whose verdict waits for no rule."""
+    return {
+        call.step_id: call.verdict.gate
+        for call in calls
+        if call.verdict and not call.verdict.waiting
+    }

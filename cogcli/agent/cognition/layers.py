@@ -97,19 +97,21 @@ def goals(view: View) -> Json:
     return {"intent": intent, "active_goals": active}
 
 
+def _fact_proposal(fact: Json) -> Json:
+    """Return the proposal to remember a declared fact, with the class of its data if it has one."""
+    kind = "correction" if fact["corrects"] else "evidence_link"
+    made = _proposal(
+        kind, "semantic", fact["entity"], fact["predicate"], fact["value"], fact["ref"]
+    )
+    return {**made, "data_class": fact["data_class"]} if "data_class" in fact else made
+
+
 def consolidation(view: View) -> Json:
     """Return proposals for memory: declared facts, and the outcome of the decision. A read-only run makes none."""
     candidate, effects = view["candidate"], view["effects"]
     if candidate["safety_mode"] == "read_only":
         return {"proposals": []}
-    proposals = []
-    for fact in (fact for effect in effects for fact in TurnEffect.of(effect).facts):
-        kind = "correction" if fact["corrects"] else "evidence_link"
-        made = _proposal(
-            kind, "semantic", fact["entity"], fact["predicate"], fact["value"], fact["ref"]
-        )
-        classified = {"data_class": fact["data_class"]} if "data_class" in fact else {}
-        proposals.append({**made, **classified})
+    proposals = [_fact_proposal(fact) for effect in effects for fact in TurnEffect.of(effect).facts]
     if candidate["outcome"]:
         refs = [effect["ref"] for effect in effects if effect["status"] == "done"]
         key = candidate["decision_key"]
