@@ -73,6 +73,11 @@ def _request_of(agent: AgentStart | None) -> RecordedRequest:
     return agent.request if agent else RecordedRequest(message="")
 
 
+def _format_param(name: str, value: object) -> str:
+    """Return a parameter as `--param` takes it: text unchanged, any other value as JSON."""
+    return f"{name}={value}" if isinstance(value, str) else f"{name}:={json.dumps(value)}"
+
+
 def _command_words(start: RecordedStart, request: RecordedRequest) -> Iterator[str]:
     """Yield the arguments of `agent invoke`."""
     policy = start.policy or RecordedPolicy()
@@ -89,10 +94,7 @@ def _command_words(start: RecordedStart, request: RecordedRequest) -> Iterator[s
     for reference in policy.with_packs:
         yield from ("--with-pack", reference)
     for name, value in request.params.items():
-        yield from (
-            "--param",
-            f"{name}={value}" if isinstance(value, str) else f"{name}:={json.dumps(value)}",
-        )
+        yield from ("--param", _format_param(name, value))
     for name, amount in policy.budget.items():
         yield from ("--budget", f"{name}={amount}")
     yield from _permission_flags(start.options)

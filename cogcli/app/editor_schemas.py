@@ -27,6 +27,13 @@ def ids_of(settings: Settings) -> KnownIds | None:
     return None if settings.project is None else known_ids(open_registry(settings).everything())
 
 
+def _describe_bindings(catalog: Catalog) -> dict[str, str]:
+    return {
+        id: f"{each.protocol}:{each.service} for {each.capability}"
+        for id, each in catalog.bindings.items()
+    }
+
+
 def known_ids(catalog: Catalog) -> KnownIds:
     """Return the ids of a catalog, each with a description. Ids of files with errors are
     included."""
@@ -37,9 +44,7 @@ def known_ids(catalog: Catalog) -> KnownIds:
         catalog, "skill", {id: s.description for id, s in catalog.skills.items()}
     )
     nested = {f"{NESTED}{id}": text for id, text in skills.items()}
-    bindings = {
-        id: f"{b.protocol}:{b.service} for {b.capability}" for id, b in catalog.bindings.items()
-    }
+    bindings = _describe_bindings(catalog)
     services = {id: f"{s.kind} service" for id, s in catalog.services.items()}
     aliases = {alias: f"another name of {id}" for alias, id in sorted(catalog.aliases.items())}
     packs = sorted({name for id in catalog.packs for name in (id, id.partition("@")[0])})

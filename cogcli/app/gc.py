@@ -152,6 +152,20 @@ def _find_protection(row: EpisodeRow, pins: frozenset[str]) -> str:
     return "" if row.status in REMOVABLE else "pending"
 
 
+def _drop_archives(runs_dir: Path, planned: RemovalPlan) -> tuple[list[EpisodeRow], int]:
+    """Remove the planned archives that may still go. Return their episodes and the freed bytes."""
+    removed: list[EpisodeRow] = []
+    freed = 0
+    may_drop = partial(_may_drop, runs_dir, {row.id for row in planned.rows})
+    for path in planned.archives:
+        rows = [row for row in planned.rows if row.directory.parent == path]
+        size = _size_of_files([path])
+        if drop_archive(path, may_drop):
+            removed += rows
+            freed += size
+    return removed, freed
+
+
 def remove_planned(
     settings: Settings, wanted: RemovalCriteria, planned: RemovalPlan
 ) -> RemovalPlan:
@@ -160,15 +174,8 @@ def remove_planned(
     Raise UnusableEnvironment `env.disk`."""
     runs_dir = Path(settings.runs_dir)
     remove_leftovers(runs_dir)
-    removed: list[EpisodeRow] = []
-    freed = 0
+    removed, freed = _drop_archives(runs_dir, planned)
     folders = [row for row in planned.rows if not _is_archived(row)]
-    for path in planned.archives:
-        rows = [row for row in planned.rows if row.directory.parent == path]
-        size = _size_of_files([path])
-        if drop_archive(path, partial(_may_drop, runs_dir, {row.id for row in planned.rows})):
-            removed += rows
-            freed += size
     for row in folders:
         size = size_of(row.directory)
         if remove(

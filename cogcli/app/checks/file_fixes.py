@@ -109,6 +109,13 @@ def _find_misspellings(
     return found
 
 
+def _has_solved(
+    problem: Problem, remaining: Collection[tuple[str, str]], wrong: Collection[str]
+) -> bool:
+    """Whether a problem is gone after its correction, and its path has no new error."""
+    return (problem.code, problem.path) not in remaining and problem.path not in wrong
+
+
 def _select_solving(
     respellings: list[SpellingFix],
     after: Sequence[Problem],
@@ -123,11 +130,7 @@ def _select_solving(
     found = {(p.code, p.path): p for p in after if p.file == file}
     new = [p for p in found.values() if p.severity == "E" and (file, p.code, p.path) not in before]
     wrong = {p.path for p in new}
-    kept = [
-        each
-        for each in respellings
-        if (each.problem.code, each.problem.path) not in found and each.problem.path not in wrong
-    ]
+    kept = [each for each in respellings if _has_solved(each.problem, found, wrong)]
     return [] if kept == respellings and _has_error_elsewhere(new, respellings) else kept
 
 
