@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 
 from cogcli.authoring.new_specs.new_files import NewFile, spec_file
 from cogcli.authoring.new_specs.operation_spec import NotBindable, OperationSpec, example_inputs
@@ -35,6 +36,19 @@ def id_word(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", parted.lower()).strip("-") or "operation"
 
 
+def _require_inputs(
+    capability: Capability, unsent: Mapping[str, str], required: Collection[str]
+) -> None:
+    """Raise NotBindable if a required parameter is among those that no input of the capability gives."""
+    missing = [
+        f"`{key}`" for key, source in unsent.items() if source.removeprefix("input.") in required
+    ]
+    if missing:
+        raise NotBindable(
+            f"`{capability.id}` has no input named as the required {', '.join(missing[:6])}"
+        )
+
+
 def fit_capability(spec: OperationSpec, capability: Capability) -> OperationSpec:
     """Return the spec with the fields of an existing capability, matched by equal names.
 
@@ -44,15 +58,8 @@ def fit_capability(spec: OperationSpec, capability: Capability) -> OperationSpec
     known = {f"input.{name}" for name in capability.inputs}
     required = _required_inputs(spec)
     sent = {key: source for key, source in spec.request.items() if source in known}
-    missing = [
-        f"`{key}`"
-        for key, source in spec.request.items()
-        if key not in sent and source.removeprefix("input.") in required
-    ]
-    if missing:
-        raise NotBindable(
-            f"`{capability.id}` has no input named as the required {', '.join(missing[:6])}"
-        )
+    unsent = {key: source for key, source in spec.request.items() if key not in sent}
+    _require_inputs(capability, unsent, required)
     _require_outputs(spec, capability)
     response = {name: path for name, path in spec.response.items() if name in capability.outputs}
     notes = [
