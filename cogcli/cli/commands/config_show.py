@@ -16,6 +16,7 @@ from cogcli.cli.context import CommandContext
 from cogcli.cli.listing import plain
 from cogcli.cli.options import OUTPUT, argument, command, switch
 from cogcli.specs.host_layout import KIND_OF_FILE
+from cogcli.specs.layers import Layer
 
 
 @command(
@@ -110,6 +111,13 @@ def _setting_lines(
 _SPEC_FOLDERS = ("skills", "capabilities", "bindings", "services", "policies")
 
 
+def _list_kinds(layer: Layer) -> list[str]:
+    """Return the folders of specs in a layer, and the files of a layer of host overrides."""
+    kinds = [name for name in _SPEC_FOLDERS if os.path.isdir(os.path.join(layer.root, name))]
+    host_files = KIND_OF_FILE if layer.host else ()
+    return kinds + [n for n in host_files if os.path.lexists(os.path.join(layer.root, n))]
+
+
 def _layer_lines(context: CommandContext) -> list[str]:
     """Return a line for each registry layer with the kinds of files that it contains, weakest layer
     first.
@@ -118,9 +126,7 @@ def _layer_lines(context: CommandContext) -> list[str]:
         return []
     lines = []
     for layer in context.settings.layers:
-        kinds = [name for name in _SPEC_FOLDERS if os.path.isdir(os.path.join(layer.root, name))]
-        host_files = KIND_OF_FILE if layer.host else ()
-        kinds += [name for name in host_files if os.path.lexists(os.path.join(layer.root, name))]
+        kinds = _list_kinds(layer)
         trusted = "trusted" if layer.trusted else "not trusted"
         shown = context.settings.display_path(layer.root)
         name = f"{layer.name}  {shown}" if layer.name != layer.root else shown

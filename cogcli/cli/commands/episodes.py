@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -95,6 +95,24 @@ def extract(
 ) -> int:
     """Write the folders of archived episodes. The archive keeps them."""
     settings = context.settings
+    places, faults = _find_places(settings, names)
+    target = None if to is None else Path(settings.inside(os.path.abspath(to)))
+    extractor = EpisodeExtractor(settings, target)
+    code = _report(context, extractor.extract(dict.fromkeys(places)), "extracted")
+    for fault in faults:
+        context.warn(fault)
+    if faults and code == OK:
+        context.fail({"code": faults[0].code, "message": faults[0].message})
+    return code or (ENVIRONMENT if faults else OK)
+
+
+def _find_places(
+    settings: Settings, names: Sequence[str]
+) -> tuple[list[Path], list[UnusableEnvironment]]:
+    """Return the episodes that these names mean, and the faults of archives among them.
+
+    Raise the first fault, or UsageError `episode.unknown`, if there is no episode.
+    """
     places: list[Path] = []
     faults: list[UnusableEnvironment] = []
     for name in names:
@@ -109,14 +127,7 @@ def extract(
         raise faults[0]
     if not places:
         raise UsageError("episode.unknown", "no archive has an episode of this name")
-    target = None if to is None else Path(settings.inside(os.path.abspath(to)))
-    extractor = EpisodeExtractor(settings, target)
-    code = _report(context, extractor.extract(dict.fromkeys(places)), "extracted")
-    for fault in faults:
-        context.warn(fault)
-    if faults and code == OK:
-        context.fail({"code": faults[0].code, "message": faults[0].message})
-    return code or (ENVIRONMENT if faults else OK)
+    return places, faults
 
 
 def _archives_named(settings: Settings, name: str) -> list[Path] | None:

@@ -18,7 +18,7 @@ from cogcli.authoring.skill_tests import (
     run_cases,
 )
 from cogcli.authoring.verification.check_result import FAILED, SKIPPED, CheckResult
-from cogcli.base.errors import ENVIRONMENT, OK
+from cogcli.base.errors import ENVIRONMENT, OK, CogcliError
 from cogcli.base.terminal_text import cells, visible, visible_block
 from cogcli.cli.context import CommandContext
 from cogcli.cli.empty_checks import conclude, find_refusal
@@ -211,17 +211,21 @@ def _conclude(
         context.fail(found.problems[0].to_payload())
         code = ENVIRONMENT
     entries = tested.coverage.to_payload() if coverage else []
-    refusal = find_refusal(
-        checked=sum(result.status != SKIPPED for result in results),
-        total=len(results),
-        untrusted=sum(result.code == UNTRUSTED for result in results),
-        empty="there are no test cases",
-        hint="they are in the folder `tests` next to a skill; `cogcli test --record EP` makes one of an episode",
-    )
     return conclude(
         context,
         wanted,
         lambda: skill_tests_report(results, seconds, found.problems, entries),
         code,
-        refusal,
+        _find_refusal(results),
+    )
+
+
+def _find_refusal(results: Sequence[CheckResult]) -> CogcliError | None:
+    """Return the error if no case was checked."""
+    return find_refusal(
+        checked=sum(result.status != SKIPPED for result in results),
+        total=len(results),
+        untrusted=sum(result.code == UNTRUSTED for result in results),
+        empty="there are no test cases",
+        hint="they are in the folder `tests` next to a skill; `cogcli test --record EP` makes one of an episode",
     )
