@@ -13,6 +13,13 @@ from cogcli.base.errors import UsageError
 from cogcli.declarations.pack_spec import BUILT_IN_GATE, Guardrails, Pack, PackGate, PolicyRule
 
 
+def _join_guardrails(parts: Sequence[Guardrails]) -> Guardrails:
+    return Guardrails(
+        must_refuse=tuple(each for part in parts for each in part.must_refuse),
+        must_escalate=tuple(each for part in parts for each in part.must_escalate),
+    )
+
+
 def compose(primary: Pack, others: Sequence[Pack]) -> Pack:
     """Return the primary pack with the additions of the others, and the hash of all of them. Raise UsageError if two
     packs use the same id for different things.
@@ -22,12 +29,7 @@ def compose(primary: Pack, others: Sequence[Pack]) -> Pack:
     packs = (primary, *others)
     for kind, ids in _list_ids(packs).items():
         _require_unique(kind, ids)
-    guardrails = Guardrails(
-        must_refuse=tuple(each for pack in packs for each in pack.policy.guardrails.must_refuse),
-        must_escalate=tuple(
-            each for pack in packs for each in pack.policy.guardrails.must_escalate
-        ),
-    )
+    guardrails = _join_guardrails([pack.policy.guardrails for pack in packs])
     policy = primary.policy.replace(
         rules=(*primary.policy.rules, *_list_added_rules(others)),
         guardrails=guardrails,
