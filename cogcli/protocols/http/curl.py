@@ -42,6 +42,13 @@ def curl_line(seen: ReceivedRequest, base_url: str, service: Service, binding: B
     return line if len(line) <= _MAX_LENGTH else f"{line[: _MAX_LENGTH - 1]}…"
 
 
+def _configured_header(name: str, written: str) -> str:
+    """Return a header as the file declares it: with its variables, otherwise masked."""
+    if PLACEHOLDER.search(written):
+        return _double_quote(f"{name}: {written}")
+    return str(Redactor().mask({name: written})[name])
+
+
 def _headers(
     seen: ReceivedRequest, service: Service, binding: Binding
 ) -> Iterator[tuple[str, str]]:
@@ -55,16 +62,12 @@ def _headers(
     for name, value in seen.headers.items():
         if name in _OURS or (name == "authorization" and auth):
             continue
-        written = configured.get(name)
         if credential := placed.get(name):
             yield name, f'"{name}: {_written_credential(credential)}"'
-        elif written is None:
-            if value:
-                yield name, str(Redactor().mask({name: value})[name])
-        elif PLACEHOLDER.search(written):
-            yield name, _double_quote(f"{name}: {written}")
-        else:
-            yield name, str(Redactor().mask({name: written})[name])
+        elif name in configured:
+            yield name, _configured_header(name, configured[name])
+        elif value:
+            yield name, str(Redactor().mask({name: value})[name])
     if auth:
         yield "authorization", f'"authorization: Bearer ${variable_of(auth)}"'
 
