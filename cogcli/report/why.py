@@ -109,12 +109,7 @@ class _CauseSearch:
         The chain of a loop variable leads to its loop."""
         if re.split(r"[.\[]", place)[0] not in READABLE and (readers := self._flow.readers(place)):
             return [f"the loop of {', '.join(readers)}"]
-        named = (
-            id
-            for id, names in self._declared.writes.items()
-            if any(overlap(place, n) for n in names)
-        )
-        step = next((self._run.steps[id] for id in named if id in self._run.steps), None)
+        step = self._find_declared_writer(place)
         if step is None:
             return ["never written"]
         words = [_render_step(step)]
@@ -123,9 +118,15 @@ class _CauseSearch:
             step = culprit
             seen.add(step.id)
             words.append(_render_step(step))
-        return (
-            words + self._find_failed_reads(step) if step.status in ("failed", "vetoed") else words
-        )
+        has_failed = step.status in ("failed", "vetoed")
+        return words + self._find_failed_reads(step) if has_failed else words
+
+    def _find_declared_writer(self, place: str) -> StepHistory | None:
+        """Return the first step of the run that declares a write to this place."""
+        for id, names in self._declared.writes.items():
+            if id in self._run.steps and any(overlap(place, name) for name in names):
+                return self._run.steps[id]
+        return None
 
     def _find_blocking_step(self, step: StepHistory) -> StepHistory | None:
         if step.status not in ("skipped", "pending") or step.reason not in ("dependency", ""):
