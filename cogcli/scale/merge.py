@@ -97,9 +97,7 @@ def _require_whole(files: Sequence[ResultFile]) -> None:
     shards = [file for file in files if file.shard.parts > 1]
     if not shards:
         return
-    batches = sorted({file.summary.batch_id for file in shards if file.summary is not None})
-    if len(batches) > 1:
-        raise parts_error("the shards are of several batches", ", ".join(batches))
+    _require_one_batch(shards)
     counts = Counter(file.shard for file in shards)
     twice = [shard.name for shard, count in counts.items() if count > 1]
     if twice:
@@ -107,6 +105,13 @@ def _require_whole(files: Sequence[ResultFile]) -> None:
     missing = _find_missing_shards(counts)
     if missing:
         raise parts_error("not all shards are there", "missing " + ", ".join(missing[:10]))
+
+
+def _require_one_batch(shards: Sequence[ResultFile]) -> None:
+    """Raise UsageError if the summaries of the shards name several batches."""
+    batches = sorted({file.summary.batch_id for file in shards if file.summary is not None})
+    if len(batches) > 1:
+        raise parts_error("the shards are of several batches", ", ".join(batches))
 
 
 def _find_missing_shards(present: Collection[Shard]) -> list[str]:
