@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from cogcli.base.jsonvalue import Json
@@ -58,14 +59,20 @@ def _check_entry(name: str, entry: Json, report: ProblemReport) -> None:
         hint = f"write one of {', '.join(_FORMS)}"
         report.error("service.auth", path, message, hint=hint, key=True)
         return
-    needed = _FORMS[forms[0]]
+    _check_keys_of_form(name, forms[0], given, report)
+
+
+def _check_keys_of_form(name: str, form: str, given: Sequence[str], report: ProblemReport) -> None:
+    """Report the keys that a form of credentials lacks, and those that it does not use."""
+    path = ("auth", name)
+    needed = _FORMS[form]
     for key in needed:
         if key not in given:
-            message = f"`auth.{name}` has `{forms[0]}` without `{key}`"
+            message = f"`auth.{name}` has `{form}` without `{key}`"
             report.error("service.auth", path, message, hint=f"add {key}", key=True)
     for key in given:
-        if key not in (*needed, *_OPTIONS[forms[0]]):
-            message = f"`auth.{name}.{key}` has no meaning beside `{forms[0]}`"
+        if key not in (*needed, *_OPTIONS[form]):
+            message = f"`auth.{name}.{key}` has no meaning beside `{form}`"
             report.error("service.auth", (*path, key), message, hint="remove it", key=True)
 
 

@@ -18,6 +18,7 @@ from cogcli.base.walk import FolderWalk
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.skill_spec import Skill
 from cogcli.declarations.spec_ceilings import DEFAULT_CEILINGS, SpecCeilings
+from cogcli.declarations.value_types import Json
 from cogcli.specs.cache import CompiledCache
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.catalog_builder import CatalogBuilder
@@ -399,8 +400,9 @@ def _find_kind(path: str, reader: SpecReader, expected: str) -> tuple[str, list[
     parsed = reader.parse(path)
     if parsed.value is None:
         return "", parsed.problems
-    if expected:
-        return expected, []
-    return next(
-        (kind for key, kind in _KIND_OF_KEY.items() if key in parsed.value), "capability"
-    ), []
+    return expected or _kind_from_keys(parsed.value), []
+
+
+def _kind_from_keys(value: Json) -> str:
+    """Return the kind that the keys of a file show, otherwise `capability`."""
+    return next((kind for key, kind in _KIND_OF_KEY.items() if key in value), "capability")

@@ -171,6 +171,10 @@ def _check_record(shape: RecordShape, value: Json, spot: _CheckedPlace) -> None:
                 _check(key.shape, item, spot.below(name))
         elif not shape.open and not is_ignored(name):
             _report_unknown_key(shape, name, value, spot)
+    _report_missing_keys(shape, value, spot)
+
+
+def _report_missing_keys(shape: RecordShape, value: Json, spot: _CheckedPlace) -> None:
     for name, key in shape.keys.items():
         if key.required and name not in value:
             message = f"{spot.subject}: key `{spot.prefix}{name}` is missing"

@@ -54,6 +54,12 @@ def stricter(present: Capability, earlier: Capability) -> Capability:
     return present.replace(safety=safety, properties=properties)
 
 
+def _list_merged_gates(present: Safety, earlier: Safety, phase: str) -> list[Json]:
+    """Return the gates that one of two blocks requires in a phase, as a file declares them."""
+    merged = _merge_gates(getattr(present, phase), getattr(earlier, phase))
+    return [_list_gate_members(gate) for gate in merged]
+
+
 def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | None:
     """Return a safety block with the requirements of both blocks, or None if neither exists."""
     if present is None or earlier is None or present == earlier:
@@ -62,13 +68,7 @@ def stricter_safety(present: Safety | None, earlier: Safety | None) -> Safety | 
         "trust_level": max(present.trust_level, earlier.trust_level, key=TRUST_RANKS.__getitem__),
         "requires_confirmation": present.requires_confirmation or earlier.requires_confirmation,
     }
-    gates = {
-        phase: [
-            _list_gate_members(gate)
-            for gate in _merge_gates(getattr(present, phase), getattr(earlier, phase))
-        ]
-        for phase in GATES
-    }
+    gates = {phase: _list_merged_gates(present, earlier, phase) for phase in GATES}
     lists = {
         key: list(_union(getattr(earlier, key), getattr(present, key)))
         for key in ("allowed_targets", "scope_constraints")

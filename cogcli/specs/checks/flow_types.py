@@ -58,11 +58,18 @@ def _check_type(flow: Dataflow, fact: StepFacts, read: Read) -> None:
         fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
     if wanted is not None:
         _check_wanted_type(fact, read, wanted, sources)
-        is_guarded = any(guard.reference == reference for guard in fact.guards)
-        if is_nullable and not is_guarded and wanted.needs_value and wanted.type != "any":
-            message = f"`{reference.text}` may be null, `{read.name}` is required"
-            hint = "give it a default, make it required, or add a condition"
-            fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
+        if is_nullable:
+            _check_required(fact, read, wanted)
+
+
+def _check_required(fact: StepFacts, read: Read, wanted: FieldSpec) -> None:
+    """Report `flow.null` if a field requires a value that may be null, and no condition guards it."""
+    reference = read.reference
+    is_guarded = any(guard.reference == reference for guard in fact.guards)
+    if not is_guarded and wanted.needs_value and wanted.type != "any":
+        message = f"`{reference.text}` may be null, `{read.name}` is required"
+        hint = "give it a default, make it required, or add a condition"
+        fact.report.warn("flow.null", read.path, message, hint=hint, within=read.within)
 
 
 def _check_wanted_type(

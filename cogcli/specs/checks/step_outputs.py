@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from cogcli.base.problems import KeyPath, suggest_path, suggestion
 from cogcli.base.refs import Target, parse_target
@@ -19,6 +19,18 @@ from cogcli.specs.checks.step_facts import PlannedWrite, Read, StepFacts
 from cogcli.specs.checks.step_inputs import note_reference
 from cogcli.specs.inner_shapes import InnerShape, follow, shape_of
 from cogcli.specs.step_values import reference_of
+
+
+def _check_duplicates(
+    step: StepFacts, output: Mapping[str, str], good: list[tuple[str, Target]]
+) -> None:
+    """Report outputs of one step that write to the same target, unless the target combines its writes."""
+    overwritten = {left for left, _ in good if not _is_combined(step, output[left])}
+    for left, other in find_overlapping_targets(good):
+        if left in overwritten or other in overwritten:
+            message = f"`{output[left]}` is also written by `{other}`"
+            hint = "write merge_strategy: replace, or write elsewhere"
+            step.report.error("target.duplicate", ("output", left), message, hint=hint)
 
 
 def check_output(step: StepFacts) -> None:
@@ -43,12 +55,7 @@ def check_output(step: StepFacts) -> None:
             maybe = _may_skip(step, left) or not produced.required
             strategy = strategy_of(right) or "overwrite"
             _note_write(step, PlannedWrite(target, path, strategy, produced, maybe, shape=shape))
-    overwritten = {left for left, _ in good if not _is_combined(step, step.step.output[left])}
-    for left, other in find_overlapping_targets(good):
-        if left in overwritten or other in overwritten:
-            message = f"`{step.step.output[left]}` is also written by `{other}`"
-            hint = "write merge_strategy: replace, or write elsewhere"
-            step.report.error("target.duplicate", ("output", left), message, hint=hint)
+    _check_duplicates(step, step.step.output, good)
     _check_strategies(step, step.step.output.values())
 
 
