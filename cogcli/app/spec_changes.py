@@ -166,6 +166,10 @@ class _WaitingRun(NamedTuple):
     def _name_changes(self) -> str:
         return ", ".join(f"`{key}`" for key in self.changed) + " changed"
 
+    def _list_touched_specs(self) -> set[str]:
+        """Return the ids of all changed specs but packs."""
+        return {key.partition(":")[2] for key in self.changed if not key.startswith(_PACK)}
+
     def _find_used_specs(self, plan: StepPlan) -> dict[str, set[str]]:
         """Return the specs that each step uses, directly or indirectly."""
         used: dict[str, set[str]] = {}
@@ -176,8 +180,7 @@ class _WaitingRun(NamedTuple):
 
     def _find_affected_steps(self, plan: StepPlan, found: RunForecast) -> list[str] | None:
         """Return the steps that the changes reach, in plan order. None if they reach the run as a whole."""
-        touched = {key.partition(":")[2] for key in self.changed if not key.startswith(_PACK)}
-        touched.discard(plan.skill.id)
+        touched = self._list_touched_specs() - {plan.skill.id}
         before = self.pinned.skills[plan.skill.id]
         known = {step.id: step.json for step in before.steps}
         decided = {StepPath(each.event.step_id or "").root_step for each in found.changed_decisions}
@@ -189,10 +192,9 @@ class _WaitingRun(NamedTuple):
         )
         if is_whole:
             return None
-        changed = {each.step.id for each in plan.steps if known.get(each.step.id) != each.step.json}
-        reached = {id for id, specs in used.items() if specs & touched}
-        affected = decided | changed | reached
-        return [planned.step.id for planned in plan.steps if planned.step.id in affected]
+        affected = decided | {id for id, specs in used.items() if specs & touched}
+        steps = (planned.step for planned in plan.steps)
+        return [s.id for s in steps if s.id in affected or known.get(s.id) != s.json]
 
     def _list_used(self, target: str) -> set[str]:
         """Return the ids of all specs that a call of a target uses, as they were and as they are."""

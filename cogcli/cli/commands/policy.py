@@ -4,7 +4,7 @@ their decisions (docs/reference/pack.md#explain).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from cogcli.app.episodes import find as find_episode
@@ -236,6 +236,14 @@ def _prove(context: CommandContext, old: str, new: str) -> int:
     return OK if proof.answer == EQUAL else NO
 
 
+def _list_changes(compared: Sequence[EpisodeComparison]) -> Json:
+    """Return the changed and the undecided decisions of all these episodes."""
+    return {
+        "changed": [change.to_payload() for each in compared for change in each.changed],
+        "undecided": [change.to_payload() for each in compared for change in each.undecided],
+    }
+
+
 def _judge_again(context: CommandContext, names: list[str], before: Pack, after: Pack) -> int:
     """Display how another pack changes recorded decisions, and return the exit code."""
     compared = list(_compare_episodes(context, names, before, after))
@@ -245,8 +253,7 @@ def _judge_again(context: CommandContext, names: list[str], before: Pack, after:
         "episodes": len(done),
         "passed_over": passed_over,
         "compared": total,
-        "changed": [change.to_payload() for each in done for change in each.changed],
-        "undecided": [change.to_payload() for each in done for change in each.undecided],
+        **_list_changes(done),
     }
     shown = [change for each in done for change in (*each.changed, *each.undecided)]
     context.answer("".join(f"{visible(decision_line(change))}\n" for change in shown))

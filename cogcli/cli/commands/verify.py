@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Annotated, Final
 
 from cogcli.app import episodes
-from cogcli.app.anchors import read_anchor, read_heads
+from cogcli.app.anchors import Head, read_anchor, read_heads
 from cogcli.app.state_document import iterate_shown_events
 from cogcli.app.verify_episodes import (
     EpisodeVerifier,
@@ -95,11 +95,7 @@ def verify(
     if heads:
         _require_alone(names, all, key, head, anchor, require_signature, repair, report)
         return _print_heads(context)
-    if anchor is not None:
-        if not all:
-            raise wrong_flag("`--anchor` is for all episodes", "add --all")
-        context.settings.inside(anchor)
-    anchored = {} if anchor is None else read_anchor(anchor)
+    anchored = {} if anchor is None else _read_anchor_for(context, anchor, all=all)
     directories = _directories(context, names, all=all)
     if head is not None and len(directories) != 1:
         raise wrong_flag("`--head` is that of one episode", "name it")
@@ -191,6 +187,14 @@ def _result_lines(result: VerifyResult, glyphs: Glyphs) -> list[StyledLine]:
     if not result.errors:
         lines.append([(f"  {result.level}: {result.proves}", "dim")])
     return lines
+
+
+def _read_anchor_for(context: CommandContext, anchor: str, *, all: bool) -> dict[str, Head]:
+    """Return the heads in a file of the project. Raise UsageError unless all episodes are verified."""
+    if not all:
+        raise wrong_flag("`--anchor` is for all episodes", "add --all")
+    context.settings.inside(anchor)
+    return read_anchor(anchor)
 
 
 def _summary_text(result: VerifyResult) -> str:
