@@ -158,8 +158,8 @@ def build_data(pack: Pack, case: CallCase, mode: str) -> Json:
     return data
 
 
-def shrink(packs: ComparedPacks, case: CallCase, relation: str) -> CallCase:
-    """Return a smaller call that still differs in this way: with fewer facts and simpler values."""
+def _drop_facts(packs: ComparedPacks, case: CallCase, relation: str) -> CallCase:
+    """Return the call without the facts that it can lose: all at once, then halves, at last one by one."""
     size = len(case.facts)
     while size:
         paths = list(case.facts)
@@ -168,6 +168,12 @@ def shrink(packs: ComparedPacks, case: CallCase, relation: str) -> CallCase:
             rest = {path: each for path, each in case.facts.items() if path not in block}
             case = _first_that_differs(packs, [case._replace(facts=rest)], relation) or case
         size //= 2
+    return case
+
+
+def shrink(packs: ComparedPacks, case: CallCase, relation: str) -> CallCase:
+    """Return a smaller call that still differs in this way: with fewer facts and simpler values."""
+    case = _drop_facts(packs, case, relation)
     if case.host:
         case = _first_that_differs(packs, [case._replace(host="")], relation) or case
     for number, held in enumerate(case.used):

@@ -201,9 +201,14 @@ def _check_counter(
         return
     counted = {id: each for id, each in capabilities.items() if each and applies(scope, id)}
     for key, argument in _find_counted_arguments(limit):
-        lacking = [id for id, each in counted.items() if argument not in each.inputs]
+        lacking = _find_lacking(counted, argument)
         if lacking:
-            about.error("policy.limit", (key,), f"`{lacking[0]}` has no argument `{argument}`")
+            about.error("policy.limit", (key,), f"`{lacking}` has no argument `{argument}`")
+
+
+def _find_lacking(capabilities: Mapping[str, Capability], argument: str) -> str:
+    """Return the first capability without an argument. Empty if all have it."""
+    return next((id for id, each in capabilities.items() if argument not in each.inputs), "")
 
 
 def _find_counted_arguments(limit: CumulativeLimit) -> Iterator[tuple[str, str]]:
