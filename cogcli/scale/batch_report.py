@@ -12,13 +12,23 @@ from cogcli.declarations.value_types import Json
 from cogcli.report.batch_page import BatchPage, CountedLines, SlowLine, draw_latency
 from cogcli.report.html import batch_html
 from cogcli.report.humanize import duration
-from cogcli.scale.batch_folder import BatchFolder, find_batch, read_header
+from cogcli.scale.batch_folder import BatchFolder, Shard, find_batch, read_header
 from cogcli.scale.latency import upper_end
 from cogcli.scale.ledger import LedgerEntry, damaged_ledger_error
 from cogcli.scale.totals import Totals
 
 _SLOWEST: Final = 20
 _MOST_ROWS: Final = 200
+
+
+def _read_shard(batch: BatchFolder, shard: Shard, totals: Totals, slowest: _Slowest) -> None:
+    """Add the lines of one ledger. Raise UnusableEnvironment `batch.damaged`."""
+    reading = batch.read_ledger(shard)
+    for entry in reading:
+        if totals.apply(entry) and entry.is_final:
+            slowest.add(entry)
+    if reading.fault:
+        raise damaged_ledger_error(batch.folder, shard.ledger, reading.fault)
 
 
 def page_of_batch(settings: Settings, text: str) -> tuple[str, bytes]:
@@ -31,12 +41,7 @@ def page_of_batch(settings: Settings, text: str) -> tuple[str, bytes]:
         header = read_header(batch.folder)
         shards = batch.shards()
         for shard in shards:
-            reading = batch.read_ledger(shard)
-            for entry in reading:
-                if totals.apply(entry) and entry.is_final:
-                    slowest.add(entry)
-            if reading.fault:
-                raise damaged_ledger_error(batch.folder, shard.ledger, reading.fault)
+            _read_shard(batch, shard, totals, slowest)
     left = header.input.lines - totals.ended
     began = rfc3339(header.created_ms // 1000, 0)[:19].replace("T", " ")
     latency = totals.latencies
