@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from cogcli.episode.history import History
@@ -32,6 +32,16 @@ def timeline_of(fold: History, name: str) -> str:
     )
 
 
+def _list_arrows(edges: Iterable[tuple[str, str]], given: Iterable[tuple[str, str]]) -> list[Arrow]:
+    """Return the arrows of the order of steps, then those from inputs to the steps that read them."""
+    arrows = [Arrow(before, after, carries=False) for before, after in edges]
+    return arrows + [Arrow(read, reader) for read, reader in given]
+
+
+def _describe_ends(inputs: Iterable[str], outputs: Iterable[str]) -> str:
+    return f"from {', '.join(inputs) or 'no input'} to {', '.join(outputs) or 'no output'}"
+
+
 def lineage_of(
     fold: History, flow: Lineage, targets: list[TargetFlow], declared: DeclaredPlaces, name: str
 ) -> str:
@@ -39,16 +49,15 @@ def lineage_of(
     step is known."""
     graph = graph_of(fold)
     steps = {step.id: step for step in fold.steps}
-    given = [(read, id) for id in steps for read in flow.step(id).reads if _is_given(read)]
+    given = [(read, id) for id in steps for read in filter(_is_given, flow.step(id).reads)]
     inputs = {read: Box(read, (read,), is_place=True) for read, _ in given}
     outputs = {each.name: _build_output_box(each) for each in targets if _is_output(each)}
     if not graph.nodes or len(graph.nodes) + len(inputs) + len(outputs) > MAX_BOXES:
         return ""
     inner = [_build_step_box(node, steps.get(node.id), flow) for node in graph.nodes]
-    arrows = [Arrow(before, after, carries=False) for before, after in graph.edges]
-    arrows += [Arrow(read, reader) for read, reader in given]
+    arrows = _list_arrows(graph.edges, given)
     arrows += _find_value_arrows(targets, declared)
-    ends = f"from {', '.join(inputs) or 'no input'} to {', '.join(outputs) or 'no output'}"
+    ends = _describe_ends(inputs, outputs)
     return graph_svg(
         [*inputs.values(), *inner, *outputs.values()],
         arrows,

@@ -86,9 +86,7 @@ class _CauseSearch:
             writes = _find_last_writes(self._flow, place, before)
             steps = list(dict.fromkeys(write.step for write in writes))
             if not steps:
-                return chain + (
-                    [] if place.partition(".")[0] in GIVEN else self._trace_absence(place)
-                )
+                return chain + self._trace_source(place)
             chain.append(", ".join(steps))
             reads = list(dict.fromkeys(name for id in steps for name in self._flow.steps[id].reads))
             before = min(write.seq for write in writes)
@@ -97,10 +95,18 @@ class _CauseSearch:
             chain.append(", ".join(reads))
             fresh = [name for name in reads if name not in self._seen]
             if len(reads) > 1 or not fresh:
-                for name in fresh:
-                    self._enqueue(name, before)
+                self._enqueue_all(fresh, before)
                 return chain
-            self._seen.add(place := fresh[0])
+            place = fresh[0]
+            self._seen.add(place)
+
+    def _enqueue_all(self, places: list[str], before: int | None) -> None:
+        for place in places:
+            self._enqueue(place, before)
+
+    def _trace_source(self, place: str) -> list[str]:
+        """Return the chain of a place that no step wrote. It is empty for an input."""
+        return [] if place.partition(".")[0] in GIVEN else self._trace_absence(place)
 
     def _trace_absence(self, place: str) -> list[str]:
         """Return the chain from the step that would have written a place to the step that prevented
@@ -141,10 +147,12 @@ class _CauseSearch:
         words = re.split(r"[^\w-]+", message)  # `entities[0].vat` names `entities`
         named = [name for name in reads if name in message or name.rpartition(".")[2] in words]
         shown = named if len(named) == 1 else reads
+        if not shown:
+            return []
         writers = dict.fromkeys(
             w.step for name in shown for w in _find_last_writes(self._flow, name, None)
         )
-        return [", ".join(shown), *([", ".join(writers)] if writers else [])] if shown else []
+        return [", ".join(shown), ", ".join(writers)] if writers else [", ".join(shown)]
 
 
 def _render_step(step: StepHistory) -> str:
