@@ -128,6 +128,12 @@ def _test(settings: Settings, skills: Collection[str]) -> list[_TestedCase]:
     ]
 
 
+def _failed_result(base: CheckResult, case: CheckResult) -> SpecResult:
+    """Return the result of a skill whose case failed."""
+    reason, code = f"{case.id}: {case.reason}", case.code or "test.failed"
+    return SpecResult(base._replace(status=FAILED, reason=reason, code=code))
+
+
 def _judge_skill(
     settings: Settings,
     base: CheckResult,
@@ -142,10 +148,9 @@ def _judge_skill(
     """
     if any(each.is_untrusted for each in tested):
         return _needing_result(base, (TRUST,))
-    failed = [each.result for each in tested if each.has_failed]
-    if failed:
-        reason, code = f"{failed[0].id}: {failed[0].reason}", failed[0].code or "test.failed"
-        return SpecResult(base._replace(status=FAILED, reason=reason, code=code))
+    failed = next((each.result for each in tested if each.has_failed), None)
+    if failed is not None:
+        return _failed_result(base, failed)
     ran = [each.result for each in tested if each.really_ran(outside)]
     if not variable(settings.environ, NETWORK):
         needs = needs or tuple(outside.values())

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
@@ -113,6 +113,15 @@ def schema_files(root: str) -> list[NewFile]:
     return [file for file in made if not os.path.lexists(os.path.join(root, file.path))]
 
 
+def _split_doubts(found: Iterable[Problem]) -> tuple[list[Problem], list[Problem]]:
+    """Return the problems that prevent writing, and the doubts that are reported only."""
+    problems: list[Problem] = []
+    doubts: list[Problem] = []
+    for problem in found:
+        (doubts if _is_doubt(problem) else problems).append(problem)
+    return problems, doubts
+
+
 def find_write_problems(
     settings: Settings, files: Sequence[NewFile], *, force: bool
 ) -> WrittenSpecs:
@@ -125,9 +134,7 @@ def find_write_problems(
     paths = [os.path.join(root, path) for path in specs]
     with suppress(_Rollback), written_files(settings, root, files, force=force):
         found = check_registry(settings, paths).problems if paths else []
-        of_files = [problem for problem in found if _is_problem_of_files(problem, settings)]
-        doubts = [problem for problem in of_files if _is_doubt(problem)]
-        problems = [problem for problem in of_files if not _is_doubt(problem)]
+        problems, doubts = _split_doubts(p for p in found if _is_problem_of_files(p, settings))
         if problems:
             raise _Rollback
         write_schemas(settings)
