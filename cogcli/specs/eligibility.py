@@ -279,24 +279,31 @@ def untrusted_reasons(service: Service, hosts: Sequence[str] = ()) -> Iterator[R
     if service.trusted:
         return
     text = f"service `{service.id}`: {service.distrust or 'its layer is not trusted'}, so"
-    if service.module and not is_shipped(service.module):
-        yield _untrusted_reason(f"{text} module `{service.module}` is not imported")
-    if "command" in service.settings:
-        yield _untrusted_reason(f"{text} `{service.settings['command']}` is not started")
-    has_secrets = _uses_variables(service) or _uses_secrets(None, service)
+    yield from _untrusted_code(service, text)
+    has_secrets = _gets_values(service)
     if has_secrets:
         yield _untrusted_reason(f"{text} it gets no variable and no secret")
     host = remote_host(service)
     if host is None or _is_allowed(host, hosts):
         return
     text += f" `{host}` is not called" if host else " it is not called"
-    may_be_allowed = not has_secrets and not is_private_host(host)
-    yield _host_reason(text, host or ANY) if may_be_allowed else _untrusted_reason(text)
+    if has_secrets or is_private_host(host):
+        yield _untrusted_reason(text)
+    else:
+        yield _host_reason(text, host or ANY)
 
 
-def _uses_variables(service: Service) -> bool:
-    """Whether a variable of the service is read from the environment."""
-    return any(each.env for each in service.variables.values())
+def _untrusted_code(service: Service, text: str) -> Iterator[Reason]:
+    """Yield the code of an untrusted service that does not run: its module and its program."""
+    if service.module and not is_shipped(service.module):
+        yield _untrusted_reason(f"{text} module `{service.module}` is not imported")
+    if "command" in service.settings:
+        yield _untrusted_reason(f"{text} `{service.settings['command']}` is not started")
+
+
+def _gets_values(service: Service) -> bool:
+    """Whether the service gets a variable from the environment, or a secret."""
+    return any(each.env for each in service.variables.values()) or _uses_secrets(None, service)
 
 
 def _is_allowed(host: str, hosts: Sequence[str]) -> bool:

@@ -38,6 +38,13 @@ _TARGETS: Final = ("evaluation_layer", "targets")
 _INTENTS: Final = ("decision_layer", "intents")
 
 
+def _check_patterns(raw: Json, report: ProblemReport) -> None:
+    """Report patterns that cannot be matched in linear time."""
+    for path, pattern in _find_patterns(raw):
+        if isinstance(pattern, str) and (why := refusal(pattern)):
+            report.error("pack.pattern", path, f"pattern `{pattern}`: {why}")
+
+
 def check_pack(raw: Json, report: ProblemReport) -> None:
     """Report faults of a single pack that its shape cannot express.
 
@@ -46,9 +53,7 @@ def check_pack(raw: Json, report: ProblemReport) -> None:
     """
     for index, template in objects_at(raw, *_TEMPLATES):
         check_steps(template, report, *_TEMPLATES, index)
-    for path, pattern in _find_patterns(raw):
-        if isinstance(pattern, str) and (why := refusal(pattern)):
-            report.error("pack.pattern", path, f"pattern `{pattern}`: {why}")
+    _check_patterns(raw, report)
     for guardrails in _GUARDRAILS:
         for index, entry in enumerate(list_at(raw, *guardrails)):
             subject = f"guardrail `{value_at(entry, 'id')}`"

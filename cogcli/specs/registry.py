@@ -183,6 +183,10 @@ class Registry:
         self._flush()
         return found
 
+    def _own_layer(self, path: str) -> Layer:
+        """Return the additional layer of a directory that a caller names."""
+        return Layer(path, path, False, host=is_host_root(path), bound=self._find_bound(path))
+
     def files(
         self,
         paths: Sequence[str],
@@ -201,11 +205,7 @@ class Registry:
         named = [self._absolute(path) for path in paths]
         given = {self._absolute(path): data for path, data in (contents or {}).items()}
         reader = self._reader(given)
-        own = [
-            Layer(path, path, False, host=is_host_root(path), bound=self._find_bound(path))
-            for path in named
-            if is_root(path)
-        ]
+        own = [self._own_layer(path) for path in named if is_root(path)]
         layouts = [layout_of(layer) for layer in distinct([*self._readable_layers(), *own])]
         places = {place.path: place for layout in layouts for place in _list_files(layout)}
         for path in named:
@@ -216,9 +216,8 @@ class Registry:
         )
         builder = builder.add_packs() if packs_alone else builder.add_everything()
         catalog = self._build_catalog(builder, partial=packs_alone)
-        only = frozenset(map(reader.display_path, wanted)) | {p.file for p in problems}
-        kept = [p for p in (*catalog.problems, *problems) if p.file in only]
-        return catalog._replace(only=only, problems=tuple(sort_problems(kept)))
+        only = frozenset(map(reader.display_path, wanted)).union(p.file for p in problems)
+        return _keep_problems_of(catalog, only, problems)
 
     def _find_bound(self, path: str) -> str:
         """Return the bound of the layer that contains a path. Empty if no layer contains it."""
@@ -401,6 +400,12 @@ def _find_kind(path: str, reader: SpecReader, expected: str) -> tuple[str, list[
     if parsed.value is None:
         return "", parsed.problems
     return expected or _kind_from_keys(parsed.value), []
+
+
+def _keep_problems_of(catalog: Catalog, only: frozenset[str], others: Sequence[Problem]) -> Catalog:
+    """Return the catalog with its problems and the others in these files, sorted."""
+    kept = [problem for problem in (*catalog.problems, *others) if problem.file in only]
+    return catalog._replace(only=only, problems=tuple(sort_problems(kept)))
 
 
 def _kind_from_keys(value: Json) -> str:

@@ -95,6 +95,10 @@ def other_capability_reason(
     return Reason(_INELIGIBLE, f"it binds `{other}`", _suggest_binding(catalog, id, "", options))
 
 
+def _collect_reasons(links: Sequence[ChainLink]) -> list[Reason]:
+    return [reason for link in links for reason in link.reasons]
+
+
 def _join_reasons(beginning: str, tried: Sequence[ChainLink], others: Sequence[ChainLink]) -> str:
     """Return why the binding, its fallbacks and the other bindings of a rule are ineligible, in this order."""
     parts = [f"{beginning}: {tried[0].reason}"]
@@ -118,7 +122,7 @@ def ineligible_error(
     binding.
     """
     id, name, tried = selection.capability_id, selection.primary_binding_id, selection.tried
-    all_reasons = [reason for link in (*tried, *others) for reason in link.reasons]
+    all_reasons = _collect_reasons((*tried, *others))
     codes = {reason.code for reason in all_reasons}
     namer = _find_naming_file(catalog, selection)
     beginning = f"`{name}`" if proposed else _describe_origin(selection, namer)
