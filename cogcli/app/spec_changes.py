@@ -183,7 +183,7 @@ class _WaitingRun(NamedTuple):
         touched = self._list_touched_specs() - {plan.skill.id}
         before = self.pinned.skills[plan.skill.id]
         known = {step.id: step.json for step in before.steps}
-        decided = {StepPath(each.event.step_id or "").root_step for each in found.changed_decisions}
+        decided = _find_decided_steps(found)
         used = self._find_used_specs(plan)
         is_whole = (
             not touched <= set().union(*used.values())
@@ -247,3 +247,8 @@ def _walk_specs(catalog: Catalog, target: str, seen: set[str]) -> Iterator[str]:
         yield from (binding, catalog.bindings[binding].service)
     for name in capability.asks:
         yield from _walk_specs(catalog, name, seen)
+
+
+def _find_decided_steps(found: RunForecast) -> set[str]:
+    """Return the steps of the root run with a decision that changes."""
+    return {StepPath(each.event.step_id or "").root_step for each in found.changed_decisions}
