@@ -243,9 +243,16 @@ def _fill_envelope(context: CommandContext, results: Sequence[VerifyResult]) -> 
         context.own["episode_id"] = results[0].name
     unreadable = [one for one in results if not one.level]
     # An episode that cannot be read is reported before one with findings.
-    first = next((one for one in unreadable or results if one.errors), None)
-    code = OK if first is None else context.fail(_error_members(first.errors[0]))
+    code = _report_first_error(context, unreadable or results)
     return ENVIRONMENT if unreadable else code
+
+
+def _report_first_error(context: CommandContext, results: Sequence[VerifyResult]) -> int:
+    """Put the first error of these episodes into the envelope, and return the exit code."""
+    for one in results:
+        if one.errors:
+            return context.fail(_error_members(one.errors[0]))
+    return OK
 
 
 def _error_members(finding: Json) -> Json:
