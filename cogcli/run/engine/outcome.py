@@ -102,12 +102,19 @@ def _decide_by_endings(
     if _find_by_reason(endings, "cancelled"):
         # The log of this resumed run has a step that a signal cancelled.
         return "aborted", None
-    collected = next(filter(_has_collected, endings.values()), None)
-    return None if collected is None else ("partial", collected.error)
+    return _find_collected(endings)
 
 
 def _find_by_reason(endings: Mapping[int, Ending], reason: str) -> Ending | None:
     return next((ending for ending in endings.values() if ending.reason == reason), None)
+
+
+def _find_collected(
+    endings: Mapping[int, Ending],
+) -> tuple[Outcome, RuntimeErrorBase | None] | None:
+    """Return `partial` and the error of the first completed step that collected errors, otherwise None."""
+    collected = next(filter(_has_collected, endings.values()), None)
+    return None if collected is None else ("partial", collected.error)
 
 
 def _has_collected(ending: Ending) -> bool:
