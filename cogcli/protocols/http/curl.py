@@ -52,10 +52,7 @@ def _configured_header(name: str, written: str) -> str:
 def _headers(
     seen: ReceivedRequest, service: Service, binding: Binding
 ) -> Iterator[tuple[str, str]]:
-    declared = {
-        **service.metadata.headers,
-        **binding.metadata.headers,
-    }
+    declared = {**service.metadata.headers, **binding.metadata.headers}
     configured = {name.lower(): value for name, value in declared.items()}
     auth = service.auth_ref
     placed = {each.header.lower(): each for each in service.credentials.values()}
