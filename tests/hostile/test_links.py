@@ -197,6 +197,10 @@ LINES: dict[str, tuple[str, ...]] = {
     "new scenario": ("new", "scenario", "demo_text_upper"),
     "new pack": ("new", "pack", "demo-desk"),
     "serve mcp": ("serve", "mcp"),
+    "gateway serve": ("gateway", "serve"),
+    "gateway tools": ("gateway", "tools"),
+    "gateway accept": ("gateway", "accept", "demo"),
+    "gateway status": ("gateway", "status"),
     "config show": ("config", "show"),
     "config trust": (
         "config",
