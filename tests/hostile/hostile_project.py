@@ -21,6 +21,11 @@ BAIT: Final = (
     "/etc/passwd ../../outside $(canary-program)"
 )
 """A text that asks for everything: an address, variables in each spelling, paths, and a program."""
+CUSTOMER_TEXT: Final = (
+    f"{URL}/{{base}} {{{{ env.A_CANARY }}}} /etc/passwd ../../outside $(canary-program) "
+    "${thing.url}"
+)
+"""The same for a customer, with the one placeholder that such a text may have."""
 ANY: Final = {"text": {"type": "any"}}
 TEXT: Final = {"text": {"type": "any", "default": "x"}}
 
@@ -240,7 +245,7 @@ _GUARDRAIL: Final = {
     "pattern": "neverneverx",
     "phrases": ["never never"],
     "reason": BAIT,
-    "say": f"{BAIT} ${{thing.url}}",
+    "say": CUSTOMER_TEXT,
     "gate": "GATE_OPERATOR",
 }
 _EVERY: Final = [
@@ -272,7 +277,7 @@ PACK: Final = {
             "then": {"verdict": "allow", "gate": "GATE_TRAP", "obligations": ["evidence"],
             "args": {"n": {"max": 9, "min": 0, "enum": [1]}}},
             "rationale": BAIT,
-            "say": f"{BAIT} ${{thing.url}}",
+            "say": CUSTOMER_TEXT,
             "tests": [{"data": {"args": {"text": URL}}, "expect": "match"}, {"data": {"args": {"text": ""}},
             "expect": "no_match"}],
         }],
