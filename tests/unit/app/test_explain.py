@@ -12,7 +12,7 @@ from cogcli.cli.app import TOPICS
 PACKAGE = Path(__file__).resolve().parents[3] / "cogcli"
 CODE = re.compile(r'"([a-z]+\.[a-z]+(?:-[a-z]+)*)"')
 NO_CODES = re.compile(r"(run|step|plan|call|gate|policy|approval|layer|reflection)\.(started|created|completed|failed|"
-                      r"skipped|degraded|vetoed|answered|retried|decided|requested|terminated)|.*\.(json|jsonl|yaml|torn|db)|"
+                      r"skipped|degraded|vetoed|answered|retried|decided|requested|terminated)|.*\.(json|jsonl|yaml|torn|db|pdf)|"
                       r"(working|frame|output)\.[a-z]+|header\.name|builtin\.read-only|"
                       r"sys\.(path|modules)|site\.addsitedir|pyvenv\.cfg")  # fmt: skip
 
