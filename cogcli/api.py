@@ -243,7 +243,7 @@ class Project:
         project. `on_event` is called in this thread with each event that is on disk.
         `control.cancel("SIGINT")`, from another thread, stops the run as Ctrl-C does. Raise
         CogcliError if the run cannot start; then nothing ran and nothing was written."""
-        settings, given = self._given_run(skill_id, inputs or {}, options)
+        settings, given = self._read_request(skill_id, inputs or {}, options)
         environment = environment_of(settings)
         catalog = environment.open_registry().reach(skill_id, packs=given.request.pack_refs)
         prepared = prepare_given(catalog, given, environment.environ)
@@ -300,7 +300,7 @@ class Project:
         raw = _to_plain_input(
             "request", {"message": request} if isinstance(request, str) else request
         )
-        settings, given_options = self._given_options(options)
+        settings, given_options = self._read_options(options)
         listener = on_event or _ignore
         warnings: list[Json] = []
 
@@ -332,7 +332,7 @@ class Project:
         )  # fmt: skip
         return await await_run(run, control)
 
-    def _given_options(self, options: Options) -> tuple[Settings, Json]:
+    def _read_options(self, options: Options) -> tuple[Settings, Json]:
         """Return the settings of a run and its options as JSON. Raise UsageError for invalid options."""
         _require_valid_options(options)
         settings = self._settings(
@@ -343,14 +343,14 @@ class Project:
             "frame": _to_plain_input("frame", options.get("frame", {})),
         }
 
-    def _given_run(
+    def _read_request(
         self, skill_id: str, inputs: Mapping[str, object], options: Options
     ) -> tuple[Settings, RequestedRun]:
         """Return the settings and the request of a run. Raise UsageError for invalid inputs or
         options.
         """
         plain = _to_plain_input("inputs", inputs, self._base)
-        settings, given = self._given_options(options)
+        settings, given = self._read_options(options)
         request = RunRequest(
             skill_id=skill_id,
             inputs=plain,

@@ -257,17 +257,17 @@ def _run_command(hook: Hook, text: bytes, environ: Mapping[str, str]) -> str:
         try:
             code = process.wait(hook.timeout)
         except subprocess.TimeoutExpired:
-            return f"`{_shown(hook)}` took longer than {hook.timeout:g} s and was killed"
+            return f"`{_show_command(hook)}` took longer than {hook.timeout:g} s and was killed"
         finally:
             if process.returncode is None:
                 _kill_group(process)
         if not code:
             return ""
         printed = _last_line(errors)
-        return f"`{_shown(hook)}` ended with {code}{': ' + printed if printed else ''}"
+        return f"`{_show_command(hook)}` ended with {code}{': ' + printed if printed else ''}"
 
 
-def _shown(hook: Hook) -> str:
+def _show_command(hook: Hook) -> str:
     return visible(shlex.join(hook.command))[:_SHOWN]
 
 

@@ -3,7 +3,7 @@
 1. The process of the run holds its log, so that no other process can record an answer there.
 2. So the answer is a file in the user's state directory, one per request, which only this user can write. The run takes
    it, checks it again, and records it.
-3. The command that leaves an answer waits until the log has it, and takes an answer back that nobody took.
+3. The command that leaves an answer waits until the log has it, and takes back an answer that no session took.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def take_answers(environ: Mapping[str, str], episode_id: str) -> Iterator[Answer
 
 
 def remove_folder(environ: Mapping[str, str], episode_id: str) -> None:
-    """Remove the folder of a run that is over. Answers that nobody took are removed with it."""
+    """Remove the folder of a run that is over. Answers that no session took are removed with it."""
     folder = answers_folder(environ, episode_id)
     for _ in take_answers(environ, episode_id):
         pass

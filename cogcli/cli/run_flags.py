@@ -125,6 +125,11 @@ class RunFlags(OptionFlags):
     )
     progress: Progress
 
+    @property
+    def names_conflict(self) -> bool:
+        """Whether a flag was given about another run that holds the name."""
+        return self.on_conflict is not None or self.wait_timeout is not None
+
 
 class ServeFlags(OptionFlags):
     """The flags of a run that apply to each run of a server."""

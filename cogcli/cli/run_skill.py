@@ -17,7 +17,6 @@ from cogcli.base.problems import suggestion_hint
 from cogcli.base.terminal_text import visible
 from cogcli.cli.context import CommandContext
 from cogcli.cli.display import Display
-from cogcli.cli.exclusive import start_in_turn
 from cogcli.cli.given_options import read_options
 from cogcli.cli.inputs import read_inputs
 from cogcli.cli.live_run import (
@@ -65,7 +64,13 @@ def run_skill(
 
         return run_given(context.settings, given, watch), listener
 
-    started = start_in_turn(context, given.request.options.exclusive, flags, start)
+    name = given.request.options.exclusive
+    if name or flags.names_conflict:
+        from cogcli.cli.exclusive import start_in_turn  # most runs hold no name
+
+        started = start_in_turn(context, name, flags, start)
+    else:
+        started = start()
     if started is None:
         return 0
     result, listener = started

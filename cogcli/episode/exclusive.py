@@ -77,7 +77,7 @@ class Holder(NamedTuple):
 def hold_name(runs_dir: Path, name: str, episode_id: str) -> Iterator[None]:
     """Let an episode hold a name from now on. In the body it is created, or its log is locked already.
 
-    An empty name is held by nobody. Raise UnusableEnvironment `run.exclusive`, or `env.disk`; UsageError.
+    An empty name holds nothing. Raise UnusableEnvironment `run.exclusive`, or `env.disk`; UsageError.
     """
     if not name:
         yield

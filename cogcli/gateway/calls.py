@@ -19,7 +19,7 @@ from cogcli.declarations.session_events import SessionEnding
 from cogcli.declarations.value_types import Json
 
 MOST_OPEN: Final = 256
-"""The most calls of a session that are not over, or whose result nobody has collected."""
+"""The most calls of a session that are not over, or whose result no caller has collected."""
 MOST_KEYS: Final = 1000
 """The most results that are kept for the idempotency keys of a client."""
 
@@ -139,18 +139,18 @@ class CallTicket(CallListener):
         self.approval_id = ""
         self.episode_id = ""
         self._result: Future[CallResult | None] = Future()
-        self._asked: Future[str] = Future()
+        self._requested: Future[str] = Future()
 
     def begins(self, step_id: str) -> None:
         self.step_id = step_id
 
     def waits(self, approval_id: str) -> None:
         self.approval_id = approval_id
-        if not self._asked.done():
-            self._asked.set_result(approval_id)
+        if not self._requested.done():
+            self._requested.set_result(approval_id)
 
     def resumes(self) -> None:
-        self.approval_id, self._asked = "", Future()
+        self.approval_id, self._requested = "", Future()
 
     def ends(self, result: CallResult) -> None:
         if not self._result.done():
@@ -166,9 +166,9 @@ class CallTicket(CallListener):
         return self._result
 
     @property
-    def asked(self) -> Future[str]:
+    def requested(self) -> Future[str]:
         """The id of the request for approval that the call waits for. Done as long as it waits."""
-        return self._asked
+        return self._requested
 
     @property
     def is_over(self) -> bool:

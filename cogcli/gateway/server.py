@@ -127,7 +127,7 @@ class GatewayHandlers:
         """Wait for the result of a call, as long as hosts do. One that waits for a person is held for less."""
         until = time.monotonic() + HOLD_SECONDS
         while not future.done() and (left := until - time.monotonic()) > 0:
-            asked = asyncio.wrap_future(ticket.asked)
+            asked = asyncio.wrap_future(ticket.requested)
             either: list[asyncio.Future[Any]] = [future, asked]
             await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if future.done() or not asked.done():

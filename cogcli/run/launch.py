@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +22,6 @@ from cogcli.declarations.envelope import Event
 from cogcli.declarations.options import RunOptions, options_from_log
 from cogcli.declarations.run_start import EarlierApproval, start_of
 from cogcli.declarations.value_types import Json
-from cogcli.episode.exclusive import hold_name
 from cogcli.episode.journal import Journal
 from cogcli.episode.log_lines import FIRST, rules_of
 from cogcli.episode.store import Store
@@ -33,10 +32,15 @@ from cogcli.protocols.live.runner import LiveRunner
 from cogcli.protocols.pythoncall.module_access import SHIPPED
 from cogcli.protocols.pythoncall.stdout_capture import divert_streams
 from cogcli.protocols.secrets import Secrets
-from cogcli.run.earlier_approvals import RedeemableApprovals
 from cogcli.run.engine.context import Engine
 from cogcli.run.engine.doubt import EarlierCalls
-from cogcli.run.engine.ports import CallPolicy, CapabilityRunner, LimitAccount, LimitLedger
+from cogcli.run.engine.ports import (
+    CallPolicy,
+    CapabilityRunner,
+    EarlierApprovals,
+    LimitAccount,
+    LimitLedger,
+)
 from cogcli.run.engine.run import SKILL, FinishedRun, Request, execute
 from cogcli.run.given_inputs import RequestedRun, prepare_given
 from cogcli.run.input_origins import select_typed_inputs
@@ -164,11 +168,7 @@ def launch(
             options=options,
             listener=listener,
             approvals=approvals,
-            earlier_approvals=(
-                RedeemableApprovals(environment.runs_dir, journal.episode_id, earlier_approvals)
-                if earlier_approvals
-                else None
-            ),
+            earlier_approvals=_redeemable(environment, journal, earlier_approvals),
             taken_over=taken_over,
             effects=effects,
             policy=prepared.policy,
@@ -218,6 +218,17 @@ def open_ledger(environment: RunEnvironment, policy: CallPolicy | None) -> Limit
     return ledger
 
 
+def _redeemable(
+    environment: RunEnvironment, journal: Journal, approvals: Sequence[EarlierApproval]
+) -> EarlierApprovals | None:
+    """Return the unused approvals that a rerun may take over. None if there are none."""
+    if not approvals:
+        return None
+    from cogcli.run.earlier_approvals import RedeemableApprovals  # only a rerun needs it
+
+    return RedeemableApprovals(environment.runs_dir, journal.episode_id, approvals)
+
+
 def _create_journal(
     environment: RunEnvironment, options: RunOptions, redactor: Redactor
 ) -> Journal:
@@ -228,7 +239,7 @@ def _create_journal(
     ids = environment.ids
     episode_id = f"ep_{ids.ulid()}"
     store = Store(environment.runs_dir, sign=environment.signer(), owner=environment.owner())
-    with hold_name(store.runs_dir, options.exclusive, episode_id):
+    with _hold_name(store, options, episode_id):
         return store.create(
             episode_id,
             trace_id=options.trace_id or ids.trace_id(),
@@ -237,6 +248,15 @@ def _create_journal(
             redactor=redactor,
             durability=options.durability,
         )
+
+
+def _hold_name(store: Store, options: RunOptions, episode_id: str) -> AbstractContextManager[None]:
+    """Return the context in which an episode gets the exclusive name of its run."""
+    if not options.exclusive:
+        return nullcontext()
+    from cogcli.episode.exclusive import hold_name  # most runs hold no name
+
+    return hold_name(store.runs_dir, options.exclusive, episode_id)
 
 
 def _allow_typed_files(

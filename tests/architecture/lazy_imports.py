@@ -25,7 +25,7 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "cli/commands/serve.py": 5, "cli/commands/state.py": 2, "cli/commands/trace.py": 4, "cli/completion.py": 1,
         "cli/completion_values.py": 6, "cli/context.py": 5, "cli/inputs.py": 1,
         "cli/listing.py": 1, "cli/live_run.py": 2, "cli/main.py": 12, "cli/progress.py": 1, "cli/render_error.py": 4,
-        "cli/run_report.py": 1, "cli/run_skill.py": 3, "cli/trace_episode.py": 5,
+        "cli/run_report.py": 1, "cli/run_skill.py": 4, "cli/trace_episode.py": 5,
         "cli/commands/validate.py": 1, "cli/trace_tree.py": 2, "cli/trace_views.py": 1,
     },
     "what checks payloads needs pydantic, which no run loads; a journal is for those who write": {
@@ -36,6 +36,9 @@ DOORS: Final[dict[str, dict[str, int]]] = {
     "a run that ends well lists no episode, explains no failure and judges no command line": {
         "app/run_skill.py": 1, "cli/typer_app.py": 3, "episode/exclusive.py": 1, "episode/store.py": 3,
         "run/given_inputs.py": 1, "run/results.py": 4,
+    },
+    "few runs hold a name, and only a rerun takes approvals over": {
+        "run/launch.py": 2,
     },
     "archives, which most runs directories do not have": {
         "episode/archive/access.py": 1, "episode/refusals.py": 1,
@@ -79,5 +82,5 @@ DOORS: Final[dict[str, dict[str, int]]] = {
         "specs/protocol.py": 1, "specs/sample_inputs.py": 1, "specs/spec_reader.py": 4,
     },
 }  # fmt: skip
-MOST: Final = 171
+MOST: Final = 174
 """All of them together; it falls, but for those of `sdk.py`, which is made of them."""
