@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -88,8 +89,11 @@ def test_a_line_whose_worker_died_is_in_doubt_until_a_person_decides(counting: A
         assert effects(counting) == done
         counting.started(*RUN, *on(cluster), "--in-doubt", "rerun").assert_ok()
     assert [line for line, status in outcomes(counting) if status == "ok"] == [1, 2, 3, 4]
-    repeated = [texts[line - 1] for line in waiting]
-    assert effects(counting) == sorted([*done, *repeated])
+    calls = Counter(effects(counting))
+    assert calls["b"] == 2
+    # The log of another line in doubt may have its result: then it is not called again.
+    assert all(calls[text] in (1, 2) for text in texts)
+    assert all(calls[text] == 1 for text in known)
     counting.run("verify", batch_folder(counting).name).assert_ok()
 
 
