@@ -7,17 +7,19 @@ fails raises nothing: `SkillRun` holds its outcome."""
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from cogcli.app import approvals, episodes, resume
 from cogcli.app.file_scope import with_file_scope
 from cogcli.app.inventory.kinds import list_specs, spec_details, whole_view
 from cogcli.app.live_run import LiveRun, await_run
+from cogcli.app.python_options import read_options, to_plain_input
 from cogcli.app.registry import untrusted_warning
 from cogcli.app.run_skill import environment_of, options_of, with_pack
 from cogcli.app.settings import Settings
@@ -31,13 +33,10 @@ from cogcli.app.state_document import (
 from cogcli.app.verify_episodes import verify_episode
 from cogcli.app.wings import INVOKE_AGENT
 from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
-from cogcli.base.jsonvalue import NotJson, preview, to_plain_json
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.problems import suggestion
 from cogcli.declarations.api_options import Options
 from cogcli.declarations.envelope import Event
 from cogcli.declarations.governance_events import ApprovalRequested
-from cogcli.declarations.options import OPTIONS
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.value_types import Json
 from cogcli.episode.listing.episode_row import EpisodeFilter, EpisodeRow
@@ -50,12 +49,19 @@ from cogcli.run.prepare import PreparedRun, RunRequest
 from cogcli.run.results import Control, RunResult
 from cogcli.run.resume import ResumeRequest
 
+if TYPE_CHECKING:
+    from cogcli.gate import CallRefused, Gate, GateResult, GateSession
+
 __all__ = [
+    "CallRefused",
     "CogcliError",
     "Control",
     "Episode",
     "EpisodeRow",
     "Event",
+    "Gate",
+    "GateResult",
+    "GateSession",
     "LiveRun",
     "OpenApproval",
     "Options",
@@ -65,6 +71,13 @@ __all__ = [
 ]  # fmt: skip
 
 Listener = Callable[[Event], None]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a class of `cogcli.gate`, which is loaded when it is first used."""
+    if name in ("CallRefused", "Gate", "GateResult", "GateSession"):
+        return getattr(importlib.import_module("cogcli.gate"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class RunFailed(Exception):
@@ -209,8 +222,8 @@ class Project:
         self._environ = os.environ if environ is None else environ
         self._base = os.path.abspath(directory)
 
-    def _settings(self, **flags: object) -> Settings:
-        """Return new settings with these flags."""
+    def make_settings(self, **flags: object) -> Settings:
+        """Return new settings with these flags, for other parts of this interface."""
         return Settings({**self._flags, **flags}, self._environ, base=self._base)
 
     # -- skills -------------------------------------------------------------------------------------------------------
@@ -219,13 +232,13 @@ class Project:
     def skills(self, *, usable: bool = False) -> list[Json]:
         """Return the rows of `cogcli skills ls --json`, sorted by id; with `usable` only the skills
         that can run here."""
-        return list_specs(whole_view(self._settings()), "skills", usable=usable)
+        return list_specs(whole_view(self.make_settings()), "skills", usable=usable)
 
     @_add_hint_as_note()
     def skill(self, skill_id: str) -> Json:
         """Return the object of `cogcli skills show`: inputs, outputs, steps. Raise CogcliError
         `skill.not-found`."""
-        return spec_details(self._settings(), "skills", skill_id)
+        return spec_details(self.make_settings(), "skills", skill_id)
 
     @_add_hint_as_note()
     def run(
@@ -297,10 +310,10 @@ class Project:
         of the user is read or written. `model` is `ADAPTER[:NAME]`, `mode` is `fast`, `deep` or `adapt`. What follows
         an answer, such as the user's profile, is done before this returns. Raise CogcliError if the run cannot
         start."""
-        raw = _to_plain_input(
+        raw = to_plain_input(
             "request", {"message": request} if isinstance(request, str) else request
         )
-        settings, given_options = self._read_options(options)
+        settings, given_options = read_options(self.make_settings, options)
         listener = on_event or _ignore
         warnings: list[Json] = []
 
@@ -332,25 +345,14 @@ class Project:
         )  # fmt: skip
         return await await_run(run, control)
 
-    def _read_options(self, options: Options) -> tuple[Settings, Json]:
-        """Return the settings of a run and its options as JSON. Raise UsageError for invalid options."""
-        _require_valid_options(options)
-        settings = self._settings(
-            **{name: value for name, value in options.items() if OPTIONS[name].setting}
-        )
-        return settings, {
-            **options,
-            "frame": _to_plain_input("frame", options.get("frame", {})),
-        }
-
     def _read_request(
         self, skill_id: str, inputs: Mapping[str, object], options: Options
     ) -> tuple[Settings, RequestedRun]:
         """Return the settings and the request of a run. Raise UsageError for invalid inputs or
         options.
         """
-        plain = _to_plain_input("inputs", inputs, self._base)
-        settings, given = self._read_options(options)
+        plain = to_plain_input("inputs", inputs, self._base)
+        settings, given = read_options(self.make_settings, options)
         request = RunRequest(
             skill_id=skill_id,
             inputs=plain,
@@ -385,7 +387,7 @@ class Project:
         )
         inner, settings, directory = (
             control or Control(),
-            self._settings(),
+            self.make_settings(),
             self.episode(episode).directory,
         )
         warnings = [] if abort else _warnings_from_error(resume.find_warning(settings, directory))
@@ -412,7 +414,7 @@ class Project:
         """Return the approvals that the runs of the project wait for, those of the newest first.
 
         Raise CogcliError `episode.unreadable` if the log of a waiting run cannot be read."""
-        waiting = approvals.list_requests(self._settings(), _raise)
+        waiting = approvals.list_requests(self.make_settings(), _raise)
         directories = dict.fromkeys(request.directory for request in waiting)
         return [asked for directory in directories for asked in Episode(directory).waits_for]
 
@@ -424,7 +426,7 @@ class Project:
         CogcliError `episode.unknown` or `episode.ambiguous`."""
         if isinstance(name, Episode):
             return name
-        return Episode(episodes.find(self._settings(), os.fspath(name)))
+        return Episode(episodes.find(self.make_settings(), os.fspath(name)))
 
     @_add_hint_as_note()
     def episodes(
@@ -435,53 +437,13 @@ class Project:
         wanted = EpisodeFilter(
             skill, (outcome,) if outcome else (), trace_id, tuple((tags or {}).items())
         )
-        return episodes.list_episodes(self._settings(), wanted, limit)
-
-
-def _require_valid_options(options: Mapping[str, object]) -> None:
-    """Raise UsageError `usage.flag` for an unknown option, `usage.value` for a value that the
-    option does not accept.
-    """
-    for name, value in options.items():
-        option = OPTIONS.get(name)
-        if option is None:
-            hint = suggestion(name, sorted(OPTIONS))
-            raise UsageError("usage.flag", f"no option `{name}`", hint=hint)
-        if not option.type.accepts(value):
-            found = f"`{name}`: found {preview(value)}"
-            raise UsageError("usage.value", found, expected=option.type.expected)
+        return episodes.list_episodes(self.make_settings(), wanted, limit)
 
 
 def _find_origin(value: object) -> str:
     """Return the origin of an input. A text may come from a client of the caller, a `Path` does not."""
     is_path_list = isinstance(value, list | tuple) and all(isinstance(each, Path) for each in value)
     return TYPED if isinstance(value, Path) or (value and is_path_list) else CALLER
-
-
-def _to_plain_input(name: str, value: Mapping[str, object], folder: str = "") -> Json:
-    """Return an input as plain JSON, as a copy that shares nothing with the original.
-
-    With a folder, a `Path` among its members, or in a list there, becomes a text, and a relative one
-    starts there. Raise UsageError `input.json`.
-    """
-    try:
-        members = {key: _path_text(member, folder) for key, member in dict(value).items()}
-        plain: Json = to_plain_json(members)
-    except (NotJson, TypeError, ValueError) as error:
-        reason = (
-            str(error)
-            if isinstance(error, NotJson)
-            else f"found {preview(value)}, expected a mapping"
-        )
-        raise UsageError("input.json", f"`{name}`: {reason}", hint="give JSON values") from error
-    return plain
-
-
-def _path_text(value: object, folder: str) -> object:
-    """Return the text of a `Path`, or a list with the texts of its paths; any other value unchanged."""
-    if folder and isinstance(value, list | tuple):
-        return [_path_text(each, folder) if isinstance(each, Path) else each for each in value]
-    return os.path.join(folder, value) if folder and isinstance(value, Path) else value
 
 
 def _warnings_from_error(error: CogcliError | None) -> list[Json]:

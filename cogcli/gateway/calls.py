@@ -34,6 +34,8 @@ class CallResult(NamedTuple):
     output: Json | None = None
     error: CogcliError | None = None
     detail: str = ""
+    is_masked: bool = False
+    """Whether a rule masked a part of the output."""
 
     @property
     def is_in_doubt(self) -> bool:

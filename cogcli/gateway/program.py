@@ -285,4 +285,4 @@ def _make_call(run: Run, step: str, call: ClientCall) -> Effects:
         ending = end_early(record, record.in_doubt or error)
         return CallResult(step, ending.status, error=ending.error)
     record.finish("done", output=output)
-    return CallResult(step, "done", output)
+    return CallResult(step, "done", output, is_masked=bool(record.masks))

@@ -30,7 +30,7 @@ from cogcli.gateway.calls import (
 from cogcli.gateway.program import NO_OTHER_LIMITS, SessionLimits, SessionProgram
 from cogcli.gateway.tool_specs import SKILL
 from cogcli.run.launch import launch
-from cogcli.run.prepare import AgentRun, PreparedRun, RunRequest, call_policy
+from cogcli.run.prepare import AgentRun, Intercept, PreparedRun, RunRequest, call_policy
 from cogcli.run.results import RunResult
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.selection import SelectionOptions
@@ -54,6 +54,8 @@ class SessionPlan(NamedTuple):
     client: str = ""
     """What the client says that it is."""
     limits: SessionLimits = NO_OTHER_LIMITS
+    intercept: Intercept | None = None
+    """Makes calls instead of services: those of functions of the caller."""
 
 
 class _LiveRun(NamedTuple):
@@ -165,7 +167,7 @@ class GatewaySession:
         try:
             threads.start(self._watch_answers, live, name="answers")
             environment = environment_of(self._settings.copy_for_run())
-            result = launch(environment, prepared)
+            result = launch(environment, prepared, intercept=self._plan.intercept)
         except CogcliError as refused:
             error = refused
         except BaseException as bug:

@@ -17,6 +17,7 @@ SPELLED = {
     "cli/commands/openapi.py": "the command of that name, and the default of `--protocol`",
     "gateway/host_file.py": "the kind of the servers in `mcpServers`",
     "gateway/tool_names.py": "the first word of the capabilities of tools",
+    "gateway/own_functions.py": "the kind under which functions of a caller are recorded",
     "cli/commands/serve.py": "the module of the MCP SDK",
     "cli/options.py": "the choices of `--protocol`",
     "base/extras.py": "the extra of the package that installs the MCP SDK",

@@ -59,6 +59,7 @@ GUIDES_ELSEWHERE = (
     "docs/test_agent_skills_page.py",
     "cli/test_serve_mcp.py",
     "cli/test_gateway.py",
+    "cli/test_gate.py",
     "cli/test_hooks.py",
     "cli/test_api_async.py",
 )

@@ -3,7 +3,8 @@ output.
 
 1. A thread inside a call writes to that call's buffer. Threads that called functions start write to
    a common one.
-2. Only threads that wait for a run reach the standard streams; displays hold streams of their own.
+2. Only threads that wait for a run reach the standard streams; displays hold streams of their own. In a program that
+   holds sessions next to its own work, all its threads do.
 3. Concurrent runs share one diversion, which ends with the last of them.
 4. An abandoned call may still print after the run: then the diversion stays in place."""
 
@@ -26,6 +27,8 @@ _diverting: dict[int, int] = {}
 _passing: set[int] = set()
 """Threads that write to the standard streams: those that wait for a run, and the last one if the
 diversion stays."""
+_programs: set[int] = set()
+"""The sessions that a program holds next to its own work, by identity."""
 _lock = threading.Lock()
 
 
@@ -73,9 +76,8 @@ class _DivertedStream(io.TextIOBase):
     def _tail(self) -> OutputTail | None:
         """Return the buffer for this thread's text, None for the stream itself."""
         tail: OutputTail | None = getattr(_calls, "tail", None)
-        return (
-            self._stray_output if tail is None and threading.get_ident() not in _passing else tail
-        )
+        passes = bool(_programs) or threading.get_ident() in _passing
+        return self._stray_output if tail is None and not passes else tail
 
     @property
     def buffer(self) -> Any:
@@ -129,6 +131,16 @@ def divert_streams() -> Iterator[None]:
             elif not _active:
                 _passing.clear()
                 sys.stdout, sys.stderr = _restore(sys.stdout), _restore(sys.stderr)
+
+
+def leave_streams(holder: object) -> None:
+    """Leave the standard streams to all threads outside calls, until `holder` gives them back."""
+    _programs.add(id(holder))
+
+
+def give_back_streams(holder: object) -> None:
+    """End `leave_streams` of a holder."""
+    _programs.discard(id(holder))
 
 
 def _divert(stream: Any) -> Any:
