@@ -26,7 +26,7 @@ from cogcli.declarations.service_spec import Service
 from cogcli.declarations.value_types import Json
 from cogcli.protocols import PROTOCOLS
 from cogcli.protocols.invoker import CallLimits, InvokerContext
-from cogcli.protocols.live_document import DocumentKind, fetch_document
+from cogcli.protocols.live_document import DocumentKind, NamedDocument, fetch_document
 from cogcli.protocols.mcp.connect import identity
 from cogcli.protocols.mcp.invoker import Mcp
 from cogcli.protocols.mcp.pins import Pins, find_changed_fields, lock_path, read_locked, write_lock
@@ -143,21 +143,8 @@ def _refresh_document(
 ) -> RefreshResult:
     """Compare the live document of a service with the project's. With `accept`, replace the
     project's."""
-    try:
-        path = place_of(service)
-        is_there = path is not None and os.path.lexists(path)
-        before = read_document(path, service.root) if path is not None and is_there else None
-        old = None if before is None else kind.parse(before)
-    except DocumentFault as fault:
-        text = f"service `{service.id}`: {fault.message}"
-        raise ServiceResolutionError(fault.code, text, hint=fault.hint) from fault
-    if path is None:
-        raise UsageError(
-            "usage.value",
-            f"service `{service.id}` names no document",
-            expected="a service with spec_ref",
-            hint="write spec_ref: NAME.json in its file; then --accept fetches it",
-        )
+    path = _path_of_document(service)
+    before, old = _parse_project_document(service, kind, path)
     context = _build_invoker_context(settings)
     now = context.secrets.mask_known(fetch_document(service, context, SECONDS))
     try:
@@ -174,6 +161,43 @@ def _refresh_document(
     return RefreshResult(
         service.id, kind.noun, before is not None, new.names, differences, accept, shown
     )
+
+
+def _path_of_document(service: Service) -> str:
+    """Return where the document of a service lies. Raise UsageError if it names none, and ServiceResolutionError."""
+    try:
+        path = place_of(service)
+    except DocumentFault as fault:
+        raise _unusable_document(service, fault) from fault
+    if path is None:
+        raise UsageError(
+            "usage.value",
+            f"service `{service.id}` names no document",
+            expected="a service with spec_ref",
+            hint="write spec_ref: NAME.json in its file; then --accept fetches it",
+        )
+    return path
+
+
+def _parse_project_document(
+    service: Service, kind: DocumentKind, path: str
+) -> tuple[Json | None, NamedDocument | None]:
+    """Return the project's document and what it says; both are None before the first `--accept`.
+
+    Raise ServiceResolutionError.
+    """
+    if not os.path.lexists(path):
+        return None, None
+    try:
+        document = read_document(path, service.root)
+        return document, kind.parse(document)
+    except DocumentFault as fault:
+        raise _unusable_document(service, fault) from fault
+
+
+def _unusable_document(service: Service, fault: DocumentFault) -> ServiceResolutionError:
+    text = f"service `{service.id}`: {fault.message}"
+    return ServiceResolutionError(fault.code, text, hint=fault.hint)
 
 
 def _replace_document(path: str, value: Json, shown: str, bound: str) -> bytes:

@@ -152,11 +152,13 @@ def _judge_skill(
     if failed is not None:
         return _failed_result(base, failed)
     ran = [each.result for each in tested if each.really_ran(outside)]
-    if not variable(settings.environ, NETWORK):
-        needs = needs or tuple(outside.values())
-    if not ran:
-        needs = needs or _needs_of_cases(settings, tested)
-    return _needing_result(base, needs) if needs else SpecResult(_passed_result(base, ran))
+    has_network = bool(variable(settings.environ, NETWORK))
+    missing = (
+        needs
+        or (() if has_network else tuple(outside.values()))
+        or (() if ran else _needs_of_cases(settings, tested))
+    )
+    return _needing_result(base, missing) if missing else SpecResult(_passed_result(base, ran))
 
 
 def _passed_result(base: CheckResult, ran: Sequence[CheckResult]) -> CheckResult:

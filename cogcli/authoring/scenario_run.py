@@ -125,12 +125,8 @@ def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Cata
     # Circuit breakers identify a service by its layer, so that scenarios do not share failures.
     service = specs.service.replace(layer=f"{specs.service.layer} {uuid4().hex}")
 
-    def is_usable(id: str) -> bool:
-        called = catalog.services.get(catalog.bindings[id].service)
-        return called is not None and (not local or catalog.in_process(called))
-
     whole = capability_closure(catalog, specs.capability.id)
-    bindings_of = {id: tuple(filter(is_usable, ids)) for id, ids in whole.bindings_of.items()}
+    bindings_of = _usable_bindings(catalog, whole.bindings_of, local=local)
     bindings_of[specs.capability.id] = (binding.id,)
     bindings = {id: catalog.bindings[id] for ids in bindings_of.values() for id in ids}
     services = {each.service: catalog.services[each.service] for each in bindings.values()}
@@ -154,6 +150,18 @@ def _catalog_of_call(catalog: Catalog, specs: CallSpecs, *, local: bool) -> Cata
         raw={key: raw[key] for key in kept if key in raw},
         partial=True,
     )
+
+
+def _usable_bindings(
+    catalog: Catalog, bindings_of: Mapping[str, Iterable[str]], *, local: bool
+) -> dict[str, tuple[str, ...]]:
+    """Return, for each capability, its bindings whose service is declared. `local`: and lies inside this process."""
+
+    def is_usable(id: str) -> bool:
+        called = catalog.services.get(catalog.bindings[id].service)
+        return called is not None and (not local or catalog.in_process(called))
+
+    return {id: tuple(filter(is_usable, ids)) for id, ids in bindings_of.items()}
 
 
 def _raw_of_call(catalog: Catalog, binding: Binding, service: Service) -> dict[str, Json]:

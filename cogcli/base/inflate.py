@@ -49,15 +49,12 @@ def _inflate(chunks: Iterable[bytes], window: int, cap: int) -> bytes:
         if read > cap:
             raise ContentTooLarge
         data = chunk
+        if read == len(chunk) and window == zlib.MAX_WBITS and not _has_wrapper(chunk):
+            inflater = zlib.decompressobj(-zlib.MAX_WBITS)
         while data:
             if inflater.eof:  # gzip may hold several members, one after the other
                 if window != _GZIP:
                     raise DamagedContent("bytes follow its deflate data")
-                inflater = zlib.decompressobj(window)
-            elif (
-                window == zlib.MAX_WBITS and not body and read == len(chunk) and data[0] & 0x0F != 8
-            ):
-                window = -zlib.MAX_WBITS  # some servers send deflate without its wrapper
                 inflater = zlib.decompressobj(window)
             body += inflater.decompress(data, cap + 1 - len(body))
             if len(body) > cap:
@@ -66,3 +63,8 @@ def _inflate(chunks: Iterable[bytes], window: int, cap: int) -> bytes:
     if read and not inflater.eof:
         raise DamagedContent("its compressed data breaks off")
     return bytes(body)
+
+
+def _has_wrapper(data: bytes) -> bool:
+    """Whether deflate data begins with the header of its wrapper, which some servers leave out."""
+    return not data or data[0] & 0x0F == 8

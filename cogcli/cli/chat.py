@@ -203,11 +203,15 @@ class Chat:
         elif error := error_of(result, self._context.again, here=True):
             self._write_error(error)
         elif result.status == "partial":
-            decision = self._read_decision()
-            reason = decision.status_reason if decision else ""
-            self._write_line(f"not done: {reason}" if reason else "not done", "dim")
+            self._write_line(self._describe_undone(), "dim")
         elif not response:
             self._context.screen.answer(f"{dumps(result.outputs, indent=True)}\n")
+
+    def _describe_undone(self) -> str:
+        """Return the line about a run that did only a part, with its reason where it has one."""
+        decision = self._read_decision()
+        reason = decision.status_reason if decision else ""
+        return f"not done: {reason}" if reason else "not done"
 
     def _write_error(self, error: Json) -> None:
         """Write an error to stderr."""

@@ -211,8 +211,9 @@ class _Resumption(NamedTuple):
 
     @property
     def _uses_pinned_specs(self) -> bool:
-        """Whether the specs in the log are enough. The tools of a gateway have no others, and without its client
-        nothing new is called.
+        """Whether the specs in the log are enough.
+
+        They are for a gateway's session: its tools have no spec files, and only its client asks for new calls.
         """
         return self._is_closed or start_of(self.started).gateway is not None
 

@@ -293,7 +293,7 @@ class BatchSession:
     # -- output --------------------------------------------------------------------------------------------------------
 
     def _open_rows(self, writer: RowWriter) -> Rows:
-        """Return what writes the rows: to `OUT.part`, or to stdout."""
+        """Return the writer of rows, to `OUT.part` or to stdout, with the rows of earlier runs skipped."""
         request = self._request
         if request.output != STDOUT:
             writer = self._part = PartFile(request.output + PART, self._has_entry)

@@ -73,12 +73,19 @@ def _find_faults(
     for name, field in capability.outputs.items():
         if field.needs_value and name not in binding.response:
             yield f"requires the output `{name}`, which this binding does not map"
-    has_gate = capability.safety is not None and capability.safety.mandatory_pre_gates
-    if not has_gate and any(True for _ in files_in(binding.request, ("request",))):
+    if _sends_file(binding) and not _has_gate(capability):
         yield "has no gate that looks at the file which this binding sends"
     for slot in _find_inputs(binding):
         if slot.path[0] not in capability.inputs and _needs_input(slot, before):
             yield f"has no input `{slot.path[0]}`, which this binding needs"
+
+
+def _sends_file(binding: Binding) -> bool:
+    return any(True for _ in files_in(binding.request, ("request",)))
+
+
+def _has_gate(capability: Capability) -> bool:
+    return capability.safety is not None and bool(capability.safety.mandatory_pre_gates)
 
 
 def _needs_input(slot: TemplateSlot, before: Sequence[Capability]) -> bool:

@@ -24,6 +24,7 @@ from cogcli.declarations.spec_types import NESTED
 from cogcli.declarations.value_types import Json
 from cogcli.policy.run_policy import RunPolicy, RunState
 from cogcli.policy.verdict import Verdict
+from cogcli.run.engine.context import Engine
 from cogcli.run.engine.run import RootRun
 from cogcli.specs.fields import fit_values
 from cogcli.state.execution import ExecutionState
@@ -199,11 +200,17 @@ def _judge_step(
         *part.unknown,
         *_changed_by(policy, engine.capabilities, others),
     )
-    members = () if capability.reaches else engine.runner.chain(capability.id).members
-    services = tuple(member.service_id for member in members)
+    services = _services_of(engine, capability)
     seen = RunState(state.inputs, state.vars, state.outputs, engine.now)
     case = policy.build_judged_call(capability, arguments, seen, call.step_id, services, unknown)
     return call._replace(arguments=arguments, unknown=unknown, verdict=policy.decide(case))
+
+
+def _services_of(engine: Engine, capability: Capability) -> tuple[str, ...]:
+    """Return the services that may perform a call, in their order; none for a skill."""
+    if capability.reaches:
+        return ()
+    return tuple(member.service_id for member in engine.runner.chain(capability.id).members)
 
 
 def find_known_arguments(step: Step, state: ExecutionState) -> Json:

@@ -199,20 +199,27 @@ def _verify(loop: Progress, context: CompiledContext) -> Verification:
     reason = found.fails[0].reason if found.fails else ""
     judged = PlanJudged(turn=loop.turn, verdict=found.verdict, reason=reason, fails=fails)
     loop.record.emit(judged)
-    if found.verdict == "ok" or loop.skips_action:
-        return found
+    if found.verdict != "ok" and not loop.skips_action:
+        _react_to_failures(loop, context, found, trips)
+    return found
+
+
+def _react_to_failures(
+    loop: Progress, context: CompiledContext, found: Verification, trips: dict[str, LoopTrip]
+) -> None:
+    """Ask a person, plan again or end the run, after a plan that may not run."""
     redacted = redactions_of(context, found, loop.policy.find_say)
     for capability, denial in redacted.items():
         loop.note_denial(capability, denial)
     if found.verdict == "escalate":
         _ask_about_conflict(loop, found)
-        return found
+        return
     again = next((trip for trip in trips.values() if trip.again), None)
     if again or found.verdict == "reject" or not loop.planner.replans:
         loop.ending = denied(*denial_of(found, redacted, again))
-    else:
-        loop.replan(reason, fails)
-    return found
+        return
+    reason = found.fails[0].reason if found.fails else ""
+    loop.replan(reason, [fail.to_payload() for fail in found.fails])
 
 
 def _ask_about_conflict(loop: Progress, found: Verification) -> None:

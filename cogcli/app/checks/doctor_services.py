@@ -168,23 +168,19 @@ def _check_reachability(
     if not net:
         yield DoctorCheck("services", "network", "skipped", f"{len(remote)} not tested (add --net)")
         return
-    targets = [service for service in remote if service.trusted and service.id not in broken]
-    for service in remote:
-        if not service.trusted:
-            yield DoctorCheck(
-                "services", service.id, "skipped", "not tested: its layer is not trusted"
-            )
+    trusted = [service for service in remote if service.trusted]
+    targets = [service for service in trusted if service.id not in broken]
+    for id in (service.id for service in remote if not service.trusted):
+        yield DoctorCheck("services", id, "skipped", "not tested: its layer is not trusted")
     from cogcli.base.http import Http, HttpRequest, proxy_for, proxy_without_user
 
     http = Http(proxies=proxies)
 
     def find_proxy(url: str) -> str:
+        if not proxies:
+            return ""
         parts = urlsplit(url)
-        return (
-            proxy_without_user(proxy_for(proxies, parts.scheme, parts.hostname or ""))
-            if proxies
-            else ""
-        )
+        return proxy_without_user(proxy_for(proxies, parts.scheme, parts.hostname or ""))
 
     def check_server(service: Service) -> DoctorCheck:
         url = service.keys.address

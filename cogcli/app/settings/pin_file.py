@@ -27,28 +27,27 @@ def with_pin(text: str, environment: str, id: str, version: str | None) -> str:
     lines = text.splitlines(keepends=True)
     first, last = _find_table(lines, environment)
     place = next((n for n in range(first, last) if _find_key(lines[n]) == id), None)
-    if place is not None:
-        lines[place : place + 1] = (
-            [_with_version(lines[place], version)] if version is not None else []
-        )
+    if place is not None and version is not None:
+        lines[place] = _with_version(lines[place], version)
+    elif place is not None:
+        del lines[place]
     elif version is not None:
         line = f"{_format_key(id)} = {_quote(version)}{end}"
         if first:
             at = next((n for n in range(last, first, -1) if lines[n - 1].strip()), first)
-            lines[:at] = _with_final_newline(lines[:at], end)
-            lines.insert(at, line)
+            lines = [*_with_final_newline(lines[:at], end), line, *lines[at:]]
         else:
-            blank = [end] if text.strip(f"{_MARK} \r\n") else []
-            lines = [
-                *_with_final_newline(lines, end),
-                *blank,
-                f"[{_table_name(environment)}]{end}",
-                line,
-            ]
+            lines = [*_before_new_table(lines, end), f"[{_table_name(environment)}]{end}", line]
     changed = "".join(lines)
     if _parse(changed) != _expected_document(_parse(text), environment, id, version):
         raise InvalidPin
     return changed
+
+
+def _before_new_table(lines: list[str], end: str) -> list[str]:
+    """Return the lines with a blank line after them, unless there are none to separate a table from."""
+    has_text = bool("".join(lines).strip(f"{_MARK} \r\n"))
+    return [*_with_final_newline(lines, end), *([end] if has_text else [])]
 
 
 def _find_table(lines: list[str], environment: str) -> tuple[int, int]:

@@ -182,10 +182,8 @@ def _copy(settings: Settings, like: str, path: str, id: str) -> NewFile:
     """Return a copy of a skill's file with another id and all its comments. Raise
     SkillNotFoundError or UsageError.
     """
-    registry, target = (
-        open_registry(settings),
-        os.path.realpath(os.path.join(project_of(settings), path)),
-    )
+    registry = open_registry(settings)
+    target = os.path.realpath(os.path.join(project_of(settings), path))
     found = registry.paths("skill", like)
     sources = [source for source in found if os.path.realpath(source) != target]
     if not sources:

@@ -158,11 +158,7 @@ def merge_files(
             if other is None:
                 continue
             if other not in names:
-                if other not in allowed:
-                    text = (
-                        f"`$ref` to `{name}`: more than {MAX_FILES} files, or not written plainly"
-                    )
-                    raise DocumentFault("wire.document", text, "bundle the document into one file")
+                _require_allowed(other, name, allowed)
                 names[other] = os.path.relpath(other, os.path.dirname(main)).replace(os.sep, "/")
                 data = _read(other, name, room)
                 room -= len(data)
@@ -174,6 +170,12 @@ def merge_files(
     if added:
         document[FILES] = {**object_of(document.get(FILES)), **added}
     return [file for file in names if file != main]
+
+
+def _require_allowed(file: str, name: str, allowed: Collection[str]) -> None:
+    if file not in allowed:
+        text = f"`$ref` to `{name}`: more than {MAX_FILES} files, or not written plainly"
+        raise DocumentFault("wire.document", text, "bundle the document into one file")
 
 
 def _other_file(name: str, file: str, root: str) -> str | None:

@@ -78,17 +78,21 @@ class _Closure:
             raise DocumentFault(
                 "wire.document", f"`{pointer_text(place)}`: expected a schema", pointer=place
             )
-        result: Json = {}
         reference = keywords.text(schema, "$ref")
+        target: Json = {}
         if reference is not None:
-            result["$ref"] = f"#/$defs/{self._definition_name(parse_reference(reference))}"
+            target["$ref"] = f"#/$defs/{self._definition_name(parse_reference(reference))}"
             if self._is_openapi_30:
-                return result
-        result |= {key: value for key, value in schema.items() if key in _COPIED}
+                return target  # there, nothing beside a reference counts
+        return target | self._members(schema, place)
+
+    def _members(self, schema: Json, place: Pointer) -> Json:
+        """Return a copy of the members beside `$ref`, as JSON Schema 2020-12 says them."""
+        result = {key: value for key, value in schema.items() if key in _COPIED}
         inner = {key: value for key, value in schema.items() if key not in DEFINITIONS}
         result |= convert_subschemas(inner, lambda path, each: self.part(each, (*place, *path)))
-        if "contentMediaType" in schema and "contentEncoding" not in schema:
-            result.setdefault("format", "binary")  # OpenAPI 3.1 describes a file so
+        if _is_file(schema):
+            result.setdefault("format", "binary")
         if "example" in schema and "examples" not in result:
             result["examples"] = [schema["example"]]
         if self._is_openapi_30:
@@ -139,6 +143,11 @@ def _allow_null(result: Json) -> None:
     combined = {key: result.pop(key) for key in ("allOf", "anyOf", "oneOf") if key in result}
     if combined:
         result["anyOf"] = [combined, {"type": "null"}]
+
+
+def _is_file(schema: Json) -> bool:
+    """Whether an OpenAPI 3.1 schema describes the content of a file."""
+    return "contentMediaType" in schema and "contentEncoding" not in schema
 
 
 def _convert_openapi_30(schema: Json, result: Json) -> None:

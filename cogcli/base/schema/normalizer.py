@@ -120,18 +120,21 @@ class _Normalizer:
         for key, value in schema.items():
             if key in _COPIED:
                 result[key] = value
-            elif key in SINGLE:
-                inner = self.part(value, (*place, key))
-                result[key] = False if value is False and key in _COUNTED else inner
-            elif key in LISTS:
-                result[key] = self._normalize_list(value, (*place, key))
-            elif key in MAPS:
-                result[key] = self._normalize_map(key, value, (*place, key))
+            elif key in SINGLE or key in LISTS or key in MAPS:
+                result[key] = self._normalize_subschemas(key, value, (*place, key))
             elif key == "pattern" and isinstance(value, str):
                 text = self._rewrite_pattern(value)
                 if text is not None:
                     result[key] = text
         return result
+
+    def _normalize_subschemas(self, key: str, value: object, place: tuple[str, ...]) -> object:
+        if key in LISTS:
+            return self._normalize_list(value, place)
+        if key in MAPS:
+            return self._normalize_map(key, value, place)
+        inner = self.part(value, place)
+        return False if value is False and key in _COUNTED else inner
 
     def _normalize_list(self, value: object, place: tuple[str, ...]) -> list[Schema]:
         if not isinstance(value, list):

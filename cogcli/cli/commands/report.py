@@ -68,14 +68,7 @@ def report(
     else:
         path = _file_name(o, directories, force=force)
         context.settings.inside(path)
-    sources = [read_source(context.settings, directory, context.warn) for directory in directories]
-    page = report_page([source._replace(next=tuple(_next_commands(source))) for source in sources])
-    context.own["episodes"] = [
-        {"episode_id": source.name, "status": source.fault_status or source.status}
-        for source in sources
-    ]
-    if len(sources) == 1:
-        context.own["episode_id"] = sources[0].name
+    page = _page_of_episodes(context, directories)
     if path is None:
         context.answer(page.decode())
         return OK
@@ -83,6 +76,18 @@ def report(
     if open and not webbrowser.open(Path(path).resolve().as_uri()):
         context.note("no browser could be opened: open the file yourself")
     return OK
+
+
+def _page_of_episodes(context: CommandContext, directories: Sequence[Path]) -> bytes:
+    """Return the page about these episodes, and name them in the answer of `--json`."""
+    sources = [read_source(context.settings, directory, context.warn) for directory in directories]
+    context.own["episodes"] = [
+        {"episode_id": source.name, "status": source.fault_status or source.status}
+        for source in sources
+    ]
+    if len(sources) == 1:
+        context.own["episode_id"] = sources[0].name
+    return report_page([source._replace(next=tuple(_next_commands(source))) for source in sources])
 
 
 _PAGE_OF_BATCH: Final = WingFunction("cogcli.scale.batch_report", "page_of_batch")

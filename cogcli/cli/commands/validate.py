@@ -97,11 +97,8 @@ def validate(
 ) -> int:
     """Check all specs, or those at the given paths."""
     wanted = parse_reports(report)
-    if watch and (context.json or report or against or "-" in words):
-        raise wrong_flag(
-            "`--watch` checks again and again, for a person",
-            "leave --json, --report, --against and `-` out",
-        )
+    if watch:
+        _require_screen_only(words, has_answer=bool(context.json or report or against))
     paths, contents = _paths_and_contents(context, words, stdin_filename)
     if fix and contents:
         raise wrong_flag("`--fix` changes files, and `-` is not a file", "name the file")
@@ -118,6 +115,15 @@ def validate(
     if refusal is not None:
         raise refusal
     return (_judge_runs(context, against) or code) if against else code
+
+
+def _require_screen_only(words: Sequence[str], *, has_answer: bool) -> None:
+    """Raise UsageError if a watch, which never ends, should read stdin or give an answer in the end."""
+    if has_answer or "-" in words:
+        raise wrong_flag(
+            "`--watch` checks again and again, for a person",
+            "leave --json, --report, --against and `-` out",
+        )
 
 
 def _judge_runs(context: CommandContext, names: Sequence[str]) -> int:

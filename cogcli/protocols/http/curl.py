@@ -70,7 +70,9 @@ def _headers(
 
 
 def _written_credential(credential: Credential) -> str:
-    """Return the value of a header with variables of the shell. What is computed has a name of its own."""
+    """Return the value of a header in which shell variables stand for the secrets.
+
+    A value that is computed from several secrets is one variable."""
     if credential.api_key:
         return f"${variable_of(credential.api_key)}"
     if credential.bearer:

@@ -8,6 +8,7 @@ from typing import Final
 
 from cogcli.base.api_documents.loader import identity_of, with_position
 from cogcli.base.api_documents.openapi import (
+    Body,
     OpenApiDocument,
     OpenApiOperation,
     Scheme,
@@ -18,6 +19,7 @@ from cogcli.base.problems import Severity, suggest_path
 from cogcli.base.schema.lookup import members
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
+from cogcli.declarations.field_spec import FieldSpec
 from cogcli.declarations.service_spec import Service
 from cogcli.protocols.contract_finding import (
     SERVICE,
@@ -281,12 +283,8 @@ def _file_findings(
 ) -> Iterator[ContractFinding]:
     """Yield the findings about files: only an input of the type `file` is one, and only some places
     take it. What a file holds has no schema."""
-    body = operation.body
     for key, place in places.items():
-        takes_file = body is not None and (
-            (place.kind == "whole" and body.kind == "bytes")
-            or (place.kind == "body" and body.kind == "multipart" and place.name in body.files)
-        )
+        takes_file = _takes_file(operation.body, place)
         given = _given_files(binding.request[key], capability)
         if takes_file and not given:
             message = f"`{key}` of operation `{operation.title}` is a file, and no input of the type file is given"
@@ -299,6 +297,15 @@ def _file_findings(
             taken[key] = taken[key]._replace(schema=None)
 
 
+def _takes_file(body: Body | None, place: RequestLocation) -> bool:
+    """Whether what lies at this place of the request is the content of a file."""
+    if body is None:
+        return False
+    if place.kind == "whole":
+        return body.kind == "bytes"
+    return place.kind == "body" and body.kind == "multipart" and place.name in body.files
+
+
 def _given_files(value: object, capability: Capability) -> bool:
     """Whether a request value is a whole input that is a file or a list of files."""
     try:
@@ -308,10 +315,12 @@ def _given_files(value: object, capability: Capability) -> bool:
     if len(slots) != 1 or not slots[0].whole or slots[0].of_service or len(slots[0].path) > 1:
         return False
     field = capability.inputs.get(slots[0].path[0])
-    items = field.items if field is not None else None
-    return field is not None and (
-        field.type == "file" or (items is not None and items.type == "file")
-    )
+    return field is not None and _holds_files(field)
+
+
+def _holds_files(field: FieldSpec) -> bool:
+    """Whether a field is a file, or a list of files."""
+    return field.type == "file" or (field.items is not None and field.items.type == "file")
 
 
 def _refused_body_finding(message: str, keys: list[str]) -> ContractFinding:

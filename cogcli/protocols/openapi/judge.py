@@ -102,7 +102,11 @@ def body_faults(operation: OpenApiOperation, seen: ReceivedRequest) -> list[Requ
         return [RequestFault("/body", "none is expected")] if seen.body else []
     if not seen.body:
         return [RequestFault("/body", "required, not sent")] if operation.body.required else []
-    declared = operation.body
+    return _sent_body_faults(operation.body, seen)
+
+
+def _sent_body_faults(declared: Body, seen: ReceivedRequest) -> list[RequestFault]:
+    """Return the faults of a body that was sent: its form, and breaches of its schema."""
     media_type = _media_type(seen.header("content-type"))
     expected = declared.media_type or "application/json"
     if "*" in expected:

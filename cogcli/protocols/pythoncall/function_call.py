@@ -210,8 +210,9 @@ def rejection(refused: Refused) -> RejectedError:
 
 
 def _server_fault(error: BaseException, operation: PythonFunction) -> ServerFaultError:
-    """Return the error of a function's exception, with the last line of its own module; no frame,
-    no value."""
+    """Return the error of a function's exception, with the last line of its own module.
+
+    It shows neither other frames nor values, which may hold secrets."""
     module, place = operation.function.__module__, ""
     frame = error.__traceback__ if not module.startswith(module_access.SHIPPED) else None
     while frame is not None:

@@ -260,7 +260,8 @@ def _acquire_slot(run: Run) -> Effects:
 
 
 def _record_intent(record: StepRecord, capability: Capability, member: Member) -> None:
-    # What is released for want of an intent in the log must not have left before a power failure.
+    # After a power failure, a log without this intent means that the call did not leave: a limit's reservation is
+    # then released. So the intent is synced before the call.
     durable = capability.effect in ("effect", "idempotent") or record.limits is not None
     record.begin(durable=durable, **intent_members(record, capability, member))
 

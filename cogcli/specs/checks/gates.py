@@ -7,7 +7,7 @@ from typing import Final
 
 from cogcli.base.problems import suggest_path, suggestion, suggestion_hint
 from cogcli.declarations.capability_spec import GATES, Capability, Gate
-from cogcli.declarations.field_spec import Fields
+from cogcli.declarations.field_spec import Fields, FieldSpec
 from cogcli.specs.checks.absent_members import report_absent
 from cogcli.specs.checks.context import CheckContext
 from cogcli.specs.checks.graph import shortest_cycle
@@ -78,12 +78,16 @@ def _check_inputs(
         if field is None:
             message, hint = f"`{name}` is not an input of it", suggestion(name, called.inputs)
             report.error("gate.input", ("input", name), message, hint=hint, key=True)
-        # A whole side may be given to an object.
-        if text not in sides or field is None or field.type not in ("object", "any"):
+        if not (text in sides and _takes_whole_side(field)):
             _check_source(capability.id, sides, name, text, report)
     for name in needed:
         if name not in gate.input:
             report.error("gate.input", ("input",), f"its required input `{name}` is not mapped")
+
+
+def _takes_whole_side(field: FieldSpec | None) -> bool:
+    """Whether all inputs, or all outputs, may be given to a gate's input, as one object."""
+    return field is not None and field.type in ("object", "any")
 
 
 def _check_source(
