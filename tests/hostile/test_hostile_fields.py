@@ -504,7 +504,7 @@ LINKED = (
 """Each place of a project at which a command looks."""
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("place", LINKED)
 def test_a_place_that_is_a_link_is_not_followed(machine: TrapMachine, place: str) -> None:
     prey = Prey(machine, f"linked-{values.slug(place.replace('/', '-'))}")

@@ -182,7 +182,7 @@ DECIDING = (
 )
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("path", DECIDING)
 def test_every_file_of_specs_ends_trust_by_each_of_its_changes(
     place: Place, path: str, monkeypatch: pytest.MonkeyPatch
