@@ -344,6 +344,13 @@ def documents(folder: Path) -> Iterator[Figure]:
         yield Figure(*figure)
 
 
+def gateway(folder: Path) -> Iterator[Figure]:
+    """A decision under 100 rules, a call through the gateway, and calls a second."""
+    from gateway_bench import measure
+
+    yield from (Figure(*each) for each in measure(folder))
+
+
 def pages(folder: Path) -> Iterator[Figure]:
     """5,000 rows of an API in 100 pages: time, memory and disk by the ways to read them."""
     from page_bench import measure
@@ -1682,6 +1689,7 @@ BENCHES: dict[str, Callable[[Path], Iterator[Figure]]] = {
     "quality": quality,
     "documents": documents,
     "pages": pages,
+    "gateway": gateway,
     "million": lambda folder: million(folder, 1_000_000),
 }
 

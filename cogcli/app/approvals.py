@@ -8,9 +8,9 @@ from pathlib import Path
 
 from cogcli.app.episodes import find, list_episodes
 from cogcli.app.live_answers import (
-    SESSION_SKILL,
     LiveRequests,
     check_answers,
+    is_live_session,
     leave_answers,
 )
 from cogcli.app.run_skill import environment_of
@@ -57,8 +57,7 @@ def list_requests(
 
 def _may_have_requests(row: EpisodeRow) -> bool:
     """Return whether a run waits for a person, or goes on while some of its calls do."""
-    is_live = row.shown_status == "running" and row.skill == SESSION_SKILL
-    return is_live or row.shown_status == "pending"
+    return is_live_session(row) or row.shown_status == "pending"
 
 
 def requests_of(settings: Settings, row: EpisodeRow, again: str = "") -> list[WaitingRequest]:

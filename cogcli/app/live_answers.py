@@ -1,4 +1,5 @@
-"""Answers of people to requests of a run that is alive: a session of a gateway (docs/reference/gateway.md#pending).
+"""Answers of people to a run that is alive, a session of a gateway: about its requests for approval, and about its
+calls in doubt (docs/reference/gateway.md#pending).
 
 1. The process of the run holds its log, so that no other process can record an answer there.
 2. So the answer is a file in the user's state directory, one per request, which only this user can write. The run takes
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -25,13 +26,19 @@ from cogcli.base.strict_json import InvalidJson, loads
 from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.declarations.value_types import Json
+from cogcli.episode.listing.episode_row import EpisodeRow
 from cogcli.episode.log_reader import iterate_events
 from cogcli.run.answers import Approver, RequestAnswer, require_approvers
+from cogcli.run.doubt_decisions import DoubtAnswer, resolutions_from
 from cogcli.run.log_index import LogIndex
+from cogcli.run.replay import read_pinned_catalog
 
 SESSION_SKILL: Final = "gateway.session"
 """The skill of runs that take answers while they are alive."""
-_LIMIT: Final = 64 * 1024
+_DECISION: Final = "doubt-"
+"""The beginning of the names of files with decisions about calls in doubt."""
+_LIMIT: Final = 1024 * 1024
 _SECONDS: Final = 10.0
 _TICK: Final = 0.05
 
@@ -43,6 +50,16 @@ class AnswerFile(Record):
     granted: bool
     by: str
     reason: str = ""
+
+
+class DoubtAnswerFile(Record):
+    """The file of one decision about a call in doubt."""
+
+    step_id: str
+    choice: str
+    by: str
+    reason: str = ""
+    output: Json | None = None
 
 
 class LiveRequests(NamedTuple):
@@ -88,27 +105,88 @@ def leave_answers(
 
     Raise UnusableEnvironment `env.disk`, or `episode.busy` if the run took none in time.
     """
-    folder = answers_folder(settings.environ, requests.episode_id)
-    paths = [os.path.join(folder, f"{id}.json") for id in requests.ids]
+    files = {
+        id: AnswerFile(approval_id=id, granted=granted, by=approver.by, reason=approver.reason)
+        for id in requests.ids
+    }
+    _leave_files(settings, requests.episode_id, files, lambda: _are_open(requests))
+
+
+def is_live_session(row: EpisodeRow) -> bool:
+    """Return whether an episode is a session of a gateway whose process is alive."""
+    return row.shown_status == "running" and row.skill == SESSION_SKILL
+
+
+def leave_decisions(
+    settings: Settings,
+    directory: Path,
+    answers: Sequence[DoubtAnswer],
+    approver: Approver,
+) -> list[str]:
+    """Leave a person's decisions about calls in doubt for a session that is alive, wait until it has recorded all of
+    them, and return their steps.
+
+    Raise UsageError for a decision that is not allowed, and the errors of `leave_answers`.
+    """
+    log = LogIndex(iterate_events(directory))
+    if log.started is None:
+        raise UsageError("step.unknown", "this run has made no call")
+    capabilities = read_pinned_catalog(log.started, directory).capabilities
+    found = resolutions_from(
+        log,
+        answers,
+        capabilities.get,
+        by=approver.by,
+        reason=approver.reason,
+        episode=directory.name,
+    )
+    files: dict[str, Record] = {}
+    for step, each in found.items():
+        if each.choice == "rerun":
+            raise UsageError(
+                "usage.value",
+                "`--in-doubt rerun`: the session is alive, and its client makes the calls",
+                hint="if the call did not happen, decide `fail`: the client can make it again",
+            )
+        files[f"{_DECISION}{step}"] = DoubtAnswerFile(
+            step_id=step or "", choice=each.choice, by=approver.by,
+            reason=approver.reason, output=each.output,
+        )  # fmt: skip
+    steps = [str(step) for step in found]
+
+    def is_open() -> bool:
+        doubts = LogIndex(iterate_events(directory)).open_doubts
+        return any(event.step_id in steps for event in doubts)
+
+    _leave_files(settings, log.started.episode_id or "", files, is_open)
+    return steps
+
+
+def _leave_files(
+    settings: Settings,
+    episode_id: str,
+    files: Mapping[str, Record],
+    is_open: Callable[[], bool],
+) -> None:
+    """Write files by name into the folder of a run that is alive, and wait until it has taken and recorded all."""
+    folder = answers_folder(settings.environ, episode_id)
+    paths = [os.path.join(folder, f"{name}.json") for name in files]
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        for id, path in zip(requests.ids, paths, strict=True):
-            answer = AnswerFile(
-                approval_id=id, granted=granted, by=approver.by, reason=approver.reason
-            )
-            write_atomic(path, canonical(answer.json))
+        for record, path in zip(files.values(), paths, strict=True):
+            write_atomic(path, canonical(record.json))
     except OSError as error:
         raise UnusableEnvironment("env.disk", f"{folder} cannot be written: {error}") from error
     until = time.monotonic() + _SECONDS
-    while any(map(os.path.exists, paths)) or _are_open(requests):
+    while any(map(os.path.exists, paths)) or is_open():
         if time.monotonic() > until:
             for path in paths:
                 with suppress(OSError):
                     os.unlink(path)
             raise UnusableEnvironment(
                 "episode.busy",
-                f"the run of {requests.episode_id} did not take the answer",
-                hint="look whether it is still alive: cogcli ls",
+                f"the run of {episode_id} did not take the answer",
+                hint="look whether it is still alive, and whether the call still runs: cogcli ls",
             )
         time.sleep(_TICK)
 
@@ -120,7 +198,9 @@ def _are_open(requests: LiveRequests) -> bool:
     return not waiting.isdisjoint(requests.ids)
 
 
-def take_answers(environ: Mapping[str, str], episode_id: str) -> Iterator[AnswerFile]:
+def take_answers(
+    environ: Mapping[str, str], episode_id: str
+) -> Iterator[AnswerFile | DoubtAnswerFile]:
     """Yield the answers for a run that is alive, and remove their files. An unreadable file is removed, too."""
     folder = answers_folder(environ, episode_id)
     try:
@@ -132,7 +212,11 @@ def take_answers(environ: Mapping[str, str], episode_id: str) -> Iterator[Answer
         if not name.endswith(".json"):
             continue  # a file that is being written
         with suppress(UnreadableFile, InvalidJson, ValueError):
-            yield read_record(AnswerFile, loads(read_regular(path, limit=_LIMIT)), whole=True)
+            value = loads(read_regular(path, limit=_LIMIT))
+            if name.startswith(_DECISION):
+                yield read_record(DoubtAnswerFile, value, whole=True)
+            else:
+                yield read_record(AnswerFile, value, whole=True)
         with suppress(OSError):
             os.unlink(path)
 

@@ -82,6 +82,18 @@ class PersonAnswer(NamedTuple):
     reason: str = ""
 
 
+class DoubtDecision(NamedTuple):
+    """A person's decision about a call of a session that may have happened."""
+
+    step_id: str
+    choice: str
+    """`done`, `skip` or `fail`."""
+    output: Json | None
+    """With `done`: what the call returned."""
+    by: str
+    reason: str = ""
+
+
 class SessionStop(NamedTuple):
     """The end of a session."""
 
@@ -155,8 +167,12 @@ class CallTicket(CallListener):
         self.approval_id, self._requested = "", Future()
 
     def ends(self, result: CallResult) -> None:
-        if not self._result.done():
-            self._result.set_result(result)
+        if self._result.done():
+            known = self._result.result()
+            if known is None or not known.is_in_doubt:
+                return
+            self._result = Future()  # a person has decided about a call in doubt
+        self._result.set_result(result)
 
     def missed(self) -> None:
         if not self._result.done():
@@ -242,7 +258,7 @@ class CallBook:
         for ticket in tickets:
             if error is None:
                 ticket.missed()
-            else:
+            elif not ticket.is_over:
                 ticket.ends(CallResult(ticket.step_id, "failed", error=error))
 
     def _forget_key(self, ticket: CallTicket) -> None:

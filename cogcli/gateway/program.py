@@ -5,7 +5,9 @@
    of the client's, in their order.
 3. A call that needs an approval waits for it, and other calls go on. An answer is recorded by this process, since it
    holds the log.
-4. After the end of a session no call begins. Calls that wait for a person end at once. Running ones get a grace
+4. A call that may have happened waits for a person's decision as long as the session lives. Its callers get the
+   doubt at once.
+5. After the end of a session no call begins. Calls that wait for a person end at once. Running ones get a grace
    period; an effect that is cut off then is in doubt, and the run waits for a person.
 """
 
@@ -15,25 +17,44 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from cogcli.base.errors import CogcliError, InputMappingError, RuntimeErrorBase
+from cogcli.base.errors import (
+    CogcliError,
+    EffectInDoubtError,
+    InputMappingError,
+    RejectedError,
+    RuntimeErrorBase,
+)
 from cogcli.base.jsonvalue import deep_copy
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
+from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.envelope import Event, draft_of
-from cogcli.declarations.events import PlanCreated
+from cogcli.declarations.events import PlanCreated, StepStarted
 from cogcli.declarations.governance_events import ApprovalRequested
 from cogcli.declarations.session_events import CallRequested, SessionEnded, SessionEnding
 from cogcli.declarations.value_types import Json
-from cogcli.gateway.calls import CallResult, ClientCall, PersonAnswer, SessionInbox, SessionStop
+from cogcli.gateway.calls import (
+    CallResult,
+    ClientCall,
+    DoubtDecision,
+    PersonAnswer,
+    SessionInbox,
+    SessionStop,
+)
 from cogcli.run.answers import Approver, RequestAnswer, draft_answer, require_approvers
-from cogcli.run.engine.call import governed_call
-from cogcli.run.engine.context import Engine, Run
+from cogcli.run.doubt_decisions import draft_decision
+from cogcli.run.engine.call import attempt_from_answer, governed_call, note_failure
+from cogcli.run.engine.context import Engine
+from cogcli.run.engine.doubt import DoubtResolution, find_replacement_answer
 from cogcli.run.engine.ending import end_early
 from cogcli.run.engine.outcome import CallSkipped, RunOutcome
+from cogcli.run.engine.output_masks import mask_answer
+from cogcli.run.engine.policy import learn_facts
 from cogcli.run.engine.run import Limit, RootRun, run_limit
 from cogcli.run.engine.step_recorder import StepRecord
 from cogcli.run.engine.tasks import (
     GRACE_SECONDS,
+    AwaitWake,
     Cancel,
     Cancelled,
     Effects,
@@ -61,6 +82,8 @@ class SessionLimits(NamedTuple):
 
 
 NO_OTHER_LIMITS: Final = SessionLimits()
+_NO_DOUBT: Final = DoubtResolution("", "")
+"""Of a step without a call in doubt."""
 
 
 class SessionProgram:
@@ -134,6 +157,10 @@ class _Desk:
         self._calls: dict[str, ClientCall] = {}
         self._requests: dict[str, Event] = {}
         """The open requests for approval, by id."""
+        self._intents: dict[str, Event] = {}
+        """The write-ahead records of the calls that are not over, by step."""
+        self._decisions: dict[str, DoubtResolution | None] = {}
+        """The calls in doubt by step, each with the decision of a person."""
         self._count = 0
         self._ended = False
         self._cut_at: float | None = None
@@ -157,7 +184,9 @@ class _Desk:
             self._inbox.close()
 
     def note_event(self, event: Event) -> None:
-        """Index a request for approval, and tell the caller of the call that waits for it."""
+        """Index a write-ahead record, or a request for approval and tell the caller of the call that waits for it."""
+        if event.event_type == StepStarted.event.name and event.step_id in self._tasks:
+            self._intents[event.step_id or ""] = event
         if event.event_type == ApprovalRequested.event.name and event.run_id == self._run_id:
             asked = ApprovalRequested.of(event.payload)
             step = _call_of(asked.step_id)
@@ -182,6 +211,8 @@ class _Desk:
                 yield from self._begin_call(value)
             case PersonAnswer():
                 yield from self._take_answer(value)
+            case DoubtDecision():
+                yield from self._take_decision(value)
             case SessionStop() if not self._ended:
                 yield from self._end(value.reason)
 
@@ -197,7 +228,7 @@ class _Desk:
         run.emit(draft_of(requested, self._run_id, step_id=step, speaker="client"))
         self._calls[step] = call
         call.listener.begins(step)
-        self._tasks[step] = yield run.spawn(_make_call(run, step, call), label=step, limit=None)
+        self._tasks[step] = yield run.spawn(self._make_call(step, call), label=step, limit=None)
         if self._inbox is not None and self._count >= self._limits.calls:
             yield from self._end("calls")
 
@@ -223,6 +254,66 @@ class _Desk:
         if task is not None:
             yield Wake(task)
 
+    def _take_decision(self, decision: DoubtDecision) -> Effects:
+        """Record a person's decision about a call in doubt, and end the call by it."""
+        step, task = decision.step_id, self._tasks.get(decision.step_id)
+        if task is None or self._decisions.get(step, _NO_DOUBT) is not None:
+            return  # the call is not in doubt: the command of the person reports that no one took the decision
+        if not _is_allowed(decision, self._root.engine.capabilities[self._calls[step].capability]):
+            return
+        by = f"human:{decision.by}"
+        resolution = DoubtResolution(decision.choice, by, decision.reason, decision.output)
+        self._root.run.emit(draft_decision(self._intents[step], resolution), durable=True)
+        self._decisions[step] = resolution
+        yield Wake(task)
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def _make_call(self, step: str, call: ClientCall) -> Effects:
+        """Make one governed call as a step of the run, and return its CallResult."""
+        run = self._root.run
+        capability = run.engine.capabilities[call.capability]
+        record = StepRecord(run, step, capability.id, capability, capability.step_kind)
+        try:
+            kept, violations = fit_values(capability.inputs, deep_copy(call.input))
+            if violations:
+                raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
+            record.set_target(capability.id, capability, kept)
+            output: Json = yield from governed_call(record, capability, deep_copy(kept))
+        except CallSkipped as skipped:
+            return _end_skipped(record, skipped)
+        except (Cancelled, RuntimeErrorBase) as error:
+            cause = record.in_doubt or error
+            if isinstance(cause, EffectInDoubtError) and self._may_wait:
+                return (yield from self._wait_for_decision(record, call, cause))
+            return _end_failed(record, cause)
+        record.finish("done", output=output)
+        return CallResult(step, "done", output, is_masked=bool(record.masks))
+
+    @property
+    def _may_wait(self) -> bool:
+        """Whether a call in doubt may wait for a person. It does not over a log, and after the end of the session."""
+        return self._inbox is not None and not self._ended
+
+    def _wait_for_decision(
+        self, record: StepRecord, call: ClientCall, doubt: EffectInDoubtError
+    ) -> Effects:
+        """Pass the doubt about a call to its callers, wait for a person's decision, and return the CallResult that
+        follows from it. At the end of the session the call stays in doubt.
+        """
+        step = record.path
+        record.locate(doubt)
+        call.listener.ends(CallResult(step, "pending", error=doubt))
+        self._decisions[step] = None
+        try:
+            while (resolution := self._decisions[step]) is None:
+                yield AwaitWake()
+        except Cancelled:
+            return _end_failed(record, doubt)
+        finally:
+            del self._decisions[step]
+        return _end_decided(record, resolution)
+
     # -- what ends ----------------------------------------------------------------------------------------------------
 
     def _note_end(self, task: Task) -> None:
@@ -233,6 +324,7 @@ class _Desk:
             return  # the feeder of a log
         step: str = task.label
         del self._tasks[step]
+        self._intents.pop(step, None)
         self._calls.pop(step).listener.ends(task.result)
 
     def _end(self, reason: SessionEnding) -> Effects:
@@ -242,6 +334,7 @@ class _Desk:
         self._root.run.emit(draft_of(payload, self._run_id))
         self._cut_at = time.monotonic() + GRACE_SECONDS
         waiting = {_call_of(event.step_id) for event in self._requests.values()}
+        waiting |= self._decisions.keys()
         for step in [step for step in self._tasks if step in waiting]:
             yield Cancel(self._tasks[step], force=True)
 
@@ -263,26 +356,49 @@ class _Desk:
             yield from self._end("idle")
 
 
+def _is_allowed(decision: DoubtDecision, capability: Capability) -> bool:
+    """Return whether a decision is one about a live call, with an output that fits the capability."""
+    if decision.choice != "done":
+        return decision.choice in ("skip", "fail")
+    return not fit_values(capability.outputs, deep_copy(decision.output or {}))[1]
+
+
+def _end_skipped(record: StepRecord, skipped: CallSkipped) -> CallResult:
+    record.finish("degraded", reason="degraded", detail=str(skipped))
+    return CallResult(record.path, "skipped", detail=str(skipped))
+
+
+def _end_failed(record: StepRecord, cause: Cancelled | RuntimeErrorBase) -> CallResult:
+    ending = end_early(record, cause)
+    return CallResult(record.path, ending.status, error=ending.error)
+
+
+def _end_decided(record: StepRecord, resolution: DoubtResolution) -> CallResult:
+    """Close a call in doubt as a person decided. The decision takes the place of the attempt's result, as it does
+    when a run is resumed.
+    """
+    capability, member = record.capability, record.member
+    if capability is None or member is None:
+        raise AssertionError("a call in doubt has a capability and a binding")
+    if record.attempts and record.attempts[-1].status == "failed":
+        record.attempts.pop()
+    try:
+        answer = find_replacement_answer(resolution, capability.id)
+        if answer is None:
+            raise AssertionError(f"`{resolution.choice}` is no decision about a live call")
+        answer = mask_answer(answer, record.masks)
+    except CallSkipped as skipped:
+        return _end_skipped(record, skipped)
+    except RejectedError as error:
+        note_failure(record, member, error)
+        return _end_failed(record, error)
+    record.attempts.append(attempt_from_answer(member, answer))
+    record.count_call(answer.usage)
+    learn_facts(record, capability.id, answer.output)
+    record.finish("done", output=answer.output)
+    return CallResult(record.path, "done", answer.output, is_masked=bool(record.masks))
+
+
 def _call_of(step_id: str | None) -> str:
     """Return the step of the call that contains a step, which may be a gate of it."""
     return StepPath(step_id or "").first().partition("@")[0]
-
-
-def _make_call(run: Run, step: str, call: ClientCall) -> Effects:
-    """Make one governed call as a step of the run, and return its CallResult."""
-    capability = run.engine.capabilities[call.capability]
-    record = StepRecord(run, step, capability.id, capability, capability.step_kind)
-    try:
-        kept, violations = fit_values(capability.inputs, deep_copy(call.input))
-        if violations:
-            raise InputMappingError("input.contract", "; ".join(v.message for v in violations))
-        record.set_target(capability.id, capability, kept)
-        output: Json = yield from governed_call(record, capability, deep_copy(kept))
-    except CallSkipped as skipped:
-        record.finish("degraded", reason="degraded", detail=str(skipped))
-        return CallResult(step, "skipped", detail=str(skipped))
-    except (Cancelled, RuntimeErrorBase) as error:
-        ending = end_early(record, record.in_doubt or error)
-        return CallResult(step, ending.status, error=ending.error)
-    record.finish("done", output=output)
-    return CallResult(step, "done", output, is_masked=bool(record.masks))

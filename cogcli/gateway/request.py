@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.options import RunOptions
+from cogcli.gateway.program import NO_OTHER_LIMITS, SessionLimits
 
 
 class GatewayRequest(NamedTuple):
@@ -19,6 +20,7 @@ class GatewayRequest(NamedTuple):
     """The name of the session."""
     hold_seconds: int | None = None
     """How long a call is held that waits for a person. None for the most that hosts wait."""
+    limits: SessionLimits = NO_OTHER_LIMITS
 
 
 class GatewayListener(NamedTuple):

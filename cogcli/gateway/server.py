@@ -42,6 +42,8 @@ HOLD_SECONDS: Final = 50.0
 KEY: Final = "cogcli/idempotency-key"
 """The member of `_meta` with the idempotency key of a call."""
 _MISSED: Final = 3
+_LONGEST_NAME: Final = 100
+"""The most characters of the name that a client gives itself."""
 
 
 class GatewayHandlers:
@@ -50,11 +52,13 @@ class GatewayHandlers:
     def __init__(
         self,
         offer: asyncio.Future[GatewayOffer],
-        session: Callable[[GatewayOffer], GatewaySession],
+        session: Callable[[GatewayOffer, str], GatewaySession],
         listener: GatewayListener,
         hold_seconds: float = HOLD_SECONDS,
     ) -> None:
-        """`session` returns the session for the calls of the tools of an offer."""
+        """`session` returns the session for the calls of the tools of an offer, and of a client that calls itself
+        by this name.
+        """
         self._offer = offer
         self._session = session
         self._listener = listener
@@ -103,14 +107,14 @@ class GatewayHandlers:
             report.update(status="refused", error="request.value")
             text = f"error[request.value]: `{tool.name}` does not take these arguments: {problems}"
             return _error_result(text, {"cogcli/code": "request.value"})
-        session = self._session(offer)
+        session = self._session(offer, _name_of(client))
         key = text_at(dict(client.meta or {}), KEY)
         inputs = tool.inputs_from(arguments)
         for _ in range(_MISSED):
             ticket = await self._begin(session, tool, inputs, key)
             future = asyncio.wrap_future(ticket.future)
             await self._wait(ticket, future)
-            episode, step = session.episode_id, ticket.step_id
+            episode, step = ticket.episode_id or session.episode_id, ticket.step_id
             meta = {"cogcli/episode_id": episode, "cogcli/step_id": step}
             report.update(episode=episode, step=step)
             if not future.done():
@@ -157,12 +161,22 @@ def server_of(handlers: GatewayHandlers) -> Server[Any]:
     )
 
 
+def _name_of(client: ClientRequest) -> str:
+    """Return the name and the version that a client gives itself. Empty if it gives none."""
+    about = client.session.client_params
+    if about is None:
+        return ""
+    return f"{about.client_info.name} {about.client_info.version}".strip()[:_LONGEST_NAME]
+
+
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
 def _list_tool(tool: OfferedTool) -> types.Tool:
-    """Return a tool as it was accepted, under its name in the gateway."""
+    """Return a tool as it was accepted, under its name in the gateway, with an input schema narrowed by rules."""
     members = {name: value for name, value in tool.definition.items() if value is not None}
+    if tool.listed_schema is not None:
+        members["inputSchema"] = tool.listed_schema
     try:
         return types.Tool.model_validate({**members, "name": tool.name})
     except ValidationError:
@@ -249,8 +263,9 @@ def _doubt_text(error: CogcliError, meta: Json) -> str:
     return "\n".join(
         (
             f"error[{error.code}]: {error.message}",
-            "Whether the call happened is not known. It is not made again: a person looks, and decides after the"
-            f" session with `cogcli resume {meta['cogcli/episode_id']} --in-doubt done|rerun|skip|fail`.",
+            "Whether the call happened is not known. It is not made again: a person looks at the service, and decides:"
+            f" cogcli resume {meta['cogcli/episode_id']} --in-doubt {meta['cogcli/step_id']}=fail",
+            "(`fail`: it did not happen, so that you can call again; `done` or `skip`: it did).",
         )
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import anyio
 
@@ -13,16 +13,18 @@ from cogcli.app.serving.stdio_transport import FramePipe, serve_stdio, take_desc
 from cogcli.app.settings import Settings
 from cogcli.base import threads
 from cogcli.declarations.session_events import SessionEnding
+from cogcli.gateway.narrowing import find_constraints, narrow_schema
 from cogcli.gateway.offer import GatewayOffer, find_upstreams, offer_upstreams
 from cogcli.gateway.request import GatewayListener, GatewayRequest
 from cogcli.gateway.server import HOLD_SECONDS, GatewayHandlers, server_of
 from cogcli.gateway.session import MAX_WORKERS, GatewaySession, SessionPlan
-from cogcli.gateway.tool_specs import with_tools
+from cogcli.gateway.tool_specs import SKILL, OfferedTool, with_tools
+from cogcli.policy.pack_policy import Policy
+from cogcli.run.policy import pack_of
+from cogcli.run.prepare import RunRequest, call_policy
 from cogcli.specs.catalog import Catalog
 from cogcli.specs.pack_skills import reach_pack
-
-if TYPE_CHECKING:
-    import signal
+from cogcli.specs.unchecked import object_at
 
 
 class Gateway:
@@ -36,7 +38,7 @@ class Gateway:
     ) -> None:
         """Read the pack and the servers, without starting any.
 
-        Raise the errors of `find_upstreams` and `reach_pack`.
+        Raise the errors of `find_upstreams`, `reach_pack` and `call_policy`.
         """
         self._settings = settings
         options = request.options
@@ -45,20 +47,39 @@ class Gateway:
         self.listener = listener
         self._upstreams = find_upstreams(settings, request.host_file)
         self._base = Catalog()
+        self._policy: Policy | None = None
         if options.pack:
             self._base = reach_pack(open_registry(settings), options.pack)
+            policy = RunRequest(SKILL, {}, options).policy
+            call_policy(self._base, policy, SKILL, {})  # raises what the first call would raise
+            self._policy = Policy.of(pack_of(self._base, policy)) if policy is not None else None
         self._session: GatewaySession | None = None
 
     def load_offer(self) -> GatewayOffer:
-        """Start the servers, and return what they offer. Blocks."""
+        """Start the servers, and return what they offer, as the rules of the pack narrow it. Blocks."""
         is_governed = bool(self._options.pack)
-        return offer_upstreams(self._settings, self._upstreams, is_governed=is_governed)
+        offer = offer_upstreams(self._settings, self._upstreams, is_governed=is_governed)
+        tools = {name: self._narrow(tool) for name, tool in offer.tools.items()}
+        return offer._replace(tools=tools)
 
-    def session(self, offer: GatewayOffer) -> GatewaySession:
-        """Return the session for the calls of these tools, which is made once."""
+    def _narrow(self, tool: OfferedTool) -> OfferedTool:
+        """Return a tool with the input schema that a client reads."""
+        if self._policy is None:
+            return tool
+        schema = object_at(tool.definition, "inputSchema")
+        found = find_constraints(self._policy, self._options.intent, tool.capability)
+        if not found:
+            return tool
+        return tool._replace(listed_schema=narrow_schema(schema, found, tool.input_fields))
+
+    def session(self, offer: GatewayOffer, client: str) -> GatewaySession:
+        """Return the session for the calls of these tools, which is made once. `client` is the name that its client
+        gives itself.
+        """
         if self._session is None:
             catalog = with_tools(self._base, offer.tools.values())
-            plan = SessionPlan(catalog, self._options, self._request.session)
+            request = self._request
+            plan = SessionPlan(catalog, self._options, request.session, client, request.limits)
             self._session = GatewaySession(self._settings, plan, self.listener.bug)
         return self._session
 
@@ -97,6 +118,9 @@ def run_gateway(
     gateway = Gateway(settings, request, listener)
     pipe = take_descriptors()
     ended_by: str = anyio.run(_serve, gateway, pipe, signals, announce)
+    # A host that has closed the stream sends a signal soon after. The episode is sealed first.
+    for number in signals:
+        signal.signal(number, lambda *_: None)
     gateway.close("signal" if ended_by else "client")
     return ended_by
 

@@ -10,23 +10,25 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from cogcli.app.live_answers import remove_folder, take_answers
+from cogcli.app.live_answers import AnswerFile, DoubtAnswerFile, remove_folder, take_answers
 from cogcli.app.run_skill import environment_of
 from cogcli.app.settings import Settings
 from cogcli.base import threads
 from cogcli.base.errors import CogcliError, OverloadedError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.options import RunOptions
-from cogcli.declarations.session_events import SessionEnding
+from cogcli.declarations.session_events import CallRequested, SessionEnding
 from cogcli.declarations.value_types import Json
 from cogcli.gateway.calls import (
     CallBook,
     CallTicket,
     ClientCall,
+    DoubtDecision,
     PersonAnswer,
     SessionInbox,
     SessionStop,
 )
+from cogcli.gateway.earlier import EarlierRuns, task_of_session
 from cogcli.gateway.program import NO_OTHER_LIMITS, SessionLimits, SessionProgram
 from cogcli.gateway.tool_specs import SKILL
 from cogcli.run.launch import launch
@@ -81,6 +83,7 @@ class GatewaySession:
         self._last_episode = ""
         self._closed = False
         self._error: CogcliError | None = None
+        self._earlier = EarlierRuns(settings, plan.name)
 
     def call(self, tool: str, capability: str, inputs: Json, key: str | None = None) -> CallTicket:
         """Pass a call to the session, or join an equal one, and return its ticket.
@@ -88,8 +91,14 @@ class GatewaySession:
         Give the ticket back by `collect` once its result has been delivered. Raise RejectedError, OverloadedError,
         or the error with which the last run ended.
         """
+        requested = CallRequested(
+            step_id="", tool=tool, capability=capability, input=inputs, key=key
+        )
         for _ in range(_TRIES):
             live = self._find_live()
+            earlier = self._earlier.find_ticket(requested)
+            if earlier is not None:
+                return earlier
             ticket, is_new = live.book.join(tool, inputs, key)
             if not is_new:
                 return ticket
@@ -150,8 +159,9 @@ class GatewaySession:
 
     def _begin(self) -> _LiveRun:
         """Begin a run on a thread of its own. The lock is held."""
+        before = self._earlier.load(self._last_episode)
         live = self._live = _LiveRun(SessionInbox(), CallBook(), threading.Event())
-        prepared = _prepare(self._plan, live.inbox, self._last_episode, self._settings.environ)
+        prepared = _prepare(self._plan, live.inbox, before, self._settings.environ)
         try:
             threads.start(self._run, live, prepared, name="session")
         except threads.NoThread as error:
@@ -188,10 +198,17 @@ class GatewaySession:
             if not live.inbox.episode_id:
                 continue
             for found in take_answers(environ, live.inbox.episode_id):
-                live.inbox.post(
-                    PersonAnswer(found.approval_id, found.granted, found.by, found.reason)
-                )
+                live.inbox.post(_value_from_file(found))
         remove_folder(environ, live.inbox.episode_id)
+
+
+def _value_from_file(found: AnswerFile | DoubtAnswerFile) -> PersonAnswer | DoubtDecision:
+    """Return a person's answer or decision for the run."""
+    match found:
+        case AnswerFile():
+            return PersonAnswer(found.approval_id, found.granted, found.by, found.reason)
+        case DoubtAnswerFile():
+            return DoubtDecision(found.step_id, found.choice, found.output, found.by, found.reason)
 
 
 def _prepare(
@@ -206,7 +223,7 @@ def _prepare(
     request = RunRequest(SKILL, {}, plan.options)
     policy = call_policy(plan.catalog, request.policy, SKILL, {})
     program = SessionProgram(inbox, plan.limits)
-    task = f"session {plan.name}" if plan.name else "session of a gateway"
+    task = task_of_session(plan.name)
     return PreparedRun(
         request,
         plan.catalog.skills[SKILL],

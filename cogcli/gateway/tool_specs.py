@@ -63,6 +63,8 @@ class OfferedTool(NamedTuple):
     """Whether a person marked it read-only in the lock."""
     is_governed: bool = False
     """Whether a pack decides about it, so that it asks for no confirmation of its own."""
+    listed_schema: Json | None = None
+    """The input schema that a client reads, if rules of a pack narrow the one of the definition."""
 
     @property
     def input_fields(self) -> dict[str, str]:

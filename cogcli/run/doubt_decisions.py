@@ -20,7 +20,7 @@ from cogcli.base.calls import HARMLESS, Answer, Attempt
 from cogcli.base.errors import EffectInDoubtError, UsageError
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.capability_spec import Capability
-from cogcli.declarations.envelope import Event, draft_of
+from cogcli.declarations.envelope import Draft, Event, draft_of
 from cogcli.declarations.events import CallRetried, StepStarted
 from cogcli.declarations.governance_events import IN_DOUBT, PolicyDecided
 from cogcli.declarations.value_types import Json
@@ -166,23 +166,7 @@ class OpenDoubts:
         """Append a resolution as a durable `policy.decided` event, and return it. If it is None, append nothing."""
         if resolution is None:
             return None
-        payload = PolicyDecided(
-            decision="allow" if resolution.choice in ("rerun", "done") else "veto",
-            verdict=resolution.choice,
-            reason=resolution.reason,
-            rule=IN_DOUBT,
-            enforced=True,
-            capability=intent.payload["capability"],
-            step_id=intent.step_id or "",
-            output=resolution.output,
-        )
-        draft = draft_of(
-            payload,
-            intent.run_id or "",
-            step_id=intent.step_id or "",
-            speaker=resolution.by,
-            caused_by=intent.id,
-        )
+        draft = draft_decision(intent, resolution)
         event = self._journal.append(draft, durable=True)
         self._log.decisions[intent.run_id, intent.step_id] = event
         return resolution
@@ -206,6 +190,27 @@ class OpenDoubts:
         speaker = intent.agent_id or "system"
         draft = draft_of(payload, run_id, step_id=step_id, speaker=speaker)
         self._journal.append(draft, durable=begun.side_effects in ("effect", "idempotent"))
+
+
+def draft_decision(intent: Event, resolution: DoubtResolution) -> Draft:
+    """Return the draft of the event that records a resolution. `intent` is the write-ahead record of the call."""
+    payload = PolicyDecided(
+        decision="allow" if resolution.choice in ("rerun", "done") else "veto",
+        verdict=resolution.choice,
+        reason=resolution.reason,
+        rule=IN_DOUBT,
+        enforced=True,
+        capability=intent.payload["capability"],
+        step_id=intent.step_id or "",
+        output=resolution.output,
+    )
+    return draft_of(
+        payload,
+        intent.run_id or "",
+        step_id=intent.step_id or "",
+        speaker=resolution.by,
+        caused_by=intent.id,
+    )
 
 
 def _is_harmless(intent: Event, effect: str) -> bool:

@@ -37,7 +37,10 @@ def talk_to_gateway(project: Any, talk: Talk, *arguments: str, seconds: float = 
     """Have the SDK's client start a gateway over the servers of `.mcp.json`, and talk to it."""
     import anyio
     import mcp
+    from mcp.client import stdio
     from mcp.client.stdio import StdioServerParameters
+
+    stdio.PROCESS_TERMINATION_TIMEOUT = 60.0  # a busy machine seals an episode slowly
 
     async def main() -> None:
         command = StdioServerParameters(
@@ -70,6 +73,7 @@ class GatewayProcess:
 
     def __init__(self, project: Any, *arguments: str) -> None:
         self._project = project
+        self._answers: dict[str, Any] = {}
         self.process = subprocess.Popen(
             [COGCLI, "gateway", "serve", "-q", "--from", ".mcp.json", *arguments],
             cwd=project.root,
@@ -101,13 +105,15 @@ class GatewayProcess:
         self.process.stdin.close()
 
     def wait_for_answer(self, id: str) -> Any:
-        """The answer of the request with this id. Other frames are passed over."""
+        """The answer of the request with this id. Those of others are kept until they are waited for."""
         assert self.process.stdout is not None
-        for line in self.process.stdout:
+        while id not in self._answers:
+            line = self.process.stdout.readline()
+            assert line, "the gateway ended"
             message = json.loads(line)
-            if message.get("id") == id:
-                return message
-        raise AssertionError("the gateway ended")
+            if "method" not in message:
+                self._answers[message.get("id")] = message
+        return self._answers.pop(id)
 
     def wait_for_event(self, event_type: str, times: int = 1) -> None:
         """Wait until the log has this many events of a type."""

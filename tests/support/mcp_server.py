@@ -5,7 +5,8 @@
 Options: `pid=FILE` writes its process id and those of its children, one a line; `ledger=FILE` notes what it saw;
 `grumbles` says four lines on stderr first; `silent` never answers; `dead` ends at once; `deaf` ignores a closed stdin
 and SIGTERM; `says-file=FILE` describes its tools as that file says; `readonly` says that all of them change nothing;
-`pages=endless|circle`; `tools=NUMBER` more; `takes=SCHEMA`, `gives=SCHEMA` are what `structured` says of its
+`pages=endless|circle`; `tools=NUMBER` more; `named=NAME,NAME` more tools that echo;
+`takes=SCHEMA`, `gives=SCHEMA` are what `structured` says of its
 text and its reply.
 """
 
@@ -124,6 +125,18 @@ def huge(id: Any, given: dict[str, Any]) -> Any:
     for _ in range(200):
         raw(b"y" * 1_000_000)
     raw(b'"}}\n')
+
+
+def endless_line(id: Any, given: dict[str, Any]) -> Any:
+    raw(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"x":"' % id)
+    while True:
+        raw(b"y" * 1_000_000)
+
+
+def endless_messages(id: Any, given: dict[str, Any]) -> Any:
+    data = {"level": "info", "data": "y" * 10_000}
+    while True:
+        send({"jsonrpc": "2.0", "method": "notifications/message", "params": data})
 
 
 def many_items(id: Any, given: dict[str, Any]) -> Any:
@@ -269,7 +282,8 @@ TOOLS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     for tool in (
         echo, structured, object_text, blocks, fails, code, usage, noisy, floods_stderr, not_a_number, twice_a_key,
         deep, huge, many_items, foreign_id, answers_twice, wrong_types, no_object, notifies, demands, surroundings,
-        secret, echo_meta, waits, meets, hangs, dies, breeds, breaks_promise, slow_pattern,
+        endless_line, endless_messages, secret, echo_meta, waits, meets, hangs, dies, breeds, breaks_promise,
+        slow_pattern,
     )
 }  # fmt: skip
 _OUTPUTS = {
@@ -304,6 +318,7 @@ def listed(params: dict[str, Any]) -> dict[str, Any]:
     page = int(params.get("cursor") or 0)
     tools = [definition(name) for name in TOOLS] if page == 0 else []
     tools += [definition(f"more_{page}_{n}") for n in range(int(OPTIONS.get("tools", 0)))]
+    tools += [definition(name) for name in OPTIONS.get("named", "").split(",") if name]
     following = {"endless": str(page + 1), "circle": "1"}.get(OPTIONS.get("pages", ""))
     return {"tools": tools, **({"nextCursor": following} if following else {})}
 
@@ -319,6 +334,8 @@ def called(id: Any, params: dict[str, Any]) -> None:
     note(f"call {params['name']}")
     given = {**(params.get("arguments") or {}), "__meta": params.get("_meta")}
     tool = TOOLS.get(params["name"])
+    if tool is None and params["name"] in OPTIONS.get("named", "").split(","):
+        tool = echo
     if tool is None:
         send({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "unknown tool"}})
         return

@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING, Annotated, Final
 from cogcli.app.run_skill import options_of, with_pack
 from cogcli.app.services import refresh_service
 from cogcli.app.wings import WingFunction
-from cogcli.base.errors import ABORTED, OK
+from cogcli.base.errors import ABORTED, NO, OK
 from cogcli.base.terminal_text import visible
 from cogcli.cli.commands.serve import ending_signals, require_sdk, silence_libraries
 from cogcli.cli.commands.services import change_lines, service_object
 from cogcli.cli.context import CommandContext
 from cogcli.cli.crash import report_bug
-from cogcli.cli.options import SAFETY, argument, command, integer, text, wrong_flag, wrong_value
+from cogcli.cli.options import (
+    SAFETY,
+    FlagDeclaration,
+    argument,
+    command,
+    integer,
+    text,
+    wrong_flag,
+    wrong_value,
+)
 from cogcli.gateway.offer import find_service, find_upstreams, offer_upstreams
+from cogcli.gateway.program import MOST_CALLS, MOST_SECONDS, SessionLimits
 from cogcli.gateway.request import GatewayListener, GatewayRequest
 from cogcli.gateway.status import SessionStatus, list_sessions
 from cogcli.report.humanize import count_of
@@ -31,7 +41,27 @@ if TYPE_CHECKING:
 FROM_HELP: Final = "also the `mcpServers` of this file, such as .mcp.json"
 _RUN_GATEWAY: Final = WingFunction("cogcli.gateway.serving", "run_gateway")
 """Imported when it is called, since it needs the SDK."""
+_DURATION: Final = re.compile(r"([0-9]{1,6})([smh])")
+_UNITS: Final = {"s": 1, "m": 60, "h": 3600}
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+
+
+def duration(name: str, help: str, default: str) -> FlagDeclaration:
+    """Declare a flag with a time like `30m`, from one second to a day. Its value is in seconds."""
+
+    def parse(raw: object) -> object:
+        """Return the seconds of a typed text. Raise UsageError."""
+        if not isinstance(raw, str):  # the default
+            return raw
+        found = _DURATION.fullmatch(raw)
+        seconds = int(found[1]) * _UNITS[found[2]] if found else 0
+        if not 1 <= seconds <= MOST_SECONDS:
+            raise wrong_value(
+                f"`{name}`: found `{raw[:60]}`", expected="a time like 90s, 30m or 24h, at most 24h"
+            )
+        return float(seconds)
+
+    return text(name, "TIME", help, default=default, parse=parse)
 
 
 @command(
@@ -62,6 +92,22 @@ def serve(
     session: Annotated[
         str | None, text("--session", "NAME", "a name for the session, in the episode")
     ] = None,
+    idle: Annotated[
+        float | None, duration("--idle", "seal the session after this time without a call", "30m")
+    ] = None,
+    max_calls: Annotated[
+        int | None,
+        integer(
+            "--max-calls",
+            "seal the session after N calls",
+            minimum=1,
+            maximum=MOST_CALLS,
+            default="10000",
+        ),
+    ] = None,
+    max_age: Annotated[
+        float | None, duration("--max-age", "seal the session at this age", "24h")
+    ] = None,
     pack: Annotated[
         str | None, text("--pack", "ID@VERSION", "the pack that governs the calls", SAFETY)
     ] = None,
@@ -91,7 +137,13 @@ def serve(
         ),
     )
     silence_libraries()
-    request = GatewayRequest(options, from_ or "", session or "", hold)
+    most = SessionLimits()
+    limits = SessionLimits(
+        min(idle or most.idle_seconds, most.seconds),
+        max_calls or most.calls,
+        min(max_age or most.seconds, most.seconds),
+    )
+    request = GatewayRequest(options, from_ or "", session or "", hold, limits)
     return _serve(context, request)
 
 
@@ -113,14 +165,14 @@ def _serve(context: CommandContext, request: GatewayRequest) -> int:
         ("cogcli gateway tools", "of the services of the project alone"),
         ("cogcli gateway tools --json | jq .tools", "for scripts"),
     ),
-    exits=(0, 2, 3),
+    exits=(0, 1, 2, 3),
 )
 def list_tools(
     context: CommandContext,
     *,
     from_: Annotated[str | None, text("--from", "FILE", FROM_HELP)] = None,
 ) -> int:
-    """Start the servers, and print each tool with its state."""
+    """Start the servers, and print each tool with its state. Exit 1 if there are servers and no tool is offered."""
     require_sdk()
     settings = context.settings
     offer = offer_upstreams(settings, find_upstreams(settings, from_ or ""), is_governed=False)
@@ -130,7 +182,13 @@ def list_tools(
         {"server": each.id, "reason": each.fault} for each in offer.unavailable
     ]
     context.answer([[("  ".join(map(visible, words)), "")] for words in _tool_rows(offer)])
-    return OK
+    if offer.tools:
+        return OK
+    if not (offer.withheld or offer.unavailable):
+        context.note("no MCP server here: name the file with `mcpServers` by --from")
+        return OK
+    context.note("no tool is offered")
+    return NO
 
 
 def _tool_object(tool: OfferedTool) -> Json:

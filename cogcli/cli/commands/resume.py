@@ -11,10 +11,12 @@ from shlex import quote
 from typing import Annotated, Final
 
 from cogcli.app import episodes
+from cogcli.app.live_answers import is_live_session, leave_decisions
 from cogcli.app.resume import find_warning
 from cogcli.app.run_skill import parse_hosts
 from cogcli.app.wings import WingFunction, is_batch_word
-from cogcli.base.errors import CogcliError, UnusableEnvironment, UsageError
+from cogcli.base.errors import OK, CogcliError, UnusableEnvironment, UsageError
+from cogcli.base.terminal_text import visible
 from cogcli.cli.after_failure import commands_after_failure
 from cogcli.cli.context import CommandContext
 from cogcli.cli.inputs import parse_hash, parse_step_word, read_json_flag
@@ -34,9 +36,10 @@ from cogcli.cli.options import (
 )
 from cogcli.declarations.value_types import Json
 from cogcli.episode.history import history_of
-from cogcli.episode.listing.episode_row import EpisodeFilter
+from cogcli.episode.listing.episode_row import EpisodeFilter, read_row
 from cogcli.episode.log_reader import iterate_events
 from cogcli.report.humanize import fuzzy_time
+from cogcli.run.answers import Approver
 from cogcli.run.doubt_decisions import DoubtAnswer
 from cogcli.run.engine.doubt import CHOICES
 from cogcli.run.resume import ResumeRequest
@@ -134,6 +137,8 @@ def resume(
     with suppress(CogcliError):  # of a damaged log: `resume` refuses it
         if not flags.abort and (warning := find_warning(context.settings, directory)) is not None:
             context.warn(warning)
+    if request.in_doubt and is_live_session(read_row(directory)):
+        return _decide_live(context, directory, request)
     try:
         result, listener = resume_run(context, directory, request)
     except UnusableEnvironment as error:
@@ -147,6 +152,16 @@ def resume(
         result, listener = answer_pause(context, result, listener)
     report_result(context, result, listener, None, answer=True)
     return result.exit_code
+
+
+def _decide_live(context: CommandContext, directory: Path, request: ResumeRequest) -> int:
+    """Pass decisions about calls in doubt to a session that is alive, and report them. Raise the errors of
+    `leave_decisions`.
+    """
+    approver = Approver(request.by, request.reason)
+    steps = leave_decisions(context.settings, directory, request.in_doubt, approver)
+    context.answer([[(visible(f"decided {step}: the session goes on"), "")] for step in steps])
+    return OK
 
 
 def _add_rerun_command(context: CommandContext, directory: Path, error: UsageError) -> None:
