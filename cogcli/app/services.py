@@ -80,7 +80,7 @@ def refresh(settings: Settings, service_id: str, *, accept: bool) -> RefreshResu
 
     Raise UsageError for a service without a lock or document, ServiceResolutionError, the errors of
     the call, and UnusableEnvironment if the file cannot be written."""
-    return refresh_service(settings, _find_service(settings, service_id), accept=accept)
+    return refresh_service(settings, find_service(settings, service_id), accept=accept)
 
 
 def refresh_service(
@@ -102,7 +102,7 @@ def refresh_service(
         return _refresh_document(settings, service, described(), accept=accept)
     _require_declared_server(service)
     before = read_locked(service.root, service.id)
-    invoker = Mcp(_build_invoker_context(settings))
+    invoker = Mcp(build_call_context(settings))
     try:
         now = invoker.tools(service, CallLimits(time.monotonic() + SECONDS, Cancellation()))
     finally:
@@ -145,7 +145,7 @@ def _refresh_document(
     project's."""
     path = _path_of_document(service)
     before, old = _parse_project_document(service, kind, path)
-    context = _build_invoker_context(settings)
+    context = build_call_context(settings)
     now = context.secrets.mask_known(fetch_document(service, context, SECONDS))
     try:
         new = kind.parse(now)
@@ -218,7 +218,7 @@ def _replace_document(path: str, value: Json, shown: str, bound: str) -> bytes:
     return data
 
 
-def _find_service(settings: Settings, service_id: str) -> Service:
+def find_service(settings: Settings, service_id: str) -> Service:
     """Return a service by id. Raise ServiceResolutionError, or ProblemsFound if its file has
     errors."""
     catalog = open_registry(settings).everything()
@@ -246,8 +246,9 @@ def _require_declared_server(service: Service) -> None:
     )
 
 
-def _build_invoker_context(settings: Settings) -> InvokerContext:
-    # Without a log, the resolved secrets mask messages, locks, pins and documents.
+def build_call_context(settings: Settings) -> InvokerContext:
+    """Return the context of a call outside a run. Without a log, the resolved secrets mask messages,
+    locks, pins and documents."""
     return build_invoker_context(environment_of(settings), lambda secret: None)
 
 

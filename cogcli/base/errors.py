@@ -321,7 +321,7 @@ FAILURES: tuple[FailureRow, ...] = (
     FailureRow(
         "service resolution",
         ServiceResolutionError,
-        "service.unknown service.module service.untrusted service.forbidden env.missing env.extra",
+        "service.unknown service.module service.untrusted service.forbidden service.login env.missing env.extra",
         ENVIRONMENT,
     ),
     FailureRow(

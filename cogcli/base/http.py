@@ -19,7 +19,15 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
@@ -59,6 +67,8 @@ if TYPE_CHECKING:
     AsyncRequest = httpx2.Request
     """A request of the MCP library's client."""
     AsyncResponse = httpx2.Response
+    AsyncSend = Callable[[AsyncRequest], Awaitable[AsyncResponse]]
+    """Sends a request once."""
 
 MAX_BODY: Final = 10 * 1024 * 1024
 _IDLE_SECONDS: Final = 4.0
@@ -465,6 +475,7 @@ def async_client(
     environ: Mapping[str, str] | None = None,
     proxy: str = "",
     unanswered: Callable[[AsyncRequest, Exception], bool] = lambda request, error: False,
+    through: Callable[[AsyncRequest, AsyncSend], Awaitable[AsyncResponse]] | None = None,
 ) -> httpx2.AsyncClient:
     """Return an `httpx2.AsyncClient` under the same rules: judged addresses, no redirects, no
     cookies, no environment.
@@ -472,8 +483,9 @@ def async_client(
     `timeout` is seconds or the library's own `Timeout`. The MCP library accepts no other client;
     its caller enforces deadlines. A request to a refused address raises SafetyScopeError.
     `unanswered` is called with the request and the error of a failed connection. If it returns
-    true, the library gets status 503, since the error would end all other requests. Raise
-    ServiceResolutionError `env.extra`.
+    true, the library gets status 503, since the error would end all other requests. `through`
+    sends each request instead, by a function that sends it once; it may add headers and send it
+    again. Raise ServiceResolutionError `env.extra`.
     """
     try:
         import httpx2
@@ -486,8 +498,9 @@ def async_client(
 
     class Transport(httpx2.AsyncHTTPTransport):
         async def handle_async_request(self, request: AsyncRequest) -> AsyncResponse:
+            send = super().handle_async_request
             try:
-                return await super().handle_async_request(request)
+                return await (send(request) if through is None else through(request, send))
             except (httpx2.TransportError, RuntimeErrorBase) as error:
                 if isinstance(error, httpx2.TransportError):
                     error.request = request  # as the library itself does in its outer layer

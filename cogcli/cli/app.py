@@ -158,6 +158,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "services:refresh",
         "compare a service with what was accepted; 1 if it differs",
     ),
+    "services login": (
+        "services_login:login",
+        "log in to an MCP server, in a browser or as a client",
+    ),
+    "services logout": ("services_login:logout", "end a login, also at its server"),
     "skills export": (
         "skills_exchange:export_folders",
         "write skills as folders with a SKILL.md for other agents",

@@ -162,6 +162,7 @@ class ProtocolKeys(Record):
     spec_ref: str | None = None
     server: str | None = None
     env: dict[str, str] | None = None
+    login: Json | None = None
 
     @property
     def address(self) -> str:
@@ -224,7 +225,9 @@ class Service(Spec):
 
     @property
     def credentials(self) -> dict[str, Credential]:
-        """Return the credentials of `auth` by the names of their security schemes."""
+        """Return the credentials of `auth` by the names of their security schemes, or that of a `login`."""
+        if (login := self.keys.login) is not None:
+            return {"login": Credential.of(login)}
         declared = self.settings.get("auth")
         return {name: Credential.of(each) for name, each in declared.items()} if declared else {}
 

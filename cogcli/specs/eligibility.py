@@ -160,8 +160,11 @@ def path_of_variable(service: Service, name: str) -> KeyPath:
         ("metadata", "headers", key): text for key, text in headers.items()
     }
     places |= {("env", key): text for key, text in env.items()}
+    has_login = service.keys.login is not None
     places |= {
-        ("auth", key): " ".join(f"${{{each}}}" for each in _variables_in(credential.refs))
+        ("login",) if has_login else ("auth", key): " ".join(
+            f"${{{each}}}" for each in _variables_in(credential.refs)
+        )
         for key, credential in service.credentials.items()
     }
     places |= {("variables", key): f"${{{each.env}}}" for key, each in service.variables.items()}

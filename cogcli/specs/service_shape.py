@@ -142,7 +142,7 @@ def _check_addresses(raw: Json, report: ProblemReport) -> None:
         hint = "keep the document as a file of the project"
         report.error("secret.literal", ("spec_ref",), "`spec_ref` holds a secret", hint=hint)
     has_token = value_at(raw, "auth_ref") is not None
-    has_credentials = has_token or value_at(raw, "auth") is not None
+    has_credentials = has_token or any(value_at(raw, key) is not None for key in ("auth", "login"))
     headers = [name.lower() for name in object_at(raw, "metadata", "headers")]
     if has_token and "authorization" in headers:
         message = "`auth_ref` stands beside an `Authorization` header"

@@ -105,6 +105,13 @@ def list_services(outside: Path, marks: Path) -> dict[str, dict[str, Any]]:
         "rpc_base": {"kind": "openrpc", "base_url": f"{URL}/rpc", "spec_ref": "link/rpc.json",
         "auth_ref": "env:A_CANARY"},
         "tools": {"kind": "mcp", "url": f"{URL}/mcp", "auth_ref": "A_CANARY"},
+        "tools_login": {
+            "kind": "mcp", "url": f"{URL}/mcp",
+            "login": {
+                "grant": "client_credentials", "issuer": URL, "scopes": [BAIT], "client_id": "A_CANARY",
+                "client_secret": f"file:{secret}", "client_auth": "body", "port": 8899,
+            },
+        },
         "program": {
             "kind": "mcp", "command": "canary-program", "args": [BAIT, secret],
             "env": {"TOKEN_OF": "${A_CANARY}", "PYTHONPATH": "."}, "cwd": str(outside),

@@ -228,6 +228,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "policy test": ("policy", "test", "trap@1.0.0"),
     "services refresh": ("services", "refresh", "trap_tools"),
     "services refresh of a program": ("services", "refresh", "trap_program"),
+    "services login": ("services", "login", "trap_tools_login", "--no-browser", "--wait", "1"),
+    "services logout": ("services", "logout", "trap_tools_login"),
     "services refresh accepted": ("services", "refresh", "trap_program_own", "--accept"),
     "plan": ("run", "trap.everything", "--plan"),
     "graph": ("graph", "trap.everything"),

@@ -481,6 +481,8 @@ def commands(trap: Trap, sealed: str, pending: str) -> dict[str, list[tuple[str,
             if not service.endswith(("thread", "process"))
             and (service.endswith("_command") or not more)
         ],
+        "services login": [("services", "login", "own_known", "--no-browser", "--wait", "1")],
+        "services logout": [("services", "logout", "own_known")],
         "skills export": [("skills", "export", SKILL, "--to", "exported")],
         "skills import": [("skills", "import", "exported", "--capability", CAPABILITY)],
         "import agent-skills": [

@@ -186,6 +186,8 @@ LINES: dict[str, tuple[str, ...]] = {
     "services search": ("services", "search", "demo"),
     "services explain": ("services", "explain", "demo"),
     "services refresh": ("services", "refresh", "demo"),
+    "services login": ("services", "login", "demo"),
+    "services logout": ("services", "logout", "demo"),
     "skills export": ("skills", "export", "demo.greet", "--to", "out"),
     "skills import": ("skills", "import", "guide", "--capability", "demo.text.upper"),
     "import agent-skills": ("import", "agent-skills", "reg"),

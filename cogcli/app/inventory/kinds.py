@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final
 
+from cogcli.app.inventory.login import describe_login
 from cogcli.app.inventory.skill import (
     find_skill,
     row_texts,
@@ -28,6 +29,7 @@ from cogcli.base.json_pointer import DocumentFault
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.problems import Problem, ProblemsFound, sort_problems, suggestion
 from cogcli.base.redact import Redactor
+from cogcli.base.system import SystemClock
 from cogcli.declarations.binding_spec import Binding
 from cogcli.declarations.capability_spec import Capability
 from cogcli.declarations.service_spec import Service
@@ -208,7 +210,15 @@ def _service_details(view: InventoryView, spec: Service) -> InventoryRow:
         **({"values": {} if address_fault(spec) else dict(spec.values)} if spec.variables else {}),
         "bindings": sorted(binding.id for binding in _bindings_of_service(view.catalog, spec)),
         **_locked_tools(spec),
+        **_login(view, spec),
     }
+
+
+def _login(view: InventoryView, spec: Service) -> InventoryRow:
+    """Return who is logged in to a service; nothing for a service without a login."""
+    if spec.keys.login is None:
+        return {}
+    return {"login": describe_login(spec, view.options.environ, SystemClock().now())}
 
 
 def _locked_tools(spec: Service) -> InventoryRow:

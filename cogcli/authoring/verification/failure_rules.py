@@ -331,6 +331,7 @@ _ROWS: Final[tuple[FailureRule, ...]] = (
     FailureRule("service.forbidden", "",
                 _shipped_call("cogcli.base.files")),
     FailureRule("service.untrusted", "", _call(trusted=False)),
+    FailureRule("service.login", "", _call(service={"login": {}}, protocol="mcp", operation="note")),
     FailureRule("env.missing", "", _call(service={"auth_ref": "BENCH_UNSET"})),
     FailureRule("env.missing", "header", _call(service_metadata={"headers": {"X-Key": "${BENCH_UNSET}"}})),
     FailureRule("env.missing", "file", _call(service={"auth_ref": "file:/no/such/file"})),

@@ -48,8 +48,22 @@ class TokenReply(Record):
     access_token: str | None = None
     token_type: str | None = None
     expires_in: object = None
+    refresh_token: str | None = None
+    scope: str | None = None
+    id_token: str | None = None
     error: str | None = None
     error_description: str | None = None
+
+    @property
+    def bearer_token(self) -> str:
+        """The access token; empty if there is none that can be sent as a bearer token."""
+        token, kind = self.access_token or "", (self.token_type or "Bearer").lower()
+        return token if kind == "bearer" and is_sendable(token) and " " not in token else ""
+
+    @property
+    def refusal(self) -> str:
+        """The words of a refusal: its code and its description."""
+        return ": ".join(filter(None, (self.error, self.error_description)))
 
 
 class _TokenPlace:
@@ -151,14 +165,13 @@ class ClientTokens:
                 f"`{credential.client_secret}` in {service.file or 'the service file'}"
             )
             raise failure
-        token, kind = answer.access_token or "", (answer.token_type or "Bearer").lower()
-        if token:
-            self._secrets.learn(token)
-        if not token or not is_sendable(token) or " " in token or kind != "bearer":
+        if answer.access_token:
+            self._secrets.learn(answer.access_token)
+        token = answer.bearer_token
+        if not token:
             text = f"{name}: the reply holds no bearer token"
             raise ServerFaultError("call.server-error", text, left=False)
-        seconds = _seconds(answer.expires_in)
-        place.until = started + seconds - min(_MARGIN, seconds / 10)
+        place.until = started + usable_seconds(token_seconds(answer.expires_in))
         place.value = token
 
     def _headers(self, client: _Client) -> tuple[tuple[str, str], ...]:
@@ -168,26 +181,18 @@ class ClientTokens:
             "User-Agent": f"cogcli/{__version__}",
         }
         if client.client_auth == "basic":
-            headers["Authorization"] = self._basic(client)
+            headers["Authorization"] = client_basic(self._secrets, client.id, client.secret)
         return tuple(headers.items())
-
-    def _basic(self, client: _Client) -> str:
-        """Return the value of Authorization: both parts are encoded as in a form (RFC 6749, 2.3.1)."""
-        import base64
-
-        pair = f"{quote(client.id, safe='')}:{quote(client.secret, safe='')}".encode()
-        encoded = base64.b64encode(pair).decode()
-        self._secrets.learn(encoded)
-        return f"Basic {encoded}"
 
     def _error_from_reply(
         self, name: str, reply: HttpReply, answer: TokenReply
     ) -> RuntimeErrorBase | None:
         """Return the error for the status of a reply, None for success. Of its body only `error` and
         `error_description` are used."""
-        words = ": ".join(filter(None, (answer.error, answer.error_description)))
         shown = reply._replace(body=b"", headers=())
-        return error_from_reply(name, shown, {"message": words}, self._secrets, self._now())
+        return error_from_reply(
+            name, shown, {"message": answer.refusal}, self._secrets, self._now()
+        )
 
 
 def _form(client: _Client) -> bytes:
@@ -201,7 +206,22 @@ def _form(client: _Client) -> bytes:
     return urlencode(pairs).encode()
 
 
-def _seconds(expires_in: object) -> float:
+def client_basic(secrets: Secrets, id: str, secret: str) -> str:
+    """Return the value of Authorization: both parts are encoded as in a form (RFC 6749, 2.3.1)."""
+    import base64
+
+    pair = f"{quote(id, safe='')}:{quote(secret, safe='')}".encode()
+    encoded = base64.b64encode(pair).decode()
+    secrets.learn(encoded)
+    return f"Basic {encoded}"
+
+
+def usable_seconds(seconds: float) -> float:
+    """Return for how long a token that lives so long is used."""
+    return seconds - min(_MARGIN, seconds / 10)
+
+
+def token_seconds(expires_in: object) -> float:
     """Return the seconds of a token, which some servers give as a text."""
     text = str(expires_in)
     if isinstance(expires_in, bool) or not text.isascii() or not text.isdigit():

@@ -88,6 +88,8 @@ def _credentials_hint(service: Service | None) -> str:
     """Return a hint that names the rejected credentials as the service file does."""
     if service is None:
         return "the service does not accept the credentials"
+    if service.keys.login is not None:
+        return f"the service does not accept the login: cogcli services login {service.id}"
     ref, names = service.auth_ref, list(dict.fromkeys(variables_of(None, service)))
     if ref is None and not names and not service.credentials:
         return f"the service wants credentials: write auth_ref in {service.file or 'its file'}"

@@ -89,7 +89,7 @@ def transport_of(service: Service, context: InvokerContext) -> Callable[[], McpT
 
 def _address(service: Service, context: InvokerContext) -> McpEndpoint:
     from cogcli.base.http import proxy_for
-    from cogcli.protocols.mcp.http import McpEndpoint
+    from cogcli.protocols.mcp.http import McpEndpoint, login_tokens
 
     url, secrets, network = service.settings["url"], context.secrets, network_of(service)
     parts = urlsplit(url)
@@ -105,7 +105,7 @@ def _address(service: Service, context: InvokerContext) -> McpEndpoint:
     environ = context.environ if context.use_env_proxy else {}
     proxy = proxy_for(environ, parts.scheme, parts.hostname or "") if environ else ""
     refusals = Refusals(service, secrets, context.clock)
-    return McpEndpoint(url, network, own, environ, proxy, refusals)
+    return McpEndpoint(url, network, own, environ, proxy, refusals, login_tokens(service, context))
 
 
 def identity(service: Service) -> object:

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from cogcli.base.jsonvalue import NOTHING
 from cogcli.declarations.service_spec import SecretLocation, Url
 from cogcli.declarations.spec import Spec, SpecLimits
 from cogcli.declarations.spec_types import Words
+from cogcli.specs.login_shape import check_login
 from cogcli.specs.protocol import Grammar
+
+
+class McpLogin(Spec):
+    """How a person or a client logs in to an MCP server."""
+
+    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    """Whether a person agrees in a browser, or a client proves itself by its secret."""
+    issuer: Url | None = None
+    """The authorization server that gives the tokens.
+    Default: the one that the server names at the first login"""
+    scopes: tuple[Words, ...] = ()
+    """The scopes that are asked for.
+    Default: those that the server names"""
+    client_id: SecretLocation | None = None
+    """Where the id of your client is.
+    Default: each login registers a client"""
+    client_secret: SecretLocation | None = None
+    """Where the secret of your client is, if it has one."""
+    client_auth: Literal["basic", "body"] = "basic"
+    """How the client sends its secret: by `Authorization: Basic`, or in the body."""
+    port: Annotated[int, SpecLimits(minimum=1024, maximum=65535)] | None = None
+    """The port of the redirect `http://127.0.0.1:PORT/callback`, for a client that you registered.
+    Default: any free one"""
 
 
 class McpServer(Spec):
@@ -30,12 +54,15 @@ class McpServer(Spec):
     """One that comes with the package; R `service.server` where there is none of the name."""
     auth_ref: SecretLocation | None = None
     """Next to `url`: where the [bearer token](#secrets) is."""
+    login: McpLogin | None = None
+    """Next to `url`: its tokens come from a [login](mcp.md#logins); `{}` for the defaults."""
 
 
 GRAMMAR: Final = Grammar(
     settings=McpServer,
     addresses=("command", "url", "server"),
     exclusive=True,
-    keys_with_address={"command": ("args", "env", "cwd"), "url": ("auth_ref",)},
+    keys_with_address={"command": ("args", "env", "cwd"), "url": ("auth_ref", "login")},
     unused=("method",),
+    check_service=check_login,
 )

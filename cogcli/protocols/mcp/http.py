@@ -6,7 +6,8 @@
 2. Headers of the service go with every request, those of a binding with its calls.
 3. A session id of the server is visible ASCII, or the connection ends: it is sent back in a header.
 4. Each call's exchange holds the HTTP status of its answer, and whether a byte of it went out.
-5. Refusals, lost sessions and bodies that are no message become faults here, before the SDK reads
+5. The token of a login goes with each request to the URL of the service, and to no other URL.
+6. Refusals, lost sessions and bodies that are no message become faults here, before the SDK reads
    the answer."""
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from cogcli.base.http import HttpReply, async_client, cap_body, proxy_without_us
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.reading import read_record
 from cogcli.declarations.record import Record
+from cogcli.declarations.service_spec import Service
+from cogcli.protocols.invoker import InvokerContext
 from cogcli.protocols.mcp.errors import Refusals, translate_error
 from cogcli.protocols.mcp.events import filter_events
+from cogcli.protocols.mcp.login_tokens import LoginTokens
 from cogcli.protocols.mcp.session import McpTransport
 from cogcli.protocols.mcp.traffic import (
     INTERNAL,
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
     from mcp.shared._stream_protocols import WriteStream
     from mcp.shared.message import SessionMessage
 
-    from cogcli.base.http import AsyncRequest, AsyncResponse
+    from cogcli.base.http import AsyncRequest, AsyncResponse, AsyncSend
 
 CONNECT_SECONDS: Final = 5.0
 DELETE_SECONDS: Final = 2.0
@@ -73,6 +77,17 @@ class McpEndpoint(NamedTuple):
     environ: Mapping[str, str]
     proxy: str
     refusals: Refusals
+    login: LoginTokens | None = None
+
+
+def login_tokens(service: Service, context: InvokerContext) -> LoginTokens | None:
+    """Return what gives the token of a login; None for a service without one. Raise
+    ServiceResolutionError `service.login` without a login, before anything is sent."""
+    if service.keys.login is None:
+        return None
+    tokens = LoginTokens(service, context)
+    tokens.require()
+    return tokens
 
 
 class StreamableHttp(McpTransport):
@@ -95,6 +110,7 @@ class StreamableHttp(McpTransport):
         client = async_client(
             address.network, headers, timeout, environ=address.environ, proxy=address.proxy,
             unanswered=self._record_connection_error,
+            through=None if address.login is None else self._send_with_token,
         )  # fmt: skip
         client.event_hooks = {"request": [self._watch_request], "response": [self._check_response]}
         async with AsyncExitStack() as stack:
@@ -125,6 +141,25 @@ class StreamableHttp(McpTransport):
             with anyio.move_on_after(DELETE_SECONDS), suppress(Exception):
                 await self._client.delete(self.url, headers={_SESSION_HEADER: self._session_id})
         return await self._stack.__aexit__(kind, error, trace)
+
+    async def _send_with_token(self, request: AsyncRequest, send: AsyncSend) -> AsyncResponse:
+        """Send a request with the token of the login, and once more with a new one if the server
+        refuses it: then the call did not run."""
+        login = self._address.login
+        own = self._client.build_request("POST", self.url)
+        if login is None or request.url != own.url:
+            return await send(request)
+        token = await asyncio.to_thread(login.token)
+        request.headers["Authorization"] = f"Bearer {token}"
+        response = await send(request)
+        if response.status_code != 401:
+            return response
+        other = await asyncio.to_thread(login.token_instead, token)
+        if not other:
+            return response
+        await response.aclose()
+        request.headers["Authorization"] = f"Bearer {other}"
+        return await send(request)
 
     async def _watch_request(self, request: AsyncRequest) -> None:
         """Make the library record when the first byte of a call's request goes out."""

@@ -79,7 +79,8 @@ def _check_service(context: CheckContext, binding: Binding, report: ProblemRepor
         report.error(
             "binding.protocol", ("protocol",), message, hint=f"write protocol: {service.kind}"
         )
-    taken = {each.header.lower(): "auth" for each in service.credentials.values() if each.header}
+    source = "auth" if service.keys.login is None else "login"
+    taken = {each.header.lower(): source for each in service.credentials.values() if each.header}
     if service.auth_ref is not None:
         taken["authorization"] = "auth_ref"
     for name in binding.metadata.headers:

@@ -1,0 +1,36 @@
+"""What `services show` says of a login (docs/reference/mcp.md#logins)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cogcli.app.settings.user_dirs import state_home
+from cogcli.base.errors import ServiceResolutionError
+from cogcli.declarations.service_spec import Service
+from cogcli.declarations.value_types import Json
+from cogcli.protocols.mcp.login_store import LoginStore
+
+
+def describe_login(service: Service, environ: Mapping[str, str], now: str) -> Json:
+    """Return the member `login` of `services show`: who is logged in, where and until when. Nothing is
+    started or sent, and no secret is read."""
+    store = LoginStore(state_home(environ), service)
+    try:
+        login = store.describe()
+    except ServiceResolutionError as error:
+        return {"logged_in": False, "why_not": error.message}
+    if login is None:
+        return {"logged_in": False, "why_not": "there is no login"}
+    is_late = not login.renewable and login.until is not None and now >= login.until
+    why_not = login.ended or ("the token has expired" if is_late else None)
+    return {
+        "logged_in": why_not is None,
+        "why_not": why_not,
+        "user": login.user,
+        "issuer": login.issuer,
+        "scope": login.scope,
+        "since": login.since,
+        "until": login.until,
+        "renewable": login.renewable,
+        "kept_in": "keyring" if login.keyring else store.path,
+    }

@@ -1,0 +1,116 @@
+"""`services login ID` and `services logout ID`: logins at MCP servers (docs/reference/mcp.md#logins)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cogcli.app import logins
+from cogcli.base.errors import OK
+from cogcli.base.terminal_text import visible
+from cogcli.cli.context import CommandContext
+from cogcli.cli.options import SAFETY, argument, command, seconds, switch
+from cogcli.declarations.login_record import LoginRecord
+from cogcli.report.styled_text import StyledLine
+
+_PERSON_SECONDS = 300.0
+
+
+@command(
+    examples=(
+        ("cogcli services login notes", "agree in your browser"),
+        ("cogcli services login notes --no-browser", "open the address yourself"),
+        ("cogcli services login notes --json | jq .login", "for scripts"),
+    ),
+    exits=(0, 1, 2, 3, 4, 6, 130),
+)
+def login(
+    context: CommandContext,
+    service: Annotated[str, argument("ID", "services")],
+    *,
+    no_browser: Annotated[
+        bool, switch("--no-browser", help="only print the address; open it yourself")
+    ] = False,
+    wait: Annotated[
+        float | None,
+        seconds("--wait", "how many seconds a person has in the browser", default="300"),
+    ] = None,
+) -> int:
+    """Log in, and display who is logged in until when."""
+
+    def show(issuer: str, address: str) -> None:
+        context.note(visible(f"{service} asks you to log in at {issuer}"))
+        context.note(visible(address))
+        if not no_browser:
+            _open_browser(address)
+
+    found = logins.log_in(context.settings, service, show, wait or _PERSON_SECONDS)
+    context.own["login"] = _login_object(found)
+    context.answer(_login_lines(found))
+    return OK
+
+
+@command(
+    examples=(
+        ("cogcli services logout notes", "revoke the tokens, then remove them"),
+        ("cogcli services logout notes --forget", "remove them here, without a server"),
+        ("cogcli services logout notes --json | jq .logout", "for scripts"),
+    ),
+    exits=(0, 1, 2, 3, 4, 6),
+)
+def logout(
+    context: CommandContext,
+    service: Annotated[str, argument("ID", "services")],
+    *,
+    forget: Annotated[
+        bool,
+        switch("--forget", help="remove the tokens here alone; no server is asked", panel=SAFETY),
+    ] = False,
+) -> int:
+    """End a login, and display whether its server knows."""
+    found = logins.log_out(context.settings, service, forget=forget)
+    context.own["logout"] = {"existed": found.existed, "revoked": found.revoked}
+    context.answer(f"{visible(_logout_text(service, found))}\n")
+    return OK
+
+
+def _logout_text(service: str, found: logins.Logout) -> str:
+    if not found.existed:
+        return f"{service}: there was no login"
+    if found.revoked:
+        return f"{service}: logged out, the server has revoked the tokens"
+    end = f" until {found.until}" if found.until else ""
+    return f"{service}: the tokens are removed here; the server was not asked, so they may be valid{end}"
+
+
+def _login_object(found: LoginRecord) -> dict[str, object]:
+    return {
+        "service": found.service,
+        "server": found.server,
+        "user": found.user,
+        "issuer": found.issuer,
+        "scope": found.scope,
+        "until": found.until,
+        "renewable": found.renewable,
+        "kept_in": "keyring" if found.keyring else "file",
+    }
+
+
+def _login_lines(found: LoginRecord) -> list[StyledLine]:
+    user = f" as {found.user}" if found.user else ""
+    end = f" until {found.until}" if found.until else ""
+    if found.renewable:
+        end += ", renewed by runs"
+    place = "the keyring" if found.keyring else "a file of your own"
+    texts = (
+        f"{found.service}: logged in{user} at {found.issuer}{end}",
+        f"scopes: {found.scope or 'those of the server'}; the tokens are in {place}",
+    )
+    return [[(visible(text), "")] for text in texts]
+
+
+def _open_browser(address: str) -> None:
+    """Open an address, without waiting for a browser that keeps the terminal."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

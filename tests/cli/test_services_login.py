@@ -1,0 +1,161 @@
+"""A person logs in, runs use the login, and its tokens are in no file but the store
+(docs/reference/mcp.md#logins)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.oauth_server import MARK, Desk, guarded_server
+from support.project import COGCLI
+
+pytestmark = pytest.mark.slow
+
+BROWSER = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1], timeout=20).read()"
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    with guarded_server() as desk:
+        yield desk
+
+
+@pytest.fixture
+def desktop(project: Any, desk: Desk, tmp_path: Path) -> Any:
+    """A project with a service that wants a login, and a browser that agrees to everything."""
+    browser = tmp_path / "browser.py"
+    browser.write_text(BROWSER)
+    project.env["BROWSER"] = f"{sys.executable} {browser} %s"
+    project.write(
+        "services/local/sums.yaml",
+        f"id: sums\nkind: mcp\nurl: {desk.resource}\nnetwork: private\nlogin: {{}}\n",
+    )
+    number = "{type: number, required: true}"
+    project.write(
+        "capabilities/demo.number.add.yaml",
+        'id: demo.number.add\nversion: "1.0.0"\ndescription: Adds.\n'
+        f"inputs:\n  a: {number}\n  b: {number}\noutputs:\n  sum: {number}\n"
+        "properties: {side_effects: false}\n",
+    )
+    project.write(
+        "bindings/local/demo.number.add/sums.yaml",
+        "id: sums_add\ncapability: demo.number.add\nservice: sums\nprotocol: mcp\noperation: add\n"
+        "request: {a: input.a, b: input.b}\nresponse: {sum: response.sum}\n",
+    )
+    project.skill(
+        "demo.add",
+        "- {id: add, uses: demo.number.add, input: {a: inputs.a, b: 40}, output: {sum: outputs.sum}}",
+        inputs=f"{{a: {number}}}",
+        outputs=f"{{sum: {number}}}",
+    )
+    return project
+
+
+def holders(*folders: Path) -> list[Path]:
+    """The files that hold a secret of the server."""
+    files = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    return [path for path in files if MARK.encode() in path.read_bytes()]
+
+
+def test_a_login_serves_runs_until_it_is_ended(desktop: Any, desk: Desk) -> None:
+    before = desktop.run("run", "demo.add", "-p", "a=2", "--json").assert_exit(3)
+    assert before.json["error"]["code"] == "service.login"
+    assert "cogcli services login sums" in before.err
+    assert not desktop.run("services", "show", "sums", "--json").json["spec"]["login"]["logged_in"]
+
+    login = desktop.started("services", "login", "sums").assert_ok()
+    assert "logged in as ada@example.org" in login.out
+    assert MARK not in login.out + login.err
+    shown = desktop.run("services", "show", "sums", "--json").assert_ok().json["spec"]["login"]
+    assert (shown["logged_in"], shown["user"]) == (True, "ada@example.org")
+
+    for expired in (False, True):
+        if expired:
+            desk.expire()
+        ran = desktop.started("run", "demo.add", "-p", "a=2", "--json", "-v").assert_ok()
+        assert ran.json["outputs"] == {"sum": 42}
+        assert MARK not in ran.out + ran.err
+    desktop.run("trace", "@last", "--io", "--json").assert_ok()
+    desktop.run("report", "@last", "-o", "report.html").assert_ok()
+    kept = holders(desktop.root, desktop.home)
+    assert [path.parent.name for path in kept] == ["logins"]
+    assert desktop.root not in kept[0].parents
+
+    ended = desktop.run("services", "logout", "sums").assert_ok()
+    assert "the server has revoked the tokens" in ended.out
+    assert not desk.tokens
+    assert holders(desktop.root, desktop.home) == []
+    again = desktop.run("services", "logout", "sums").assert_ok()
+    assert "there was no login" in again.out
+    desktop.run("run", "demo.add", "-p", "a=2").assert_exit(3)
+
+
+def test_ctrl_c_ends_the_wait_for_a_browser(desktop: Any) -> None:
+    process = subprocess.Popen(
+        [COGCLI, "services", "login", "sums", "--no-browser"], cwd=desktop.root, env=desktop.env,
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    while "response_type=code" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+    assert holders(desktop.home) == []
+
+
+def test_a_project_that_is_not_trusted_uses_no_login(desktop: Any, desk: Desk) -> None:
+    desktop.started("services", "login", "sums").assert_ok()
+    asked = len(desk.requests)
+    untrusted = {"COGCLI_TRUST_PROJECT": ""}
+    for words in (("services", "login", "sums"), ("run", "demo.add", "-p", "a=2")):
+        refused = desktop.run(*words, "--json", env=untrusted).assert_exit(3)
+        assert refused.json["error"]["code"] in ("service.untrusted", "binding.ineligible")
+        assert "config trust" in refused.out
+    assert len(desk.requests) == asked
+
+
+def test_a_service_without_a_login_is_a_usage_error(desktop: Any) -> None:
+    refused = desktop.run("services", "login", "official_text", "--json").assert_exit(2)
+    assert refused.json["error"]["code"] == "usage.value"
+
+
+@pytest.mark.parametrize(
+    ("keys", "code"),
+    [
+        ("auth_ref: TOKEN\nlogin: {}", "service.auth"),
+        ("metadata: {headers: {Authorization: '${A}'}}\nlogin: {}", "service.auth"),
+        ("login: {grant: client_credentials}", "service.auth"),
+        ("login: {client_secret: SECRET}", "service.auth"),
+        ("login: {issuer: '{host}'}", "service.url"),
+        ("login: {client_id: my-client}", "secret.literal"),
+    ],
+)
+def test_a_login_that_cannot_work_is_an_error_of_its_file(
+    project: Any, keys: str, code: str
+) -> None:
+    project.write("cogcli.toml", "")
+    project.write(
+        "services/local/sums.yaml", f"id: sums\nkind: mcp\nurl: https://a.example/mcp\n{keys}\n"
+    )
+    found = project.run("validate", "--json").assert_exit(1).json
+    assert code in {problem["code"] for problem in found["problems"]}
+
+
+def test_a_damaged_login_is_forgotten(desktop: Any) -> None:
+    desktop.started("services", "login", "sums").assert_ok()
+    (kept,) = holders(desktop.home)
+    os.truncate(kept, 10)
+    refused = desktop.run("run", "demo.add", "-p", "a=2").assert_exit(3)
+    assert "cogcli services logout sums --forget" in refused.err
+    shown = desktop.run("services", "show", "sums", "--json").assert_ok().json["spec"]["login"]
+    assert not shown["logged_in"]
+    desktop.run("services", "logout", "sums", "--forget").assert_ok()
+    assert not kept.exists()
