@@ -101,6 +101,19 @@ def deep_copy(value: Any) -> Any:
     return value
 
 
+def copy_writable(value: Any) -> Any:
+    """Return a copy whose objects and lists are its own. The elements of its lists are shared with `value`.
+
+    No write to a state changes an element of a list: paths lead through objects alone. So the copy of a list takes
+    its length, not its size.
+    """
+    if type(value) is dict:
+        return {k: v if type(v) in SCALARS else copy_writable(v) for k, v in value.items()}
+    if type(value) is list or type(value) is tuple:
+        return list(value)
+    return value
+
+
 def to_plain_json(value: Any, place: str = "", depth: int = 0) -> Any:
     """Return `value` as plain JSON that shares nothing with it. Raise NotJson with the place.
 

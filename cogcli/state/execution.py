@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cogcli.base.jsonvalue import NOTHING, deep_copy
+from cogcli.base.jsonvalue import NOTHING, copy_writable
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.declarations.value_types import Json
 
@@ -108,11 +108,11 @@ def fork(state: ExecutionState) -> ExecutionState:
     """Return a copy of a state whose writable namespaces are independent of it. A `while` step works on such a copy."""
     fork = ExecutionState.__new__(ExecutionState)
     vars(fork).update(vars(state))
-    fork.vars = deep_copy(state.vars)
-    fork.outputs = deep_copy(state.outputs)
-    fork.extensions = deep_copy(state.extensions)
-    fork.working = WorkingState(**deep_copy(to_payload(state.working)))
-    fork.output = OutputState(**deep_copy(to_payload(state.output)))
+    fork.vars = copy_writable(state.vars)
+    fork.outputs = copy_writable(state.outputs)
+    fork.extensions = copy_writable(state.extensions)
+    fork.working = WorkingState(**copy_writable(to_payload(state.working)))
+    fork.output = OutputState(**copy_writable(to_payload(state.output)))
     return fork
 
 

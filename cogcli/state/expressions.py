@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from cogcli.base.errors import ExpressionError
-from cogcli.base.jsonvalue import deep_copy, kind_of
+from cogcli.base.jsonvalue import copy_writable, kind_of
 from cogcli.base.refs import MISSING, Reference
 from cogcli.declarations.field_spec import Fields
 from cogcli.state.inputs import Scope, text_from
@@ -41,7 +41,7 @@ def value_of(
     from cogcli.base.expressions import Expression, evaluate
 
     if not isinstance(expression, Expression):
-        return deep_copy(expression)
+        return copy_writable(expression)
     for reference in expression.references:
         reads[reference.text] = None
 
@@ -63,7 +63,9 @@ def value_of(
         return value
 
     try:
-        return deep_copy(evaluate(expression, resolve_and_note, missing_is_null=missing_is_null))
+        return copy_writable(
+            evaluate(expression, resolve_and_note, missing_is_null=missing_is_null)
+        )
     except ExpressionError as error:
         if error.code == "expr.missing" and missing:
             near = _suggest_near(missing[-1], scope)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import orjson
 
 from cogcli.base.errors import InputMappingError, ReferenceResolutionError
-from cogcli.base.jsonvalue import SCALARS, Json, deep_copy
+from cogcli.base.jsonvalue import SCALARS, Json, copy_writable
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import MISSING, Reference, parse, parse_loop
 from cogcli.specs.step_values import TextSlot, parse_text
@@ -28,12 +28,13 @@ Resolver = Callable[[Scope, dict[str, None]], Any]
 
 
 def compile_input(value: object, loop_names: frozenset[str] = frozenset()) -> Resolver:
-    """Return the resolver for a value in `input` or `otherwise`. Resolved values share no objects with the state."""
+    """Return the resolver for a value in `input` or `otherwise`. Resolved values share only elements of
+    lists with the state, which no write changes."""
     match value:
         case str():
             return _compile_plain_text(value, loop_names)
         case {"$literal": literal, **others} if not others:
-            return lambda scope, reads: deep_copy(literal)
+            return lambda scope, reads: copy_writable(literal)
         case {"$text": str(text), **others} if not others:
             return _build_text_resolver(text, loop_names)
         case dict():
@@ -75,7 +76,7 @@ def _build_state_resolver(reference: Reference) -> Resolver:
             value = look_up(scope.state, reference)
         if value is MISSING:
             value = read_reference(scope.state, reference)
-        return value if type(value) in SCALARS else deep_copy(value)
+        return value if type(value) in SCALARS else copy_writable(value)
 
     return resolve
 
@@ -83,7 +84,7 @@ def _build_state_resolver(reference: Reference) -> Resolver:
 def _build_loop_resolver(reference: Reference) -> Resolver:
     def resolve(scope: Scope, reads: dict[str, None]) -> object:
         reads[reference.text] = None
-        return deep_copy(_read_loop_value(reference, scope))
+        return copy_writable(_read_loop_value(reference, scope))
 
     return resolve
 

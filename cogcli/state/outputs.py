@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cogcli.base.errors import OutputMappingError, ReferenceResolutionError
-from cogcli.base.jsonvalue import SCALARS, deep_copy, is_list_of, kind_of, preview
-from cogcli.base.merge import STRATEGIES, require_mergeable
+from cogcli.base.jsonvalue import SCALARS, copy_writable, is_list_of, kind_of, preview
+from cogcli.base.merge import STRATEGIES, replaces_present, require_mergeable
 from cogcli.base.named_tuple import NamedTuple
-from cogcli.base.refs import MISSING, WORKING_SLOTS, Reference, Target, parse, parse_target
+from cogcli.base.refs import MISSING, WORKING_SLOTS, Reference, Target, overlap, parse, parse_target
 from cogcli.declarations.value_types import Json
 from cogcli.state.execution import ExecutionState
 from cogcli.state.namespaces import read_reference, suggest_existing_path, walk
@@ -73,7 +73,7 @@ def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionSta
         if value is MISSING:
             continue
         if type(value) not in SCALARS:
-            value = deep_copy(value)
+            value = copy_writable(value)
         if rule.listed:
             items = value if isinstance(value, list) else [value]
             value = [item if isinstance(item, dict) else {"value": item} for item in items]
@@ -82,6 +82,41 @@ def writes_of(rules: tuple[OutputRule, ...], produced: Json, state: ExecutionSta
     if not can_apply:
         require_applicable(state, writes)
     return writes
+
+
+class LoopWrites:
+    """The writes of all rounds of a loop, in order, without those that a later round replaces.
+
+    So a loop that carries a growing list keeps, and records, that list once. If targets of the loop contain each
+    other, every write is kept: the value of one may lead to the place of the other.
+    """
+
+    def __init__(self) -> None:
+        self._writes: dict[int, Write] = {}
+        self._numbers: dict[Target, list[int]] = {}
+        """The numbers of the kept writes of each target."""
+        self._count = 0
+        self._keeps_all = False
+
+    def add(self, write: Write) -> None:
+        """Add the next write."""
+        numbers = self._numbers.get(write.target)
+        if numbers is None:
+            self._keeps_all = self._keeps_all or any(
+                overlap(write.target, known) for known in self._numbers
+            )
+            numbers = self._numbers[write.target] = []
+        if replaces_present(write.strategy) and not self._keeps_all:
+            for number in numbers:
+                del self._writes[number]
+            numbers.clear()
+        numbers.append(self._count)
+        self._writes[self._count] = write
+        self._count += 1
+
+    def to_list(self) -> list[Write]:
+        """Return the kept writes in order."""
+        return list(self._writes.values())
 
 
 def _find_value(rule: OutputRule, produced: Json, state: ExecutionState) -> object:
@@ -114,7 +149,7 @@ def require_applicable(state: ExecutionState, writes: list[Write]) -> None:
         require_mergeable(write.strategy, write.target.text, present, kind_of(write.value))
         _require_slot_type(write)
         if ground is not None:
-            write_value(ground, write.target, write.strategy, deep_copy(write.value))
+            write_value(ground, write.target, write.strategy, copy_writable(write.value))
 
 
 def _affect_each_other(writes: list[Write]) -> bool:
@@ -132,9 +167,9 @@ def _build_scratch(state: ExecutionState, writes: list[Write]) -> ExecutionState
     for namespace, name in {(write.target.namespace, write.target.path[0]) for write in writes}:
         source, ground = getattr(state, namespace), getattr(scratch, namespace)
         if not isinstance(source, dict):
-            setattr(ground, name, deep_copy(getattr(source, name)))
+            setattr(ground, name, copy_writable(getattr(source, name)))
         elif name in source:
-            ground[name] = deep_copy(source[name])
+            ground[name] = copy_writable(source[name])
     return scratch
 
 

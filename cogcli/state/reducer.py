@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from cogcli.base.errors import OutputMappingError
-from cogcli.base.jsonvalue import deep_copy, kind_of
+from cogcli.base.jsonvalue import copy_writable, kind_of
 from cogcli.base.merge import merge
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.refs import Target, parse_target
@@ -89,8 +89,8 @@ def initial_state(event: Event) -> ExecutionState:
         skill_id=skill.id,
         skill_version=skill.version,
         parent_run_id=start.parent_run_id,
-        inputs=deep_copy(start.inputs or {}),
-        frame=frame_from(deep_copy(start.frame or {})),
+        inputs=copy_writable(start.inputs or {}),
+        frame=frame_from(copy_writable(start.frame or {})),
         updated_at=event.timestamp,
     )
 
@@ -175,7 +175,7 @@ def _finish_step(state: ExecutionState, event: Event) -> None:
         return
     written = payload.get("writes") or ()
     writes = [
-        Write(target, write["strategy"], deep_copy(write["value"]))
+        Write(target, write["strategy"], copy_writable(write["value"]))
         for write in written
         if (target := parse_target(write["target"])) is not None
     ]

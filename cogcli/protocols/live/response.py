@@ -11,7 +11,7 @@ from typing import Final
 
 from cogcli.base.canonical import compact
 from cogcli.base.errors import ResponseMappingError
-from cogcli.base.jsonvalue import NOTHING, deep_copy, kind_of
+from cogcli.base.jsonvalue import NOTHING, copy_writable, deep_copy, kind_of
 from cogcli.base.lazy_pattern import lazy_pattern
 from cogcli.base.problems import did_you_mean, suggestion_hint
 from cogcli.base.refs import MISSING
@@ -42,7 +42,7 @@ def map_response(
     variables: Mapping[str, str] = NOTHING,
     headers: Mapping[str, str] = NOTHING,
 ) -> Json:
-    """Return the outputs in a body, checked and with defaults, sharing nothing with `body`.
+    """Return the outputs in a body, checked and with defaults. They share elements of lists with `body`.
 
     Literals may name `variables`, those of the service. `headers` are those of the reply that are
     mapped, by their names in lower case. Raise ResponseMappingError
@@ -82,7 +82,7 @@ def _value(source: object, body: object, variables: Mapping[str, str]) -> object
     if not _PATH.fullmatch(source):
         return _VARIABLE.sub(lambda match: variables.get(match[1], match[0]), source)
     value = walk(body, tuple(source.split(".")[1:]))
-    return value if value is MISSING else deep_copy(value)
+    return value if value is MISSING else copy_writable(value)
 
 
 def _header_value(text: str | None, field: FieldSpec) -> object:

@@ -33,7 +33,7 @@ from cogcli.base.errors import (
     RuntimeErrorBase,
     SafetyConfirmationRequiredError,
 )
-from cogcli.base.jsonvalue import deep_copy
+from cogcli.base.jsonvalue import copy_writable, deep_copy
 from cogcli.base.redact import Redactor
 from cogcli.base.refs import MISSING
 from cogcli.base.step_path import StepPath
@@ -401,7 +401,7 @@ def _build_worker_call(
     attempt = Attempt(
         capability_id=capability.id,
         member=member,
-        input=deep_copy(values),
+        input=copy_writable(values),
         effect=capability.effect,
         idempotency_key=record.idempotency_key,
         run_id=record.run_id,

@@ -26,7 +26,7 @@ from cogcli.base.errors import (
     RuntimeErrorBase,
     RunTimeoutError,
 )
-from cogcli.base.jsonvalue import deep_copy, kind_of
+from cogcli.base.jsonvalue import copy_writable, kind_of
 from cogcli.base.named_tuple import NamedTuple
 from cogcli.base.step_path import StepPath
 from cogcli.declarations.skill_spec import Foreach, Scatter, While
@@ -41,7 +41,7 @@ from cogcli.run.engine.tasks import AwaitedCall, Cancel, Cancelled, Effects, Nex
 from cogcli.state.execution import fork
 from cogcli.state.expressions import holds, value_of
 from cogcli.state.inputs import Scope, resolve_input
-from cogcli.state.outputs import writes_of
+from cogcli.state.outputs import LoopWrites, writes_of
 from cogcli.state.reducer import ReusedResult, Write, count_round, write_value
 
 NONE_DONE: Final[Mapping[int, Any]] = MappingProxyType({})
@@ -335,7 +335,7 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
     last = tuple(rule for rule in planned.rules if rule.left in (ITERATIONS, EXHAUSTED))
     scratch = fork(run.state)
     record.begin()
-    writes: list[Write] = []
+    writes = LoopWrites()
     inner = record
 
     def spawn_round(number: int, started: ClockReading | None) -> Spawn:
@@ -356,13 +356,13 @@ def _run_rounds(planned: PlannedStep, record: StepRecord, loop: While) -> Effect
         else:
             output = folded
         for write in writes_of(planned.rules_for(inner.called_id), output, scratch):
-            write_value(scratch, write.target, write.strategy, deep_copy(write.value))
-            writes.append(write)
+            write_value(scratch, write.target, write.strategy, copy_writable(write.value))
+            writes.add(write)
         rounds += 1
         condition, inputs = planned.expressions["while"], run.plan.skill.inputs
         again = holds(condition, Scope(scratch), inputs, record.expression_reads)
     output = {**output, ITERATIONS: rounds, EXHAUSTED: again}
-    return CompletedOutput(output, writes + writes_of(last, output, scratch))
+    return CompletedOutput(output, writes.to_list() + writes_of(last, output, scratch))
 
 
 # -- scatter ----------------------------------------------------------------------------------------------------------

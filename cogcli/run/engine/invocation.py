@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from cogcli.base.errors import ExpressionError, InputMappingError, InternalError, RuntimeErrorBase
-from cogcli.base.jsonvalue import deep_copy
+from cogcli.base.jsonvalue import copy_writable
 from cogcli.declarations.skill_spec import Retry
 from cogcli.run.engine.call import continue_call, governed_call
 from cogcli.run.engine.context import Run
@@ -58,7 +58,7 @@ def call_repeatedly(
     attempt = 1
     while True:
         try:
-            return (yield from _call_once(record, target, deep_copy(values), failure))
+            return (yield from _call_once(record, target, copy_writable(values), failure))
         except RuntimeErrorBase as error:
             if attempt >= retry.max_attempts or not _may_retry_step(record, error):
                 if attempt > 1:

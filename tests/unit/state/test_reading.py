@@ -180,16 +180,17 @@ def test_reads_are_in_order_without_repeats() -> None:
     assert list(reads) == ["inputs.b", "inputs.a"]
 
 
-def test_resolved_values_share_nothing_with_state_or_spec() -> None:
-    run = state(inputs={"l": [[1]]})
-    literal = {"$literal": [[2]]}
-    give = compile_input({"a": "inputs.l", "b": literal, "c": [1]})
+def test_resolved_values_share_no_object_that_a_write_can_change() -> None:
+    run = state(inputs={"l": [1], "o": {"p": {"q": 1}}})
+    literal = {"$literal": [2]}
+    give = compile_input({"a": "inputs.l", "b": literal, "c": [1], "d": "inputs.o"})
     values = resolve_input(give, Scope(run), {})
-    values["a"][0].append(9)
-    values["b"][0].append(9)
+    values["a"].append(9)
+    values["b"].append(9)
     values["c"].append(9)
-    assert run.inputs == {"l": [[1]]}
-    assert literal == {"$literal": [[2]]}
+    values["d"]["p"]["q"] = 9
+    assert run.inputs == {"l": [1], "o": {"p": {"q": 1}}}
+    assert literal == {"$literal": [2]}
     assert resolve_input(give, Scope(run), {})["c"] == [1]
 
 

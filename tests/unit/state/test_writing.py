@@ -9,7 +9,7 @@ from fakes.states import whole
 from cogcli.base.errors import OutputMappingError
 from cogcli.base.refs import READ_ONLY, WORKING_SLOTS, WRITABLE, parse_target
 from cogcli.state.execution import ExecutionState, OutputState, WorkingState
-from cogcli.state.outputs import compile_output, writes_of
+from cogcli.state.outputs import LoopWrites, compile_output, writes_of
 from cogcli.state.reducer import write_value
 
 
@@ -251,10 +251,42 @@ def test_appending_to_a_copy_leaves_the_original_alone() -> None:
     assert (run.inputs, run.vars) == ({"x": [1]}, {"l": [1, 2]})
 
 
-def test_written_values_share_nothing_with_what_was_produced() -> None:
+def test_written_values_share_no_object_that_a_write_can_change() -> None:
     run = state()
-    produced = {"y": [{"a": [1]}]}
+    produced = {"y": {"a": {"b": 1}, "l": [1]}}
     rules = compile_output({"y": "vars.t"}, "overwrite", ["y"])
     (write,) = writes_of(rules, produced, run)
-    produced["y"][0]["a"].append(2)
-    assert write.value == [{"a": [1]}]
+    produced["y"]["a"]["b"] = 2
+    produced["y"]["l"].append(2)
+    assert write.value == {"a": {"b": 1}, "l": [1]}
+
+
+def test_written_lists_share_their_elements() -> None:
+    run = state()
+    produced = {"y": [{"a": 1}]}
+    rules = compile_output({"y": "vars.t"}, "overwrite", ["y"])
+    (write,) = writes_of(rules, produced, run)
+    assert write.value[0] is produced["y"][0]
+
+
+def test_a_loop_keeps_no_write_that_a_later_round_replaces() -> None:
+    rules = compile_output({"y": "vars.t", "z": "vars.u"}, {"vars.u": "append"}, ["y", "z"])
+    writes = LoopWrites()
+    for number in range(3):
+        for write in writes_of(rules, {"y": number, "z": [number]}, state()):
+            writes.add(write)
+    kept = [(write.target.text, write.value) for write in writes.to_list()]
+    assert kept == [("vars.u", [0]), ("vars.u", [1]), ("vars.t", 2), ("vars.u", [2])]
+
+
+def test_a_loop_keeps_all_writes_of_targets_that_contain_each_other() -> None:
+    mapping = {"y": "extensions.t", "z": "extensions.t.u"}
+    rules = compile_output(mapping, "overwrite", ["y", "z"])
+    run, writes = state(), LoopWrites()
+    for number in range(2):
+        for write in writes_of(rules, {"y": {"n": number}, "z": number}, run):
+            writes.add(write)
+    for write in writes.to_list():
+        write_value(run, write.target, write.strategy, write.value)
+    assert run.extensions == {"t": {"n": 1, "u": 1}}
+    assert len(writes.to_list()) == 4
