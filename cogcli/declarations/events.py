@@ -108,7 +108,7 @@ class RunStarted(Payload):
     """The files that the run may send, each as `{path, name, bytes, sha256}`."""
     intuition_mode: IntuitionMode | None = None
     """How the rules of the pack take part."""
-    rules: Literal[1, 2] = 1
+    rules: Literal[1, 2, 3] = 1
     """Which rules the log follows (`episode.log_lines`); the root's first event says it."""
 
 

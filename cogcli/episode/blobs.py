@@ -30,6 +30,11 @@ MAX_BLOB: Final = 256 * 1024 * 1024
 MARK: Final = b'"$blob"'
 """The bytes of any line with a key `$blob`."""
 _RARE: Final = b"$"
+_PLAIN_TYPE: Final = "application/json"
+LIST_TYPE: Final = "application/vnd.cogcli.list+json"
+"""The media type of a blob with the parts of a list, in order. A part is a list, a reference to a blob with a list, or
+a reference to a blob with parts.
+"""
 _ROOM: Final = MAX_LINE - 64 * 1024
 _MEMBERS: Final = ("request", "reply")
 
@@ -52,7 +57,16 @@ def is_reference(value: object) -> TypeGuard[Json]:
         and value.keys() == {"$blob", "bytes", "media_type"}
         and is_digest(value["$blob"])
         and type(value["bytes"]) is int
-        and value["media_type"] == "application/json"
+        and value["media_type"] == _PLAIN_TYPE
+    )
+
+
+def is_list_reference(value: object) -> TypeGuard[Json]:
+    """Return whether a value is a reference to the parts of a list (rules 3)."""
+    return (
+        type(value) is dict
+        and value.get("media_type") == LIST_TYPE
+        and is_reference({**value, "media_type": _PLAIN_TYPE})
     )
 
 
@@ -89,9 +103,9 @@ def _shrink_member(value: object, put: Put) -> tuple[object, int]:
     return value, len(text)
 
 
-def reference_to(text: bytes, put: Put) -> Json:
+def reference_to(text: bytes, put: Put, media_type: str = _PLAIN_TYPE) -> Json:
     """Store a JSON text with `put`, and return the reference to it."""
-    return {"$blob": put(text), "bytes": len(text), "media_type": "application/json"}
+    return {"$blob": put(text), "bytes": len(text), "media_type": media_type}
 
 
 def resolve(payload: Json, get: Get) -> Json:

@@ -39,7 +39,7 @@ from cogcli.episode.blobs import MAX_LINE, SPILL, BlobFolder, may_refer, spill
 from cogcli.episode.checkpoint import NOTHING, CheckpointWriter, EventRange, TrustedEvents
 from cogcli.episode.disk_reserve import FULL, DiskReserve
 from cogcli.episode.folder import Folder, disk_errors, disk_refusal, fdatasync, write_all
-from cogcli.episode.large_values import SMALL, shorten_values
+from cogcli.episode.large_values import SMALL, ValueShortener
 from cogcli.episode.layout import BALLAST, BLOBS, CHECKPOINT, EVENTS, LEARN, WAYPOINT
 from cogcli.episode.log_lines import FIRST, LATEST, first_link
 from cogcli.episode.log_reader import EventLog
@@ -269,10 +269,10 @@ class Journal:
         """
         if self._failed is not None or self._each or self._rules != LATEST:
             return None
-        if not self._redactor.is_clean(values, names):
-            return None
         filled = b"".join(members)
         if line.size + len(filled) > SMALL or may_refer(filled):
+            return None
+        if not self._redactor.is_clean(values, names):
             return None
         timestamp = self._clock.now()
         if timestamp < self._timestamp:
@@ -341,8 +341,7 @@ class Journal:
         try:
             text = orjson.dumps(to_json(event))
             if len(text) > (SMALL if self._rules > FIRST else SPILL) or may_refer(text):
-                shorten = shorten_values if self._rules > FIRST else spill
-                short = event._replace(payload=shorten(event.payload, self._blobs.put))
+                short = event._replace(payload=self._shorten(event.payload))
                 text = orjson.dumps(to_json(short))
         except TypeError as error:
             raise InternalError(
@@ -359,6 +358,12 @@ class Journal:
                 "internal", f"event {event.event_type} is longer than {MAX_LINE:,} bytes"
             )
         return line
+
+    def _shorten(self, payload: Json) -> Json:
+        """Return the payload with its large values in blobs."""
+        if self._rules == FIRST:
+            return spill(payload, self._blobs.put)
+        return ValueShortener(self._blobs.put, self._rules).shorten(payload)
 
     def _write_after(self, error: OSError, line: bytes, *, last: bool) -> None:
         """Write a line whose first write failed. Raise UnusableEnvironment unless it is the last line and the reserve

@@ -1,35 +1,50 @@
-"""The references to large values under rules 2 (docs/reference/episode.md#blobs). Beyond the page:
+"""The references to large values since rules 2 (docs/reference/episode.md#blobs). Beyond the page:
 
 1. Below the size of a disk page, 4 KiB, a file of its own would cost more than it saves.
 2. Inner values are replaced first: a large text in an object leaves the object small, and a blob may hold references.
 3. The whole value of a blob is never a reference.
 4. A blob that one line names several times counts each time against the bound.
-5. Steps pass a large text on, so consecutive lines name the same blob: its text is in memory once.
+5. Steps pass large values on, so consecutive lines name the same blobs: a text and a part of a list are in memory
+   once. Folds change no element of a list.
+6. Under rules 3 a long list is cut into parts, from its beginning. Its own blob has the last part, and names the
+   others. So a list that grows by a few elements has new blobs only for its end. The cuts depend on nothing but the
+   elements: equal lists have equal blobs.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, Final
 
 import orjson
 
+from cogcli.base.refs import MISSING
 from cogcli.base.strict_json import InvalidJson
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import (
+    LIST_TYPE,
     MAX_BLOB,
     SPILL,
     Get,
     Put,
+    is_list_reference,
     is_reference,
     may_refer,
     parse,
     reference_to,
 )
+from cogcli.episode.log_lines import LATEST
 
 SMALL: Final = 4096
 """Bytes of JSON up to which a value of a step stays in place."""
 _SHORT: Final = SMALL // 8
 """A text of fewer characters never has more bytes of JSON than `SMALL`."""
+PART: Final = 16 * 1024
+"""Bytes of the elements in a part of a list. A list of at most so many bytes is one blob."""
+_LISTS_FROM: Final = 3
+"""The first rules under which long lists are cut."""
 IN_FULL: Final = 1024 * 1024
 """Bytes of JSON up to which an output is in full in `state.json`."""
 _VALUES: Final = frozenset(
@@ -38,58 +53,96 @@ _VALUES: Final = frozenset(
 """Keys of the inputs and outputs of runs and steps in an event."""
 _KEPT_TEXTS: Final = 2
 """A step names its input and its output."""
+_KEPT_PARTS: Final = 256
+"""The parts of lists in memory: 4 MiB of JSON."""
 _DEEPEST: Final = 128
 """Levels of a value assembled from blobs: more than any writer may nest, fewer than the limit of recursion."""
 
 
-def shorten_values(payload: Json, put: Put) -> Json:
-    """Return the payload for the log: `put` stores its large values and returns their digests."""
-    return {key: _member(key, value, SPILL, put) for key, value in payload.items()}
+class ValueShortener:
+    """Replaces the large values of a log, or of a document that follows from it, by references to their blobs."""
 
+    def __init__(self, put: Put, rules: int = LATEST) -> None:
+        """`put` stores a JSON text and returns its digest. `rules` are those of the log, 2 or later."""
+        self._put = put
+        self._cuts_lists = rules >= _LISTS_FROM
 
-def refer(value: object, put: Put, *, limit: int = SMALL) -> object:
-    """Return the value for a document. If its JSON exceeds `limit` bytes, references replace its parts or all of it."""
-    text = orjson.dumps(value)
-    if len(text) <= limit and not may_refer(text):
-        return value
-    short = value
-    if type(value) is dict:
-        short = {key: refer(member, put, limit=limit) for key, member in value.items()}
-    elif type(value) is list:
-        short = [refer(member, put, limit=limit) for member in value]
-    if short is not value:
+    def shorten(self, payload: Json) -> Json:
+        """Return the payload for the log."""
+        return {key: self._member(key, value) for key, value in payload.items()}
+
+    def refer(self, value: object, *, limit: int = SMALL) -> object:
+        """Return the value for a document. If its JSON exceeds `limit` bytes, references replace its parts or all of
+        it.
+        """
+        text = orjson.dumps(value)
+        if len(text) <= limit and not may_refer(text):
+            return value
+        short = value
+        if type(value) is dict:
+            short = {key: self.refer(member, limit=limit) for key, member in value.items()}
+        elif type(value) is list:
+            if self._cuts_lists and len(text) > max(limit, PART):
+                return self._refer_list(value, may_refer(text))
+            short = [self.refer(member, limit=limit) for member in value]
+        if short is not value:
+            text = orjson.dumps(short)
+        if len(text) > limit or self._looks_referred(value):
+            return reference_to(text, self._put)
+        return short
+
+    def show_in_full(self, value: object) -> object:
+        """Return the value for readers: unchanged up to 1 MiB, above that with references."""
+        return self.refer(value, limit=IN_FULL if len(orjson.dumps(value)) <= IN_FULL else SMALL)
+
+    def _looks_referred(self, value: object) -> bool:
+        """Return whether the data would be read as a reference."""
+        return is_reference(value) or (self._cuts_lists and is_list_reference(value))
+
+    def _refer_list(self, items: list[Any], may_refer_inside: bool) -> Json:
+        """Return the reference to a list in parts (rule 6)."""
+        sizes = [len(orjson.dumps(item)) for item in items]
+        if may_refer_inside or max(sizes) > SMALL:
+            items = [self.refer(item) for item in items]
+            sizes = [len(orjson.dumps(item)) for item in items]
+        *whole, last = _cut(items, sizes)
+        names = [reference_to(orjson.dumps(part), self._put) for part in whole]
+        while sum(sizes := [len(orjson.dumps(name)) for name in names]) > PART:
+            groups = _cut(names, sizes)
+            names = [reference_to(orjson.dumps(group), self._put, LIST_TYPE) for group in groups]
+        return reference_to(orjson.dumps([*names, last]), self._put, LIST_TYPE)
+
+    def _member(self, key: str, value: object) -> object:
+        """Return a member of a payload with its large values replaced by references to blobs, at any depth."""
+        if key in _VALUES:
+            return self.refer(value)
+        if type(value) is str and len(value) < _SHORT:
+            return value
+        text = orjson.dumps(value)
+        if len(text) <= SMALL:
+            return self.refer(value, limit=SPILL) if may_refer(text) else value
+        short: object
+        if type(value) is dict:
+            short = {name: self._member(name, member) for name, member in value.items()}
+        elif type(value) is list:
+            has_small_items = max(map(len, map(orjson.dumps, value))) <= SMALL
+            if has_small_items and not may_refer(text):
+                return value if len(text) <= SPILL else reference_to(text, self._put)
+            short = [self._member(key, member) for member in value]
+        else:
+            return self.refer(value, limit=SPILL)
         text = orjson.dumps(short)
-    if len(text) > limit or is_reference(value):
-        return reference_to(text, put)
-    return short
+        return short if len(text) <= SPILL else reference_to(text, self._put)
 
 
-def show_in_full(value: object, put: Put) -> object:
-    """Return the value for readers: unchanged up to 1 MiB, above that with references."""
-    return refer(value, put, limit=IN_FULL if len(orjson.dumps(value)) <= IN_FULL else SMALL)
-
-
-def _member(key: str, value: object, limit: int, put: Put) -> object:
-    """Return a member of a payload with its large values replaced by references to blobs, at any depth."""
-    if key in _VALUES:
-        return refer(value, put)
-    if type(value) is str and len(value) < _SHORT:
-        return value
-    text = orjson.dumps(value)
-    if len(text) <= SMALL:
-        return refer(value, put, limit=limit) if may_refer(text) else value
-    short: object
-    if type(value) is dict:
-        short = {name: _member(name, member, limit, put) for name, member in value.items()}
-    elif type(value) is list:
-        has_small_items = max(map(len, map(orjson.dumps, value))) <= SMALL
-        if has_small_items and not may_refer(text):
-            return value if len(text) <= limit else reference_to(text, put)
-        short = [_member(key, member, limit, put) for member in value]
-    else:
-        return refer(value, put, limit=limit)
-    text = orjson.dumps(short)
-    return short if len(text) <= limit else reference_to(text, put)
+def _cut(items: list[Any], sizes: list[int]) -> Iterator[list[Any]]:
+    """Yield the parts of a list, whose elements have these sizes: as many in each as fit into `PART`, at least one."""
+    ends = list(accumulate(sizes))
+    begin = size = 0
+    while begin < len(items):
+        end = max(bisect_right(ends, size + PART, begin), begin + 1)
+        yield items[begin:end]
+        begin, size = end, ends[end - 1]
 
 
 class BlobReader:
@@ -99,23 +152,70 @@ class BlobReader:
         self.get = get
         self._left = 0
         """Bytes that the line or document may still name."""
+        self._joins_lists = False
+        self._names_blobs = False
+        """Whether the blob that was read last may name others."""
         self._texts: dict[str, str] = {}
         """The last large texts by digest, the latest last."""
+        self._parts: dict[tuple[str, int], list[Any]] = {}
+        """The last parts of lists by digest and size, the latest last. A reference with another size is wrong."""
 
-    def expand_payload(self, payload: Json) -> Json:
-        """Return the payload with its blobs loaded. A reference is kept if its blob is missing, altered or beyond
-        the bound.
+    def expand_payload(self, payload: Json, rules: int = LATEST) -> Json:
+        """Return the payload of a log that follows `rules` with its blobs loaded. A reference is kept if its blob is
+        missing, altered or beyond the bound.
         """
-        self._left = MAX_BLOB
+        self._left, self._joins_lists = MAX_BLOB, rules >= _LISTS_FROM
         return {key: self._value(member, 0) for key, member in payload.items()}
 
     def expand_document(self, value: object) -> Any:
         """Return a value of a document with its blobs in place, as far as they exist."""
-        self._left = MAX_BLOB
+        self._left, self._joins_lists = MAX_BLOB, True
         return self._value(value, 0)
 
     def _value(self, value: object, depth: int) -> object:
-        return self._blob(value, depth) if is_reference(value) else self._inside(value, depth)
+        if type(value) is dict and "$blob" in value:
+            if is_reference(value):
+                return self._blob(value, depth)
+            if self._joins_lists and is_list_reference(value):
+                return self._list(value, depth)
+        return self._inside(value, depth)
+
+    def _list(self, reference: Json, depth: int) -> object:
+        """Return the list of a reference, or the reference if any part is missing."""
+        names = self._load(reference)
+        joined: list[Any] = []
+        if type(names) is not list or depth > _DEEPEST:
+            return reference
+        for name in names:
+            part = self._part(name, depth + 1)
+            if part is None:
+                return reference
+            joined += part
+        return joined
+
+    def _part(self, name: object, depth: int) -> list[Any] | None:
+        """Return the elements of one part of a list. None if its blob is missing or is not a list."""
+        if is_reference(name):
+            return self._part_in_blob(name, depth)
+        found = self._list(name, depth) if is_list_reference(name) else self._inside(name, depth)
+        return found if type(found) is list else None
+
+    def _part_in_blob(self, name: Json, depth: int) -> list[Any] | None:
+        key = (name["$blob"], name["bytes"])
+        known = self._parts.pop(key, None)
+        if known is not None:
+            self._left -= name["bytes"]
+            self._parts[key] = known
+            return known if self._left >= 0 else None
+        before = self._left
+        found = self._blob(name, depth)
+        if type(found) is not list:
+            return None
+        if before - self._left == name["bytes"]:  # the part names no blob itself
+            self._parts[key] = found
+            if len(self._parts) > _KEPT_PARTS:
+                del self._parts[next(iter(self._parts))]
+        return found
 
     def _inside(self, value: object, depth: int) -> object:
         if depth > _DEEPEST:
@@ -127,19 +227,26 @@ class BlobReader:
         return value
 
     def _blob(self, reference: Json, depth: int) -> object:
+        held = self._load(reference)
+        if held is MISSING:
+            return reference
+        if type(held) is str:
+            return self._share_text(reference["$blob"], held)
+        return self._inside(held, depth) if self._names_blobs else held
+
+    def _load(self, reference: Json) -> Any:
+        """Return the JSON value in a blob, or MISSING if it is missing, altered or beyond the bound."""
         self._left -= reference["bytes"]
         beyond = self._left < 0 or reference["bytes"] < 0
         # The empty digest counts as a missing blob.
         data = self.get("" if beyond else reference["$blob"])
         if data is None or len(data) != reference["bytes"]:
-            return reference
+            return MISSING
+        self._names_blobs = may_refer(data)
         try:
-            held = parse(data)
+            return parse(data)
         except InvalidJson:
-            return reference
-        if type(held) is str:
-            return self._share_text(reference["$blob"], held)
-        return self._inside(held, depth) if may_refer(data) else held
+            return MISSING
 
     def _share_text(self, digest: str, text: str) -> str:
         """Return the object that an earlier line has for an equal string, or this string."""

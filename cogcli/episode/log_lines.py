@@ -16,6 +16,7 @@ date. A log without `rules` follows rules 1.
 hold their inputs and outputs; `tool_coverage` counts planned capabilities; the duration of a run that was never resumed
 does not exceed the time between its first and its last event; an optional `any` without a value is left out (under
 rules 1 it was null) |
+| 3 | long lists are in parts, so that a list that grows has new blobs only for its end (`large_values`) |
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from cogcli.episode.folder import Folder
 from cogcli.episode.layout import EVENTS
 
 FIRST: Final = 1
-LATEST: Final = 2
+LATEST: Final = 3
 LONGEST_LINE: Final = 8 * 1024 * 1024
 """Our own lines end at 1 MiB; other tools may not know that limit."""
 BATCH: Final = 64

@@ -167,7 +167,9 @@ def event_of(
     if reader is not None and blobs.may_refer(line) and type(event.payload) is dict:
         old = rules <= FIRST
         payload = event.payload
-        payload = blobs.resolve(payload, reader.get) if old else reader.expand_payload(payload)
+        payload = (
+            blobs.resolve(payload, reader.get) if old else reader.expand_payload(payload, rules)
+        )
         event = event._replace(payload=payload)
     return event
 

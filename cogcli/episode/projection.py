@@ -31,7 +31,7 @@ from cogcli.episode.blobs import Put
 from cogcli.episode.decision import DecisionFold
 from cogcli.episode.document_bytes import measured_ms, milliseconds_between, to_bytes
 from cogcli.episode.foreign_words import translate_event
-from cogcli.episode.large_values import SMALL, refer, show_in_full
+from cogcli.episode.large_values import SMALL, ValueShortener
 from cogcli.episode.layout import (
     CONTEXT,
     DECISION,
@@ -225,7 +225,7 @@ class Projection:
             if self.decision.agent:
                 document["x-agent"] = self.decision.agent
         if self.rules > FIRST:
-            _shorten(document, put)
+            _shorten(document, ValueShortener(put, self.rules))
         return document
 
     def goal(self) -> Json:
@@ -311,16 +311,16 @@ _SLOTS: Final = ("inputs", "frame", "working", "output", "vars", "outputs", "ext
 """The members of `x-cognitive` that hold values."""
 
 
-def _shorten(document: Json, put: Put) -> None:
+def _shorten(document: Json, values: ValueShortener) -> None:
     """Replace large values with references. Outputs stay complete as far as possible, for their readers."""
     outcomes, cognitive, plan = document["outcomes"], document["x-cognitive"], document["plan"]
     outcomes["outputs"] = {
-        name: show_in_full(value, put) for name, value in outcomes["outputs"].items()
+        name: values.show_in_full(value) for name, value in outcomes["outputs"].items()
     }
     for slot in _SLOTS:
-        cognitive[slot] = {name: refer(value, put) for name, value in cognitive[slot].items()}
+        cognitive[slot] = {name: values.refer(value) for name, value in cognitive[slot].items()}
     plan["steps"] = [
-        {key: refer(value, put) if key in VALUE_MEMBERS else value for key, value in step.items()}
+        {key: values.refer(value) if key in VALUE_MEMBERS else value for key, value in step.items()}
         for step in plan["steps"]
     ]
 

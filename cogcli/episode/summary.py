@@ -14,7 +14,7 @@ from cogcli.base.canonical import digest
 from cogcli.declarations.value_types import Json
 from cogcli.episode.blobs import Put
 from cogcli.episode.document_bytes import milliseconds_between
-from cogcli.episode.large_values import refer
+from cogcli.episode.large_values import ValueShortener
 from cogcli.episode.layout import STEP_STATUSES, SUMMARY_SCHEMA
 from cogcli.episode.log_fold import LogFold
 from cogcli.episode.log_lines import FIRST
@@ -29,7 +29,8 @@ def summary_of(fold: LogFold, put: Put = digest) -> Json:
     start, ended = projection.start, projection.terminated
     outputs = projection.end.outputs
     if projection.rules > FIRST:
-        outputs = {name: refer(value, put) for name, value in outputs.items()}
+        values = ValueShortener(put, projection.rules)
+        outputs = {name: values.refer(value) for name, value in outputs.items()}
     return {
         "schema_version": SUMMARY_SCHEMA,
         "episode_id": ended.episode_id if ended else "",

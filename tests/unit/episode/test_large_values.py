@@ -1,4 +1,4 @@
-"""Rules 2: a large value is stored once, wherever it stands, and nothing in data can pass for a reference."""
+"""Rules 2 and 3: a large value is stored once, wherever it stands, and nothing in data can pass for a reference."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from cogcli.base.redact import Redactor
 from cogcli.base.system import FakeClock, FakeIds
 from cogcli.declarations.envelope import draft_of
 from cogcli.declarations.events import RunResumed
-from cogcli.episode.blobs import MAX_BLOB, SPILL, is_reference
+from cogcli.episode.blobs import LIST_TYPE, MAX_BLOB, SPILL, is_list_reference, is_reference
 from cogcli.episode.document_bytes import to_bytes
-from cogcli.episode.large_values import IN_FULL, SMALL, BlobReader, refer, shorten_values
+from cogcli.episode.large_values import IN_FULL, PART, SMALL, BlobReader, ValueShortener
 from cogcli.episode.log_reader import EventLog
 from cogcli.episode.projection import project, state_bytes
 from cogcli.episode.reopen import reopen
@@ -32,6 +32,7 @@ pytestmark = pytest.mark.sampled(4)
 
 BIG = "x" * SMALL
 FORGED = {"$blob": f"sha256:{'0' * 64}", "bytes": 3, "media_type": "application/json"}
+FORGED_LIST = {**FORGED, "media_type": LIST_TYPE}
 
 
 class Kept(dict[str, bytes]):
@@ -46,7 +47,7 @@ class Kept(dict[str, bytes]):
 def round_trip(payload: dict[str, Any]) -> tuple[dict[str, Any], Kept, dict[str, Any]]:
     """The payload as logged, its blobs, and the payload as read again."""
     kept = Kept()
-    logged = shorten_values(payload, kept.put)
+    logged = ValueShortener(kept.put).shorten(payload)
     return logged, kept, BlobReader(kept.get).expand_payload(logged)
 
 
@@ -83,8 +84,94 @@ def test_a_list_of_many_small_values_is_one_blob() -> None:
     assert read == {"inputs": {"items": items}}
 
 
+def rows(count: int) -> list[Any]:
+    return [{"id": n, "name": f"row {n}", "note": "n" * 60} for n in range(count)]
+
+
+def test_a_list_that_grows_has_new_blobs_only_for_its_end() -> None:
+    kept = Kept()
+    shortener, reader = ValueShortener(kept.put), BlobReader(kept.get)
+    sizes = []
+    for count in (5000, 5050, 10_000, 10_050):
+        before = sum(map(len, kept.values()))
+        logged = shortener.shorten({"output": {"rows": rows(count)}})
+        assert is_list_reference(logged["output"]["rows"])
+        assert reader.expand_payload(logged) == {"output": {"rows": rows(count)}}
+        sizes.append(sum(map(len, kept.values())) - before)
+    added = len(json.dumps(rows(50)))
+    assert max(sizes[1], sizes[3]) <= added + 4 * PART
+
+
+def test_a_very_long_list_has_parts_of_parts() -> None:
+    kept = Kept()
+    items = list(range(1_000_000))
+    logged = ValueShortener(kept.put).shorten({"output": items})
+    assert len(kept[logged["output"]["$blob"]]) <= 3 * PART
+    assert BlobReader(kept.get).expand_payload(logged) == {"output": items}
+
+
+def test_lines_that_name_a_part_share_its_elements() -> None:
+    kept = Kept()
+    shortener, reader = ValueShortener(kept.put), BlobReader(kept.get)
+    first, second = (
+        reader.expand_payload(shortener.shorten({"output": rows(count)}))["output"]
+        for count in (1000, 1050)
+    )
+    assert first[0] is second[0]
+    assert first is not second
+
+
+def test_a_list_with_a_missing_part_keeps_its_reference() -> None:
+    kept = Kept()
+    logged = ValueShortener(kept.put).shorten({"output": rows(1000)})
+    names = json.loads(kept[logged["output"]["$blob"]])
+    del kept[names[1]["$blob"]]
+    assert BlobReader(kept.get).expand_payload(logged) == logged
+
+
+def test_parts_that_name_each_other_give_no_more_than_a_line_may_hold() -> None:
+    kept = Kept()
+    value: Any = ["x" * 1_000_000]
+    for _ in range(20):
+        reference = {**naming(kept, value), "media_type": LIST_TYPE}
+        value = [reference, reference]
+    read = BlobReader(kept.get).expand_payload({"output": reference})["output"]
+    assert is_list_reference(read)
+
+
+def test_a_part_that_is_known_counts_only_under_its_size() -> None:
+    kept = Kept()
+    reader = BlobReader(kept.get)
+    logged = ValueShortener(kept.put).shorten({"output": rows(1000)})
+    assert reader.expand_payload(logged) == {"output": rows(1000)}
+    names = json.loads(kept[logged["output"]["$blob"]])
+    lying = {**naming(kept, [{**names[0], "bytes": -5}]), "media_type": LIST_TYPE}
+    assert reader.expand_payload({"output": lying}) == {"output": lying}
+
+
+def test_a_log_of_rules_2_has_no_lists_in_parts() -> None:
+    kept = Kept()
+    logged = ValueShortener(kept.put, 2).shorten({"output": {"rows": rows(1000), "x": FORGED_LIST}})
+    assert is_reference(logged["output"]["rows"])
+    assert logged["output"]["x"] == FORGED_LIST
+    assert BlobReader(kept.get).expand_payload(logged, 2)["output"]["x"] == FORGED_LIST
+
+
 _LEAVES = st.sampled_from(
-    [FORGED, BIG, "y" * SPILL, 1, None, "", {"$blob": 1}, {"$blob": FORGED}, []]
+    [
+        FORGED,
+        FORGED_LIST,
+        ["z"] * 6000,
+        [BIG, FORGED_LIST, "z" * SMALL] * 3,
+        BIG,
+        "y" * SPILL,
+        1,
+        None,
+        "",
+        {"$blob": 1},
+        {"$blob": FORGED},
+        [],
+    ]
 )
 _KEYS = st.sampled_from(["a", "input", "$blob"])
 _VALUES = st.recursive(
@@ -105,7 +192,7 @@ def test_any_payload_reads_back_as_it_was(payload: dict[str, Any]) -> None:
 @given(_VALUES)
 def test_any_value_of_a_document_reads_back_as_it_was(value: Any) -> None:
     kept = Kept()
-    assert BlobReader(kept.get).expand_document(refer(value, kept.put)) == value
+    assert BlobReader(kept.get).expand_document(ValueShortener(kept.put).refer(value)) == value
 
 
 def naming(kept: Kept, held: Any) -> dict[str, Any]:
@@ -134,15 +221,17 @@ def test_blobs_that_name_each_other_give_no_more_than_a_line_may_hold() -> None:
 def test_lines_that_name_the_same_text_share_it() -> None:
     kept = Kept()
     reader = BlobReader(kept.get)
-    given = reader.expand_payload(shorten_values({"inputs": {"text": BIG}}, kept.put))
-    passed_on = reader.expand_payload(shorten_values({"output": [BIG, "z" + BIG]}, kept.put))
+    given = reader.expand_payload(ValueShortener(kept.put).shorten({"inputs": {"text": BIG}}))
+    passed_on = reader.expand_payload(
+        ValueShortener(kept.put).shorten({"output": [BIG, "z" + BIG]})
+    )
     assert given["inputs"]["text"] is passed_on["output"][0]
 
 
 def test_only_the_last_texts_are_kept() -> None:
     kept = Kept()
     reader = BlobReader(kept.get)
-    lines = [shorten_values({"output": f"{n}{BIG}"}, kept.put) for n in (1, 2, 3, 1)]
+    lines = [ValueShortener(kept.put).shorten({"output": f"{n}{BIG}"}) for n in (1, 2, 3, 1)]
     first, *_, last = [reader.expand_payload(line)["output"] for line in lines]
     assert first == last
     assert first is not last
@@ -283,7 +372,7 @@ GOLDENS = Path(__file__).resolve().parents[2] / "episodes"
 
 def test_a_run_says_which_rules_it_follows(tmp_path: Path) -> None:
     events = [event for _, event in EventLog(finished(tmp_path, "x"))]
-    assert events[0].payload["rules"] == 2
+    assert events[0].payload["rules"] == 3
     assert all("rules" not in event.payload for event in events[1:])
 
 
@@ -323,7 +412,7 @@ def test_a_log_of_later_rules_is_shown_and_not_continued(tmp_path: Path) -> None
     sample.started(journal)
     journal.close()
     log = journal.directory / "events.jsonl"
-    log.write_bytes(log.read_bytes().replace(b'"rules":2', b'"rules":3'))
+    log.write_bytes(log.read_bytes().replace(b'"rules":3', b'"rules":4'))
     assert project(event for _, event in EventLog(journal.directory))["version"] == "1.0"
     with pytest.raises(UnusableEnvironment, match="later version"):
         reopen(
