@@ -195,7 +195,8 @@ class Gate:
         if known is None:
             return None
         running = self._find_session(session)
-        return _BegunCall(running, running.call(known.id, known.id, inputs, key))
+        ticket = running.call(known.id, known.id, inputs, key)
+        return _BegunCall(running, ticket, self._options.shadow)
 
     def _missed(self) -> BaseException:
         """Return the error for a call that no run took."""
@@ -317,15 +318,19 @@ class _BegunCall(NamedTuple):
 
     session: GatewaySession
     ticket: CallTicket
+    is_shadow: bool
 
     def finish(self) -> GateResult | None:
         """Return what became of the call so far, and collect its result. None for a call that the session missed."""
         episode = self.session.episode_id
         if not self.ticket.is_over:
-            return result_from_pending(self.ticket, episode)
+            found = result_from_pending(self.ticket, episode)
+            return found._replace(is_shadow=self.is_shadow)
         result = self.ticket.future.result()
         self.session.collect(self.ticket)
-        return None if result is None else result_from_call(result, episode)
+        if result is None:
+            return None
+        return result_from_call(result, episode)._replace(is_shadow=self.is_shadow)
 
 
 def _settings_maker(project: SettingsSource | str | os.PathLike[str]) -> Callable[..., Settings]:

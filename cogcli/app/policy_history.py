@@ -115,11 +115,21 @@ def _find_packs(catalog: Catalog, request: PolicyRequest) -> tuple[Pack, tuple[P
 
 def _names_pack(directory: Path) -> bool:
     """Return whether the first event of a run names a pack. Raise the errors of `read_governed`."""
+    return bool(_read_policy(directory).pack)
+
+
+def is_shadow_run(directory: Path) -> bool:
+    """Return whether a run enforced no rule of its pack. Raise the errors of `read_governed`."""
+    return _read_policy(directory).shadow
+
+
+def _read_policy(directory: Path) -> RecordedPolicy:
+    """Return the policy in the first event of a run. Raise the errors of `read_governed`."""
     with closing(iterate_events(directory, whole=True)) as events:
         first = next(events)
     if first.seq is None:
         raise another_tools(directory, first)
-    return bool(read_record(RecordedPolicy, object_of(first.payload).get("policy")).pack)
+    return read_record(RecordedPolicy, object_of(first.payload).get("policy"))
 
 
 def explain_episode(directory: Path) -> list[Json]:
@@ -303,14 +313,16 @@ def compare_episode(directory: Path, old: Pack, new: Pack) -> EpisodeComparison 
     """Return the decisions of an episode that two packs make differently; None if the run had no
     pack with the id of the old one.
 
-    If the run was under exactly the old pack, its recorded decisions are compared. Raise the errors
+    If the run was under exactly the old pack, its recorded decisions are compared. A run that enforced no rule is
+    compared as if it had. Raise the errors
     of `read_governed`."""
     log = read_governed(directory)
     if log is None or log.pack.pack_id != old.pack_id:
         return None
     old, new = compose(old, log.others), compose(new, log.others)
     before, after = _decide_again_under(log, old), _decide_again_under(log, new)
-    return _compare_decisions(directory.name, before, after, exact=log.pack.hash == old.hash)
+    is_exact = log.pack.hash == old.hash and not is_shadow_run(directory)
+    return _compare_decisions(directory.name, before, after, exact=is_exact)
 
 
 def compare_with_present(episode_id: str, log: GovernedLog, present: Catalog) -> EpisodeComparison:
@@ -361,9 +373,8 @@ def _comparable_verdict(found: ReplayedDecision) -> Json | None:
 def _decide_again_under(log: GovernedLog, pack: Pack) -> list[ReplayedDecision]:
     """Return the decisions of a log as a pack makes them."""
     recorded = policy_under(log.catalog, log.pack, log.started)
-    policy = (
-        recorded if pack.hash == log.pack.hash else policy_under(log.catalog, pack, log.started)
-    )
+    is_same = pack.hash == log.pack.hash and not recorded.rules.is_shadow
+    policy = recorded if is_same else policy_under(log.catalog, pack, log.started, enforces=True)
     return list(decide_again(log.events, log.catalog, recorded, policy))
 
 

@@ -542,7 +542,12 @@ def _join_values(values: Mapping[str, str]) -> str:
 def _describe_levels(settings: Settings, options: RunOptions) -> list[str]:
     """Describe a trust level above the user's, and the confirmed capabilities."""
     confirmed = sorted(options.confirm)
-    return [*_describe_higher_level(settings, options), *(f"`{id}` confirmed" for id in confirmed)]
+    shadow = ["no rule of its pack enforced"] if options.shadow else []
+    return [
+        *_describe_higher_level(settings, options),
+        *(f"`{id}` confirmed" for id in confirmed),
+        *shadow,
+    ]
 
 
 def _describe_higher_level(settings: Settings, options: RunOptions) -> list[str]:

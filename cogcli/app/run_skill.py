@@ -93,6 +93,8 @@ def with_pack(settings: Settings, options: RunOptions, skill_id: str = "") -> Ru
         raise UsageError("usage.value", text, expected=user.expected)
     if options.with_packs and not options.pack:
         raise UsageError("usage.flag", "`--with-pack` adds to the pack of `--pack`", hint=hint)
+    if options.shadow and not options.pack:
+        raise UsageError("usage.flag", "`--shadow` is for the rules of a pack", hint=hint)
     if not options.pack:
         return options
     from cogcli.app.packs import resolve_pack  # most runs have no pack

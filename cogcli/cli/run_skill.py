@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Final
 
 from cogcli.app.registry import open_registry, untrusted_warning
 from cogcli.app.run_skill import options_of, run_given, with_pack
@@ -81,6 +82,12 @@ def run_skill(
     return result.exit_code
 
 
+NO_RULE: Final = (
+    "shadow: no rule of the pack is enforced; permissions, built-in gates and trust hold"
+)
+"""What a command reports that starts a run under `--shadow`."""
+
+
 def warn_of_distrust(context: CommandContext, kind: str, id: str) -> None:
     """Warn if a run of a skill or a pack omits parts of an untrusted project."""
     if (warning := untrusted_warning(context.settings, kind, id)) is not None:
@@ -131,6 +138,8 @@ def read_options_of(
         options = with_pack(context.settings, options, skill_id)
     except UsageError as error:
         problems.append(error)
+    if options.shadow:
+        context.note(NO_RULE)
     return GivenOptions(options, problems)
 
 

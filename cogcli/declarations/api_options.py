@@ -33,5 +33,6 @@ class Options(TypedDict, total=False):
     intent: str
     user: str
     safety_mode: str
+    shadow: bool
     budget: Mapping[str, int]
     durability: str

@@ -348,6 +348,15 @@ class RunOptions(Record):
         also=(AGENT, CASES),
         logged="policy.safety_mode",
     )
+    shadow: bool = _option(
+        BooleanOption(),
+        "--shadow",
+        "record what the rules of the pack decide, and enforce none of them",
+        SAFETY,
+        default=False,
+        logged="policy.shadow",
+        logged_if_given=True,
+    )
     budget: dict[str, int] = _option(
         NumberPairs("a mapping of names to whole numbers"),
         "--budget k=N",

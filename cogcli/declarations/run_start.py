@@ -92,6 +92,8 @@ class RecordedPolicy(Record):
     budget: dict[str, int] = {}
     with_packs: list[str] = []
     """Further packs, which add rules, guardrails and texts."""
+    shadow: bool = False
+    """Whether no rule of the pack is enforced."""
     edition: Count = 1
     """The edition of the checks of the pack."""
 

@@ -193,6 +193,12 @@ class RunHistory:
         self._early = False
 
     @property
+    def is_shadow(self) -> bool:
+        """Whether no rule of the run's pack was enforced."""
+        policy = self.start.policy if self.start else None
+        return bool(policy and policy.get("shadow"))
+
+    @property
     def title(self) -> str:
         """The skill with its version, as far as they are known."""
         return f"{self.skill} {self.version}".strip()

@@ -44,6 +44,8 @@ class GateResult(NamedTuple):
     step: str = ""
     is_masked: bool = False
     """Whether a rule masked a part of the output."""
+    is_shadow: bool = False
+    """Whether no rule of the pack was enforced."""
 
     @property
     def is_done(self) -> bool:

@@ -38,6 +38,8 @@ class SessionStatus(NamedTuple):
     in_doubt: int
     continues: str = ""
     """The episode of the sealed run that it continues."""
+    shadow: bool = False
+    """Whether no rule of its pack was enforced."""
 
     def to_payload(self) -> Json:
         """Return the entry in the envelope."""
@@ -61,7 +63,8 @@ def _read_status(row: EpisodeRow) -> SessionStatus:
     events = list(iterate_events(row.directory))
     log = LogIndex(events)
     endings = [_ending_of(event) for event in events if row_of(event.event_type).closes]
-    gateway = start_of(log.started).gateway if log.started else None
+    start = start_of(log.started) if log.started else None
+    gateway = start.gateway if start else None
     is_open = row.shown_status in ("running", "pending", "interrupted")
     return SessionStatus(
         row.id,
@@ -75,6 +78,7 @@ def _read_status(row: EpisodeRow) -> SessionStatus:
         len(log.open_requests) if is_open else 0,
         len(log.open_doubts) if row.shown_status != "running" else 0,
         gateway.continues if gateway else "",
+        bool(start and start.policy and start.policy.shadow),
     )
 
 

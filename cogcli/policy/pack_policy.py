@@ -117,7 +117,10 @@ class Policy:
         intents: Mapping[str, PackIntent],
         rules: Sequence[PolicyRule],
         hosts: Sequence[str] | None = None,
+        is_shadow: bool = False,
     ) -> None:
+        """With `is_shadow` no rule is enforced: only what each would decide is part of a verdict."""
+        self.is_shadow = is_shadow
         self._permissions = {role: frozenset(allowed) for role, allowed in permissions.items()}
         self._intents = intents
         self._hosts = None if hosts is None else frozenset(hosts)
@@ -141,7 +144,7 @@ class Policy:
                 self._by_name[name].append(place)
 
     @classmethod
-    def of(cls, pack: Pack) -> Policy:
+    def of(cls, pack: Pack, *, is_shadow: bool = False) -> Policy:
         """Return the policy that a pack declares."""
         layer, intents = pack.policy, pack.decisions.intents
         return cls(
@@ -149,11 +152,14 @@ class Policy:
             intents=intents,
             rules=layer.rules,
             hosts=pack.tooling.hosts,
+            is_shadow=is_shadow,
         )
 
     @property
     def intuition_mode(self) -> IntuitionMode:
         """The mode of the rules: `interventive` if all are enforced, `hybrid` if some are, otherwise `advisory`."""
+        if self.is_shadow:
+            return "advisory"
         enforced = {rule.is_enforced for rule in self._rules}
         return "hybrid" if len(enforced) > 1 else "interventive" if True in enforced else "advisory"
 
@@ -203,7 +209,7 @@ class Policy:
             return self._deny("permission", refusal, call)
         if not by_tool and not self._is_in_intent(intent, call.capability):
             return self._deny("rule", "not_in_intent", call)
-        judged = _Judgment(call, data)
+        judged = _Judgment(call, data, is_shadow=self.is_shadow)
         for rules in self._find_rules_by_stage(intent, call.capability):
             for rule in rules:
                 judged.judge(rule)
@@ -235,7 +241,8 @@ class Policy:
 class _Judgment:
     """The verdict on one call, updated rule by rule."""
 
-    def __init__(self, call: GovernedCall, data: Json) -> None:
+    def __init__(self, call: GovernedCall, data: Json, *, is_shadow: bool) -> None:
+        self._is_shadow = is_shadow
         self.verdict, self._stage, self._reason = "allow", "situation", "no_rule"
         self._call, self._evaluation = call, Evaluation(data)
         self._rule = self._gate = ""
@@ -258,8 +265,15 @@ class _Judgment:
         if found is False:
             return
         verdict, reason = self._find_verdict(rule, None if found is True else found)
-        if not declared.is_enforced:
+        if self._is_shadow or not declared.is_enforced:
             self._would.append({"rule": declared.rule_id, "verdict": verdict})
+            if declared.is_enforced and found is True:
+                # Masks stay: they lift nothing, and what they hide must not reach the log.
+                self._obligations.update(
+                    dict.fromkeys(
+                        each for each in declared.then.obligations if each.startswith(MASK)
+                    )
+                )
             return
         if found is True:
             self._matched.append(declared.rule_id)
@@ -311,6 +325,7 @@ class _Judgment:
             tuple(self._waiting),
             without_gate=tuple(self._without_gate),
             is_built_in=is_built_in,
+            is_shadow=self._is_shadow,
         )
 
     def _apply_mode(self, mode: str, hosts: frozenset[str] | None) -> None:

@@ -61,6 +61,8 @@ class Verdict(NamedTuple):
     """The limits within which the built-in gate does not ask."""
     is_built_in: bool = False
     """Whether the built-in gate for destructive calls asks, and no rule does."""
+    is_shadow: bool = False
+    """Whether no rule of the pack was enforced."""
 
     @property
     def allows(self) -> bool:
@@ -106,7 +108,7 @@ class Verdict(NamedTuple):
             "stage": self.stage,
             "reason": self.reason,
             **{name: value for name, value in optional.items() if value},
-            "enforced": True,
+            "enforced": not self.is_shadow,
             "approval_mode": self.approval_mode,
             "matched": list(self.matched),
             "would": list(self.would),

@@ -199,6 +199,7 @@ def _facts(source: PageSource, run: RunHistory) -> list[tuple[str, str]]:
         "episode": source.fold.episode_id or source.name,
         "trace": short_trace(source.fold.trace_id),
         "pack": policy.pack.partition("#sha256:")[0],
+        "shadow": "no rule of the pack was enforced" if policy.shadow else "",
         "intent": policy.intent,
         "user": policy.user,
         "trust": text_of(start.options.get("trust_level")),

@@ -68,7 +68,8 @@ def header(
     when = fuzzy_time(run.started_at, now) if width else run.started_at
     episode = short_episode(fold.episode_id) if width else fold.episode_id
     trace = short_trace(fold.trace_id) if width else fold.trace_id
-    rest = [duration(fold.ms), episode, when, f"trace {trace}" if trace else ""]
+    shadow = "shadow: no rule enforced" if run.is_shadow else ""
+    rest = [shadow, duration(fold.ms), episode, when, f"trace {trace}" if trace else ""]
     word = status.partition(",")[0]
     sign = f"{glyphs.outcome(word)} {status}"
     texts = [visible(text) for text in (skill, sign, *rest) if text]

@@ -60,21 +60,30 @@ def build_policy(
     own = OwnSkill(NESTED + skill_id, inputs)
     slots = fill_slots(intent, inputs)
     return governed_by(
-        catalog, pack, requester, limits, request.safety_mode, slots, own, edition=request.edition
+        catalog,
+        pack,
+        requester,
+        limits,
+        request.safety_mode,
+        slots,
+        own,
+        edition=request.edition,
+        is_shadow=request.shadow,
     )
 
 
 def governed_by(
     catalog: Catalog, pack: Pack, requester: Requester, limits: Mapping[str, int | float], safety_mode: str,
     slots: Mapping[str, str], own: OwnSkill | None = None, *, edition: int = LATEST_EDITION,
+    is_shadow: bool = False,
 ) -> RunPolicy:  # fmt: skip
     """Return the policy of a run under a pack. `own` is the skill of the run, or None for an agent. `edition` is that
-    of the checks.
+    of the checks. With `is_shadow` no rule is enforced.
 
     Raise UsageError for a mode above the pack's.
     """
     budgets = Budgets({key: int(limits[key]) for key in COUNTED if key in limits})
-    rules = Policy.of(pack)
+    rules = Policy.of(pack, is_shadow=is_shadow)
     tools = skill_tools(catalog, pack, catalog.by_name)
     return RunPolicy(
         pack,

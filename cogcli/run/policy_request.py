@@ -10,7 +10,8 @@ from cogcli.declarations.value_types import Json
 
 
 class PolicyRequest(NamedTuple):
-    """The values of `--pack`, `--intent`, `--user`, `--safety-mode`, `--budget` and `--with-pack`. All are empty for
+    """The values of `--pack`, `--intent`, `--user`, `--safety-mode`, `--budget`, `--with-pack` and
+    `--shadow`. All are empty for
     the default policy.
     """
 
@@ -22,6 +23,8 @@ class PolicyRequest(NamedTuple):
     budget: Mapping[str, int] = {}
     with_packs: Sequence[str] = ()
     """References of further packs."""
+    shadow: bool = False
+    """Whether no rule of the pack is enforced."""
     edition: int = LATEST_EDITION
     """The edition of the checks. A resumed or replayed run keeps its own."""
 

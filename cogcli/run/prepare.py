@@ -186,6 +186,14 @@ def prepare(catalog: Catalog, request: RunRequest, environ: Mapping[str, str]) -
     )
 
 
+def _warn_of_shadow(request: RunRequest) -> list[Problem]:
+    """Return the warning that no rule is enforced, if that is so."""
+    if not request.options.shadow:
+        return []
+    text = f"no rule of `{request.pack_ref.partition('#')[0]}` is enforced: `--shadow` only records what each decides"
+    return [Problem("policy.shadow", "W", "", 0, 0, "", text)]
+
+
 def prepare_for_inputs(
     catalog: Catalog, request: RunRequest, environ: Mapping[str, str]
 ) -> PreparedRun:
@@ -252,6 +260,7 @@ def prepare_without_inputs(
     if blocking:
         raise ProblemsFound(blocking)
     warnings = [problem for problem in found if problem.severity == "W"]
+    warnings += _warn_of_shadow(request)
     skill, contradictions = (
         skill_of(catalog, request.skill_id),
         Contradictions.of(catalog, warnings),

@@ -68,10 +68,13 @@ class ReplayedDecision(NamedTuple):
         return before != (self.verdict.verdict, self.verdict.gate, set(self.verdict.obligations))
 
 
-def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
+def policy_under(
+    catalog: Catalog, pack: Pack, started: Event, *, enforces: bool = False
+) -> RunPolicy:
     """Return the policy for the calls of a recorded run under a pack.
 
-    If the pack lacks the intent, or has a lower ceiling, calls are denied; no error is raised.
+    With `enforces` its rules decide, also of a run that enforced none. If the pack lacks the intent, or has a lower
+    ceiling, calls are denied; no error is raised.
     """
     start = start_of(started)
     request = PolicyRequest.recorded(start) or PolicyRequest()
@@ -81,7 +84,17 @@ def policy_under(catalog: Catalog, pack: Pack, started: Event) -> RunPolicy:
     mode = own if not given or is_above(given, own) else given
     slots = fill_slots(intent, start.inputs) if intent else {}
     of_skill = None if start.agent else OwnSkill(NESTED + start.skill.id, start.inputs)
-    return governed_by(catalog, pack, requester, {}, mode, slots, of_skill, edition=request.edition)
+    return governed_by(
+        catalog,
+        pack,
+        requester,
+        {},
+        mode,
+        slots,
+        of_skill,
+        edition=request.edition,
+        is_shadow=request.shadow and not enforces,
+    )
 
 
 def _rebuild_requester(pack: Pack, request: PolicyRequest, agent: AgentStart | None) -> Requester:

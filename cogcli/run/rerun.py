@@ -69,8 +69,8 @@ def read_source_request(
     events, log = read_log_index(directory, warn)
     start = start_of(events[0])
     frame = {name: value for name, value in start.frame.items() if value}
-    # A confirmation holds only for the run it was given for.
-    options = options_from_log(start.json).replace(frame=frame, confirm=[])
+    # A confirmation and a trial without rules hold only for the run they were given for.
+    options = options_from_log(start.json).replace(frame=frame, confirm=[], shadow=False)
     options = options.replace(**overrides)
     return RunRequest(start.skill.id, start.inputs, options), log
 

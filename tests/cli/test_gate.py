@@ -52,6 +52,15 @@ tone_and_comms: {agent: {role: clerk}}
 """
 
 
+RULE_OF_GREETINGS = """\
+    - rule_id: quiet
+      mode: enforce
+      applies_to: {capabilities: [demo.text.upper]}
+      if: true
+      then: {verdict: deny}
+    - rule_id: cards"""
+
+
 @pytest.fixture
 def desk(demo: Any) -> Any:
     """A project with a pack, and the names that were written to by its function."""
@@ -215,6 +224,60 @@ def test_a_function_of_another_process_is_not_called_again(desk: Any) -> None:
     (closed,) = [each for each in events_of(desk.episode) if each["event_type"] == "step.failed"]
 
     assert closed["payload"]["error"]["code"] == "service.untrusted"
+
+
+def test_a_trial_enforces_no_rule_and_says_so(desk: Any) -> None:
+    erased: list[str] = []
+    options = {"project": open_project(desk), "intent": "help", "user": "ann", "shadow": True}
+    with Gate("desk@1.0.0", **options) as gate:
+        gate.tool(lambda to: desk.sent.append(to), capability="mail.send")
+        gate.tool(lambda name: erased.append(name), capability="tool.erase")
+        gate.tool(lambda: {"card": "4111"}, capability="tool.look")
+        done = gate.call("mail.send", {"to": "eve@elsewhere.example"})
+        assert done.is_done
+        assert done.is_shadow
+        assert gate.call("tool.erase", {"name": "a"}).status == "pending", "the built-in gate asks"
+        assert gate.call("tool.look", {}).output == {"result": {"card": "[masked]"}}
+        assert gate.call("demo.text.lower", {"text": "hi"}).status == "denied"
+    assert (desk.sent, erased) == (["eve@elsewhere.example"], [])
+    decided = [
+        each["payload"]
+        for each in events_of(desk.episode)
+        if each["event_type"] == "policy.decided"
+    ]
+    assert decided[0]["would"] == [{"rule": "own_people", "verdict": "deny"}]
+    assert not any(each["enforced"] for each in decided)
+    for words in (("trace",), ("gateway", "status"), ("policy", "explain")):
+        shown = desk.run(*words, *(["@last"] if words[0] != "gateway" else [])).assert_ok()
+        assert "shadow: no rule" in shown.out + shown.err, words
+    desk.run("report", "@last", "-o", "page.html").assert_ok()
+    assert "no rule of the pack was enforced" in (desk.root / "page.html").read_text()
+    desk.run("verify", "@last").assert_ok()
+    desk.run("replay", "@last").assert_ok()
+    pack = desk.root / "packs/desk/1.0.0.yaml"
+    desk.write(
+        "new.yaml",
+        pack.read_text()
+        .replace("@example.com", ".example")
+        .replace("pack_version: 1.0.0", "pack_version: 1.1.0"),
+    )
+    compared = desk.run("policy", "diff", "desk@1.0.0", "new.yaml", "--over", "@last", "--json")
+    (changed,) = compared.assert_exit(1).json["decisions"]["changed"]
+    assert (changed["before"]["verdict"], changed["after"]["verdict"]) == ("deny", "allow")
+
+
+def test_a_trial_is_chosen_at_the_command_line_alone(desk: Any) -> None:
+    ran = desk.run("run", "demo.greet", "-p", "text=hi", "--shadow").assert_exit(2)
+    assert "usage.flag" in ran.err
+    words = ("--pack", "desk@1.0.0", "--intent", "help", "--user", "ann")
+    pack = desk.root / "packs/desk/1.0.0.yaml"
+    pack.write_text(pack.read_text().replace("    - rule_id: cards", RULE_OF_GREETINGS))
+    desk.run("run", "demo.greet", "-p", "text=hi", *words).assert_exit(4)
+    ran = desk.run("run", "demo.greet", "-p", "text=hi", *words, "--shadow").assert_ok()
+    assert "shadow: no rule of the pack is enforced" in ran.err
+    desk.run("rerun", "@last").assert_exit(4)
+    desk.write("cogcli.toml", "shadow = true\n")
+    assert desk.run("run", "demo.greet", "-p", "text=hi", *words).code not in (0, 70)
 
 
 def test_a_budget_of_the_pack_holds_for_a_session(gate: Gate) -> None:

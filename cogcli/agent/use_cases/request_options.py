@@ -31,6 +31,9 @@ def merge_options(
     replaces the first pack of the request, and what further packs add stays. An empty pack stands for the built-in
     one. The intent is left to the request.
     """
+    if options.shadow:
+        text = "`shadow` is for runs of skills and for sessions: an agent enforces its pack"
+        problems.append(UsageError("usage.flag", text))
     budget = _budget_limits(given.budget, problems)
     for key, value in options.budget.items():
         budget[key] = min(value, budget.get(key, value))

@@ -23,10 +23,13 @@ from cogcli.cli.options import (
     argument,
     command,
     integer,
+    switch,
     text,
     wrong_flag,
     wrong_value,
 )
+from cogcli.cli.run_skill import NO_RULE
+from cogcli.declarations.options import OPTIONS
 from cogcli.gateway.offer import find_service, find_upstreams, offer_upstreams
 from cogcli.gateway.program import MOST_CALLS, MOST_SECONDS, SessionLimits
 from cogcli.gateway.request import GatewayListener, GatewayRequest
@@ -69,6 +72,10 @@ def duration(name: str, help: str, default: str) -> FlagDeclaration:
         ("cogcli gateway serve --from .mcp.json", "the command for an MCP client"),
         ("cogcli gateway serve --from .mcp.json --session desk", "its episode has the name"),
         ("cogcli gateway serve --pack desk@1.0.0 --intent help", "a pack decides about each call"),
+        (
+            "cogcli gateway serve --pack desk@1.0.0 --intent help --shadow",
+            "record what it would decide",
+        ),
     ),
     exits=(0, 2, 3, 70, 130, 143),
 )
@@ -117,6 +124,7 @@ def serve(
     user: Annotated[
         str | None, text("--user", "ID", "with --pack: the user for whom calls are made", SAFETY)
     ] = None,
+    shadow: Annotated[bool, switch("--shadow", help=OPTIONS["shadow"].help, panel=SAFETY)] = False,
 ) -> int:
     """Serve one client until it disconnects or a signal ends the gateway.
 
@@ -133,9 +141,12 @@ def serve(
     options = with_pack(
         context.settings,
         options_of(
-            context.settings, {"pack": pack or "", "intent": intent or "", "user": user or ""}
+            context.settings,
+            {"pack": pack or "", "intent": intent or "", "user": user or "", "shadow": shadow},
         ),
     )
+    if shadow:
+        context.note(NO_RULE)
     silence_libraries()
     most = SessionLimits()
     limits = SessionLimits(
@@ -289,6 +300,8 @@ def _status_words(session: SessionStatus) -> Iterator[str]:
         "in doubt": session.in_doubt,
     }
     yield from (f"{count} {word}" for word, count in counts.items() if count)
+    if session.shadow:
+        yield "shadow: no rule enforced"
 
 
 def _announce(context: CommandContext, offer: GatewayOffer) -> None:

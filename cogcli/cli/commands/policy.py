@@ -10,7 +10,12 @@ from typing import Annotated
 from cogcli.app.episodes import find as find_episode
 from cogcli.app.episodes import find_all
 from cogcli.app.packs import check_policy, evaluate_call, find_pack, read_pack
-from cogcli.app.policy_history import EpisodeComparison, compare_episode, explain_episode
+from cogcli.app.policy_history import (
+    EpisodeComparison,
+    compare_episode,
+    explain_episode,
+    is_shadow_run,
+)
 from cogcli.app.policy_prover import prove_packs
 from cogcli.base.errors import NO, OK, PENDING, VETOED, UnusableEnvironment, UsageError
 from cogcli.base.problems import suggestion
@@ -159,6 +164,8 @@ def explain(
     context.own["episode_id"] = directory.name
     context.own["calls"] = calls
     lines = [line for each in calls for line in (*explanation_lines(each), "")]
+    if is_shadow_run(directory):
+        context.note("shadow: no rule of the pack was enforced in this run")
     context.answer("".join(f"{visible(line)}\n" for line in lines[:-1]))
     if not calls:
         context.note("no pack decided about a call of this run")
